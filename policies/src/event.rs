@@ -1,0 +1,176 @@
+//! What goes into the engine. The shells report; the engine draws the conclusions.
+
+use crate::command::CommandId;
+use crate::facts::{
+    GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts,
+    QueueFacts, TopologyFacts, Uid,
+};
+use crate::lease::LeaseSeen;
+use alloc::{boxed::Box, vec::Vec};
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// An object was created or changed.
+    Applied(Object),
+    /// An object is gone.
+    Deleted(ObjectKey),
+    /// All objects of one kind, as one list: replaces what was known of the kind. Objects that are
+    /// missing are gone. Nothing is planned before every kind has been listed once; a kind that
+    /// the API server does not serve counts as listed empty.
+    Listed(Listing),
+    /// A command has ended. Each command ends in exactly one outcome.
+    Outcome(CommandId, Outcome),
+    /// Time to go on: a deadline has come, or the last step left work for the next slice.
+    Continue,
+}
+
+/// Kinds of objects that the engine knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Nodes.
+    Node,
+    /// Pods of all schedulers.
+    Pod,
+    /// Queues.
+    Queue,
+    /// PodGroups of `gpu-batch.io`.
+    PodGroup,
+    /// PodGroups of `scheduling.k8s.io`.
+    NativePodGroup,
+    /// Topologies.
+    Topology,
+    /// PriorityClasses.
+    PriorityClass,
+    /// Namespaces.
+    Namespace,
+    /// Jobs of `batch/v1`.
+    Job,
+}
+
+impl Kind {
+    /// Every kind, in the order in which a list of the world is best read: what others refer to
+    /// comes first.
+    pub const ALL: [Self; 9] = [
+        Self::Namespace,
+        Self::PriorityClass,
+        Self::Topology,
+        Self::Queue,
+        Self::Node,
+        Self::Job,
+        Self::PodGroup,
+        Self::NativePodGroup,
+        Self::Pod,
+    ];
+}
+
+/// One object of any kind.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Object {
+    /// A node.
+    Node(NodeFacts),
+    /// A pod.
+    Pod(PodFacts),
+    /// A queue.
+    Queue(QueueFacts),
+    /// A PodGroup of either source.
+    PodGroup(PodGroupFacts),
+    /// A Topology.
+    Topology(TopologyFacts),
+    /// A PriorityClass.
+    PriorityClass(PriorityClassFacts),
+    /// A Namespace.
+    Namespace(NamespaceFacts),
+    /// A Job.
+    Job(JobFacts),
+}
+
+impl Object {
+    /// The object's kind.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Node(_) => Kind::Node,
+            Self::Pod(_) => Kind::Pod,
+            Self::Queue(_) => Kind::Queue,
+            Self::PodGroup(group) => match group.source {
+                GroupSource::GpuBatch => Kind::PodGroup,
+                GroupSource::Native => Kind::NativePodGroup,
+            },
+            Self::Topology(_) => Kind::Topology,
+            Self::PriorityClass(_) => Kind::PriorityClass,
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Job(_) => Kind::Job,
+        }
+    }
+}
+
+/// Names one object. Pods and Jobs are named by UID: another object may follow under their name
+/// before the news of the deletion arrives.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKey {
+    /// A node, by name and UID.
+    Node(Box<str>, Uid),
+    /// A pod.
+    Pod(Uid),
+    /// A queue, by name.
+    Queue(Box<str>),
+    /// A PodGroup: source, namespace, name.
+    PodGroup(GroupSource, Box<str>, Box<str>),
+    /// A Topology, by name.
+    Topology(Box<str>),
+    /// A PriorityClass, by name.
+    PriorityClass(Box<str>),
+    /// A Namespace, by name.
+    Namespace(Box<str>),
+    /// A Job.
+    Job(Uid),
+}
+
+/// All objects of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    /// The kind that is replaced.
+    pub kind: Kind,
+    /// The objects; one of another kind is ignored.
+    pub objects: Vec<Object>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The API server did it.
+    Done,
+    /// 409: the world is not as we thought.
+    Conflict,
+    /// 404: the object is gone.
+    NotFound,
+    /// The API server will not do it, and sending it again changes nothing (400, 403, 422; for an
+    /// eviction also the 429 of a disruption budget).
+    Refused {
+        /// What the API server said.
+        message: Box<str>,
+    },
+    /// 429 of flow control: nothing was done; again later.
+    Throttled {
+        /// How long the API server asked to wait.
+        retry_after_ms: u64,
+    },
+    /// Nobody knows whether it was done: a timeout, a 5xx, a lost connection.
+    Unknown,
+    /// The answer to [`Action::Observe`](crate::command::Action::Observe).
+    Observed(PodSeen),
+    /// The answer to [`Action::Lease`](crate::command::Action::Lease).
+    Lease(LeaseSeen),
+}
+
+/// What a quorum read said of a pod's UID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PodSeen {
+    /// There is no such pod, or another UID has its name.
+    Gone,
+    /// It is there and has no node.
+    Unbound,
+    /// It is bound to this node.
+    Bound(Box<str>),
+}

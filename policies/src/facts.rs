@@ -1,0 +1,52 @@
+//! What the shells report about the world, in the engine's own words.
+//!
+//! A *fact* is one object as it was last seen: a node, a pod, a queue. Facts carry names, because
+//! only the engine interns them, and they carry what could not be read as [`Problem`]s, because a
+//! bad object is a value and not an error: its owner sees the reason, everybody else goes on.
+//!
+//! Conversion from Kubernetes objects lives in the live shell (`src/convert`); the simulator makes
+//! facts directly. Nothing here is decided.
+
+mod amounts;
+mod gang;
+mod node;
+mod pod;
+mod queue;
+mod shape;
+mod topology;
+mod uid;
+
+pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels};
+pub use gang::{
+    GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
+    TopologyRequest,
+};
+pub use node::{NodeFacts, Taint, TaintEffect};
+pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
+pub use queue::{
+    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
+    SelectorRequirement,
+};
+pub use shape::{
+    HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
+    TolerationOperator,
+};
+pub use topology::{TopologyFacts, TopologyLevel};
+pub use uid::Uid;
+
+use alloc::boxed::Box;
+
+/// Milliseconds since the Unix epoch. Time is always an argument; nothing here reads a clock.
+pub type UnixMs = u64;
+
+/// Something in an object that could not be read or makes no sense.
+///
+/// The object's owner sees it as `InvalidSpec` (or, for a queue, as its condition) with the field
+/// and the message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The field, as a user would write it: `spec.resources[0].quota`.
+    pub field: Box<str>,
+    /// A full sentence without the final point: what is wrong and what would be right.
+    pub message: Box<str>,
+}

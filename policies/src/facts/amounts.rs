@@ -1,0 +1,16 @@
+use alloc::{boxed::Box, vec::Vec};
+
+/// An amount of a resource in its base unit: thousandths of a core for `cpu`, bytes for `memory`,
+/// `ephemeral-storage` and `hugepages-*`, whole pieces for everything else.
+///
+/// Always at most [`AMOUNT_MAX`], so that one product with a weight fits a `u128`.
+pub type Amount = u64;
+
+/// The largest amount: 2^55 - 1. Conversion reports larger ones as a problem.
+pub const AMOUNT_MAX: Amount = (1 << 55) - 1;
+
+/// Amounts by resource name, sorted by name, each name once, no zero.
+pub type Amounts = Vec<(Box<str>, Amount)>;
+
+/// Labels or annotations, sorted by key, each key once.
+pub type Labels = Vec<(Box<str>, Box<str>)>;

@@ -1,0 +1,130 @@
+use super::{Problem, Uid, UnixMs};
+use alloc::{boxed::Box, vec::Vec};
+
+/// A PodGroup as it was last seen: ours, or a native one of `scheduling.k8s.io`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodGroupFacts {
+    /// Which kind of PodGroup.
+    pub source: GroupSource,
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.generation`, reported back as `observedGeneration`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`.
+    pub created_ms: UnixMs,
+    /// `spec.queue`, or the label `gpu-batch.io/queue` of a native group.
+    pub queue: Option<Box<str>>,
+    /// How many start together.
+    pub minimum: GangMinimum,
+    /// `spec.subGroups`.
+    pub sub_groups: Vec<SubGroupFacts>,
+    /// `spec.minSubGroups`.
+    pub min_sub_groups: Option<u32>,
+    /// `spec.priorityClassName`.
+    pub priority_class: Option<Box<str>>,
+    /// `spec.priority` of a native group, which wins over the class's name.
+    pub priority: Option<i32>,
+    /// `spec.preemptible`; `None`: true.
+    pub preemptible: Option<bool>,
+    /// `spec.topology`.
+    pub topology: Option<TopologyRequest>,
+    /// The node label of a native group's topology constraint: all members in one domain of it.
+    pub required_label: Option<Box<str>>,
+    /// `spec.placement`.
+    pub placement: PlacementChoice,
+    /// `spec.expectedRuntime`.
+    pub expected_runtime_ms: Option<u64>,
+    /// `spec.preemptionDelay`.
+    pub preemption_delay_ms: Option<u64>,
+    /// `spec.stalenessGracePeriod`; negative: never; `None`: the configuration's.
+    pub staleness_grace_ms: Option<i64>,
+    /// Fields that are not supported yet; the gang is held with `Unsupported`.
+    pub unsupported: Vec<Box<str>>,
+    /// What could not be read or contradicts itself; the gang is held with `InvalidSpec`.
+    pub problems: Vec<Problem>,
+}
+
+/// Where a PodGroup comes from. The two kinds may share a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupSource {
+    /// `gpu-batch.io` PodGroup.
+    GpuBatch,
+    /// `scheduling.k8s.io` PodGroup.
+    Native,
+}
+
+/// How many members start together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GangMinimum {
+    /// So many start together or none does; those above are elastic.
+    Together(u32),
+    /// Each pod is a gang of its own (a native `basic` group).
+    Single,
+}
+
+/// One role or slice of a PodGroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubGroupFacts {
+    /// The name, unique in the PodGroup.
+    pub name: Box<str>,
+    /// The parent's name; empty: the PodGroup itself.
+    pub parent: Box<str>,
+    /// Of a leaf: pods.
+    pub min_member: Option<u32>,
+    /// Of an inner node: direct children.
+    pub min_sub_groups: Option<u32>,
+    /// Where its members must or should be.
+    pub topology: Option<TopologyRequest>,
+}
+
+/// `topology` of a PodGroup or sub-group.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct TopologyRequest {
+    /// The Topology object; `None`: `default`.
+    pub name: Option<Box<str>>,
+    /// The whole group inside one domain of this level, or it waits.
+    pub required: Option<Box<str>>,
+    /// As near as this level if possible, wider if not.
+    pub preferred: Option<Box<str>>,
+}
+
+/// How nodes are chosen among those that fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// The node with the least left over.
+    Binpack,
+    /// The fewest members per domain.
+    Spread,
+}
+
+/// A choice of [`Placement`] for GPU and for CPU work; `None`: not said here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct PlacementChoice {
+    /// For pods that ask for a GPU.
+    pub gpu: Option<Placement>,
+    /// For all others.
+    pub cpu: Option<Placement>,
+}
+
+/// A batch/v1 Job as it was last seen. Only indexed ones make gangs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobFacts {
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `spec.completionMode` is `Indexed`.
+    pub indexed: bool,
+    /// `spec.parallelism`.
+    pub parallelism: u32,
+    /// `spec.completions`.
+    pub completions: Option<u32>,
+    /// `spec.activeDeadlineSeconds`, in milliseconds.
+    pub active_deadline_ms: Option<u64>,
+}

@@ -1,0 +1,51 @@
+use super::{Amounts, Labels, Problem, Uid};
+use alloc::{boxed::Box, vec::Vec};
+
+/// A node as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`; another one under the same name is another machine.
+    pub uid: Uid,
+    /// All labels.
+    pub labels: Labels,
+    /// Only the annotations under `nvidia.com/`; the GPU operator speaks through them.
+    pub annotations: Labels,
+    /// `spec.taints`.
+    pub taints: Vec<Taint>,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// The `Ready` condition is `True`. No filter looks at it (the node controller's taints do
+    /// that); fair shares divide what ready nodes have.
+    pub ready: bool,
+    /// `status.allocatable`, with `pods` among the resources.
+    pub allocatable: Amounts,
+    /// `status.capacity`. More capacity than allocatable of a GPU resource is a sick card.
+    pub capacity: Amounts,
+    /// What could not be read. The resource or taint concerned is treated in the safe way: absent,
+    /// respectively there.
+    pub problems: Vec<Problem>,
+}
+
+/// A taint of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Taint {
+    /// The key.
+    pub key: Box<str>,
+    /// The value, often empty.
+    pub value: Box<str>,
+    /// What it does to pods that do not tolerate it.
+    pub effect: TaintEffect,
+}
+
+/// What a taint does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaintEffect {
+    /// No new pods.
+    NoSchedule,
+    /// Pods rather go elsewhere.
+    PreferNoSchedule,
+    /// No new pods, and running ones are evicted by the taint manager.
+    NoExecute,
+}

@@ -1,0 +1,80 @@
+//! Views of the engine's state for `plan`, `queues`, metrics and tests.
+
+use crate::facts::{Amount, Uid, UnixMs};
+use crate::reason::Reason;
+use crate::status::{PodGroupStatus, QueueStatus};
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+/// What has become of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PodState {
+    /// It waits.
+    Pending,
+    /// It waits behind scheduling gates.
+    Gated,
+    /// It has a node (or a binding is on its way) and does not run yet.
+    Bound,
+    /// It runs.
+    Running,
+    /// It is being deleted.
+    Leaving,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly.
+    Failed,
+}
+
+/// One pod of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodReport {
+    /// Its identity.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// What has become of it.
+    pub state: PodState,
+    /// Its node, also while the binding is on its way.
+    pub node: Option<Box<str>>,
+    /// Why it waits.
+    pub reason: Option<Reason>,
+    /// The same as a sentence.
+    pub message: String,
+}
+
+/// One gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GangReport {
+    /// `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
+    pub name: String,
+    /// The queue that it names, existing or not.
+    pub queue: Box<str>,
+    /// Whether it comes from a PodGroup object (and not from an owner or a pod).
+    pub explicit: bool,
+    /// Its status.
+    pub status: PodGroupStatus,
+    /// When its PodGroup (or oldest pod) was created.
+    pub created_ms: UnixMs,
+    /// When its minimum was bound; `None` while it waits.
+    pub bound_ms: Option<UnixMs>,
+    /// GPUs that its bound members hold.
+    pub gpus_held: Amount,
+    /// GPUs that its waiting members ask for.
+    pub gpus_asked: Amount,
+    /// Nodes of its bound members, each once, sorted.
+    pub nodes: Vec<Box<str>>,
+}
+
+/// One queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueReport {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its parent; `None`: the root.
+    pub parent: Option<Box<str>>,
+    /// Whether there is an object (the queue `default` exists without one).
+    pub defined: bool,
+    /// Its status.
+    pub status: QueueStatus,
+}

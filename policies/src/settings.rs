@@ -1,0 +1,65 @@
+//! What an administrator sets, typed and checked; the shell reads it from the configuration file.
+
+use crate::facts::Placement;
+use crate::lease::LeaseSettings;
+
+/// Every setting of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How nodes are chosen for pods that ask for a GPU, where neither gang nor queue says.
+    pub gpu_placement: Placement,
+    /// The same for all other pods.
+    pub cpu_placement: Placement,
+    /// How long a running gang may be below its minimum before it is evicted whole, where the gang
+    /// does not say. `None`: for ever.
+    pub staleness_grace_ms: Option<u64>,
+    /// How long a request may take before its outcome is unknown.
+    pub request_deadline_ms: u64,
+    /// How many requests may be under way.
+    pub in_flight: InFlight,
+    /// How often at most the status of one queue is written.
+    pub queue_status_interval_ms: u64,
+    /// How long a node is left alone after a binding to it failed.
+    pub retry_after_ms: u64,
+    /// Who may act.
+    pub leadership: Leadership,
+}
+
+/// How many requests of each sort may be under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlight {
+    /// Binds, evictions and observations.
+    pub actions: u32,
+    /// Status writes.
+    pub statuses: u32,
+    /// Kubernetes events.
+    pub announcements: u32,
+}
+
+/// Who may act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// This engine, always: `plan`, the simulator, or one replica without election.
+    Assumed,
+    /// Whoever holds the lease.
+    Elected(LeaseSettings),
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gpu_placement: Placement::Binpack,
+            cpu_placement: Placement::Binpack,
+            staleness_grace_ms: Some(60_000),
+            request_deadline_ms: 5_000,
+            in_flight: InFlight {
+                actions: 128,
+                statuses: 16,
+                announcements: 8,
+            },
+            queue_status_interval_ms: 1_000,
+            retry_after_ms: 1_000,
+            leadership: Leadership::Assumed,
+        }
+    }
+}

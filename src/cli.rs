@@ -1,0 +1,71 @@
+//! The command line: one file a command.
+
+mod bench;
+mod config;
+mod crds;
+mod demo;
+mod plan;
+mod queues;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A GPU-aware batch scheduler for Kubernetes.
+#[derive(Debug, Parser)]
+#[command(name = "gpu-batch", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Args),
+    Demo(demo::Args),
+    Plan(plan::Args),
+    Queues(queues::Args),
+    Bench(bench::Args),
+    Crds(crds::Args),
+    Config(config::Args),
+}
+
+/// How a command failed, and with it the exit code.
+#[derive(Debug)]
+pub enum Failure {
+    /// Exit code 1: it was asked for in the right way and did not work.
+    Failed(anyhow::Error),
+    /// Exit code 2: bad usage or bad input; the message names the file, the object and the field.
+    BadInput(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Plan(args) => plan::run(args),
+        Command::Queues(args) => queues::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Crds(args) => crds::run(args),
+        Command::Config(args) => config::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(1)
+        }
+        Err(Failure::BadInput(error)) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

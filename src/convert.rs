@@ -1,0 +1,1 @@
+//! From Kubernetes objects to facts: total functions.

@@ -1,0 +1,1 @@
+//! A local cluster with fake GPU nodes and a stream of gangs.

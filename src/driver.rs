@@ -1,0 +1,1 @@
+//! The one loop: watches and outcomes in, commands out.

@@ -1,0 +1,18 @@
+//! The live shell of gpu-batch: watches in, requests out, and the command line.
+//!
+//! Nothing is decided here: no comparison of nodes, gangs or queues. Whatever is decided is decided
+//! in [`gpu_batch_policies`].
+
+pub mod api;
+pub mod bench;
+pub mod cli;
+pub mod config;
+pub mod convert;
+pub mod demo;
+pub mod driver;
+pub mod execute;
+pub mod local;
+pub mod objects;
+pub mod plan;
+pub mod serve;
+pub mod watch;

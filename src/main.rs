@@ -1,0 +1,7 @@
+//! The binary `gpu-batch`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gpu_batch::cli::main()
+}

@@ -1,0 +1,1 @@
+//! Kubernetes objects, decoded only as far as they are used.

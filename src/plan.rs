@@ -1,0 +1,1 @@
+//! What the scheduler would do with objects from files.
