@@ -12,7 +12,7 @@ use alloc::{boxed::Box, vec::Vec};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// An object was created or changed.
-    Applied(Object),
+    Applied(Box<Object>),
     /// An object is gone.
     Deleted(ObjectKey),
     /// All objects of one kind, as one list: replaces what was known of the kind. Objects that are
