@@ -16,7 +16,7 @@ mod shape;
 mod topology;
 mod uid;
 
-pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels};
+pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label};
 pub use gang::{
     GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,

@@ -15,6 +15,8 @@ pub mod command;
 pub mod engine;
 pub mod event;
 pub mod facts;
+pub mod filter;
+pub mod gpu;
 pub mod lease;
 pub mod reason;
 pub mod report;

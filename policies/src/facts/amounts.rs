@@ -14,3 +14,21 @@ pub type Amounts = Vec<(Box<str>, Amount)>;
 
 /// Labels or annotations, sorted by key, each key once.
 pub type Labels = Vec<(Box<str>, Box<str>)>;
+
+/// The value of a label (or annotation); `None` where the key is absent.
+#[must_use]
+pub fn label<'labels>(labels: &'labels Labels, key: &str) -> Option<&'labels str> {
+    let position = labels
+        .binary_search_by(|(name, _)| (**name).cmp(key))
+        .ok()?;
+    Some(&labels[position].1)
+}
+
+/// The amount of a resource; 0 where it is absent.
+#[must_use]
+pub fn amount(amounts: &Amounts, resource: &str) -> Amount {
+    match amounts.binary_search_by(|(name, _)| (**name).cmp(resource)) {
+        Ok(position) => amounts[position].1,
+        Err(_) => 0,
+    }
+}

@@ -29,7 +29,7 @@ pub struct NodeFacts {
 }
 
 /// A taint of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
     /// The key.
     pub key: Box<str>,
@@ -40,7 +40,7 @@ pub struct Taint {
 }
 
 /// What a taint does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaintEffect {
     /// No new pods.
     NoSchedule,

@@ -1,0 +1,142 @@
+//! Filters: whether a pod may run on a node at all.
+//!
+//! The verdicts are those of kube-scheduler's default profile (v1.36). Here are the *static*
+//! filters, which look at nothing but the node's object, so that a class of pods is judged once for
+//! each node. What is counted (resources, host ports) or depends on queues (limits of a GPU model)
+//! is judged where the counts are; only its words are here. One filter is our own: a node whose GPUs
+//! the GPU operator is working on takes no pods that ask for GPUs (see [`crate::gpu`]).
+
+mod affinity;
+mod syntax;
+#[cfg(test)]
+mod tests;
+
+use crate::facts::{
+    HostPort, NodeFacts, PodShape, Taint, TaintEffect, Toleration, TolerationOperator,
+};
+use crate::gpu::{GpuNode, GpuRefusal};
+use alloc::boxed::Box;
+use core::fmt;
+
+/// Why a node is not taken for a pod. Equal refusals of many nodes are counted together.
+///
+/// [`fmt::Display`] gives what the nodes did, to be put behind `3 node(s)`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Filter {
+    /// The node is cordoned (NodeUnschedulable).
+    NodeUnschedulable,
+    /// The first taint with effect NoSchedule or NoExecute that the pod does not tolerate
+    /// (TaintToleration).
+    Taint(Taint),
+    /// The node selector or the required node affinity does not hold (NodeAffinity).
+    NodeAffinity,
+    /// The pod asks for GPUs, and the node's GPUs are not to be used now.
+    GpuNode(GpuRefusal),
+    /// A container asks for several shares of this resource, and the node gives each container one.
+    SharedGpu(Box<str>),
+    /// Too little of this resource is free (NodeResourcesFit).
+    Resource(Box<str>),
+    /// A host port is taken (NodePorts).
+    HostPort,
+    /// A queue's limit for this GPU model, which the node has, is reached.
+    ModelLimit(Box<str>),
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeUnschedulable => formatter.write_str("were unschedulable"),
+            Self::Taint(Taint { key, value, effect }) => {
+                let effect = match effect {
+                    TaintEffect::NoExecute => "NoExecute ",
+                    TaintEffect::NoSchedule | TaintEffect::PreferNoSchedule => "",
+                };
+                write!(
+                    formatter,
+                    "had untolerated {effect}taint {{{key}: {value}}}"
+                )
+            }
+            Self::NodeAffinity => {
+                formatter.write_str("didn't match the pod's node affinity/selector")
+            }
+            Self::GpuNode(refusal) => refusal.fmt(formatter),
+            Self::SharedGpu(resource) => {
+                write!(
+                    formatter,
+                    "shared {resource} by MPS, one share for each container"
+                )
+            }
+            Self::Resource(resource) => write!(formatter, "had insufficient {resource}"),
+            Self::HostPort => {
+                formatter.write_str("didn't have free ports for the requested pod ports")
+            }
+            Self::ModelLimit(product) => {
+                write!(
+                    formatter,
+                    "had {product}, whose limit in the queue is reached"
+                )
+            }
+        }
+    }
+}
+
+/// Whether pods of this shape may run on this node, whatever else runs there. `gpu` is what
+/// [`GpuNode::read`] says of the same node.
+///
+/// # Errors
+/// The first filter that refuses, in the order in which kube-scheduler asks them.
+pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Result<(), Filter> {
+    if node.unschedulable && !tolerate(&shape.tolerations, &cordon()) {
+        return Err(Filter::NodeUnschedulable);
+    }
+    if let Some(taint) = untolerated_taint(&shape.tolerations, &node.taints) {
+        return Err(Filter::Taint(taint.clone()));
+    }
+    if !affinity::selects(shape, node) {
+        return Err(Filter::NodeAffinity);
+    }
+    gpu.verdict(shape)
+}
+
+/// The taint that stands for `spec.unschedulable`: who tolerates it may use a cordoned node.
+fn cordon() -> Taint {
+    Taint {
+        key: "node.kubernetes.io/unschedulable".into(),
+        value: "".into(),
+        effect: TaintEffect::NoSchedule,
+    }
+}
+
+/// The first taint that keeps new pods out and that none of the tolerations tolerates.
+fn untolerated_taint<'node>(
+    tolerations: &[Toleration],
+    taints: &'node [Taint],
+) -> Option<&'node Taint> {
+    taints.iter().find(|taint| {
+        taint.effect != TaintEffect::PreferNoSchedule && !tolerate(tolerations, taint)
+    })
+}
+
+/// Whether one of the tolerations tolerates the taint. An empty key means every key, with either
+/// operator; no effect means every effect.
+fn tolerate(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations.iter().any(|toleration| {
+        toleration
+            .effect
+            .is_none_or(|effect| effect == taint.effect)
+            && (toleration.key.is_empty() || toleration.key == taint.key)
+            && match toleration.operator {
+                TolerationOperator::Exists => true,
+                TolerationOperator::Equal => toleration.value == taint.value,
+            }
+    })
+}
+
+/// Whether two pods with these ports cannot share a node: same port and protocol, and the same
+/// address or one that means all of them (NodePorts).
+#[must_use]
+pub fn host_ports_conflict(one: &HostPort, other: &HostPort) -> bool {
+    one.port == other.port
+        && one.protocol == other.protocol
+        && (one.host_ip.is_empty() || other.host_ip.is_empty() || one.host_ip == other.host_ip)
+}

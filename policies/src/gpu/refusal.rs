@@ -1,0 +1,120 @@
+use super::{PRODUCT_LABEL, split_product};
+use crate::facts::{NodeFacts, label};
+use core::fmt;
+
+/// The profile in the product label of cards that cannot be offered.
+pub(super) const INVALID_PROFILE: &str = "INVALID";
+
+/// Why a node takes no pods that ask for GPUs, although they may be free.
+///
+/// The GPU operator sets no taint, and it cordons a node only some time after it has announced what
+/// it is going to do. A pod that comes in between fails there or delays the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GpuRefusal {
+    /// The driver is being replaced; the label `nvidia.com/gpu-driver-upgrade-state` says how far
+    /// that has come.
+    DriverUpgrade(&'static str),
+    /// The driver waits for the node to be empty before it loads.
+    DriverLoad,
+    /// The MIG layout is being changed, or the change went wrong.
+    MigChange(MigState),
+    /// The operator has stopped the device plugin for a while.
+    PluginPaused,
+    /// The GPUs are for virtual machines.
+    NotForContainers,
+    /// The MIG layout is none that can be offered.
+    MigInvalid,
+}
+
+/// The value of `nvidia.com/mig.config.state` while a new layout is not in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MigState {
+    /// It is being applied.
+    Pending,
+    /// The node restarts for it.
+    Rebooting,
+    /// It could not be applied.
+    Failed,
+}
+
+/// Values of `nvidia.com/gpu-driver-upgrade-state` with which a node takes no GPU pods. Not among
+/// them: none, `upgrade-done`, and `upgrade-required`, with which the node still works and waits
+/// for its turn.
+pub(super) const UPGRADING: [&str; 10] = [
+    "cordon-required",
+    "wait-for-jobs-required",
+    "pod-deletion-required",
+    "drain-required",
+    "node-maintenance-required",
+    "post-maintenance-required",
+    "pod-restart-required",
+    "validation-required",
+    "uncordon-required",
+    "upgrade-failed",
+];
+
+impl fmt::Display for GpuRefusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DriverUpgrade(state) => {
+                write!(formatter, "had a driver upgrade under way ({state})")
+            }
+            Self::DriverLoad => formatter.write_str("waited to be empty to load the GPU driver"),
+            Self::MigChange(MigState::Pending) => {
+                formatter.write_str("had their MIG layout changed")
+            }
+            Self::MigChange(MigState::Rebooting) => {
+                formatter.write_str("were restarting to change their MIG layout")
+            }
+            Self::MigChange(MigState::Failed) => {
+                formatter.write_str("had failed to change their MIG layout")
+            }
+            Self::PluginPaused => {
+                formatter.write_str("had their device plugin paused by the GPU operator")
+            }
+            Self::NotForContainers => formatter.write_str("kept their GPUs for virtual machines"),
+            Self::MigInvalid => formatter.write_str("had a MIG layout that cannot be offered"),
+        }
+    }
+}
+
+/// The first thing that speaks against the node's GPUs.
+pub(super) fn read(node: &NodeFacts) -> Option<GpuRefusal> {
+    driver(node)
+        .or_else(|| mig(node))
+        .or_else(|| operator(node))
+}
+
+fn driver(node: &NodeFacts) -> Option<GpuRefusal> {
+    let state = label(&node.labels, "nvidia.com/gpu-driver-upgrade-state");
+    let upgrading = UPGRADING.into_iter().find(|known| state == Some(*known));
+    let waits = label(
+        &node.annotations,
+        "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load",
+    );
+    let waits = waits.is_some_and(|value| !value.is_empty());
+    upgrading
+        .map(GpuRefusal::DriverUpgrade)
+        .or(waits.then_some(GpuRefusal::DriverLoad))
+}
+
+fn mig(node: &NodeFacts) -> Option<GpuRefusal> {
+    match label(&node.labels, "nvidia.com/mig.config.state") {
+        Some("pending") => return Some(GpuRefusal::MigChange(MigState::Pending)),
+        Some("rebooting") => return Some(GpuRefusal::MigChange(MigState::Rebooting)),
+        Some("failed") => return Some(GpuRefusal::MigChange(MigState::Failed)),
+        _ => {}
+    }
+    let profile = label(&node.labels, PRODUCT_LABEL).and_then(|product| split_product(product).1);
+    (profile == Some(INVALID_PROFILE)).then_some(GpuRefusal::MigInvalid)
+}
+
+fn operator(node: &NodeFacts) -> Option<GpuRefusal> {
+    let plugin = label(&node.labels, "nvidia.com/gpu.deploy.device-plugin").unwrap_or_default();
+    let workload = label(&node.labels, "nvidia.com/gpu.workload.config").unwrap_or_default();
+    match workload {
+        _ if plugin.starts_with("paused-for-") => Some(GpuRefusal::PluginPaused),
+        "" | "container" => None,
+        _ => Some(GpuRefusal::NotForContainers),
+    }
+}
