@@ -3,8 +3,8 @@
 //! The verdicts are those of kube-scheduler's default profile (v1.36). Here are the *static*
 //! filters, which look at nothing but the node's object, so that a class of pods is judged once for
 //! each node. What is counted (resources, host ports) or depends on queues (limits of a GPU model)
-//! is judged where the counts are; only its words are here. One filter is our own: a node whose GPUs
-//! the GPU operator is working on takes no pods that ask for GPUs (see [`crate::gpu`]).
+//! is judged where the counts are; only its words are here. One filter is our own: a node on whose
+//! GPUs the GPU operator is working takes no pods that ask for GPUs (see [`crate::gpu`]).
 
 mod affinity;
 mod syntax;

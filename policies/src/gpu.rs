@@ -6,7 +6,8 @@
 //!
 //! Sources: the labels of GPU feature discovery (k8s-device-plugin v0.20) and of the GPU operator
 //! (v26.7). With MIG strategy `single`, `nvidia.com/gpu` counts MIG devices, so a pod that asks for
-//! plain GPUs may get a slice there, as with kube-scheduler; who needs whole cards selects by label.
+//! plain GPUs may get a slice there, as with kube-scheduler; who needs whole cards selects by
+//! label.
 
 #[cfg(test)]
 pub(crate) mod fixtures;

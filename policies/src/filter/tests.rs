@@ -467,7 +467,10 @@ proptest! {
 
     /// NotIn is the opposite of In for every label, present or not.
     #[test]
-    fn not_in_is_the_opposite_of_in(value in "[abc]", values in prop::collection::vec("[abc]", 1..4)) {
+    fn not_in_is_the_opposite_of_in(
+        value in "[abc]",
+        values in prop::collection::vec("[abc]", 1..4),
+    ) {
         let mut node = node("n1");
         set_label(&mut node, "key", &value);
         let values: Vec<&str> = values.iter().map(|value| &**value).collect();
