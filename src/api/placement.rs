@@ -1,0 +1,164 @@
+use gpu_batch_policies::facts;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The placements that may be written.
+pub const PLACEMENT_NAMES: [&str; 4] = ["binpack", "spread", "best-fit", "fragmentation"];
+
+/// How nodes are chosen among those that fit; what is `None` is said elsewhere.
+///
+/// Written as one name for both, or as `{gpu: binpack, cpu: spread}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// For pods that ask for a GPU.
+    pub gpu: Option<String>,
+    /// For all others.
+    pub cpu: Option<String>,
+}
+
+/// Text that names no placement that can be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPlacement {
+    /// It is one of [`PLACEMENT_NAMES`], but is not built yet.
+    #[error("`{0}` is not supported yet; use binpack or spread")]
+    Unsupported(String),
+    /// It is none of them.
+    #[error("`{0}` is not a placement; use binpack or spread")]
+    Unknown(String),
+}
+
+/// Reads one placement.
+///
+/// # Errors
+/// [`InvalidPlacement`], which tells unknown names from those that are not supported yet.
+pub fn parse_placement(name: &str) -> Result<facts::Placement, InvalidPlacement> {
+    match name {
+        "binpack" => Ok(facts::Placement::Binpack),
+        "spread" => Ok(facts::Placement::Spread),
+        name if PLACEMENT_NAMES.contains(&name) => {
+            Err(InvalidPlacement::Unsupported(name.to_owned()))
+        }
+        name => Err(InvalidPlacement::Unknown(name.to_owned())),
+    }
+}
+
+impl Serialize for Placement {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(name) = &self.gpu
+            && self.gpu == self.cpu
+        {
+            return serializer.serialize_str(name);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        for (key, name) in [("gpu", &self.gpu), ("cpu", &self.cpu)] {
+            if let Some(name) = name {
+                map.serialize_entry(key, name)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Placement {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(PlacementVisitor)
+    }
+}
+
+struct PlacementVisitor;
+
+impl<'de> Visitor<'de> for PlacementVisitor {
+    type Value = Placement;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a placement such as binpack, or {gpu: binpack, cpu: spread}")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Placement, E> {
+        Ok(Placement {
+            gpu: Some(name.to_owned()),
+            cpu: Some(name.to_owned()),
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Placement, A::Error> {
+        let mut placement = Placement::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "gpu" => placement.gpu = map.next_value()?,
+                "cpu" => placement.cpu = map.next_value()?,
+                other => return Err(Error::unknown_field(other, &["gpu", "cpu"])),
+            }
+        }
+        Ok(placement)
+    }
+}
+
+impl JsonSchema for Placement {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Placement".into()
+    }
+
+    /// A structural schema has one type for each field, except for integers that may be strings,
+    /// and CEL sees no field without a type. What is left is to list every value, which is exact.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names = PLACEMENT_NAMES;
+        let mut values: Vec<Value> = names.iter().map(|name| json!(name)).collect();
+        values.extend(names.iter().map(|gpu| json!({ "gpu": gpu })));
+        values.extend(names.iter().map(|cpu| json!({ "cpu": cpu })));
+        for gpu in names {
+            values.extend(names.iter().map(|cpu| json!({ "gpu": gpu, "cpu": cpu })));
+        }
+        json_schema!({ "enum": values, "x-kubernetes-preserve-unknown-fields": true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placement_is_read_and_written_in_both_forms() {
+        for (written, gpu, cpu) in [
+            (json!("spread"), Some("spread"), Some("spread")),
+            (json!({"gpu": "binpack"}), Some("binpack"), None),
+            (json!({"cpu": "binpack"}), None, Some("binpack")),
+            (
+                json!({"gpu": "binpack", "cpu": "spread"}),
+                Some("binpack"),
+                Some("spread"),
+            ),
+            (json!({}), None, None),
+        ] {
+            let placement: Placement = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(placement.gpu.as_deref(), gpu, "{written}");
+            assert_eq!(placement.cpu.as_deref(), cpu, "{written}");
+            assert_eq!(serde_json::to_value(&placement).unwrap(), written);
+        }
+        assert!(serde_json::from_value::<Placement>(json!({"gpus": "spread"})).is_err());
+        assert!(serde_json::from_value::<Placement>(json!(3)).is_err());
+    }
+
+    #[test]
+    fn unknown_placements_are_told_from_unsupported_ones() {
+        for name in PLACEMENT_NAMES {
+            assert!(!matches!(
+                parse_placement(name),
+                Err(InvalidPlacement::Unknown(_))
+            ));
+        }
+        assert_eq!(
+            parse_placement("tight"),
+            Err(InvalidPlacement::Unknown("tight".to_owned()))
+        );
+    }
+}

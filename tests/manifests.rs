@@ -1,0 +1,133 @@
+//! The manifests under `deploy/` and the tables of good and bad objects, as far as no API server is
+//! needed. `UPDATE=1 cargo test --test manifests` rewrites what is generated.
+
+use gpu_batch::api;
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::status::QueueFault;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn documents(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every value of the field `name` in `value`, at any depth.
+fn fields<'v>(value: &'v Value, name: &str, found: &mut Vec<&'v Value>) {
+    match value {
+        Value::Object(object) => {
+            found.extend(object.get(name));
+            object.values().for_each(|value| fields(value, name, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| fields(value, name, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_definitions_in_deploy_are_fresh() {
+    for crd in api::crds() {
+        let path = root().join(format!("deploy/crds/{}.yaml", crd.spec.names.plural));
+        let fresh = api::manifest(&crd).unwrap();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &fresh).unwrap();
+        }
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            stored == fresh,
+            "{} is stale; UPDATE=1 rewrites it",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_field_is_documented() {
+    for crd in api::crds() {
+        let crd = serde_json::to_value(&crd).unwrap();
+        let mut properties = Vec::new();
+        fields(
+            &crd["spec"]["versions"][0]["schema"],
+            "properties",
+            &mut properties,
+        );
+        for (name, field) in properties
+            .iter()
+            .flat_map(|fields| fields.as_object().unwrap())
+        {
+            let documented = field["description"]
+                .as_str()
+                .is_some_and(|text| text.len() > 5);
+            assert!(
+                documented || name == "metadata",
+                "{name} of {}",
+                crd["metadata"]["name"]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_definitions_name_every_reason() {
+    let [queue, pod_group, _] = api::crds().map(|crd| api::manifest(&crd).unwrap());
+    for reason in Reason::ALL {
+        assert!(pod_group.contains(reason.as_str()), "{reason}");
+    }
+    for fault in [
+        QueueFault::ParentNotFound,
+        QueueFault::Cycle,
+        QueueFault::ParentNotReady,
+        QueueFault::InvalidResources,
+        QueueFault::InvalidSpec,
+    ] {
+        assert!(queue.contains(fault.as_str()), "{fault:?}");
+    }
+}
+
+#[test]
+fn every_rule_has_an_object_that_breaks_it() {
+    let bad = documents(&root().join("tests/data/bad_manifests.yaml"));
+    let expected: Vec<(&str, &str)> = bad
+        .iter()
+        .map(|object| {
+            let kind = object["kind"].as_str().unwrap();
+            let expect = object["metadata"]["annotations"]["expect"].as_str();
+            (
+                kind,
+                expect.unwrap_or_else(|| panic!("{object}: no annotation `expect`")),
+            )
+        })
+        .collect();
+    for crd in api::crds() {
+        let kind = crd.spec.names.kind.clone();
+        let crd = serde_json::to_value(&crd).unwrap();
+        let mut rules = Vec::new();
+        fields(&crd, "x-kubernetes-validations", &mut rules);
+        for rule in rules.iter().flat_map(|rules| rules.as_array().unwrap()) {
+            let message = rule["message"].as_str().unwrap();
+            assert!(
+                expected
+                    .iter()
+                    .any(|(of, expect)| *of == kind && expect.contains(message)),
+                "{kind}: no object in tests/data/bad_manifests.yaml breaks `{message}`"
+            );
+        }
+    }
+}
+
+#[test]
+fn good_objects_are_decoded() {
+    for object in documents(&root().join("tests/data/good_manifests.yaml")) {
+        let result = match object["kind"].as_str().unwrap() {
+            "Queue" => serde_json::from_value::<api::Queue>(object.clone()).map(drop),
+            "PodGroup" => serde_json::from_value::<api::PodGroup>(object.clone()).map(drop),
+            "Topology" => serde_json::from_value::<api::Topology>(object.clone()).map(drop),
+            kind => panic!("{kind}"),
+        };
+        assert!(result.is_ok(), "{object}: {result:?}");
+    }
+}
