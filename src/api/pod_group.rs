@@ -99,7 +99,7 @@ pub struct PodGroupSpec {
 
     /// A tree of roles or slices; then every pod names a leaf by the label gpu-batch.io/subgroup.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 128))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["name".to_owned()]),
         validation = (
@@ -124,7 +124,7 @@ pub struct PodGroupSpec {
 
     /// How many of the subGroups without a parent start together. Omitted: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 256))]
+    #[schemars(range(min = 1, max = 128))]
     pub min_sub_groups: Option<i64>,
 
     /// Where the gang must or should be. Omitted: the finest level of the Topology default is
@@ -179,7 +179,7 @@ pub struct SubGroup {
 
     /// Of an inner node: this many direct children start together. Default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 256))]
+    #[schemars(range(min = 1, max = 128))]
     pub min_sub_groups: Option<i64>,
 
     /// Where the subGroup must or should be, inside the domain of its parent.
