@@ -1,1 +1,105 @@
-//! The configuration file.
+//! The configuration file: what an administrator may set, in one typed value.
+//!
+//! The file's fields, their documentation and their defaults stand in [`file`]; [`check`] turns
+//! them into a [`Configuration`] or says everything that is wrong with them.
+
+mod check;
+mod file;
+mod print;
+
+pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile, LogFormat};
+pub use print::print_defaults;
+
+use gpu_batch_policies::settings::Settings;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Everything that can be configured, read and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configuration {
+    /// What the engine decides by.
+    pub settings: Settings,
+    /// Pods whose `spec.schedulerName` is this are ours.
+    pub scheduler_name: String,
+    /// Where health, readiness and metrics are served.
+    pub serve_address: SocketAddr,
+    /// The lease that leaders hold; of no use where leadership is assumed.
+    pub lease: LeaseName,
+    /// How log lines are written.
+    pub log_format: LogFormat,
+    /// Which log lines are written, as directives of `tracing-subscriber`'s `EnvFilter`.
+    pub log_level: String,
+}
+
+/// A Lease object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidConfiguration {
+    /// The file.
+    pub file: String,
+    /// What is wrong: each with its key and what is allowed, or with the place in the text.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for InvalidConfiguration {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} cannot be used:", self.file)?;
+        for problem in &self.problems {
+            write!(formatter, "\n{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for InvalidConfiguration {}
+
+impl Configuration {
+    /// Reads a file; without one, everything has its default.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, with the keys and what is allowed.
+    pub fn load(path: Option<&Path>) -> Result<Self, InvalidConfiguration> {
+        let Some(path) = path else {
+            return Self::check(&ConfigurationFile::default(), "the default configuration");
+        };
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &name),
+            Err(error) => Err(InvalidConfiguration {
+                file: name,
+                problems: vec![error.to_string()],
+            }),
+        }
+    }
+
+    /// Reads the text of a file; `name` is how messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the text, with the keys and what is allowed.
+    pub fn parse(text: &str, name: &str) -> Result<Self, InvalidConfiguration> {
+        let file = serde_saphyr::from_str(text).map_err(|error| InvalidConfiguration {
+            file: name.to_owned(),
+            problems: vec![error.to_string()],
+        })?;
+        Self::check(&file, name)
+    }
+
+    fn check(file: &ConfigurationFile, name: &str) -> Result<Self, InvalidConfiguration> {
+        check::check(file).map_err(|problems| InvalidConfiguration {
+            file: name.to_owned(),
+            problems,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,15 +5,16 @@ use gpu_batch::api;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::QueueFault;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn documents(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap();
-    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let read = std::fs::read_to_string(path).map_err(anyhow::Error::new);
+    read.and_then(|text| Ok(serde_saphyr::from_multiple(&text)?))
+        .unwrap_or_else(|error| panic!("{}: {error:#}", path.display()))
 }
 
 /// Every value of the field `name` in `value`, at any depth.

@@ -51,7 +51,7 @@ impl Default for Settings {
             gpu_placement: Placement::Binpack,
             cpu_placement: Placement::Binpack,
             staleness_grace_ms: Some(60_000),
-            request_deadline_ms: 5_000,
+            request_deadline_ms: 4_000,
             in_flight: InFlight {
                 actions: 128,
                 statuses: 16,

@@ -8,6 +8,10 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 /// How far nodes are from each other.
+#[expect(
+    clippy::duplicated_attributes,
+    reason = "every printed column has a type of its own"
+)]
 #[derive(Debug, Clone, Default, PartialEq, CustomResource, KubeSchema, Serialize, Deserialize)]
 #[kube(
     group = "gpu-batch.io",

@@ -1,0 +1,168 @@
+use crate::api::{API_VERSION, Duration, Placement, SignedDuration, format_duration_ms};
+use gpu_batch_policies::settings::Settings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The configuration file as it is written. The doc comments are what
+/// `gpu-batch config --print-defaults` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default = "ConfigurationFile::unversioned"
+)]
+pub struct ConfigurationFile {
+    /// The version of this file's format.
+    pub api_version: String,
+    /// Always Configuration.
+    pub kind: String,
+    /// Pods whose spec.schedulerName is this are ours.
+    pub scheduler_name: String,
+    /// Address and port of /healthz, /readyz and /metrics.
+    pub serve_address: String,
+    /// The log, on standard error.
+    pub log: LogFile,
+    /// Which of several replicas acts.
+    pub leader_election: LeaderElectionFile,
+    /// How nodes are chosen where neither gang nor queue says: binpack or spread, or one of them for
+    /// GPU and one for CPU work, as in {gpu: binpack, cpu: spread}.
+    pub placement: Placement,
+    /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
+    /// say; a duration, negative (-1s): never.
+    pub staleness_grace_period: SignedDuration,
+    /// How long a request to the API server may take before its outcome counts as unknown; a
+    /// duration, shorter than leaseDuration less renewDeadline.
+    pub request_deadline: Duration,
+    /// How many requests of each sort may be under way.
+    pub in_flight: InFlightFile,
+    /// How often at most the status of one queue is written; a duration.
+    pub queue_status_interval: Duration,
+    /// How long a node is left alone after a binding to it failed; a duration.
+    pub retry_after: Duration,
+}
+
+/// `log`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LogFile {
+    /// text, or json: one object a line.
+    pub format: LogFormat,
+    /// error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug.
+    pub level: String,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// `leaderElection`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LeaderElectionFile {
+    /// false: this process always acts; then there must be only one.
+    pub enabled: bool,
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// How this replica signs the Lease, other than all others. null: the environment variable
+    /// POD_NAME, else the host's name.
+    pub identity: Option<String>,
+    /// How long a Lease holds that is not renewed; a duration in whole seconds.
+    pub lease_duration: Duration,
+    /// How long a leader that cannot renew goes on; a duration, shorter than leaseDuration.
+    pub renew_deadline: Duration,
+    /// How often the Lease is renewed or looked at; a duration, shorter than renewDeadline.
+    pub retry_period: Duration,
+}
+
+/// `inFlight`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InFlightFile {
+    /// Binds, evictions and what is read back after a lost answer.
+    pub actions: i64,
+    /// Writes of statuses and conditions.
+    pub statuses: i64,
+    /// Kubernetes events.
+    pub events: i64,
+}
+
+fn duration(milliseconds: u64) -> Duration {
+    Duration(format_duration_ms(milliseconds))
+}
+
+impl ConfigurationFile {
+    /// What a file that says nothing says: the defaults without the version, which must be written.
+    fn unversioned() -> Self {
+        Self {
+            api_version: String::new(),
+            kind: String::new(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for ConfigurationFile {
+    fn default() -> Self {
+        let settings = Settings::default();
+        let grace = settings.staleness_grace_ms.map(format_duration_ms);
+        Self {
+            api_version: API_VERSION.to_owned(),
+            kind: "Configuration".to_owned(),
+            scheduler_name: "gpu-batch".to_owned(),
+            serve_address: "0.0.0.0:8080".to_owned(),
+            log: LogFile::default(),
+            leader_election: LeaderElectionFile::default(),
+            placement: Placement {
+                gpu: Some("binpack".to_owned()),
+                cpu: Some("binpack".to_owned()),
+            },
+            staleness_grace_period: SignedDuration(grace.unwrap_or_else(|| "-1s".to_owned())),
+            request_deadline: duration(settings.request_deadline_ms),
+            in_flight: InFlightFile::default(),
+            queue_status_interval: duration(settings.queue_status_interval_ms),
+            retry_after: duration(settings.retry_after_ms),
+        }
+    }
+}
+
+impl Default for LogFile {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            level: "info".to_owned(),
+        }
+    }
+}
+
+impl Default for LeaderElectionFile {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            namespace: "gpu-batch".to_owned(),
+            name: "gpu-batch".to_owned(),
+            identity: None,
+            lease_duration: duration(15_000),
+            renew_deadline: duration(10_000),
+            retry_period: duration(2_000),
+        }
+    }
+}
+
+impl Default for InFlightFile {
+    fn default() -> Self {
+        let defaults = Settings::default().in_flight;
+        Self {
+            actions: defaults.actions.into(),
+            statuses: defaults.statuses.into(),
+            events: defaults.announcements.into(),
+        }
+    }
+}
