@@ -2,6 +2,7 @@
 //! needed. `UPDATE=1 cargo test --test manifests` rewrites what is generated.
 
 use gpu_batch::api;
+use gpu_batch::config::Configuration;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::QueueFault;
 use serde_json::Value;
@@ -131,4 +132,66 @@ fn good_objects_are_decoded() {
         };
         assert!(result.is_ok(), "{object}: {result:?}");
     }
+}
+
+/// The first object of that kind in a file of `deploy/`.
+fn deployed(file: &str, kind: &str) -> Value {
+    documents(&root().join("deploy").join(file))
+        .into_iter()
+        .find(|object| object["kind"] == kind)
+        .unwrap_or_else(|| panic!("{file} has no {kind}"))
+}
+
+#[test]
+fn everything_in_deploy_is_applied() {
+    for folder in ["deploy", "deploy/crds"] {
+        let list = documents(&root().join(folder).join("kustomization.yaml")).remove(0);
+        let listed = list["resources"].as_array().unwrap();
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let applied = listed.iter().any(|resource| *resource == name.as_str());
+            let expected =
+                name == "crds" || name.ends_with(".yaml") && name != "kustomization.yaml";
+            assert_eq!(applied, expected, "{folder}/{name}");
+        }
+    }
+}
+
+#[test]
+fn the_deployed_configuration_agrees_with_the_manifests() {
+    let map = deployed("configmap.yaml", "ConfigMap");
+    let pod = deployed("deployment.yaml", "Deployment")["spec"]["template"]["spec"].take();
+    let container = &pod["containers"][0];
+    let file = container["args"][2].as_str().unwrap();
+    let key = Path::new(file).file_name().unwrap().to_str().unwrap();
+    let text = map["data"][key].as_str().unwrap();
+    let configuration = Configuration::parse(text, file).unwrap();
+
+    let role = deployed("rbac.yaml", "Role");
+    let lease = &configuration.lease;
+    assert_eq!(role["metadata"]["namespace"], lease.namespace.as_str());
+    assert_eq!(role["rules"][1]["resourceNames"][0], lease.name.as_str());
+    let flow_schema = deployed("flowschemas.yaml", "FlowSchema");
+    let lease_rule = &flow_schema["spec"]["rules"][0]["resourceRules"][0];
+    assert_eq!(lease_rule["namespaces"][0], lease.namespace.as_str());
+
+    let port = &container["ports"][0]["containerPort"];
+    assert_eq!(*port, configuration.serve_address.port());
+    let image = container["image"].as_str().unwrap();
+    assert!(
+        image.ends_with(concat!(":", env!("CARGO_PKG_VERSION"))),
+        "{image}"
+    );
+}
+
+#[test]
+fn the_default_objects_are_decoded() {
+    let queue: api::Queue =
+        serde_json::from_value(deployed("queue-default.yaml", "Queue")).unwrap();
+    let topology: api::Topology =
+        serde_json::from_value(deployed("topology-default.yaml", "Topology")).unwrap();
+    for name in [queue.metadata.name, topology.metadata.name] {
+        assert_eq!(name.as_deref(), Some("default"));
+    }
+    assert_eq!(queue.spec, api::QueueSpec::default());
 }

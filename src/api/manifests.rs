@@ -15,20 +15,24 @@ pub fn crds() -> [CustomResourceDefinition; 3] {
 /// The serializer's, which a definition does not meet.
 pub fn manifest(crd: &CustomResourceDefinition) -> anyhow::Result<String> {
     let mut value = serde_json::to_value(crd)?;
-    unwrap_descriptions(&mut value);
+    tidy(&mut value);
     Ok(serde_saphyr::to_string(&value)?)
 }
 
-/// Descriptions come from doc comments, whose line breaks mean nothing to `kubectl explain`.
-fn unwrap_descriptions(value: &mut Value) {
+/// Descriptions come from doc comments, whose line breaks mean nothing to `kubectl explain`. And
+/// what the API server drops as a default would make every later apply look like a change.
+fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::String(description)) = fields.get_mut("description") {
                 *description = description.replace('\n', " ");
             }
-            fields.values_mut().for_each(unwrap_descriptions);
+            if fields.get("nullable") == Some(&Value::Bool(false)) {
+                fields.remove("nullable");
+            }
+            fields.values_mut().for_each(tidy);
         }
-        Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+        Value::Array(items) => items.iter_mut().for_each(tidy),
         _ => {}
     }
 }

@@ -93,9 +93,10 @@ pub struct PodGroupSpec {
     #[x_kube(validation = (NAME, NAME_MESSAGE))]
     pub priority_class_name: Option<String>,
 
-    /// false: only ever within quota, and never evicted. Independent of priority.
-    #[serde(default = "yes")]
-    pub preemptible: bool,
+    /// false: only ever within quota, and never evicted. Independent of priority. Default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = true))]
+    pub preemptible: Option<bool>,
 
     /// A tree of roles or slices; then every pod names a leaf by the label gpu-batch.io/subgroup.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -208,10 +209,6 @@ pub struct TopologyConstraint {
     #[schemars(length(max = 63))]
     #[x_kube(validation = (LABEL, LABEL_MESSAGE))]
     pub preferred: Option<String>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// What has become of a gang.

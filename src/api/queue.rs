@@ -119,7 +119,7 @@ pub struct QueueSpec {
 }
 
 /// One entry of a queue: a resource, or one GPU model of it.
-#[derive(Debug, Clone, Default, PartialEq, KubeSchema, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, KubeSchema, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new(
