@@ -1,0 +1,282 @@
+//! A running control plane.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use nix::sys::signal::Signal;
+
+use super::LocalError;
+use super::binaries::{Binaries, Program};
+use super::certificates::Certificates;
+use super::command_lines::Setting;
+use super::process::Processes;
+
+/// How long the API server may take to become ready. It takes 4 s on an idle machine.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often it is asked.
+const READY_POLL: Duration = Duration::from_millis(50);
+
+/// How often a start is tried when another process takes a port between its choice and its use.
+const PORT_ATTEMPTS: u32 = 3;
+
+/// What runs beside etcd and the API server. The default is nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The controllers of the controller manager, by the names of its flag `--controllers`; see
+    /// [`CONTROLLERS`]. None: it does not run.
+    pub controllers: &'static [&'static str],
+    /// Kubernetes' own scheduler.
+    pub kube_scheduler: bool,
+    /// Fake kubelets: pods that are bound to a fake node run, end and go.
+    pub kwok: bool,
+    /// Workloads and PodGroups of Kubernetes itself (`scheduling.k8s.io/v1alpha2`).
+    pub native_gangs: bool,
+}
+
+/// The controllers that a cluster with batch work needs.
+pub const CONTROLLERS: &[&str] = &[
+    "job-controller",
+    "replicaset-controller",
+    "deployment-controller",
+    "statefulset-controller",
+    "pod-garbage-collector-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "disruption-controller",
+    "ttl-after-finished-controller",
+    "serviceaccount-controller",
+];
+
+impl Options {
+    /// The programs that a control plane with these options consists of.
+    pub fn programs(&self) -> Vec<Program> {
+        let mut programs = vec![Program::Etcd, Program::KubeApiserver];
+        programs.extend((!self.controllers.is_empty()).then_some(Program::KubeControllerManager));
+        programs.extend(self.kube_scheduler.then_some(Program::KubeScheduler));
+        programs.extend(self.kwok.then_some(Program::Kwok));
+        programs
+    }
+}
+
+/// A control plane that runs until this is dropped, or until this process ends in whatever way.
+///
+/// Dropping it blocks for some milliseconds and removes all its data.
+#[derive(Debug)]
+pub struct ControlPlane {
+    processes: Processes,
+    kubeconfig: PathBuf,
+}
+
+impl ControlPlane {
+    /// Starts the programs and waits until the API server is ready and the namespace `default` is
+    /// there. Asynchronous because it waits by asking the API server.
+    ///
+    /// # Errors
+    /// [`LocalError::Ended`] if a program ends (its log says why), [`LocalError::NotReady`] if the
+    /// API server does not become ready within two minutes.
+    pub async fn start(binaries: &Binaries, options: Options) -> Result<Self, LocalError> {
+        let mut attempt = 1;
+        loop {
+            match Self::try_start(binaries, options).await {
+                Err(LocalError::Ended { log, .. })
+                    if attempt < PORT_ATTEMPTS && log.contains("address already in use") =>
+                {
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_start(binaries: &Binaries, options: Options) -> Result<Self, LocalError> {
+        let processes = Processes::new()?;
+        let folder = processes.folder().to_owned();
+        let certificates = Certificates::create(&folder)?;
+        let [etcd_port, api_port] = free_ports()?;
+        let kubeconfig = folder.join("kubeconfig");
+        write_kubeconfig(&kubeconfig, &certificates, api_port)?;
+        let setting = Setting {
+            folder: &folder,
+            certificates: &certificates,
+            kubeconfig: &kubeconfig,
+            etcd_port,
+            api_port,
+            options,
+        };
+        let mut control_plane = Self {
+            processes,
+            kubeconfig: kubeconfig.clone(),
+        };
+        for program in options.programs() {
+            let arguments = match program {
+                Program::Etcd => setting.etcd(),
+                Program::KubeApiserver => setting.kube_apiserver(),
+                Program::KubeControllerManager => setting.kube_controller_manager(),
+                Program::KubeScheduler => setting.kube_scheduler(),
+                Program::Kwok => setting.kwok(&binaries.stages()?),
+                Program::Kubectl | Program::Helm => continue,
+            };
+            if !matches!(program, Program::Etcd | Program::KubeApiserver) {
+                // The rest gives up when it finds no API server.
+                control_plane.wait_until_ready().await?;
+            }
+            let executable = binaries
+                .path(program)
+                .unwrap_or_else(|| program.name().into());
+            control_plane
+                .processes
+                .start(program, executable, arguments)?;
+        }
+        control_plane.wait_until_ready().await?;
+        Ok(control_plane)
+    }
+
+    /// The file that kubectl and other clients take. Its user may do everything.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The folder with the data and the logs (`PROGRAM.log`).
+    pub fn folder(&self) -> &Path {
+        self.processes.folder()
+    }
+
+    /// A new client, which never retries by itself. It belongs to the runtime it is made in: do not
+    /// share it between tests.
+    ///
+    /// # Errors
+    /// [`LocalError::Client`] if the kubeconfig is damaged.
+    pub async fn client(&self) -> Result<Client, LocalError> {
+        let failed = |error: &dyn std::fmt::Display| LocalError::Client(error.to_string());
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|e| failed(&e))?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|e| failed(&e))?;
+        config.default_retry = false;
+        // A proxy of the environment does not lead to our loopback interface.
+        config.proxy_url = None;
+        Client::try_from(config).map_err(|e| failed(&e))
+    }
+
+    /// Stops `program` in its tracks: its connections stay open and nothing is answered.
+    pub fn pause(&self, program: Program) {
+        self.processes.signal(program, Signal::SIGSTOP);
+    }
+
+    /// Lets a paused `program` go on.
+    pub fn resume(&self, program: Program) {
+        self.processes.signal(program, Signal::SIGCONT);
+    }
+
+    /// Kills `program` and waits until it is gone. Its data stay.
+    pub fn kill(&mut self, program: Program) {
+        self.processes.kill(program);
+    }
+
+    /// Starts `program` again, on the same port and with the same data, killing it first if it still
+    /// runs; returns when the API server is ready.
+    ///
+    /// # Errors
+    /// As [`ControlPlane::start`].
+    pub async fn restart(&mut self, program: Program) -> Result<(), LocalError> {
+        self.processes.restart(program)?;
+        self.wait_until_ready().await
+    }
+
+    /// Lets the control plane run on when this process ends. It ends when the returned file is made
+    /// (`touch`), and then removes its data.
+    #[must_use]
+    pub fn keep(self) -> PathBuf {
+        self.processes.keep()
+    }
+
+    /// Asks the API server until it is ready, for as long as all programs run.
+    async fn wait_until_ready(&mut self) -> Result<(), LocalError> {
+        let client = self.client().await?;
+        let start = Instant::now();
+        loop {
+            let answer = readiness(&client).await;
+            if let Some((program, status)) = self.processes.ended() {
+                let log = self.processes.log_tail(program);
+                return Err(LocalError::Ended {
+                    program,
+                    status,
+                    log,
+                });
+            }
+            match answer {
+                Ok(()) => return Ok(()),
+                Err(error) if start.elapsed() > READY_WITHIN => {
+                    return Err(LocalError::NotReady {
+                        waited_s: READY_WITHIN.as_secs(),
+                        last_answer: error,
+                        log: self.processes.log_tail(Program::KubeApiserver),
+                    });
+                }
+                Err(_) => tokio::time::sleep(READY_POLL).await,
+            }
+        }
+    }
+}
+
+/// Whether the API server is ready; else what it answered. A paused one does not answer: no longer
+/// than a second is waited for it.
+async fn readiness(client: &Client) -> Result<(), String> {
+    let ask = async {
+        for path in ["/readyz", "/api/v1/namespaces/default"] {
+            let request = http::Request::get(path)
+                .body(Vec::new())
+                .map_err(|e| e.to_string())?;
+            client
+                .request_text(request)
+                .await
+                .map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(Duration::from_secs(1), ask)
+        .await
+        .unwrap_or(Err("no answer".into()))
+}
+
+/// Ports that nobody uses now. All are held until the last is found, so they differ.
+fn free_ports<const N: usize>() -> Result<[u16; N], LocalError> {
+    let find = || -> std::io::Result<[u16; N]> {
+        let listeners = (0..N)
+            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+            .collect::<std::io::Result<Vec<_>>>()?;
+        let mut ports = [0; N];
+        for (port, listener) in ports.iter_mut().zip(&listeners) {
+            *port = listener.local_addr()?.port();
+        }
+        Ok(ports)
+    };
+    find().map_err(LocalError::io("listen on", "127.0.0.1"))
+}
+
+fn write_kubeconfig(
+    path: &Path,
+    certificates: &Certificates,
+    api_port: u16,
+) -> Result<(), LocalError> {
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": {
+            "server": format!("https://127.0.0.1:{api_port}"),
+            "certificate-authority": certificates.authority,
+        }}],
+        "users": [{"name": "admin", "user": {
+            "client-certificate": certificates.admin,
+            "client-key": certificates.admin_key,
+        }}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "admin"}}],
+        "current-context": "local",
+    });
+    fs::write(path, kubeconfig.to_string()).map_err(LocalError::io("write", path))
+}

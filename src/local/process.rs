@@ -1,0 +1,249 @@
+//! Child processes that never outlive us.
+//!
+//! However this process ends (a return, a panic, Ctrl-C, `kill -9`), its children end too and their
+//! folder is removed. A watchdog sees to it, a shell that waits for the end of a pipe:
+//!
+//! ```text
+//!   this process ----- pipe -----> watchdog      at the end of the pipe: kill every group that
+//!        |               ^                       started and has not ended, remove the folder
+//!        | spawn         | "started PID"
+//!        +----------> child: writes its own process id, then becomes the program
+//! ```
+//!
+//! Only the kernel closes the last end of the pipe, so no signal can get in the way. A child writes
+//! its id before it becomes the program, and holds the pipe open until then: there is no moment in
+//! which it runs unknown. Each child leads a process group of its own, so Ctrl-C on the terminal
+//! does not reach it.
+//!
+//! Children are ended with SIGKILL, without asking them first: all they have is in the folder.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{PipeWriter, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::{LocalError, Program};
+
+/// Reads "started PID", "ended PID" and "keep" until its input ends.
+const WATCHDOG: &str = r#"
+trap '' HUP INT QUIT TERM
+folder=$1 groups= keep=
+while read -r word pid; do
+    case $word in
+    started) groups="$groups $pid" ;;
+    ended)
+        others=
+        for group in $groups; do
+            [ "$group" = "$pid" ] || others="$others $group"
+        done
+        groups=$others
+        ;;
+    keep) keep=yes ;;
+    esac
+done
+while [ -n "$keep" ] && [ -d "$folder" ] && [ ! -e "$folder/stop" ]; do
+    sleep 1
+done
+for group in $groups; do
+    kill -s KILL -- "-$group"
+done
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    rm -rf -- "$folder" && break
+    sleep 0.2
+done
+"#;
+
+/// Tells the watchdog its process id, then becomes the program in its arguments.
+const CHILD: &str = r#"echo "started $$" >&0 && exec "$@" </dev/null"#;
+
+/// How many of the last lines of a log are shown.
+const LOG_LINES_SHOWN: usize = 20;
+
+/// Programs that run, their folder, and the watchdog that ends both.
+#[derive(Debug)]
+pub(super) struct Processes {
+    folder: PathBuf,
+    processes: BTreeMap<Program, Process>,
+    watchdog: Child,
+    /// `None` once the watchdog has been let go.
+    pipe: Option<PipeWriter>,
+}
+
+#[derive(Debug)]
+struct Process {
+    executable: PathBuf,
+    arguments: Vec<String>,
+    /// `None` while it is killed.
+    child: Option<Child>,
+}
+
+impl Processes {
+    /// A new folder with a watchdog; nothing runs yet.
+    pub(super) fn new() -> Result<Self, LocalError> {
+        let folder = TempDir::with_prefix("gpu-batch-")
+            .map_err(LocalError::io("make a folder in", std::env::temp_dir()))?;
+        let (reader, writer) = std::io::pipe().map_err(LocalError::io("make", "a pipe"))?;
+        let watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "gpu-batch-watchdog"])
+            .arg(folder.path())
+            .current_dir("/")
+            .stdin(reader)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(LocalError::io("run", "sh"))?;
+        Ok(Self {
+            folder: folder.keep(),
+            processes: BTreeMap::new(),
+            watchdog,
+            pipe: Some(writer),
+        })
+    }
+
+    /// The folder; it goes when the processes go.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Starts `program`. Its output goes to the file `PROGRAM.log` in the folder.
+    pub(super) fn start(
+        &mut self,
+        program: Program,
+        executable: PathBuf,
+        arguments: Vec<String>,
+    ) -> Result<(), LocalError> {
+        self.kill(program);
+        let process = Process {
+            executable,
+            arguments,
+            child: None,
+        };
+        self.processes.insert(program, process);
+        self.restart(program)
+    }
+
+    /// Starts `program` again with the same arguments, after killing it if it still runs. Does
+    /// nothing if it was never started.
+    pub(super) fn restart(&mut self, program: Program) -> Result<(), LocalError> {
+        self.kill(program);
+        let log = self.log_file(program);
+        let Some(process) = self.processes.get_mut(&program) else {
+            return Ok(());
+        };
+        let pipe = self.pipe.as_ref().map(PipeWriter::try_clone).transpose();
+        let output = File::options().create(true).append(true).open(&log);
+        let output = output.and_then(|output| Ok((output.try_clone()?, output)));
+        let (stdout, stderr) = output.map_err(LocalError::io("write", &log))?;
+        let child = Command::new("sh")
+            .args(["-c", CHILD, "sh"])
+            .arg(&process.executable)
+            .args(&process.arguments)
+            .current_dir(&self.folder)
+            .stdin(
+                pipe.map_err(LocalError::io("copy", "a pipe"))?
+                    .map_or(Stdio::null(), Into::into),
+            )
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0)
+            .spawn()
+            .map_err(LocalError::io("run", "sh"))?;
+        process.child = Some(child);
+        Ok(())
+    }
+
+    /// Sends `signal` to `program`; does nothing if it does not run.
+    pub(super) fn signal(&self, program: Program, signal: Signal) {
+        let child = self
+            .processes
+            .get(&program)
+            .and_then(|process| process.child.as_ref());
+        if let Some(child) = child {
+            signal_group(child, signal);
+        }
+    }
+
+    /// Ends `program` at once and waits until it is gone; does nothing if it does not run.
+    pub(super) fn kill(&mut self, program: Program) {
+        let Some(process) = self.processes.get_mut(&program) else {
+            return;
+        };
+        if let Some(mut child) = process.child.take() {
+            signal_group(&child, Signal::SIGKILL);
+            // The only error is that it is no child of ours, which `Child` excludes.
+            let _ = child.wait();
+            self.tell(&format!("ended {}\n", child.id()));
+        }
+    }
+
+    /// A program that ended by itself, if there is one.
+    pub(super) fn ended(&mut self) -> Option<(Program, ExitStatus)> {
+        let (program, status, id) = self.processes.iter_mut().find_map(|(program, process)| {
+            let child = process.child.as_mut()?;
+            let status = child.try_wait().ok().flatten()?;
+            Some((*program, status, child.id()))
+        })?;
+        if let Some(process) = self.processes.get_mut(&program) {
+            process.child = None;
+        }
+        self.tell(&format!("ended {id}\n"));
+        Some((program, status))
+    }
+
+    /// The last lines of the log of `program`.
+    pub(super) fn log_tail(&self, program: Program) -> String {
+        let log = fs::read(self.log_file(program)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+    }
+
+    /// Lets everything run on after us, until the returned file exists or the folder is removed.
+    pub(super) fn keep(mut self) -> PathBuf {
+        self.tell("keep\n");
+        self.pipe = None;
+        for process in self.processes.values_mut() {
+            process.child = None;
+        }
+        self.folder.join("stop")
+    }
+
+    fn log_file(&self, program: Program) -> PathBuf {
+        self.folder.join(format!("{program}.log"))
+    }
+
+    /// One line to the watchdog. If it is gone, there is nobody to tell.
+    fn tell(&self, line: &str) {
+        if let Some(mut pipe) = self.pipe.as_ref() {
+            let _ = pipe.write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        if self.pipe.is_none() {
+            return;
+        }
+        let programs: Vec<Program> = self.processes.keys().copied().collect();
+        for program in programs {
+            self.kill(program);
+        }
+        self.pipe = None;
+        let _ = self.watchdog.wait();
+    }
+}
+
+/// A group that is gone is no error: that is what was wanted.
+fn signal_group(leader: &Child, signal: Signal) {
+    if let Ok(id) = i32::try_from(leader.id()) {
+        let _ = killpg(Pid::from_raw(id), signal);
+    }
+}
