@@ -120,11 +120,12 @@ impl Binaries {
         Ok(Self { folders })
     }
 
-    /// The file of `program`; `None` if it was not among those asked for.
-    pub fn path(&self, program: Program) -> Option<PathBuf> {
-        self.folders
-            .get(&program)
-            .map(|folder| folder.join(program.name()))
+    /// The file of `program`. One that was not asked for is its bare name, to be found on `PATH`.
+    pub fn path(&self, program: Program) -> PathBuf {
+        match self.folders.get(&program) {
+            Some(folder) => folder.join(program.name()),
+            None => program.name().into(),
+        }
     }
 
     /// The stage files of kwok, sorted; none if kwok was not among the programs asked for.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use nix::sys::signal::Signal;
 
 use super::LocalError;
 use super::binaries::{Binaries, Program};
@@ -125,12 +124,9 @@ impl ControlPlane {
                 // The rest gives up when it finds no API server.
                 control_plane.wait_until_ready().await?;
             }
-            let executable = binaries
-                .path(program)
-                .unwrap_or_else(|| program.name().into());
             control_plane
                 .processes
-                .start(program, executable, arguments)?;
+                .start(program, binaries.path(program), arguments)?;
         }
         control_plane.wait_until_ready().await?;
         Ok(control_plane)
@@ -164,13 +160,13 @@ impl ControlPlane {
     }
 
     /// Stops `program` in its tracks: its connections stay open and nothing is answered.
-    pub fn pause(&self, program: Program) {
-        self.processes.signal(program, Signal::SIGSTOP);
+    pub fn pause(&mut self, program: Program) {
+        self.processes.pause(program);
     }
 
     /// Lets a paused `program` go on.
-    pub fn resume(&self, program: Program) {
-        self.processes.signal(program, Signal::SIGCONT);
+    pub fn resume(&mut self, program: Program) {
+        self.processes.resume(program);
     }
 
     /// Kills `program` and waits until it is gone. Its data stay.
@@ -188,8 +184,9 @@ impl ControlPlane {
         self.wait_until_ready().await
     }
 
-    /// Lets the control plane run on when this process ends. It ends when the returned file is made
-    /// (`touch`), and then removes its data.
+    /// Lets the control plane run on when this process ends; do not pause anything then, for the
+    /// kernel hangs up on stopped programs whose parent is gone. It ends when the returned file is
+    /// made (`touch`), and then removes its data.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         self.processes.keep()

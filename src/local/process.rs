@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
@@ -81,6 +82,7 @@ struct Process {
     arguments: Vec<String>,
     /// `None` while it is killed.
     child: Option<Child>,
+    paused: bool,
 }
 
 impl Processes {
@@ -124,6 +126,7 @@ impl Processes {
             executable,
             arguments,
             child: None,
+            paused: false,
         };
         self.processes.insert(program, process);
         self.restart(program)
@@ -156,17 +159,36 @@ impl Processes {
             .spawn()
             .map_err(LocalError::io("run", "sh"))?;
         process.child = Some(child);
+        process.paused = false;
         Ok(())
     }
 
-    /// Sends `signal` to `program`; does nothing if it does not run.
-    pub(super) fn signal(&self, program: Program, signal: Signal) {
-        let child = self
-            .processes
-            .get(&program)
-            .and_then(|process| process.child.as_ref());
-        if let Some(child) = child {
-            signal_group(child, signal);
+    /// Stops `program` in its tracks and returns when the last of its threads has stopped; does
+    /// nothing if it does not run.
+    pub(super) fn pause(&mut self, program: Program) {
+        let Some(process) = self.processes.get_mut(&program) else {
+            return;
+        };
+        // A second stop is never reported, so waiting for it would not end.
+        let running = process.child.as_mut().filter(|_| !process.paused);
+        let Some(child) = running else {
+            return;
+        };
+        // Asked first, so that the wait below cannot take the exit status away from `ended`.
+        if let (Ok(None), Some(group)) = (child.try_wait(), group_of(child)) {
+            let _ = killpg(group, Signal::SIGSTOP);
+            let _ = waitpid(group, Some(WaitPidFlag::WUNTRACED));
+            process.paused = true;
+        }
+    }
+
+    /// Lets a paused `program` go on.
+    pub(super) fn resume(&mut self, program: Program) {
+        if let Some(process) = self.processes.get_mut(&program) {
+            process.paused = false;
+            if let Some(group) = process.child.as_ref().and_then(group_of) {
+                let _ = killpg(group, Signal::SIGCONT);
+            }
         }
     }
 
@@ -176,8 +198,8 @@ impl Processes {
             return;
         };
         if let Some(mut child) = process.child.take() {
-            signal_group(&child, Signal::SIGKILL);
-            // The only error is that it is no child of ours, which `Child` excludes.
+            // Errors of both mean that it is gone already.
+            let _ = group_of(&child).map(|group| killpg(group, Signal::SIGKILL));
             let _ = child.wait();
             self.tell(&format!("ended {}\n", child.id()));
         }
@@ -241,9 +263,7 @@ impl Drop for Processes {
     }
 }
 
-/// A group that is gone is no error: that is what was wanted.
-fn signal_group(leader: &Child, signal: Signal) {
-    if let Ok(id) = i32::try_from(leader.id()) {
-        let _ = killpg(Pid::from_raw(id), signal);
-    }
+/// The process group that a child leads.
+fn group_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().map(Pid::from_raw)
 }

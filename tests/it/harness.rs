@@ -1,23 +1,43 @@
 //! What every test here needs: a control plane, or the reason why there is none.
 
+use std::time::{Duration, Instant};
+
 use gpu_batch::local::{Binaries, ControlPlane, LocalError, Options};
 
-/// Starts a control plane. `None` where its programs are missing and cannot be built for want of Go:
-/// the test is skipped there, except where `CI` is set.
+/// Starts a control plane of the test's own, in 2 to 4 s. `None` as for [`binaries`].
 pub(crate) async fn start(options: Options) -> Option<ControlPlane> {
+    let binaries = binaries(options).await?;
+    match ControlPlane::start(&binaries, options).await {
+        Ok(control_plane) => Some(control_plane),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The programs for `options`. `None` where they are missing and cannot be built for want of Go: the
+/// test is skipped there, except where `CI` is set.
+pub(crate) async fn binaries(options: Options) -> Option<Binaries> {
     let programs = options.programs();
     let found = tokio::task::spawn_blocking(move || {
         Binaries::find_or_build(&programs, |line| eprintln!("{line}"))
     });
     match found.await.unwrap() {
-        Ok(binaries) => match ControlPlane::start(&binaries, options).await {
-            Ok(control_plane) => Some(control_plane),
-            Err(error) => panic!("{error}"),
-        },
+        Ok(binaries) => Some(binaries),
         Err(error @ LocalError::GoMissing { .. }) if std::env::var_os("CI").is_none() => {
             eprintln!("skipped: {error}");
             None
         }
         Err(error) => panic!("{error}"),
+    }
+}
+
+/// Asks every 50 ms, for 30 s.
+pub(crate) async fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let start = Instant::now();
+    while !condition().await {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "no {what} within 30 s"
+        );
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

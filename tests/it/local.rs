@@ -1,20 +1,30 @@
 //! The local control plane itself.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+mod binaries;
+#[cfg(target_os = "linux")] // It reads /proc.
+mod endings;
+
 use std::time::{Duration, Instant};
 
 use gpu_batch::local::control_plane::CONTROLLERS;
 use gpu_batch::local::nodes::{self, GpuNode, H100};
 use gpu_batch::local::{Options, Program};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Binding, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::harness;
+use crate::harness::{self, wait_for};
+
+/// All that there is.
+const EVERYTHING: Options = Options {
+    kwok: true,
+    controllers: CONTROLLERS,
+    kube_scheduler: true,
+    native_gangs: true,
+};
 
 #[tokio::test]
 async fn a_node_is_created_and_a_pod_bound() {
@@ -32,7 +42,7 @@ async fn a_node_is_created_and_a_pod_bound() {
     assert_eq!(gpus.0, "8");
     assert_eq!(node.spec.unwrap().taints, None);
 
-    bind_a_pod(&client, "p", "n1", json!({})).await;
+    bind_a_pod(&client, "n1", json!({})).await;
     let pod = Api::<Pod>::default_namespaced(client)
         .get("p")
         .await
@@ -45,20 +55,16 @@ async fn a_node_is_created_and_a_pod_bound() {
 async fn with_kwok_a_bound_pod_runs_and_succeeds() {
     let options = Options {
         kwok: true,
-        controllers: CONTROLLERS,
         ..Options::default()
     };
-    let start = Instant::now();
     let Some(control_plane) = harness::start(options).await else {
         return;
     };
-    eprintln!("ready after {:?}", start.elapsed());
     let client = control_plane.client().await.unwrap();
     nodes::create(&client, [GpuNode::new("n1", H100)])
         .await
         .unwrap();
-    let annotations = json!({"gpu-batch.io/sim-run-seconds": "1"});
-    bind_a_pod(&client, "p", "n1", annotations).await;
+    bind_a_pod(&client, "n1", json!({"gpu-batch.io/sim-run-seconds": "1"})).await;
     let pods = Api::<Pod>::default_namespaced(client);
     for phase in ["Running", "Succeeded"] {
         wait_for(phase, async || {
@@ -70,104 +76,37 @@ async fn with_kwok_a_bound_pod_runs_and_succeeds() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_drop() {
-    let options = Options {
-        kwok: true,
-        controllers: CONTROLLERS,
-        ..Options::default()
-    };
-    let Some(control_plane) = harness::start(options).await else {
+async fn a_job_is_scheduled_by_kubernetes_itself_and_completes() {
+    let Some(control_plane) = harness::start(EVERYTHING).await else {
         return;
     };
-    let folder = control_plane.folder().to_owned();
-    // The watchdog and four programs.
-    assert_eq!(
-        processes_that_name(&folder).len(),
-        5,
-        "{:?}",
-        processes_that_name(&folder)
-    );
-    let start = Instant::now();
-    drop(control_plane);
-    eprintln!("gone after {:?}", start.elapsed());
-    assert_eq!(processes_that_name(&folder), Vec::<String>::new());
-    assert!(!folder.exists());
-}
+    let client = control_plane.client().await.unwrap();
+    let group = http::Request::get("/apis/scheduling.k8s.io/v1alpha2").body(Vec::new());
+    let served = client.request_text(group.unwrap()).await.unwrap();
+    assert!(served.contains("podgroups"), "{served}");
 
-/// Not a test: what the tests below run in a process of its own, in order to kill it.
-#[tokio::test]
-#[ignore = "started by other tests"]
-async fn hold_a_control_plane() {
-    let control_plane = harness::start(Options::default()).await.unwrap();
-    println!("\nfolder {}", control_plane.folder().display());
-    if std::env::var_os("KEEP").is_some() {
-        println!("stop {}", control_plane.keep().display());
-    } else {
-        // A program that is paused must not escape either.
-        control_plane.pause(Program::Etcd);
-        std::thread::sleep(Duration::from_secs(60));
-    }
-}
-
-fn spawn_a_holder(environment: &[(&str, &str)]) -> (std::process::Child, Vec<String>) {
-    let mut holder = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "local::hold_a_control_plane",
-            "--ignored",
-            "--nocapture",
-        ])
-        .envs(environment.iter().copied())
-        .stdout(Stdio::piped())
-        .spawn()
+    nodes::create(&client, [GpuNode::new("n1", H100)])
+        .await
         .unwrap();
-    let lines = BufReader::new(holder.stdout.take().unwrap())
-        .lines()
-        .map(Result::unwrap);
-    let wanted = if environment.is_empty() { 1 } else { 2 };
-    let found = lines.filter(|line| line.starts_with("folder ") || line.starts_with("stop "));
-    let paths = found
-        .take(wanted)
-        .map(|line| line.split_once(' ').unwrap().1.into())
-        .collect();
-    (holder, paths)
-}
-
-#[tokio::test]
-async fn nothing_is_left_after_the_parent_is_killed() {
-    if harness::start(Options::default()).await.is_none() {
-        return;
-    }
-    let (mut holder, paths) = spawn_a_holder(&[]);
-    let folder = Path::new(&paths[0]);
-    assert_eq!(processes_that_name(folder).len(), 3);
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    wait_for("the end", async || {
-        processes_that_name(folder).is_empty() && !folder.exists()
+    let jobs = Api::<Job>::default_namespaced(client);
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"completions": 2, "parallelism": 2, "template": {
+            "metadata": {"annotations": {"gpu-batch.io/sim-run-seconds": "1"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "none"}]},
+        }},
+    });
+    let job = serde_json::from_value(job).unwrap();
+    jobs.create(&PostParams::default(), &job).await.unwrap();
+    wait_for("completion", async || {
+        let status = jobs.get("j").await.unwrap().status.unwrap_or_default();
+        status.completion_time.is_some() && status.succeeded == Some(2)
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_is_kept_runs_on_until_it_is_told_to_stop() {
-    if harness::start(Options::default()).await.is_none() {
-        return;
-    }
-    let (mut holder, paths) = spawn_a_holder(&[("KEEP", "1")]);
-    let folder = Path::new(&paths[0]);
-    holder.wait().unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(processes_that_name(folder).len(), 3);
-    std::fs::write(&paths[1], "").unwrap();
-    wait_for("the end", async || {
-        processes_that_name(folder).is_empty() && !folder.exists()
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_api_server_survives_a_kill_and_a_pause() {
+async fn the_data_survive_kills_and_pauses() {
     let Some(mut control_plane) = harness::start(Options::default()).await else {
         return;
     };
@@ -182,18 +121,18 @@ async fn the_api_server_survives_a_kill_and_a_pause() {
         assert!(nodes.get("n1").await.is_ok(), "{program}");
     }
     control_plane.pause(Program::KubeApiserver);
+    control_plane.pause(Program::KubeApiserver);
     let late = tokio::time::timeout(Duration::from_millis(300), nodes.get("n1")).await;
-    assert!(late.is_err());
+    assert!(late.is_err(), "{late:?}");
     control_plane.resume(Program::KubeApiserver);
     nodes.get("n1").await.unwrap();
 }
 
-async fn bind_a_pod(client: &Client, name: &str, node: &str, annotations: serde_json::Value) {
+/// The pod is `default/p` and takes one GPU.
+async fn bind_a_pod(client: &Client, node: &str, annotations: serde_json::Value) {
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": annotations},
+        "metadata": {"name": "p", "annotations": annotations},
         "spec": {
             "schedulerName": "gpu-batch",
             "containers": [{
@@ -203,38 +142,15 @@ async fn bind_a_pod(client: &Client, name: &str, node: &str, annotations: serde_
             }],
         },
     });
-    let apply = PatchParams::apply("test");
-    pods.patch(name, &apply, &Patch::Apply(pod)).await.unwrap();
+    let pod = serde_json::from_value(pod).unwrap();
+    pods.create(&PostParams::default(), &pod).await.unwrap();
     let binding: Binding = serde_json::from_value(json!({
-        "metadata": {"name": name},
+        "metadata": {"name": "p"},
         "target": {"kind": "Node", "name": node},
     }))
     .unwrap();
     let answer: Result<Status, _> = pods
-        .create_subresource("binding", name, &PostParams::default(), &binding)
+        .create_subresource("binding", "p", &PostParams::default(), &binding)
         .await;
     answer.unwrap();
-}
-
-/// Every 50 ms for 30 s.
-async fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let start = Instant::now();
-    while !condition().await {
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "no {what} within 30 s"
-        );
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// The command lines of the processes that have `folder` in theirs.
-fn processes_that_name(folder: &Path) -> Vec<String> {
-    let folder = folder.to_str().unwrap();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(folder))
-        .collect()
 }
