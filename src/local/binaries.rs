@@ -84,10 +84,11 @@ pub struct Binaries {
 impl Binaries {
     /// Finds `programs`, and builds those that are missing.
     ///
-    /// Looks into the folder that the environment variable `KUBEBUILDER_ASSETS` names, then into the
-    /// cache: `local-HASH` in `GPU_BATCH_CACHE`, else in `gpu-batch` below `XDG_CACHE_HOME`, else
-    /// below `~/.cache`. What is in neither is built into the cache, which takes minutes; `progress`
-    /// is given a line at each step of it. It blocks, and of two processes one waits for the other.
+    /// Looks into the folder that the environment variable `KUBEBUILDER_ASSETS` names, then into
+    /// the cache: `local-HASH` in `GPU_BATCH_CACHE`, else in `gpu-batch` below `XDG_CACHE_HOME`,
+    /// else below `~/.cache`. What is in neither is built into the cache, which takes minutes;
+    /// `progress` is given a line at each step. It blocks, and of two processes one waits for the
+    /// other.
     ///
     /// # Errors
     /// [`LocalError::GoMissing`] if something must be built and Go is not installed,

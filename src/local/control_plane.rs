@@ -174,8 +174,8 @@ impl ControlPlane {
         self.processes.kill(program);
     }
 
-    /// Starts `program` again, on the same port and with the same data, killing it first if it still
-    /// runs; returns when the API server is ready.
+    /// Starts `program` again, on the same port and with the same data, killing it first if it
+    /// still runs; returns when the API server is ready.
     ///
     /// # Errors
     /// As [`ControlPlane::start`].

@@ -13,8 +13,8 @@ pub(crate) async fn start(options: Options) -> Option<ControlPlane> {
     }
 }
 
-/// The programs for `options`. `None` where they are missing and cannot be built for want of Go: the
-/// test is skipped there, except where `CI` is set.
+/// The programs for `options`. `None` where they are missing and cannot be built for want of Go:
+/// the test is skipped there, except where `CI` is set.
 pub(crate) async fn binaries(options: Options) -> Option<Binaries> {
     let programs = options.programs();
     let found = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,7 @@
 //! Nothing is left running, however it ends.
 //!
-//! A control plane is held by a process of its own, this test binary again, with its temporary files
-//! in a folder that every process of the control plane names in its command line.
+//! A control plane is held by a process of its own, this test binary again, with its temporary
+//! files in a folder that every process of the control plane names in its command line.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
