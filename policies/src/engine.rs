@@ -1,74 +1,342 @@
 //! The engine: events in, commands out.
+//!
+//! One step applies a batch of events, looks at what they touched, plans for at most a slice, and
+//! says what is to be sent:
+//!
+//! ```text
+//! events -> state (fold) -> wake and assess -> plan (in a Txn) -> bindings -> outbox -> commands
+//!              ^                                                                 |
+//!              +------------------------- outcomes are events -------------------+
+//! ```
 
-use crate::command::Command;
-use crate::event::Event;
-use crate::facts::UnixMs;
-use crate::report::{GangReport, PodReport, QueueReport};
-use crate::settings::Settings;
-use alloc::vec::Vec;
+mod agenda;
+mod assess;
+mod bindings;
+mod counts;
+mod outbox;
+mod plan;
+mod reports;
+mod stale;
+mod status;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+use crate::audit;
+use crate::command::{Action, Command, CommandId};
+use crate::event::{Event, Kind, Object, ObjectKey, Outcome};
+use crate::facts::{Uid, UnixMs};
+use crate::lease::{Election, LeaseAnswer};
+use crate::queues::QueueId;
+use crate::settings::{Leadership, Settings};
+use crate::state::ClusterState;
+use crate::state::gang::Wait;
+use crate::status::QueueStatus;
+use agenda::Agenda;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+use bindings::Step;
+use outbox::{Flight, Outbox};
+use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
+    state: ClusterState,
+    /// Kinds that have been listed.
+    listed: BTreeSet<Kind>,
+    agenda: Agenda,
+    bindings: BTreeMap<Uid, Step>,
+    /// Pods whose eviction was asked for.
+    evicting: BTreeSet<Uid>,
+    outbox: Outbox,
+    timers: Timers,
+    election: Option<Election>,
+    /// Whether the last step was made as the leader.
+    leading: bool,
+    /// This is the first look at the world since we lead.
+    waking_up: bool,
+    stopping: bool,
+    /// The last slice ended before the plan was complete.
+    unfinished: bool,
+    /// Rises with every change of queues, topologies, priority classes or namespaces: refused gangs
+    /// are then worth another try.
+    rules_version: u64,
+    dirty_queues: bool,
+    queues_reported_ms: UnixMs,
+    reported_queues: BTreeMap<QueueId, QueueStatus>,
+    gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
+    /// The commands of this step.
+    commands: Vec<Command>,
+    now_ms: UnixMs,
 }
 
 impl Engine {
     /// An engine that knows nothing yet. It plans once every kind has been listed.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings }
+        let election = match &settings.leadership {
+            Leadership::Assumed => None,
+            Leadership::Elected(lease) => Some(Election::new(lease.clone())),
+        };
+        Self {
+            settings,
+            state: ClusterState::new(),
+            listed: BTreeSet::new(),
+            agenda: Agenda::default(),
+            bindings: BTreeMap::new(),
+            evicting: BTreeSet::new(),
+            outbox: Outbox::default(),
+            timers: Timers::default(),
+            election,
+            leading: false,
+            waking_up: false,
+            stopping: false,
+            unfinished: false,
+            rules_version: 0,
+            dirty_queues: true,
+            queues_reported_ms: 0,
+            reported_queues: BTreeMap::new(),
+            gangs_by_queue: BTreeMap::new(),
+            commands: Vec::new(),
+            now_ms: 0,
+        }
     }
 
     /// Applies all events, then plans once, for at most a bounded slice of work.
-    pub fn step(&mut self, _now_ms: UnixMs, _events: Vec<Event>) -> Vec<Command> {
-        let _ = &self.settings;
-        Vec::new()
+    ///
+    /// `now_ms` never goes back; an earlier time counts as the latest one that was seen.
+    pub fn step(&mut self, now_ms: UnixMs, events: Vec<Event>) -> Vec<Command> {
+        self.now_ms = self.now_ms.max(now_ms);
+        let now_ms = self.now_ms;
+        for event in events {
+            self.apply(event, now_ms);
+        }
+        self.run_election(now_ms);
+        if self.is_synced() {
+            self.follow(now_ms);
+        }
+        core::mem::take(&mut self.commands)
+    }
+
+    fn apply(&mut self, event: Event, now_ms: UnixMs) {
+        match event {
+            Event::Applied(object) => {
+                self.note_rules(object.kind());
+                self.state.apply(*object, now_ms);
+            }
+            Event::Deleted(key) => {
+                self.note_rules(kind_of(&key));
+                self.state.delete(key);
+            }
+            Event::Listed(listing) => {
+                self.note_rules(listing.kind);
+                self.listed.insert(listing.kind);
+                self.state.apply_listing(listing, now_ms);
+            }
+            Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
+            Event::Continue => {}
+        }
+    }
+
+    fn note_rules(&mut self, kind: Kind) {
+        if matches!(
+            kind,
+            Kind::Queue | Kind::Topology | Kind::PriorityClass | Kind::Namespace
+        ) {
+            self.rules_version += 1;
+        }
+    }
+
+    fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
+        match self.outbox.ended(id) {
+            Some(Flight::Bind(uid)) => self.bind_ended(uid, outcome, now_ms),
+            Some(Flight::Observe(uid)) => self.observation_ended(uid, outcome, now_ms),
+            Some(Flight::Evict(uid)) => self.eviction_ended(uid, &outcome, now_ms),
+            Some(Flight::Status(key)) => self.status_ended(key, &outcome, now_ms),
+            Some(Flight::Lease) => self.lease_answered(outcome, now_ms),
+            // Events are news: one that is lost is not sent again.
+            Some(Flight::Announcement) | None => {}
+        }
+    }
+
+    fn lease_answered(&mut self, outcome: Outcome, now_ms: UnixMs) {
+        let Some(election) = &mut self.election else {
+            return;
+        };
+        let answer = match outcome {
+            Outcome::Lease(seen) => LeaseAnswer::Seen(seen),
+            Outcome::Conflict => LeaseAnswer::Conflict,
+            _ => LeaseAnswer::Failed,
+        };
+        election.answered(now_ms, answer);
+    }
+
+    /// Keeps the lease, and notices when leadership comes or goes.
+    fn run_election(&mut self, now_ms: UnixMs) {
+        if self.stopping
+            && self.outbox.is_quiet()
+            && let Some(election) = &mut self.election
+        {
+            election.release();
+        }
+        if let Some(election) = &mut self.election
+            && let Some(request) = election.poll(now_ms)
+        {
+            let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
+            let action = Action::Lease(request);
+            self.commands
+                .push(self.outbox.send(Flight::Lease, deadline_ms, action));
+        }
+        let leads = self.is_leader();
+        if leads != self.leading {
+            self.leading = leads;
+            self.waking_up = leads;
+            if leads {
+                self.reported_queues.clear();
+                self.dirty_queues = true;
+                self.state.touch_all_gangs();
+            } else {
+                self.take_back_unsent();
+            }
+        }
+    }
+
+    /// Follows the world, and acts on it if we lead.
+    fn follow(&mut self, now_ms: UnixMs) {
+        if self.state.refresh_queues(now_ms) {
+            self.forget_queues();
+        }
+        while let Some(timer) = self.timers.due(now_ms) {
+            match timer {
+                Timer::Gang(gang) => {
+                    if self.state.gangs.get(gang).is_some() {
+                        self.state.touched.insert(gang);
+                    }
+                }
+                Timer::Binding(uid) => self.binding_due(uid),
+                Timer::QueueStatus => {}
+            }
+        }
+        for gang in self.agenda.woken(&mut self.state) {
+            self.state.gangs[gang].tried = 0;
+            self.state.touched.insert(gang);
+        }
+        self.assess_touched(now_ms);
+        self.waking_up = false;
+        self.state.settle_capacity(now_ms);
+        if !self.leading {
+            return;
+        }
+        if !self.stopping {
+            self.plan(now_ms);
+        }
+        self.send_actions(now_ms);
+        self.queue_reports_due(now_ms);
+        self.send_reports(now_ms);
+    }
+
+    /// The queues are others than before: whoever stood in one is entered anew.
+    fn forget_queues(&mut self) {
+        self.agenda = Agenda::default();
+        self.reported_queues.clear();
+        self.dirty_queues = true;
+        for id in self.state.gangs.ids() {
+            let gang = &mut self.state.gangs[id];
+            gang.candidate = None;
+            gang.wait = Wait::Nothing;
+        }
     }
 
     /// When [`Engine::step`] wants to be called with [`Event::Continue`] if nothing happens before;
     /// a time that has passed: at once.
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMs> {
-        None
+        if self.unfinished && self.leading && !self.stopping {
+            return Some(self.now_ms);
+        }
+        let election = self.election.as_ref().map(Election::deadline);
+        let renewal = election.filter(|deadline| *deadline < UnixMs::MAX);
+        [self.timers.next(), renewal, self.state.capacity.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether every kind has been listed, so that decisions are made.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        false
+        self.listed.len() == Kind::ALL.len()
+    }
+
+    /// The kinds that have not been listed yet.
+    #[must_use]
+    pub fn missing_kinds(&self) -> Vec<Kind> {
+        Kind::ALL
+            .into_iter()
+            .filter(|kind| !self.listed.contains(kind))
+            .collect()
     }
 
     /// Whether this engine may act now.
     #[must_use]
     pub fn is_leader(&self) -> bool {
-        false
+        match &self.election {
+            Some(election) => election.is_leader(self.now_ms),
+            None => true,
+        }
     }
 
-    /// All pods of ours, in the order of namespace and name.
+    /// Whether nothing is under way and nothing is left to be sent or planned.
     #[must_use]
-    pub fn pod_reports(&self) -> Vec<PodReport> {
-        Vec::new()
-    }
-
-    /// All gangs, in the order of their names.
-    #[must_use]
-    pub fn gang_reports(&self) -> Vec<GangReport> {
-        Vec::new()
-    }
-
-    /// All queues, parents before children, siblings by name.
-    #[must_use]
-    pub fn queue_reports(&self) -> Vec<QueueReport> {
-        Vec::new()
+    pub fn is_idle(&self) -> bool {
+        !self.unfinished && self.outbox.is_empty()
     }
 
     /// Every violation of an invariant, as sentences; empty is good.
+    ///
+    /// Looks at the whole state: for tests, simulations and `/debug/audit`, not for every step.
     #[must_use]
-    pub fn audit(&self) -> Vec<alloc::string::String> {
-        Vec::new()
+    pub fn audit(&self) -> Vec<String> {
+        audit::violations(&self.state)
     }
 
-    /// Stops planning and, once nothing is under way, gives the lease back.
-    pub fn shut_down(&mut self) {}
+    /// Stops planning and, once no bind or eviction is under way, gives the lease back.
+    pub fn shut_down(&mut self) {
+        self.stopping = true;
+        self.take_back_unsent();
+    }
+
+    /// Whether there is nothing left to do after [`Engine::shut_down`].
+    #[must_use]
+    pub fn is_shut_down(&self) -> bool {
+        let released = self.election.as_ref().is_none_or(Election::is_released);
+        self.stopping && self.outbox.is_quiet() && released
+    }
+}
+
+fn kind_of(key: &ObjectKey) -> Kind {
+    use crate::facts::GroupSource;
+    match key {
+        ObjectKey::Node(..) => Kind::Node,
+        ObjectKey::Pod(_) => Kind::Pod,
+        ObjectKey::Queue(_) => Kind::Queue,
+        ObjectKey::PodGroup(GroupSource::GpuBatch, ..) => Kind::PodGroup,
+        ObjectKey::PodGroup(GroupSource::Native, ..) => Kind::NativePodGroup,
+        ObjectKey::Topology(_) => Kind::Topology,
+        ObjectKey::PriorityClass(_) => Kind::PriorityClass,
+        ObjectKey::Namespace(_) => Kind::Namespace,
+        ObjectKey::Job(_) => Kind::Job,
+    }
+}
+
+/// An object as an event.
+impl From<Object> for Event {
+    fn from(object: Object) -> Self {
+        Self::Applied(alloc::boxed::Box::new(object))
+    }
 }

@@ -11,14 +11,23 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod audit;
 pub mod command;
 pub mod engine;
 pub mod event;
+mod explain;
 pub mod facts;
 pub mod filter;
 pub mod gpu;
+mod ids;
 pub mod lease;
+mod place;
+pub mod queues;
 pub mod reason;
 pub mod report;
+mod resources;
 pub mod settings;
+mod state;
 pub mod status;
+mod topology;
+mod txn;

@@ -5,7 +5,7 @@ use crate::reason::Reason;
 use alloc::{boxed::Box, vec::Vec};
 
 /// The phase of a gang; derived from its pods, never latched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Below its minimum.
     Pending,

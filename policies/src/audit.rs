@@ -1,0 +1,185 @@
+//! The invariants of the state, recomputed from scratch.
+//!
+//! | | invariant |
+//! |---|---|
+//! | I1 | what is used of a node is the sum of the pods on it |
+//! | I2 | no node is above its capacity by our own doing |
+//! | I3 | every live pod of ours is in exactly one place |
+//! | I8 | what a queue holds is the sum of its members' accounts, up to the root |
+//!
+//! The others of the list (one bind for each pod, partial gangs at rest, topology rules) need the
+//! history or a settled world; the simulator checks them.
+
+use crate::facts::Amount;
+use crate::ids::{NodeId, PodId, ResourceId};
+use crate::queues::{GovernedId, QueueId};
+use crate::state::ClusterState;
+use crate::state::pod::Stage;
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+/// Every violation, as sentences.
+pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
+    let mut found = Vec::new();
+    rooms(state, &mut found);
+    members(state, &mut found);
+    accounts(state, &mut found);
+    tables(state, &mut found);
+    found
+}
+
+/// I1 and I2.
+fn rooms(state: &ClusterState, found: &mut Vec<String>) {
+    let mut on_node: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
+    for (id, pod) in state.pods.iter() {
+        if let Some(node) = pod.stage.node() {
+            on_node.entry(node).or_default().push(id);
+        }
+    }
+    for (id, node) in state.nodes.iter() {
+        let mut pods = node.pods.clone();
+        pods.sort_unstable();
+        let expected = on_node.remove(&id).unwrap_or_default();
+        if pods != expected {
+            found.push(format!(
+                "I1: node {} lists other pods than are on it",
+                node.name
+            ));
+        }
+        let mut used: BTreeMap<ResourceId, Amount> = BTreeMap::new();
+        for pod in expected {
+            for (resource, amount) in &state.classes[state.pods[pod].class].requests {
+                *used.entry(*resource).or_insert(0) += amount;
+            }
+        }
+        for (resource, allocatable, taken) in node.resources() {
+            let sum = used.remove(&resource).unwrap_or(0);
+            let name = state.resource_names.name(resource);
+            if sum != taken {
+                found.push(format!(
+                    "I1: node {} counts {taken} {name} as used, its pods use {sum}",
+                    node.name
+                ));
+            }
+            let assumed = node.pods.iter().any(|pod| {
+                let stage = state.pods[*pod].stage;
+                let class = &state.classes[state.pods[*pod].class];
+                matches!(stage, Stage::Assumed(_))
+                    && class.requests.iter().any(|(id, _)| *id == resource)
+            });
+            if assumed && taken > allocatable && node.known.is_some() {
+                found.push(format!(
+                    "I2: node {} is to take {taken} {name} and has {allocatable}",
+                    node.name
+                ));
+            }
+        }
+        for (resource, sum) in used {
+            let name = state.resource_names.name(resource);
+            found.push(format!(
+                "I1: node {} does not count {sum} {name}",
+                node.name
+            ));
+        }
+    }
+    for node in on_node.into_keys() {
+        found.push(format!("I1: pods are on node {node:?}, which is not known"));
+    }
+}
+
+/// I3.
+fn members(state: &ClusterState, found: &mut Vec<String>) {
+    let mut listed: BTreeMap<PodId, u32> = BTreeMap::new();
+    for (id, gang) in state.gangs.iter() {
+        for member in &gang.members {
+            *listed.entry(*member).or_insert(0) += 1;
+            let own = state.pods.get(*member).and_then(|pod| pod.own.as_ref());
+            if own.and_then(|own| own.gang) != Some(id) {
+                found.push(format!(
+                    "I3: gang {} lists a pod of another gang",
+                    gang.name
+                ));
+            }
+        }
+    }
+    for (id, pod) in state.pods.iter().filter(|(_, pod)| pod.own.is_some()) {
+        if listed.get(&id) != Some(&1) {
+            found.push(format!(
+                "I3: pod {}/{} is not in exactly one gang",
+                pod.namespace, pod.name
+            ));
+        }
+    }
+}
+
+/// I8.
+fn accounts(state: &ClusterState, found: &mut Vec<String>) {
+    let mut held: BTreeMap<(QueueId, GovernedId), Amount> = BTreeMap::new();
+    for (_, pod) in state.pods.iter() {
+        let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
+        let Some(account) = account else { continue };
+        if account.held != pod.stage.node().is_some() {
+            found.push(format!(
+                "I8: pod {}/{} is booked wrongly",
+                pod.namespace, pod.name
+            ));
+        }
+        for queue in state.queues.path(account.queue) {
+            for (entry, amount) in account.demand.iter().filter(|_| account.held) {
+                *held.entry((queue, *entry)).or_insert(0) += amount;
+            }
+        }
+    }
+    for queue in state.queues.ids() {
+        for (entry, amount) in state.queues.held(queue) {
+            let sum = held.remove(&(queue, entry)).unwrap_or(0);
+            if sum != amount {
+                found.push(format!(
+                    "I8: queue {} counts {amount} of {}, its members hold {sum}",
+                    state.queues.name(queue),
+                    state.queues.governed_name(entry)
+                ));
+            }
+        }
+    }
+    for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
+        found.push(format!(
+            "I8: queue {} does not count {sum} of {}",
+            state.queues.name(queue),
+            state.queues.governed_name(entry)
+        ));
+    }
+}
+
+/// The tables of classes agree with the nodes.
+fn tables(state: &ClusterState, found: &mut Vec<String>) {
+    for (_, class) in state.classes.iter() {
+        let Some(table) = class.table.as_ref() else {
+            continue;
+        };
+        if table.cursor != state.changes.end() {
+            continue;
+        }
+        let mut total = 0u64;
+        for (id, node) in state.nodes.iter() {
+            let fits = if table.is_eligible(id) {
+                node.multiplicity(&class.requests, &class.shape.host_ports)
+            } else {
+                0
+            };
+            total += u64::from(fits);
+            if table.count(id) != fits {
+                found.push(format!(
+                    "a table counts {} on node {}, {fits} fit",
+                    table.count(id),
+                    node.name
+                ));
+            }
+        }
+        if total != table.total {
+            found.push(format!(
+                "a table counts {} in all, {total} fit",
+                table.total
+            ));
+        }
+    }
+}

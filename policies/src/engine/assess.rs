@@ -1,0 +1,447 @@
+//! What a gang needs and whether it can be tried: looked at whenever an event touches it.
+
+use super::Engine;
+use super::counts::{Counts, count};
+use super::outbox::StatusKey;
+use super::timers::Timer;
+use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
+use crate::ids::{GangId, PodId};
+use crate::queues::QueueId;
+use crate::reason::Reason;
+use crate::state::gang::{CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Verdict, Wait};
+use crate::state::membership::job_minimum;
+use crate::state::pod::{Own, Pod, Stage};
+use alloc::{format, vec::Vec};
+use core::hash::{Hash, Hasher};
+
+/// The queue of whoever names none.
+pub(crate) const DEFAULT_QUEUE: &str = "default";
+
+impl Engine {
+    /// Looks at every gang that was touched since the last time.
+    pub(crate) fn assess_touched(&mut self, now_ms: UnixMs) {
+        while let Some(gang) = self.state.touched.pop_first() {
+            if self.state.gangs.get(gang).is_some() {
+                self.assess(gang, now_ms);
+            }
+        }
+        self.state.bereaved.clear();
+    }
+
+    fn assess(&mut self, id: GangId, now_ms: UnixMs) {
+        let gang = &self.state.gangs[id];
+        if gang.members.is_empty() && gang.object.is_none() {
+            self.remove_gang(id);
+            return;
+        }
+        let spec = self.spec_of(&self.state.gangs[id]);
+        self.state.gangs[id].spec = spec;
+        self.settle_accounts(id);
+        let counts = count(&self.state, id, now_ms);
+        self.follow_losses(id, &counts, now_ms);
+        let wait = self.judge(id, &counts, now_ms);
+        self.enter(id, wait, &counts);
+        self.report(id, &counts);
+    }
+
+    fn remove_gang(&mut self, id: GangId) {
+        self.leave_agenda(id);
+        if let Some(gang) = self.state.gangs.remove(id) {
+            self.state.gang_ids.remove(&gang.key);
+            self.dirty_queues = true;
+        }
+    }
+
+    /// What the gang asks for: from its PodGroup, else from its pods.
+    fn spec_of(&self, gang: &Gang) -> GangSpec {
+        let mut members: Vec<&Pod> = gang
+            .members
+            .iter()
+            .map(|id| &self.state.pods[*id])
+            .collect();
+        members.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
+        let oldest = members.first().and_then(|pod| pod.own.as_deref());
+        let lowest = members.iter().map(|pod| pod.priority).min().unwrap_or(0);
+        let mut spec = match &gang.object {
+            Some(object) => self.spec_of_object(object, oldest, lowest),
+            None => self.spec_of_pods(gang, oldest, lowest),
+        };
+        if gang.object.is_none() {
+            spec.created_ms = members.first().map_or(0, |pod| pod.created_ms);
+        }
+        spec
+    }
+
+    fn spec_of_object(
+        &self,
+        object: &PodGroupFacts,
+        oldest: Option<&Own>,
+        lowest: i32,
+    ) -> GangSpec {
+        let class = object.priority_class.as_ref();
+        let class = class.and_then(|name| self.state.priority_classes.get(name));
+        // A native group without a queue follows its oldest pod; ours names it or means `default`.
+        let follow = oldest.filter(|_| object.source == GroupSource::Native);
+        let queue = object
+            .queue
+            .clone()
+            .or_else(|| follow.and_then(|own| own.queue.clone()));
+        GangSpec {
+            queue: queue.unwrap_or_else(|| DEFAULT_QUEUE.into()),
+            minimum: match object.minimum {
+                GangMinimum::Together(minimum) => minimum,
+                GangMinimum::Single => 1,
+            },
+            priority: object
+                .priority
+                .or(class.map(|class| class.value))
+                .unwrap_or(lowest),
+            preemptible: object.preemptible.unwrap_or(true),
+            topology: object.topology.clone().unwrap_or_default(),
+            required_label: object.required_label.clone(),
+            placement: object.placement,
+            staleness_grace_ms: object.staleness_grace_ms,
+            created_ms: object.created_ms,
+        }
+    }
+
+    fn spec_of_pods(&self, gang: &Gang, oldest: Option<&Own>, lowest: i32) -> GangSpec {
+        let Some(own) = oldest else {
+            return GangSpec::default();
+        };
+        let minimum = match gang.key {
+            GangKey::Owner(uid) => {
+                let job = self.state.jobs.get(&uid).and_then(job_minimum);
+                own.hints.min_member.or(job).unwrap_or(1)
+            }
+            GangKey::Group(..) | GangKey::Pod(_) => 1,
+        };
+        let group_queue = self
+            .basic_group(gang, own)
+            .and_then(|object| object.queue.clone());
+        let mut spec = GangSpec {
+            queue: group_queue
+                .or_else(|| own.queue.clone())
+                .unwrap_or_else(|| DEFAULT_QUEUE.into()),
+            minimum,
+            priority: lowest,
+            preemptible: own.hints.preemptible.unwrap_or(true),
+            placement: own.hints.placement,
+            ..GangSpec::default()
+        };
+        spec.topology.required = own.hints.topology_required.clone();
+        spec.topology.preferred = own.hints.topology_preferred.clone();
+        spec
+    }
+
+    /// The native `basic` group that a single pod names.
+    fn basic_group(&self, gang: &Gang, own: &Own) -> Option<&PodGroupFacts> {
+        let name = own.native_group.clone()?;
+        let key = GangKey::Group(GroupSource::Native, gang.namespace.clone(), name);
+        self.state.gangs[*self.state.gang_ids.get(&key)?]
+            .object
+            .as_deref()
+    }
+
+    /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound for.
+    fn settle_accounts(&mut self, id: GangId) {
+        let gang = &self.state.gangs[id];
+        let preemptible = gang.spec.preemptible;
+        let queue = self.state.queues.find(&gang.spec.queue);
+        for pod in gang.members.clone() {
+            let record = &self.state.pods[pod];
+            let bound = record
+                .own
+                .as_ref()
+                .and_then(|own| own.bound_queue.as_deref());
+            let queue = match bound.filter(|_| record.stage.is_bound()) {
+                Some(name) => self.state.queues.find(name),
+                None => queue,
+            };
+            self.state
+                .settle_account(pod, queue.map(|queue| (queue, preemptible)));
+        }
+    }
+
+    /// Whether the gang has been below its minimum since it lost a member.
+    fn follow_losses(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
+        let bereaved = self.state.bereaved.remove(&id);
+        let gang = &mut self.state.gangs[id];
+        let met = counts.needed == 0;
+        if met && counts.bound + counts.succeeded > 0 {
+            gang.bound_ms.get_or_insert(now_ms);
+        }
+        if counts.bound == 0 {
+            gang.bound_ms = None;
+        }
+        if met || counts.bound == 0 {
+            gang.lost_ms = None;
+        } else if bereaved || (self.waking_up && counts.assumed == 0) {
+            // After a restart a partial gang is finished or unwound like one that lost members.
+            gang.lost_ms.get_or_insert(now_ms);
+        }
+        let grace = match gang.spec.staleness_grace_ms {
+            Some(grace) => u64::try_from(grace).ok(),
+            None => self.settings.staleness_grace_ms,
+        };
+        let (Some(lost_ms), Some(grace)) = (gang.lost_ms, grace) else {
+            return;
+        };
+        let due_ms = lost_ms.saturating_add(grace);
+        if due_ms > now_ms {
+            self.timers.set(due_ms, Timer::Gang(id));
+        } else {
+            self.evict_stale(id);
+        }
+    }
+
+    /// What the gang waits for.
+    fn judge(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Wait {
+        if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
+            return match self.missing_object(id) {
+                Some(verdict) if counts.created > 0 => Wait::Held(verdict),
+                _ if counts.needed > 0 => Wait::Held(waiting_for_members(counts)),
+                _ => Wait::Nothing,
+            };
+        }
+        if let Some(verdict) = self.missing_object(id).or_else(|| self.bad_spec(id)) {
+            return Wait::Held(verdict);
+        }
+        let short = counts.needed > counts.placeable;
+        if short || (counts.needed == 0 && counts.placeable == 0) {
+            if let Some(verdict) = self.unplaceable(id, now_ms) {
+                return Wait::Held(verdict);
+            }
+            return if short {
+                Wait::Held(waiting_for_members(counts))
+            } else {
+                Wait::Nothing
+            };
+        }
+        if let Err(verdict) = self.admit(id, counts) {
+            return Wait::Held(verdict);
+        }
+        if let Err(message) = self.resolve_topology(id) {
+            return Wait::Held(Verdict::new(Reason::TopologyNotFound, message));
+        }
+        Wait::Turn
+    }
+
+    fn missing_object(&self, id: GangId) -> Option<Verdict> {
+        let gang = &self.state.gangs[id];
+        let GangKey::Group(source, namespace, name) = &gang.key else {
+            return None;
+        };
+        if gang.object.is_some() {
+            return None;
+        }
+        let kind = match source {
+            GroupSource::GpuBatch => "PodGroup",
+            GroupSource::Native => "scheduling.k8s.io PodGroup",
+        };
+        let message = format!("there is no {kind} {name:?} in namespace {namespace:?}");
+        Some(Verdict::new(Reason::PodGroupNotFound, message))
+    }
+
+    /// What is wrong with the PodGroup itself.
+    fn bad_spec(&self, id: GangId) -> Option<Verdict> {
+        let object = self.state.gangs[id].object.as_ref()?;
+        if let Some(problem) = object.problems.first() {
+            let message = format!("{}: {}", problem.field, problem.message);
+            return Some(Verdict::new(Reason::InvalidSpec, message));
+        }
+        if let Some(field) = object.unsupported.first() {
+            let message = format!("{field} is not supported yet");
+            return Some(Verdict::new(Reason::Unsupported, message));
+        }
+        let class = object
+            .priority_class
+            .as_ref()
+            .filter(|_| object.priority.is_none())?;
+        if self.state.priority_classes.contains_key(class) {
+            return None;
+        }
+        let message = format!("spec.priorityClassName: there is no PriorityClass {class:?}");
+        Some(Verdict::new(Reason::InvalidSpec, message))
+    }
+
+    /// Why waiting members cannot be placed: the first reason, by member name.
+    fn unplaceable(&mut self, id: GangId, now_ms: UnixMs) -> Option<Verdict> {
+        let mut members = self.state.gangs[id].members.clone();
+        members.sort_by(|a, b| self.state.pods[*a].name.cmp(&self.state.pods[*b].name));
+        let (verdict, again_ms) = members
+            .iter()
+            .find_map(|pod| self.hindrance(*pod, now_ms))?;
+        if let Some(again_ms) = again_ms {
+            self.timers.set(again_ms, Timer::Gang(id));
+        }
+        Some(verdict)
+    }
+
+    fn hindrance(&self, id: PodId, now_ms: UnixMs) -> Option<(Verdict, Option<UnixMs>)> {
+        let pod = &self.state.pods[id];
+        let own = pod
+            .own
+            .as_ref()
+            .filter(|_| pod.stage == Stage::Waiting && !pod.deleting)?;
+        let name = &pod.name;
+        let held = |reason, message| Some((Verdict::new(reason, message), None));
+        if own.pod_group.is_some() && own.native_group.is_some() {
+            let message = format!(
+                "pod {name} names a PodGroup by label and a native one in spec.schedulingGroup"
+            );
+            return held(Reason::ConflictingGroups, message);
+        }
+        if let Some(problem) = own.problems.first() {
+            let message = format!("pod {name}: {}: {}", problem.field, problem.message);
+            return held(Reason::InvalidSpec, message);
+        }
+        if let Some(field) = self.state.classes[pod.class].shape.unsupported.first() {
+            let message = format!("pod {name}: {field} is not supported yet");
+            return held(Reason::Unsupported, message);
+        }
+        if let Some(sub_group) = &own.sub_group {
+            let message =
+                format!("pod {name} names sub-group {sub_group:?}, which its PodGroup lacks");
+            return held(Reason::SubGroupNotFound, message);
+        }
+        if !own.gates.is_empty() {
+            let message = format!("pod {name} has scheduling gates: {}", own.gates.join(", "));
+            return held(Reason::SchedulingGated, message);
+        }
+        if own.retry_at_ms > now_ms {
+            let said = own.failure.as_deref().unwrap_or("no reason given");
+            let message = format!("the API server refused to bind pod {name}: {said}");
+            return Some((
+                Verdict::new(Reason::BindingFailed, message),
+                Some(own.retry_at_ms),
+            ));
+        }
+        let deadline_ms = self
+            .state
+            .job_deadline(pod)
+            .filter(|deadline| *deadline > now_ms)?;
+        let message = format!("pod {name}: its Job has not been seen yet");
+        Some((
+            Verdict::new(Reason::WaitingForMembers, message),
+            Some(deadline_ms),
+        ))
+    }
+
+    /// Whether the queue takes the gang. Closed queues and namespaces stop new gangs and surplus,
+    /// never replacements.
+    fn admit(&self, id: GangId, counts: &Counts) -> Result<QueueId, Verdict> {
+        let gang = &self.state.gangs[id];
+        let labels = self.state.namespaces.get(&gang.namespace);
+        let queues = &self.state.queues;
+        let admitted = queues.admit(&gang.spec.queue, &gang.namespace, labels);
+        admitted.or_else(|refusal| {
+            let replaces = counts.needed > 0 && counts.bound > 0;
+            let open = matches!(
+                refusal.reason,
+                Reason::QueueClosed | Reason::NamespaceNotAllowed
+            );
+            match queues.find(&gang.spec.queue) {
+                Some(queue) if replaces && open => Ok(queue),
+                _ => Err(Verdict::new(refusal.reason, refusal.message)),
+            }
+        })
+    }
+
+    /// Puts the gang where it now belongs: among the candidates, or parked, or nowhere.
+    fn enter(&mut self, id: GangId, wait: Wait, counts: &Counts) {
+        let gang = &self.state.gangs[id];
+        let parked = matches!(gang.wait, Wait::Room(..));
+        if wait == Wait::Turn && parked && gang.tried == self.fingerprint(id, counts) {
+            return;
+        }
+        self.leave_agenda(id);
+        let turn = wait == Wait::Turn;
+        self.state.gangs[id].wait = wait;
+        if !turn {
+            return;
+        }
+        let gang = &self.state.gangs[id];
+        let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
+            return;
+        };
+        let replaces = counts.needed > 0 && counts.bound > 0;
+        let key = CandidateKey {
+            kind: if replaces {
+                CandidateKind::Replacement
+            } else {
+                CandidateKind::Ordinary
+            },
+            priority_descending: -i64::from(gang.spec.priority),
+            surplus: counts.needed == 0,
+            created_ms: gang.spec.created_ms,
+            name: gang.name.clone(),
+        };
+        self.agenda.add(queue, key.clone(), id);
+        self.state.gangs[id].candidate = Some((queue, key));
+        self.show_head(queue);
+    }
+
+    /// Takes a gang off the agenda, from wherever it stands there.
+    pub(crate) fn leave_agenda(&mut self, id: GangId) {
+        if let Some((queue, key)) = self.state.gangs[id].candidate.take() {
+            self.agenda.remove(queue, key, id);
+            self.show_head(queue);
+        }
+        if let Wait::Room(_, wake) = &self.state.gangs[id].wait {
+            self.agenda.unpark(id, wake);
+        }
+    }
+
+    /// What was tried: if it is the same again, nothing is gained by trying.
+    pub(crate) fn fingerprint(&self, id: GangId, counts: &Counts) -> u64 {
+        let gang = &self.state.gangs[id];
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.rules_version.hash(&mut hasher);
+        (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
+        (
+            &gang.spec.topology,
+            &gang.spec.required_label,
+            gang.spec.placement,
+        )
+            .hash(&mut hasher);
+        (
+            counts.needed,
+            counts.bound,
+            counts.assumed,
+            counts.placeable,
+        )
+            .hash(&mut hasher);
+        let mut waiting: Vec<_> = gang
+            .members
+            .iter()
+            .filter(|pod| self.state.pods[**pod].stage == Stage::Waiting)
+            .map(|pod| (self.state.pods[*pod].uid, self.state.pods[*pod].class))
+            .collect();
+        waiting.sort_unstable();
+        waiting.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn report(&mut self, id: GangId, counts: &Counts) {
+        self.outbox.status(StatusKey::Gang(id));
+        self.dirty_queues = true;
+        if counts.waiting == 0 {
+            return;
+        }
+        for pod in &self.state.gangs[id].members {
+            let pod = &self.state.pods[*pod];
+            if pod.stage == Stage::Waiting {
+                self.outbox.status(StatusKey::Pod(pod.uid));
+            }
+        }
+    }
+}
+
+fn waiting_for_members(counts: &Counts) -> Verdict {
+    let Counts {
+        created, expected, ..
+    } = counts;
+    let message = format!("{created} of at least {expected} members exist");
+    Verdict::new(Reason::WaitingForMembers, message)
+}

@@ -1,0 +1,144 @@
+//! Requests that wait to be sent, and those under way.
+//!
+//! The order when the API server is slow: observations, then binds and evictions, then statuses,
+//! then Kubernetes events. How many are under way is bounded for each sort, so that statuses and
+//! events never delay a bind.
+
+use crate::command::{Action, Announcement, Command, CommandId};
+use crate::facts::{Uid, UnixMs};
+use crate::ids::GangId;
+use crate::queues::QueueId;
+use crate::settings::InFlight;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Events beyond this are dropped, oldest first: they are news, not state.
+const ANNOUNCEMENTS_MAX: usize = 20_000;
+
+/// A status that may have changed. What is written is worked out when it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum StatusKey {
+    /// Of a gang's PodGroup.
+    Gang(GangId),
+    /// The condition of a pod.
+    Pod(Uid),
+    /// Of a queue.
+    Queue(QueueId),
+}
+
+/// A request under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flight {
+    Bind(Uid),
+    Observe(Uid),
+    Evict(Uid),
+    Status(StatusKey),
+    Announcement,
+    Lease,
+}
+
+/// Requests to come and requests under way.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    last_id: u64,
+    pub(crate) observations: VecDeque<Uid>,
+    pub(crate) binds: VecDeque<Uid>,
+    pub(crate) evictions: VecDeque<Uid>,
+    statuses: VecDeque<StatusKey>,
+    queued_statuses: BTreeSet<StatusKey>,
+    pub(crate) announcements: VecDeque<Announcement>,
+    in_flight: BTreeMap<CommandId, Flight>,
+    actions: u32,
+    status_writes: u32,
+    announcing: u32,
+    electing: u32,
+}
+
+impl Outbox {
+    pub(crate) fn status(&mut self, key: StatusKey) {
+        if self.queued_statuses.insert(key) {
+            self.statuses.push_back(key);
+        }
+    }
+
+    /// The next status to look at, if there is room for a request and nothing more urgent waits.
+    pub(crate) fn next_status(&mut self, limits: InFlight) -> Option<StatusKey> {
+        if self.actions_wait() || self.status_writes >= limits.statuses {
+            return None;
+        }
+        let key = self.statuses.pop_front()?;
+        self.queued_statuses.remove(&key);
+        Some(key)
+    }
+
+    pub(crate) fn announce(&mut self, announcement: Announcement) {
+        if self.announcements.len() == ANNOUNCEMENTS_MAX {
+            self.announcements.pop_front();
+        }
+        self.announcements.push_back(announcement);
+    }
+
+    /// The next event, if there is room for a request and nothing more urgent waits.
+    pub(crate) fn next_announcement(&mut self, limits: InFlight) -> Option<Announcement> {
+        let free = self.announcing < limits.announcements;
+        if !free || self.actions_wait() || !self.statuses.is_empty() {
+            return None;
+        }
+        self.announcements.pop_front()
+    }
+
+    pub(crate) fn has_room_for_action(&self, limits: InFlight) -> bool {
+        self.actions < limits.actions
+    }
+
+    fn actions_wait(&self) -> bool {
+        !(self.observations.is_empty() && self.binds.is_empty() && self.evictions.is_empty())
+    }
+
+    /// Gives a request a number and counts it as under way.
+    pub(crate) fn send(&mut self, flight: Flight, deadline_ms: UnixMs, action: Action) -> Command {
+        self.last_id += 1;
+        let id = CommandId(self.last_id);
+        self.in_flight.insert(id, flight);
+        *self.counter(flight) += 1;
+        Command {
+            id,
+            deadline_ms,
+            action,
+        }
+    }
+
+    /// A request has ended. `None`: it is not ours, or it has ended before.
+    pub(crate) fn ended(&mut self, id: CommandId) -> Option<Flight> {
+        let flight = self.in_flight.remove(&id)?;
+        let counter = self.counter(flight);
+        *counter = counter.saturating_sub(1);
+        Some(flight)
+    }
+
+    fn counter(&mut self, flight: Flight) -> &mut u32 {
+        match flight {
+            Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_) => &mut self.actions,
+            Flight::Status(_) => &mut self.status_writes,
+            Flight::Announcement => &mut self.announcing,
+            // The lease has a connection of its own and holds up nothing.
+            Flight::Lease => &mut self.electing,
+        }
+    }
+
+    /// Whether anything that must not be lost is under way or waits.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.actions == 0 && !self.actions_wait()
+    }
+
+    /// Whether nothing at all is under way or waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+            && !self.actions_wait()
+            && self.statuses.is_empty()
+            && self.announcements.is_empty()
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+}

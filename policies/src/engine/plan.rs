@@ -1,0 +1,330 @@
+//! The planning loop: whose turn it is, and whether there is a place.
+
+use super::Engine;
+use super::counts::{Counts, count};
+use crate::explain;
+use crate::facts::{Placement, UnixMs};
+use crate::ids::{ClassId, GangId, PodId};
+use crate::place::{Group, Near, Refusal, Request, place};
+use crate::queues::{Demand, QueueId};
+use crate::reason::Reason;
+use crate::state::gang::{Verdict, Wait, Wake};
+use crate::state::pod::Stage;
+use crate::topology::Level;
+use crate::txn::Txn;
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use core::cmp::Reverse;
+
+/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
+const SLICE_WORK: u64 = 200_000;
+
+/// The Topology that a gang without one is placed by, as near as its finest level.
+const DEFAULT_TOPOLOGY: &str = "default";
+
+impl Engine {
+    /// Tries the gangs whose turn it is, until none is left or the slice is used up.
+    pub(crate) fn plan(&mut self, now_ms: UnixMs) {
+        let mut work = 0;
+        while work < SLICE_WORK {
+            let Some(queue) = self.state.queues.next_leaf() else {
+                self.unfinished = false;
+                return;
+            };
+            match self.agenda.head(queue) {
+                Some(gang) => self.attempt(gang, queue, now_ms, &mut work),
+                None => self.show_head(queue),
+            }
+            work += 100;
+        }
+        self.unfinished = true;
+    }
+
+    /// Tells the queue tree what the next gang of a leaf asks for.
+    pub(crate) fn show_head(&mut self, queue: QueueId) {
+        let demand = self.agenda.head(queue).map(|gang| self.demand_of(gang));
+        self.state.queues.set_candidate(queue, demand);
+    }
+
+    /// What the pods ask for that the gang wants to place next.
+    fn demand_of(&mut self, id: GangId) -> Demand {
+        let counts = count(&self.state, id, UnixMs::MAX);
+        let need = if counts.needed == 0 { 1 } else { counts.needed };
+        let pods = self.waiting_pods(id, UnixMs::MAX);
+        self.demand_of_pods(pods.iter().take(need as usize))
+    }
+
+    fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
+        let mut by_class: BTreeMap<ClassId, u64> = BTreeMap::new();
+        for pod in pods {
+            *by_class.entry(self.state.pods[*pod].class).or_insert(0) += 1;
+        }
+        let mut sum: BTreeMap<_, u64> = BTreeMap::new();
+        for (class, pods) in by_class {
+            for (entry, amount) in self.state.demand(class, None) {
+                let total = sum.entry(entry).or_insert(0);
+                *total = total.saturating_add(amount.saturating_mul(pods));
+            }
+        }
+        sum.into_iter().collect()
+    }
+
+    /// The pods of a gang that may be placed, in the order in which they are taken.
+    fn waiting_pods(&self, id: GangId, now_ms: UnixMs) -> Vec<PodId> {
+        let placeable = |pod: &&PodId| {
+            let record = &self.state.pods[**pod];
+            record.can_be_placed(now_ms)
+                && self.state.classes[record.class]
+                    .shape
+                    .unsupported
+                    .is_empty()
+                && self
+                    .state
+                    .job_deadline(record)
+                    .is_none_or(|deadline| deadline <= now_ms)
+        };
+        let mut pods: Vec<PodId> = self.state.gangs[id]
+            .members
+            .iter()
+            .filter(placeable)
+            .copied()
+            .collect();
+        let key = |pod: &PodId| {
+            let pod = &self.state.pods[*pod];
+            (Reverse(pod.priority), pod.created_ms)
+        };
+        pods.sort_by(|a, b| {
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| self.state.pods[*a].name.cmp(&self.state.pods[*b].name))
+        });
+        pods
+    }
+
+    /// Tries one gang: its minimum, or one more of its surplus.
+    fn attempt(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs, work: &mut u64) {
+        let counts = count(&self.state, id, now_ms);
+        let result = self.try_place(id, queue, &counts, now_ms, work);
+        self.leave_agenda(id);
+        match result {
+            Ok(placed) => {
+                for (pod, _) in placed {
+                    self.start_binding(self.state.pods[pod].uid);
+                }
+                self.state.gangs[id].wait = Wait::Nothing;
+                self.state.touched.insert(id);
+                self.assess_touched(now_ms);
+            }
+            Err((verdict, wake)) => {
+                self.state.gangs[id].tried = self.fingerprint(id, &counts);
+                self.agenda.park(id, &wake);
+                self.state.gangs[id].wait = Wait::Room(verdict, wake);
+            }
+        }
+    }
+
+    fn try_place(
+        &mut self,
+        id: GangId,
+        queue: QueueId,
+        counts: &Counts,
+        now_ms: UnixMs,
+        work: &mut u64,
+    ) -> Result<Vec<(PodId, crate::ids::NodeId)>, (Verdict, Wake)> {
+        let pods = self.waiting_pods(id, now_ms);
+        let need = if counts.needed == 0 {
+            1
+        } else {
+            counts.needed as usize
+        };
+        *work += 20 * pods.len() as u64;
+        let demand = self.demand_of_pods(pods.iter().take(need));
+        self.check_queue(id, queue, &demand)?;
+        let request = self.request(id, queue, pods, need);
+        let mut txn = Txn::default();
+        match place(&mut self.state, &mut txn, &request, work) {
+            Ok(()) => Ok(txn.commit()),
+            Err(refusal) => Err(self.explain_refusal(id, &request, counts, &refusal)),
+        }
+    }
+
+    fn check_queue(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        demand: &Demand,
+    ) -> Result<(), (Verdict, Wake)> {
+        if let Err(over) = self.state.queues.room(queue, demand) {
+            let verdict = Verdict::new(Reason::OverLimit, self.state.queues.describe(&over));
+            return Err((verdict, Wake::Queue(over.queue)));
+        }
+        if self.state.gangs[id].spec.preemptible {
+            return Ok(());
+        }
+        self.state.queues.quota_room(queue, demand).map_err(|over| {
+            let message = self.state.queues.describe(&over);
+            let verdict = Verdict::new(Reason::NonPreemptibleOverQuota, message);
+            (verdict, Wake::Queue(over.queue))
+        })
+    }
+
+    fn request(&self, id: GangId, queue: QueueId, pods: Vec<PodId>, need: usize) -> Request {
+        let gang = &self.state.gangs[id];
+        let mut groups: Vec<Group> = Vec::new();
+        for pod in pods {
+            let class = self.state.pods[pod].class;
+            match groups.iter_mut().find(|group| group.class == class) {
+                Some(group) => group.pods.push(pod),
+                None => groups.push(Group {
+                    class,
+                    pods: Vec::from([pod]),
+                }),
+            }
+        }
+        groups.sort_by_cached_key(|group| {
+            let class = &self.state.classes[group.class];
+            let amounts: Vec<_> = class
+                .requests
+                .iter()
+                .map(|(id, n)| (Reverse(*id), *n))
+                .collect();
+            (
+                Reverse(class.gpus),
+                Reverse(amounts),
+                self.state.pods[group.pods[0]].name.clone(),
+            )
+        });
+        let held = |pod: &&PodId| {
+            let pod = &self.state.pods[**pod];
+            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+        };
+        let mut members: Vec<&PodId> = gang.members.iter().filter(held).collect();
+        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
+        let occupied: Vec<_> = members
+            .iter()
+            .filter_map(|pod| self.state.node_of(**pod))
+            .collect();
+        // A resolved topology was checked when the gang was assessed; one that has gone since makes
+        // the gang touched, and it is assessed before it is tried again.
+        let near = self.resolve_topology_now(id);
+        let known = |node: &&crate::ids::NodeId| self.state.nodes[**node].known.is_some();
+        Request {
+            groups,
+            need,
+            near,
+            anchor: occupied
+                .iter()
+                .find(known)
+                .copied()
+                .filter(|_| near.is_some()),
+            model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
+            placement: self.placement(id, queue),
+            occupied,
+        }
+    }
+
+    /// The gang's own choice, else its queue's, else the configuration's.
+    fn placement(&self, id: GangId, queue: QueueId) -> (Placement, Placement) {
+        let own = self.state.gangs[id].spec.placement;
+        let inherited = self.state.queues.placement(queue);
+        (
+            own.gpu
+                .or(inherited.gpu)
+                .unwrap_or(self.settings.gpu_placement),
+            own.cpu
+                .or(inherited.cpu)
+                .unwrap_or(self.settings.cpu_placement),
+        )
+    }
+
+    /// Makes sure that what the gang says of topology means something; makes the topology of a
+    /// native group's label.
+    pub(crate) fn resolve_topology(&mut self, id: GangId) -> Result<(), String> {
+        let spec = self.state.gangs[id].spec.clone();
+        if let Some(label) = &spec.required_label {
+            self.state.label_topology(label);
+            return Ok(());
+        }
+        let name = spec.topology.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+        let levels = [&spec.topology.required, &spec.topology.preferred];
+        if spec.topology.name.is_none() && levels.iter().all(|level| level.is_none()) {
+            return Ok(());
+        }
+        let topology = &self.state.topologies[self.state.topology(name)?];
+        for level in levels.into_iter().flatten() {
+            if topology.level(level).is_none() {
+                let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
+                return Err(format!(
+                    "Topology {name:?} has no level {level:?}; it has {} and node",
+                    known.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_topology_now(&self, id: GangId) -> Option<Near> {
+        let spec = &self.state.gangs[id].spec;
+        if let Some(label) = &spec.required_label {
+            let topology = self.state.known_label_topology(label)?;
+            return Some(Near {
+                topology,
+                required: Some(Level::Domain(0)),
+                preferred: None,
+            });
+        }
+        let name = spec.topology.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+        let id = self.state.topology(name).ok()?;
+        let topology = &self.state.topologies[id];
+        let level = |name: Option<&str>| topology.level(name?);
+        let required = level(spec.topology.required.as_deref());
+        let preferred = level(spec.topology.preferred.as_deref());
+        if required.is_none() && preferred.is_none() {
+            // Nothing asked for: as near as the finest level.
+            let finest = topology.levels.len().checked_sub(1)?;
+            return Some(Near {
+                topology: id,
+                required,
+                preferred: Some(Level::Domain(finest)),
+            });
+        }
+        Some(Near {
+            topology: id,
+            required,
+            preferred,
+        })
+    }
+
+    /// Puts a refusal into words, and says what must change before the gang is tried again.
+    fn explain_refusal(
+        &mut self,
+        id: GangId,
+        request: &Request,
+        counts: &Counts,
+        refusal: &Refusal,
+    ) -> (Verdict, Wake) {
+        let (proved, wake) = match refusal {
+            Refusal::TooFew {
+                class, scope, need, ..
+            } => (
+                true,
+                Wake::Fits {
+                    class: *class,
+                    scope: *scope,
+                    need: *need,
+                },
+            ),
+            Refusal::NotTogether { proved } => {
+                let classes = request.groups.iter().map(|group| group.class).collect();
+                (*proved, Wake::AnyRoom(classes))
+            }
+        };
+        let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();
+        let reason = match (lost, proved) {
+            (true, _) => Reason::MembersLost,
+            (false, true) => Reason::DoesNotFit,
+            (false, false) => Reason::NotFoundWithinBound,
+        };
+        let message = explain::refusal(&mut self.state, request, refusal, counts.needed == 0);
+        (Verdict { reason, message }, wake)
+    }
+}

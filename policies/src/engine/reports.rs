@@ -1,0 +1,157 @@
+//! Views for `plan`, `queues`, metrics and tests.
+
+use super::Engine;
+use super::counts::count;
+use crate::facts::{Amount, UnixMs};
+use crate::ids::GangId;
+use crate::queues::QueueId;
+use crate::report::{GangReport, PodReport, PodState, QueueReport};
+use crate::state::gang::Wait;
+use crate::state::pod::{Pod, Stage};
+use crate::status::{Phase, QueueStatus};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+
+impl Engine {
+    /// All pods of ours, in the order of namespace and name.
+    #[must_use]
+    pub fn pod_reports(&self) -> Vec<PodReport> {
+        let own = self.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
+        let mut reports: Vec<PodReport> = own.map(|(_, pod)| self.pod_report(pod)).collect();
+        reports.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        reports
+    }
+
+    fn pod_report(&self, pod: &Pod) -> PodReport {
+        let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
+        let state = match pod.stage {
+            Stage::Ended { succeeded: true } => PodState::Succeeded,
+            Stage::Ended { succeeded: false } => PodState::Failed,
+            _ if pod.deleting => PodState::Leaving,
+            Stage::Waiting if gated => PodState::Gated,
+            Stage::Waiting => PodState::Pending,
+            Stage::Bound(_) if pod.running => PodState::Running,
+            Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
+        };
+        let gang = pod.own.as_ref().and_then(|own| own.gang);
+        let waits = pod.stage == Stage::Waiting && !pod.deleting;
+        let verdict = gang
+            .filter(|_| waits)
+            .and_then(|gang| self.state.gangs[gang].verdict());
+        PodReport {
+            uid: pod.uid,
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            state,
+            node: pod
+                .stage
+                .node()
+                .map(|node| self.state.nodes[node].name.clone()),
+            reason: verdict.map(|verdict| verdict.reason),
+            message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
+        }
+    }
+
+    /// All gangs, in the order of their names.
+    #[must_use]
+    pub fn gang_reports(&self, now_ms: UnixMs) -> Vec<GangReport> {
+        let ids = self.state.gangs.ids();
+        let mut reports: Vec<GangReport> = ids
+            .into_iter()
+            .map(|id| self.gang_report(id, now_ms))
+            .collect();
+        reports.sort_by(|a, b| a.name.cmp(&b.name));
+        reports
+    }
+
+    fn gang_report(&self, id: GangId, now_ms: UnixMs) -> GangReport {
+        let gang = &self.state.gangs[id];
+        let counts = count(&self.state, id, now_ms);
+        let mut nodes: Vec<Box<str>> = Vec::new();
+        let (mut gpus_held, mut gpus_asked): (Amount, Amount) = (0, 0);
+        for member in &gang.members {
+            let pod = &self.state.pods[*member];
+            let gpus = self.state.classes[pod.class].gpus;
+            match pod.stage {
+                Stage::Bound(node) | Stage::Assumed(node) => {
+                    nodes.push(self.state.nodes[node].name.clone());
+                    gpus_held += gpus;
+                }
+                Stage::Waiting => gpus_asked += gpus,
+                Stage::Ended { .. } => {}
+            }
+        }
+        nodes.sort();
+        nodes.dedup();
+        GangReport {
+            name: gang.name.as_ref().into(),
+            queue: gang.spec.queue.clone(),
+            explicit: gang.is_explicit(),
+            status: self.gang_status(id, &counts, now_ms),
+            created_ms: gang.spec.created_ms,
+            bound_ms: gang.bound_ms,
+            gpus_held,
+            gpus_asked,
+            nodes,
+        }
+    }
+
+    /// All queues, parents before children, siblings by name.
+    #[must_use]
+    pub fn queue_reports(&mut self) -> Vec<QueueReport> {
+        self.count_gangs_by_queue();
+        let ids = self.state.queues.ids();
+        ids.into_iter()
+            .map(|id| QueueReport {
+                name: self.state.queues.name(id).into(),
+                parent: self.state.queues.parent_name(id).map(Into::into),
+                defined: self.state.queues.object(id).is_some(),
+                status: self.queue_status(id),
+            })
+            .collect()
+    }
+
+    /// The status of a queue, with the gangs as they were last counted.
+    pub(crate) fn queue_status(&mut self, queue: QueueId) -> QueueStatus {
+        let mut status = self.state.queues.status(queue);
+        let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
+        (status.pending, status.running) = (pending, running);
+        status
+    }
+
+    /// Counts gangs that wait and gangs that run, for each queue and those above it.
+    pub(crate) fn count_gangs_by_queue(&mut self) {
+        let mut counts: BTreeMap<QueueId, (u32, u32)> = BTreeMap::new();
+        for (id, gang) in self.state.gangs.iter() {
+            let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
+                continue;
+            };
+            let members = count(&self.state, id, 0);
+            let runs = members.needed == 0 && members.bound > 0;
+            let waits = members.needed > 0 && !matches!(gang.wait, Wait::Nothing);
+            for queue in self.state.queues.path(queue) {
+                let (pending, running) = counts.entry(queue).or_default();
+                *pending += u32::from(waits);
+                *running += u32::from(runs);
+            }
+        }
+        self.gangs_by_queue = counts;
+    }
+
+    /// How many gangs are in each phase, with the reason of those that wait.
+    #[must_use]
+    pub fn gang_counts(&self) -> BTreeMap<(Phase, Option<crate::reason::Reason>), u32> {
+        let mut counts = BTreeMap::new();
+        for (id, _) in self.state.gangs.iter() {
+            let members = count(&self.state, id, 0);
+            let status = self.gang_status(id, &members, 0);
+            *counts.entry((status.phase, status.reason)).or_insert(0) += 1;
+        }
+        counts
+    }
+
+    /// How many requests are under way.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.outbox.in_flight()
+    }
+}

@@ -1,0 +1,308 @@
+//! What users see: statuses, conditions and events, worked out when there is room to send them.
+
+use super::Engine;
+use super::bindings::pod_object;
+use super::counts::{Counts, count};
+use super::outbox::{Flight, StatusKey};
+use super::timers::Timer;
+use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
+use crate::event::Outcome;
+use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
+use crate::ids::GangId;
+use crate::queues::QueueId;
+use crate::state::gang::{Gang, Verdict, Wait};
+use crate::state::pod::Stage;
+use crate::status::{MemberCounts, Phase, PodGroupStatus};
+use alloc::{boxed::Box, format};
+
+/// A condition whose reason has not changed is written again only after so long, however often the
+/// numbers in its message change.
+const CONDITION_INTERVAL_MS: u64 = 10_000;
+/// How long after its creation a pod's condition is first written: most are placed before.
+const CONDITION_DELAY_MS: u64 = 1_000;
+
+impl Engine {
+    /// Sends statuses, then events, while there is room and nothing more urgent waits.
+    pub(crate) fn send_reports(&mut self, now_ms: UnixMs) {
+        let limits = self.settings.in_flight;
+        let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
+        while let Some(key) = self.outbox.next_status(limits) {
+            let Some(patch) = self.patch(key, now_ms) else {
+                continue;
+            };
+            let action = Action::PatchStatus(patch);
+            let command = self.outbox.send(Flight::Status(key), deadline_ms, action);
+            self.commands.push(command);
+        }
+        while let Some(announcement) = self.outbox.next_announcement(limits) {
+            let action = Action::Publish(announcement);
+            let command = self.outbox.send(Flight::Announcement, deadline_ms, action);
+            self.commands.push(command);
+        }
+    }
+
+    fn patch(&mut self, key: StatusKey, now_ms: UnixMs) -> Option<StatusPatch> {
+        match key {
+            StatusKey::Gang(gang) => self.gang_patch(gang, now_ms),
+            StatusKey::Pod(uid) => self.pod_patch(uid, now_ms),
+            StatusKey::Queue(queue) => self.queue_patch(queue),
+        }
+    }
+
+    fn gang_patch(&mut self, id: GangId, now_ms: UnixMs) -> Option<StatusPatch> {
+        self.state.gangs.get(id)?;
+        let counts = count(&self.state, id, now_ms);
+        let status = self.gang_status(id, &counts, now_ms);
+        self.state.gangs[id].scheduled = (status.scheduled, status.scheduled_since_ms);
+        self.announce_reason(id);
+        let gang = &mut self.state.gangs[id];
+        let object = gang.object.as_ref()?;
+        if gang.reported.as_ref() == Some(&status) {
+            return None;
+        }
+        gang.reported = Some(status.clone());
+        Some(StatusPatch::PodGroup {
+            source: object.source,
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+            uid: object.uid,
+            status,
+        })
+    }
+
+    /// The status of a gang as its members make it.
+    pub(crate) fn gang_status(
+        &self,
+        id: GangId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) -> PodGroupStatus {
+        let gang = &self.state.gangs[id];
+        let phase = phase(counts);
+        let scheduled = matches!(phase, Phase::Running | Phase::Succeeded | Phase::Failed);
+        let (was, since_ms) = gang.scheduled;
+        let since_ms = if was == scheduled && since_ms > 0 {
+            since_ms
+        } else {
+            now_ms
+        };
+        let verdict = gang.verdict();
+        let message = match (verdict, phase) {
+            (Some(verdict), _) => verdict.message.clone(),
+            (None, Phase::Pending) => "waits for its turn".into(),
+            (None, Phase::Binding) => format!("{} members are being bound", counts.assumed),
+            (None, _) => format!(
+                "{} of at least {} members run or ran",
+                scheduled_members(counts),
+                counts.expected
+            ),
+        };
+        let waits = matches!(phase, Phase::Pending | Phase::Binding);
+        PodGroupStatus {
+            observed_generation: gang.object.as_ref().map_or(0, |object| object.generation),
+            phase,
+            members: MemberCounts {
+                expected: counts.expected,
+                created: counts.created,
+                bound: counts.bound,
+                running: counts.running,
+                succeeded: counts.succeeded,
+                failed: counts.failed,
+            },
+            reason: verdict.map(|verdict| verdict.reason).filter(|_| waits),
+            message: message.into(),
+            scheduled,
+            scheduled_since_ms: since_ms,
+            stale_since_ms: gang.lost_ms,
+        }
+    }
+
+    /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
+    fn announce_reason(&mut self, id: GangId) {
+        let gang = &self.state.gangs[id];
+        let reason = gang.verdict().map(|verdict| verdict.reason);
+        if gang.announced == reason {
+            return;
+        }
+        let announcement = gang.verdict().and_then(|verdict| {
+            Some(Announcement {
+                regarding: self.object_of(gang)?,
+                warning: true,
+                reason: verdict.reason.as_str(),
+                message: verdict.message.clone().into(),
+            })
+        });
+        self.state.gangs[id].announced = reason;
+        if let Some(announcement) = announcement {
+            self.outbox.announce(announcement);
+        }
+    }
+
+    /// The object that stands for a gang.
+    fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
+        if let Some(object) = &gang.object {
+            let api_version = match object.source {
+                GroupSource::GpuBatch => "gpu-batch.io/v1alpha1",
+                GroupSource::Native => "scheduling.k8s.io/v1alpha2",
+            };
+            return Some(ObjectReference {
+                api_version: api_version.into(),
+                kind: "PodGroup".into(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+                uid: object.uid,
+            });
+        }
+        let pod = &self.state.pods[*gang.members.first()?];
+        let owner = pod.own.as_ref().and_then(|own| own.owner.as_ref());
+        match owner {
+            Some(owner) if !gang.is_explicit() => Some(ObjectReference {
+                api_version: owner.api_version.clone(),
+                kind: owner.kind.clone(),
+                namespace: pod.namespace.clone(),
+                name: owner.name.clone(),
+                uid: owner.uid,
+            }),
+            _ => Some(pod_object(pod)),
+        }
+    }
+
+    fn pod_patch(&mut self, uid: Uid, now_ms: UnixMs) -> Option<StatusPatch> {
+        let id = *self.state.pod_ids.get(&uid)?;
+        let pod = &self.state.pods[id];
+        if pod.stage != Stage::Waiting || pod.deleting {
+            return None;
+        }
+        let own = pod.own.as_ref()?;
+        let gang = own.gang?;
+        let young_until_ms = pod.created_ms.saturating_add(CONDITION_DELAY_MS);
+        if young_until_ms > now_ms {
+            self.timers.set(young_until_ms, Timer::Gang(gang));
+            return None;
+        }
+        let (reason, message) = condition(&self.state.gangs[gang])?;
+        if let Some(current) = &own.unscheduled {
+            if current.reason == reason && current.message == message {
+                return None;
+            }
+            let again_ms = own.condition_ms.saturating_add(CONDITION_INTERVAL_MS);
+            if current.reason == reason && again_ms > now_ms {
+                self.timers.set(again_ms, Timer::Gang(gang));
+                return None;
+            }
+        }
+        let since_ms = pod.created_ms;
+        let reference = pod.reference();
+        if let Some(own) = &mut self.state.pods[id].own {
+            let (reason, message) = (reason.clone(), message.clone());
+            own.unscheduled = Some(ScheduledCondition { reason, message });
+            own.condition_ms = now_ms;
+        }
+        Some(StatusPatch::Unscheduled {
+            pod: reference,
+            reason,
+            message,
+            since_ms,
+        })
+    }
+
+    fn queue_patch(&mut self, queue: QueueId) -> Option<StatusPatch> {
+        let (name, uid) = self.state.queues.object(queue)?;
+        let status = self.queue_status(queue);
+        if self.reported_queues.get(&queue) == Some(&status) {
+            return None;
+        }
+        self.reported_queues.insert(queue, status.clone());
+        Some(StatusPatch::Queue { name, uid, status })
+    }
+
+    /// Lets every queue's status be looked at again, at most once in a while.
+    pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) {
+        if !self.dirty_queues || now_ms < self.queues_reported_ms {
+            return;
+        }
+        self.dirty_queues = false;
+        let next_ms = now_ms.saturating_add(self.settings.queue_status_interval_ms);
+        self.queues_reported_ms = next_ms;
+        self.timers.set(next_ms, Timer::QueueStatus);
+        self.count_gangs_by_queue();
+        for queue in self.state.queues.ids() {
+            self.outbox.status(StatusKey::Queue(queue));
+        }
+    }
+
+    /// A status write has ended. What was not written is looked at again.
+    pub(crate) fn status_ended(&mut self, key: StatusKey, outcome: &Outcome, now_ms: UnixMs) {
+        let again_ms = match outcome {
+            Outcome::Done | Outcome::NotFound | Outcome::Refused { .. } => return,
+            Outcome::Throttled { retry_after_ms } => now_ms.saturating_add(*retry_after_ms),
+            Outcome::Conflict | Outcome::Unknown | Outcome::Observed(_) | Outcome::Lease(_) => {
+                now_ms.saturating_add(self.settings.retry_after_ms)
+            }
+        };
+        match key {
+            StatusKey::Gang(id) => {
+                if let Some(gang) = self.state.gangs.get_mut(id) {
+                    gang.reported = None;
+                    self.timers.set(again_ms, Timer::Gang(id));
+                }
+            }
+            StatusKey::Pod(uid) => {
+                let Some(pod) = self.state.pod_ids.get(&uid) else {
+                    return;
+                };
+                if let Some(own) = &mut self.state.pods[*pod].own {
+                    own.unscheduled = None;
+                    if let Some(gang) = own.gang {
+                        self.timers.set(again_ms, Timer::Gang(gang));
+                    }
+                }
+            }
+            StatusKey::Queue(queue) => {
+                self.reported_queues.remove(&queue);
+                self.dirty_queues = true;
+                self.timers.set(again_ms, Timer::QueueStatus);
+            }
+        }
+    }
+}
+
+/// The phase, derived from the members.
+fn phase(counts: &Counts) -> Phase {
+    let ended = counts.succeeded + counts.failed;
+    let all_ended = counts.created > 0 && ended == counts.created;
+    if all_ended && ended >= counts.expected {
+        return if counts.failed > 0 {
+            Phase::Failed
+        } else {
+            Phase::Succeeded
+        };
+    }
+    if counts.expected <= scheduled_members(counts) && counts.created > 0 {
+        return Phase::Running;
+    }
+    if counts.assumed > 0 {
+        Phase::Binding
+    } else {
+        Phase::Pending
+    }
+}
+
+fn scheduled_members(counts: &Counts) -> u32 {
+    counts.bound + counts.succeeded
+}
+
+/// The pod condition of a gang that waits: `Unschedulable` only where more nodes would help.
+fn condition(gang: &Gang) -> Option<(Box<str>, Box<str>)> {
+    let Verdict { reason, message } = match &gang.wait {
+        Wait::Held(verdict) | Wait::Room(verdict, _) => verdict,
+        Wait::Nothing | Wait::Turn => return None,
+    };
+    if reason.more_nodes_help() {
+        return Some((
+            "Unschedulable".into(),
+            format!("{reason}: {message}").into(),
+        ));
+    }
+    Some((reason.as_str().into(), message.as_str().into()))
+}

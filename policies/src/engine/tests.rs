@@ -1,0 +1,258 @@
+//! The engine against a small world that does what it is told.
+
+mod world;
+
+use crate::facts::GroupSource;
+use crate::reason::Reason;
+use crate::report::PodState;
+use crate::status::Phase;
+use world::{World, gang, node, pod, queue, topology};
+
+#[test]
+fn a_pod_is_bound_to_a_node_with_room() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 1));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+    assert_eq!(world.binds, 1);
+}
+
+#[test]
+fn binpack_fills_the_fullest_node_first() {
+    let mut world = World::new();
+    for name in ["n1", "n2", "n3"] {
+        world.apply(node(name, 8));
+    }
+    world.apply(pod("a", 4).on("n2"));
+    world.apply(pod("b", 4));
+    world.settle();
+    assert_eq!(world.node_of("b").as_deref(), Some("n2"));
+}
+
+#[test]
+fn a_gang_starts_whole_or_not_at_all() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 3));
+    for name in ["a", "b", "c"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.settle();
+    assert_eq!(world.binds, 0);
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+    world.apply(node("n2", 8));
+    world.settle();
+    assert_eq!(world.binds, 3);
+    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+}
+
+#[test]
+fn a_gang_below_its_minimum_waits_for_members() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    world.apply(pod("a", 1).of("g"));
+    world.settle();
+    assert_eq!(world.binds, 0);
+    assert_eq!(world.reason("default/g"), Some(Reason::WaitingForMembers));
+    world.apply(pod("b", 1).of("g"));
+    world.settle();
+    assert_eq!(world.binds, 2);
+}
+
+#[test]
+fn a_required_rack_holds_the_whole_gang() {
+    let mut world = World::new();
+    world.apply(topology("default", &["zone", "rack"]));
+    for (name, rack) in [("n1", "r1"), ("n2", "r2"), ("n3", "r2")] {
+        world.apply(node(name, 8).label("zone", "z1").label("rack", rack));
+    }
+    world.apply(gang("g", 2).required("rack"));
+    world.apply(pod("a", 8).of("g"));
+    world.apply(pod("b", 8).of("g"));
+    world.settle();
+    assert_eq!(world.nodes_of(&["a", "b"]), ["n2".into(), "n3".into()]);
+}
+
+#[test]
+fn racks_of_one_name_under_two_zones_are_two_racks() {
+    let mut world = World::new();
+    world.apply(topology("default", &["zone", "rack"]));
+    for (name, zone) in [("n1", "z1"), ("n2", "z2")] {
+        world.apply(node(name, 8).label("zone", zone).label("rack", "rack-1"));
+    }
+    world.apply(gang("g", 2).required("rack"));
+    world.apply(pod("a", 8).of("g"));
+    world.apply(pod("b", 8).of("g"));
+    world.settle();
+    assert_eq!(world.binds, 0);
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+    assert!(
+        world.message("default/g").contains("in one rack"),
+        "{}",
+        world.message("default/g")
+    );
+}
+
+#[test]
+fn free_gpus_of_4_and_3_hold_members_of_2_3_and_2() {
+    let mut world = World::new();
+    world.apply(node("n4", 4));
+    world.apply(node("n3", 3));
+    world.apply(gang("g", 3));
+    for (name, gpus) in [("a", 2), ("b", 3), ("c", 2)] {
+        world.apply(pod(name, gpus).of("g"));
+    }
+    world.settle();
+    assert_eq!(world.binds, 3);
+}
+
+#[test]
+fn a_limit_holds_and_opens_when_work_ends() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("team").limit(4));
+    world.apply(pod("a", 4).queue("team"));
+    world.settle();
+    world.apply(pod("b", 4).queue("team"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/b"), Some(Reason::OverLimit));
+    world.end("a");
+    world.settle();
+    assert!(world.node_of("b").is_some());
+}
+
+#[test]
+fn an_unknown_queue_is_named() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 1).queue("nobody"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/a"), Some(Reason::QueueNotFound));
+    world.apply(queue("nobody"));
+    world.settle();
+    assert!(world.node_of("a").is_some());
+}
+
+#[test]
+fn surplus_members_follow_the_minimum() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 1));
+    for name in ["a", "b", "c"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.settle();
+    assert_eq!(world.binds, 2);
+    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+    assert_eq!(world.reason_of_pod("c"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_gated_pod_waits_behind_its_gate() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 1).gate("example.com/hold"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/a"), Some(Reason::SchedulingGated));
+    assert_eq!(world.pod("a").state, PodState::Gated);
+    world.apply(pod("a", 1));
+    world.settle();
+    assert!(world.node_of("a").is_some());
+}
+
+#[test]
+fn work_without_gpus_keeps_away_from_gpu_nodes() {
+    let mut world = World::new();
+    world.apply(node("gpu", 8));
+    world.apply(node("plain", 0));
+    world.apply(pod("a", 0));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("plain"));
+}
+
+#[test]
+fn spread_puts_members_far_apart() {
+    let mut world = World::new();
+    world.apply(topology("default", &["rack"]));
+    for (name, rack) in [("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")] {
+        world.apply(node(name, 8).label("rack", rack));
+    }
+    world.apply(gang("g", 2).spread());
+    world.apply(pod("a", 1).of("g"));
+    world.apply(pod("b", 1).of("g"));
+    world.settle();
+    let nodes = world.nodes_of(&["a", "b"]);
+    assert!(
+        nodes[0] < "n3".into() && nodes[1] >= "n3".into(),
+        "{nodes:?}"
+    );
+}
+
+#[test]
+fn a_lost_member_is_replaced_in_the_domain_of_the_others() {
+    let mut world = World::new();
+    world.apply(topology("default", &["rack"]));
+    for (name, rack) in [("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")] {
+        world.apply(node(name, 8).label("rack", rack));
+    }
+    world.apply(gang("g", 2).required("rack"));
+    world.apply(pod("a", 8).of("g"));
+    world.apply(pod("b", 8).of("g"));
+    world.settle();
+    let kept = world.node_of("a").unwrap();
+    let lost = world.node_of("b").unwrap();
+    world.delete("b");
+    world.apply(pod("c", 8).of("g"));
+    world.settle();
+    assert_eq!(world.node_of("c").unwrap(), lost, "beside {kept}");
+}
+
+#[test]
+fn a_gang_that_stays_below_its_minimum_is_evicted_whole() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    world.apply(pod("a", 4).of("g"));
+    world.apply(pod("b", 4).of("g"));
+    world.settle();
+    world.delete("b");
+    world.settle();
+    assert_eq!(world.evictions, 0);
+    world.pass(61_000);
+    world.settle();
+    assert_eq!(world.evictions, 1);
+}
+
+#[test]
+fn a_group_that_only_pods_mention_is_missing() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 1).of("later"));
+    world.settle();
+    assert_eq!(
+        world.reason("default/later"),
+        Some(Reason::PodGroupNotFound)
+    );
+    world.apply(gang("later", 1));
+    world.settle();
+    assert_eq!(world.binds, 1);
+    assert_eq!(
+        world.last_group,
+        Some((GroupSource::GpuBatch, "later".into()))
+    );
+}
+
+#[test]
+fn a_refused_gang_is_not_tried_again_for_nothing() {
+    let mut world = World::new();
+    world.apply(node("n1", 4));
+    world.apply(pod("a", 8));
+    world.settle();
+    let steps = world.steps;
+    world.apply(pod("a", 8));
+    world.settle();
+    assert!(world.steps - steps <= 4, "{} steps", world.steps - steps);
+    assert_eq!(world.reason("default/pod/a"), Some(Reason::DoesNotFit));
+}

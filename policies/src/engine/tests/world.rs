@@ -1,0 +1,411 @@
+//! A world of a few objects that does what the engine commands, at once.
+
+use crate::command::{Action, StatusPatch};
+use crate::engine::Engine;
+use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use crate::facts::{
+    Amounts, GangMinimum, GroupSource, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
+    PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, TopologyRequest, Uid,
+};
+use crate::reason::Reason;
+use crate::report::{GangReport, PodReport};
+use crate::settings::Settings;
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+
+/// The time at which every test begins.
+const START_MS: u64 = 1_800_000_000_000;
+
+pub(super) struct World {
+    engine: Engine,
+    pub(super) now_ms: u64,
+    pods: BTreeMap<Box<str>, PodFacts>,
+    uids: BTreeMap<Box<str>, Uid>,
+    last_uid: u128,
+    pub(super) binds: usize,
+    pub(super) evictions: usize,
+    pub(super) steps: usize,
+    pub(super) last_group: Option<(GroupSource, Box<str>)>,
+    events: Vec<Event>,
+}
+
+/// Something that a test can put into the world.
+pub(super) trait Thing {
+    fn object(self, world: &mut World) -> Object;
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let listings = Kind::ALL.map(|kind| {
+            Event::Listed(Listing {
+                kind,
+                objects: Vec::new(),
+            })
+        });
+        Self {
+            engine: Engine::new(Settings::default()),
+            now_ms: START_MS,
+            pods: BTreeMap::new(),
+            uids: BTreeMap::new(),
+            last_uid: 0,
+            binds: 0,
+            evictions: 0,
+            steps: 0,
+            last_group: None,
+            events: listings.into(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, thing: impl Thing) {
+        let object = thing.object(self);
+        self.events.push(object.into());
+    }
+
+    fn uid(&mut self, name: &str) -> Uid {
+        if let Some(uid) = self.uids.get(name) {
+            return *uid;
+        }
+        self.last_uid += 1;
+        self.uids.insert(name.into(), Uid(self.last_uid));
+        Uid(self.last_uid)
+    }
+
+    pub(super) fn pass(&mut self, milliseconds: u64) {
+        self.now_ms += milliseconds;
+    }
+
+    pub(super) fn end(&mut self, name: &str) {
+        let mut facts = self.pods[name].clone();
+        facts.phase = PodPhase::Succeeded;
+        self.events.push(Object::Pod(facts).into());
+    }
+
+    pub(super) fn delete(&mut self, name: &str) {
+        let facts = self.pods.remove(name).unwrap();
+        self.uids.remove(name);
+        self.events.push(Event::Deleted(ObjectKey::Pod(facts.uid)));
+    }
+
+    /// Steps until nothing is left to do, and audits every step.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..1000 {
+            let events = core::mem::take(&mut self.events);
+            let commands = self.engine.step(self.now_ms, events);
+            self.steps += 1;
+            let violations = self.engine.audit();
+            assert!(violations.is_empty(), "{violations:?}");
+            for command in &commands {
+                let outcome = self.carry_out(&command.action);
+                self.events.push(Event::Outcome(command.id, outcome));
+            }
+            if commands.is_empty() && self.engine.is_idle() {
+                return;
+            }
+        }
+        panic!("the engine does not come to rest");
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Outcome {
+        match action {
+            Action::Bind(bind) => {
+                self.binds += 1;
+                self.last_group = bind
+                    .pod_group
+                    .clone()
+                    .map(|name| (GroupSource::GpuBatch, name));
+                let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+                facts.node = Some(bind.node.clone());
+                facts.phase = PodPhase::Running;
+                self.events.push(Object::Pod(facts.clone()).into());
+            }
+            Action::Evict(evict) => {
+                self.evictions += 1;
+                let name = evict.pod.name.clone();
+                self.delete(&name);
+            }
+            Action::PatchStatus(StatusPatch::Unscheduled {
+                pod,
+                reason,
+                message,
+                ..
+            }) => {
+                let condition = crate::facts::ScheduledCondition {
+                    reason: reason.clone(),
+                    message: message.clone(),
+                };
+                let facts = self.pods.get_mut(&pod.name).unwrap();
+                facts.unscheduled = Some(condition);
+                self.events.push(Object::Pod(facts.clone()).into());
+            }
+            Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) | Action::Publish(_) => {
+            }
+        }
+        Outcome::Done
+    }
+
+    pub(super) fn pod(&self, name: &str) -> PodReport {
+        let reports = self.engine.pod_reports();
+        reports
+            .into_iter()
+            .find(|report| &*report.name == name)
+            .unwrap()
+    }
+
+    pub(super) fn node_of(&self, name: &str) -> Option<Box<str>> {
+        self.pod(name).node
+    }
+
+    pub(super) fn nodes_of(&self, names: &[&str]) -> Vec<Box<str>> {
+        let mut nodes: Vec<_> = names.iter().filter_map(|name| self.node_of(name)).collect();
+        nodes.sort();
+        nodes
+    }
+
+    pub(super) fn gang(&self, name: &str) -> GangReport {
+        let reports = self.engine.gang_reports(self.now_ms);
+        let names: Vec<_> = reports.iter().map(|report| report.name.clone()).collect();
+        reports
+            .into_iter()
+            .find(|report| report.name == name)
+            .unwrap_or_else(|| panic!("no gang {name} among {names:?}"))
+    }
+
+    pub(super) fn reason(&self, gang: &str) -> Option<Reason> {
+        self.gang(gang).status.reason
+    }
+
+    pub(super) fn reason_of_pod(&self, name: &str) -> Option<Reason> {
+        self.pod(name).reason
+    }
+
+    pub(super) fn message(&self, gang: &str) -> String {
+        self.gang(gang).status.message.into()
+    }
+}
+
+/// A pod of 1 CPU and so many GPUs.
+pub(super) struct PodSketch {
+    name: Box<str>,
+    gpus: u64,
+    node: Option<Box<str>>,
+    group: Option<Box<str>>,
+    queue: Option<Box<str>>,
+    gates: Vec<Box<str>>,
+}
+
+pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
+    let name = name.into();
+    PodSketch {
+        name,
+        gpus,
+        node: None,
+        group: None,
+        queue: None,
+        gates: Vec::new(),
+    }
+}
+
+impl PodSketch {
+    pub(super) fn on(mut self, node: &str) -> Self {
+        self.node = Some(node.into());
+        self
+    }
+
+    pub(super) fn of(mut self, group: &str) -> Self {
+        self.group = Some(group.into());
+        self
+    }
+
+    pub(super) fn queue(mut self, queue: &str) -> Self {
+        self.queue = Some(queue.into());
+        self
+    }
+
+    pub(super) fn gate(mut self, gate: &str) -> Self {
+        self.gates.push(gate.into());
+        self
+    }
+}
+
+impl Thing for PodSketch {
+    fn object(self, world: &mut World) -> Object {
+        let requests = amounts(&[("cpu", 1000), ("nvidia.com/gpu", self.gpus), ("pods", 1)]);
+        let facts = PodFacts {
+            uid: world.uid(&self.name),
+            namespace: "default".into(),
+            name: self.name.clone(),
+            ours: true,
+            node: self.node,
+            phase: PodPhase::Pending,
+            deleting: false,
+            created_ms: START_MS - 60_000,
+            started_ms: None,
+            priority: 0,
+            never_preempts: false,
+            gates: self.gates,
+            shape: Arc::new(PodShape {
+                requests,
+                ..PodShape::default()
+            }),
+            pod_group: self.group,
+            sub_group: None,
+            queue: self.queue,
+            native_group: None,
+            owner: None,
+            hints: crate::facts::GangHints::default(),
+            bound_queue: None,
+            bound_pod_group: None,
+            unscheduled: None,
+            problems: Vec::new(),
+        };
+        world.pods.insert(self.name, facts.clone());
+        Object::Pod(facts)
+    }
+}
+
+fn amounts(amounts: &[(&str, u64)]) -> Amounts {
+    let mut amounts: Amounts = amounts
+        .iter()
+        .filter(|(_, amount)| *amount > 0)
+        .map(|(name, amount)| ((*name).into(), *amount))
+        .collect();
+    amounts.sort();
+    amounts
+}
+
+/// A node of 100 CPUs and so many GPUs.
+pub(super) fn node(name: &str, gpus: u64) -> NodeFacts {
+    let resources = amounts(&[("cpu", 100_000), ("nvidia.com/gpu", gpus), ("pods", 110)]);
+    NodeFacts {
+        name: name.into(),
+        uid: Uid(1 << 64),
+        labels: Vec::new(),
+        annotations: Vec::new(),
+        taints: Vec::new(),
+        unschedulable: false,
+        ready: true,
+        allocatable: resources.clone(),
+        capacity: resources,
+        problems: Vec::new(),
+    }
+}
+
+impl NodeFacts {
+    pub(super) fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.push((key.into(), value.into()));
+        self.labels.sort();
+        self
+    }
+}
+
+impl Thing for NodeFacts {
+    fn object(self, _: &mut World) -> Object {
+        Object::Node(self)
+    }
+}
+
+pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
+    PodGroupFacts {
+        source: GroupSource::GpuBatch,
+        namespace: "default".into(),
+        name: name.into(),
+        uid: Uid(2 << 64),
+        generation: 1,
+        created_ms: START_MS - 60_000,
+        queue: None,
+        minimum: GangMinimum::Together(minimum),
+        sub_groups: Vec::new(),
+        min_sub_groups: None,
+        priority_class: None,
+        priority: None,
+        preemptible: None,
+        topology: None,
+        required_label: None,
+        placement: crate::facts::PlacementChoice::default(),
+        expected_runtime_ms: None,
+        preemption_delay_ms: None,
+        staleness_grace_ms: None,
+        unsupported: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+impl PodGroupFacts {
+    pub(super) fn required(mut self, level: &str) -> Self {
+        let required = Some(level.into());
+        self.topology = Some(TopologyRequest {
+            required,
+            ..TopologyRequest::default()
+        });
+        self
+    }
+
+    pub(super) fn spread(mut self) -> Self {
+        self.placement.gpu = Some(Placement::Spread);
+        self
+    }
+}
+
+impl Thing for PodGroupFacts {
+    fn object(self, _: &mut World) -> Object {
+        Object::PodGroup(self)
+    }
+}
+
+pub(super) fn queue(name: &str) -> QueueFacts {
+    QueueFacts {
+        name: name.into(),
+        uid: Uid(3 << 64),
+        generation: 1,
+        created_ms: START_MS - 60_000,
+        parent: None,
+        priority: 0,
+        resources: Vec::new(),
+        preempt_min_runtime_ms: None,
+        reclaim_min_runtime_ms: None,
+        placement: crate::facts::PlacementChoice::default(),
+        namespace_selector: None,
+        closed: false,
+        problems: Vec::new(),
+    }
+}
+
+impl QueueFacts {
+    pub(super) fn limit(mut self, gpus: u64) -> Self {
+        self.resources.push(QueueResource {
+            name: "nvidia.com/gpu".into(),
+            product: None,
+            quota: 0,
+            limit: Some(gpus),
+            weight: 1,
+        });
+        self
+    }
+}
+
+impl Thing for QueueFacts {
+    fn object(self, _: &mut World) -> Object {
+        Object::Queue(self)
+    }
+}
+
+pub(super) fn topology(name: &str, levels: &[&str]) -> TopologyFacts {
+    let levels = levels
+        .iter()
+        .map(|level| TopologyLevel {
+            name: (*level).into(),
+            node_label: (*level).into(),
+        })
+        .collect();
+    TopologyFacts {
+        name: name.into(),
+        uid: Uid(4 << 64 | u128::from(name.len() as u64)),
+        levels,
+        problems: Vec::new(),
+    }
+}
+
+impl Thing for TopologyFacts {
+    fn object(self, _: &mut World) -> Object {
+        Object::Topology(self)
+    }
+}

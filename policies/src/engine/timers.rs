@@ -1,0 +1,39 @@
+//! Deadlines as data.
+
+use crate::facts::{Uid, UnixMs};
+use crate::ids::GangId;
+use alloc::collections::BTreeSet;
+
+/// What is due at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Look at a gang again. A gang that has gone meanwhile is not missed; another that has taken
+    /// its number is looked at once for nothing.
+    Gang(GangId),
+    /// Go on with the binding of a pod.
+    Binding(Uid),
+    /// Write the status of queues.
+    QueueStatus,
+}
+
+/// All deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeSet<(UnixMs, Timer)>);
+
+impl Timers {
+    pub(crate) fn set(&mut self, at_ms: UnixMs, timer: Timer) {
+        self.0.insert((at_ms, timer));
+    }
+
+    pub(crate) fn next(&self) -> Option<UnixMs> {
+        self.0.first().map(|(at_ms, _)| *at_ms)
+    }
+
+    /// Takes one that is due.
+    pub(crate) fn due(&mut self, now_ms: UnixMs) -> Option<Timer> {
+        if self.next()? > now_ms {
+            return None;
+        }
+        self.0.pop_first().map(|(_, timer)| timer)
+    }
+}

@@ -1,0 +1,146 @@
+//! Refusals in words: what is missing, where it comes nearest, what each node did.
+
+use crate::filter::Filter;
+use crate::ids::ClassId;
+use crate::place::{Area, Refusal, Request};
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+/// How many filters a message names; the rest is summed up.
+const FILTERS_NAMED: usize = 4;
+
+/// Why the members were not placed. `surplus`: the gang runs, and this is one more.
+pub(crate) fn refusal(
+    state: &mut ClusterState,
+    request: &Request,
+    refusal: &Refusal,
+    surplus: bool,
+) -> String {
+    match refusal {
+        Refusal::TooFew {
+            class,
+            scope,
+            best,
+            fits,
+            need,
+        } => {
+            let wanted = wanted(state, *class, *need, surplus);
+            let place = place_of(state, *scope);
+            let nearest = match best {
+                Some(Area::Cluster) | None => format!("{fits} can be placed now"),
+                Some(area) => format!("{} comes nearest with room for {fits}", name(state, *area)),
+            };
+            let nodes = nodes(state, *class);
+            format!("{wanted} do not fit {place}: {nearest}; {nodes}")
+        }
+        Refusal::NotTogether { proved } => {
+            let sizes: Vec<String> = request
+                .groups
+                .iter()
+                .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
+                .collect();
+            let sizes = sizes.join(" and ");
+            if *proved {
+                format!("{sizes}: each would fit alone, all together do not")
+            } else {
+                format!("no place was found for {sizes} within the bound of the search")
+            }
+        }
+    }
+}
+
+/// `4 members with 8 nvidia.com/gpu each`.
+fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> String {
+    let class = &state.classes[class];
+    let amount = crate::resources::amount_of(&class.requests, class.primary);
+    let resource = state.resource_names.name(class.primary);
+    let amount = match resource {
+        "cpu" => format!("{}m", amount),
+        _ => format!("{amount}"),
+    };
+    match (count, surplus) {
+        (1, true) => format!("1 more member with {amount} {resource}"),
+        (1, false) => format!("1 member with {amount} {resource}"),
+        _ => format!("{count} members with {amount} {resource} each"),
+    }
+}
+
+fn place_of(state: &ClusterState, scope: Scope) -> String {
+    match scope {
+        Scope::Cluster => "in the cluster".into(),
+        Scope::Level(topology, level) => {
+            let topology = &state.topologies[topology];
+            format!("in one {}", topology.levels[level].name)
+        }
+        Scope::DomainOf(topology, level, _) => {
+            let topology = &state.topologies[topology];
+            format!(
+                "in the {} of the members that run",
+                topology.levels[level].name
+            )
+        }
+        Scope::OneNode => "on one node".into(),
+        Scope::Node(_) => "on the node of the members that run".into(),
+    }
+}
+
+fn name(state: &ClusterState, area: Area) -> String {
+    match area {
+        Area::Cluster => "the cluster".into(),
+        Area::Domain(topology, domain) => state.topologies[topology].display(domain),
+        Area::Node(node) => state.nodes[node].name.as_ref().into(),
+    }
+}
+
+/// `of 64 nodes 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+fn nodes(state: &mut ClusterState, class: ClassId) -> String {
+    state.refresh(class);
+    let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
+    let mut open = 0u32;
+    let mut all = 0u32;
+    for (id, node) in state.nodes.iter() {
+        if node.known.is_none() {
+            continue;
+        }
+        all += 1;
+        let Some(table) = state.table_as_of(class) else {
+            continue;
+        };
+        if table.count(id) > 0 {
+            open += 1;
+        } else if table.is_eligible(id) {
+            let class = &state.classes[class];
+            let filter = match node.lacking(&class.requests) {
+                Some(resource) => Filter::Resource(state.resource_names.name(resource).into()),
+                None => Filter::HostPort,
+            };
+            *refused.entry(filter).or_insert(0) += 1;
+        }
+    }
+    let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
+    refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let named = refused.iter().take(FILTERS_NAMED);
+    let mut parts: Vec<String> = named
+        .map(|(filter, count)| format!("{count} {filter}"))
+        .collect();
+    let rest: u32 = refused
+        .iter()
+        .skip(FILTERS_NAMED)
+        .map(|(_, count)| count)
+        .sum();
+    if rest > 0 {
+        parts.push(format!("{rest} were refused for other reasons"));
+    }
+    if open > 0 {
+        parts.push(format!("{open} had room"));
+    }
+    if all == 0 {
+        return "there are no nodes".into();
+    }
+    format!(
+        "of {all} node{} {}",
+        if all == 1 { "" } else { "s" },
+        parts.join(", ")
+    )
+}

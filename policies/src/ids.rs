@@ -1,0 +1,168 @@
+//! Dense numbers for things that have names, so that names stay out of the hot path.
+
+use alloc::{boxed::Box, vec::Vec};
+use core::marker::PhantomData;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// A number that stands for one thing of a kind.
+pub(crate) trait Id: Copy + Eq + Ord {
+    /// The id with this number.
+    fn new(number: u32) -> Self;
+    /// The number, as an index.
+    fn index(self) -> usize;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) struct $name(u32);
+
+        impl Id for $name {
+            fn new(number: u32) -> Self {
+                Self(number)
+            }
+
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A resource name.
+    ResourceId;
+    /// A node, known or only referred to.
+    NodeId;
+    /// A pod.
+    PodId;
+    /// A class: all pods of one shape.
+    ClassId;
+    /// A gang.
+    GangId;
+    /// A Topology object.
+    TopologyId;
+    /// A domain inside one topology.
+    DomainId;
+}
+
+/// Names to numbers and back; numbers are never given up.
+#[derive(Debug)]
+pub(crate) struct Interner<I> {
+    ids: HashMap<Box<str>, u32, FxBuildHasher>,
+    names: Vec<Box<str>>,
+    kind: PhantomData<I>,
+}
+
+impl<I: Id> Interner<I> {
+    pub(crate) fn new() -> Self {
+        Self {
+            ids: HashMap::with_hasher(FxBuildHasher),
+            names: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    /// The number of a name, a new one if need be.
+    pub(crate) fn intern(&mut self, name: &str) -> I {
+        if let Some(&number) = self.ids.get(name) {
+            return I::new(number);
+        }
+        let number = number_of(self.names.len());
+        self.names.push(name.into());
+        self.ids.insert(name.into(), number);
+        I::new(number)
+    }
+
+    pub(crate) fn name(&self, id: I) -> &str {
+        &self.names[id.index()]
+    }
+}
+
+/// Values under dense ids; the ids of removed values are used again.
+#[derive(Debug)]
+pub(crate) struct Slab<I, T> {
+    values: Vec<Option<T>>,
+    free: Vec<u32>,
+    kind: PhantomData<I>,
+}
+
+impl<I: Id, T> Slab<I, T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            values: Vec::new(),
+            free: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> I {
+        if let Some(number) = self.free.pop() {
+            self.values[number as usize] = Some(value);
+            return I::new(number);
+        }
+        let number = number_of(self.values.len());
+        self.values.push(Some(value));
+        I::new(number)
+    }
+
+    pub(crate) fn remove(&mut self, id: I) -> Option<T> {
+        let value = self.values.get_mut(id.index())?.take()?;
+        self.free.push(number_of(id.index()));
+        Some(value)
+    }
+
+    pub(crate) fn get(&self, id: I) -> Option<&T> {
+        self.values.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.values.get_mut(id.index())?.as_mut()
+    }
+
+    /// One more than the largest id that was ever given.
+    pub(crate) fn bound(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.values.len() - self.free.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        self.values
+            .iter()
+            .enumerate()
+            .filter_map(|(index, value)| Some((I::new(number_of(index)), value.as_ref()?)))
+    }
+
+    pub(crate) fn ids(&self) -> Vec<I> {
+        self.iter().map(|(id, _)| id).collect()
+    }
+}
+
+impl<I: Id, T> core::ops::Index<I> for Slab<I, T> {
+    type Output = T;
+
+    /// The trap: panics for an id that was removed. Ids that may be stale go through `get`.
+    fn index(&self, id: I) -> &T {
+        self.values[id.index()]
+            .as_ref()
+            .expect("the id is live: its owner removes it with the value")
+    }
+}
+
+impl<I: Id, T> core::ops::IndexMut<I> for Slab<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        self.values[id.index()]
+            .as_mut()
+            .expect("the id is live: its owner removes it with the value")
+    }
+}
+
+/// Memory ends long before ids do: each takes more than one byte, and there are 2^32 of them.
+fn number_of(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,139 @@
+//! Finds places for a whole gang: first the domain, then the nodes.
+//!
+//! With members of one shape the answer is exact: a table says how many fit on each node, sums say
+//! how many fit in each domain, and counting decides. With several shapes, packing by size comes
+//! first and a bounded exact search second; a refusal then says whether it is proved.
+
+mod domains;
+mod fill;
+mod lane;
+mod pack;
+
+use crate::facts::{Amount, Placement};
+use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
+use crate::queues::QueueId;
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use crate::topology::Level;
+use crate::txn::Txn;
+use alloc::vec::Vec;
+
+/// What is to be placed.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// The pods that wait, by class, the largest class first.
+    pub(crate) groups: Vec<Group>,
+    /// How many of them must be placed; all that exist take part in the choice of the domain.
+    pub(crate) need: usize,
+    /// Where they must or should be together.
+    pub(crate) near: Option<Near>,
+    /// The node of a member that already has a place: the others join it.
+    pub(crate) anchor: Option<NodeId>,
+    /// The queue whose limits on GPU models hold, if it has any.
+    pub(crate) model_limits: Option<QueueId>,
+    /// For pods that ask for a GPU, and for all others.
+    pub(crate) placement: (Placement, Placement),
+    /// Nodes of members that have a place, for spreading.
+    pub(crate) occupied: Vec<NodeId>,
+}
+
+/// The waiting pods of one class.
+#[derive(Debug, Clone)]
+pub(crate) struct Group {
+    pub(crate) class: ClassId,
+    pub(crate) pods: Vec<PodId>,
+}
+
+/// A resolved topology request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Near {
+    pub(crate) topology: TopologyId,
+    pub(crate) required: Option<Level>,
+    pub(crate) preferred: Option<Level>,
+}
+
+/// A part of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// All of it.
+    Cluster,
+    /// One domain.
+    Domain(TopologyId, DomainId),
+    /// One node.
+    Node(NodeId),
+}
+
+/// Why nothing was placed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// Counting proves it: so many pods of the class fit in the best area, and more are needed.
+    TooFew {
+        class: ClassId,
+        /// Where they would have to fit together.
+        scope: Scope,
+        /// The area that comes nearest.
+        best: Option<Area>,
+        fits: u64,
+        need: u64,
+    },
+    /// Each shape alone would fit, all together do not.
+    NotTogether {
+        /// Whether the search looked at everything.
+        proved: bool,
+    },
+}
+
+/// Places `need` of the pods in the transaction, or none of them.
+///
+/// The work done is added to `work`, in units of about ten nanoseconds.
+pub(crate) fn place(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    work: &mut u64,
+) -> Result<(), Refusal> {
+    if let Some(node) = lane::only_pod(state, request, work) {
+        let (pod, node) = node?;
+        txn.place(state, pod, node);
+        return Ok(());
+    }
+    for group in &request.groups {
+        state.refresh(group.class);
+    }
+    *work += (state.nodes.len() * request.groups.len()) as u64;
+    let start = txn.checkpoint();
+    let placed = match request.groups.as_slice() {
+        [group] => fill::one_class(state, txn, request, group, work),
+        _ => pack::several_classes(state, txn, request, work),
+    };
+    if placed.is_err() {
+        txn.rollback(state, start);
+    }
+    placed
+}
+
+impl Request {
+    fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
+        if state.classes[class].accelerated {
+            self.placement.0
+        } else {
+            self.placement.1
+        }
+    }
+
+    /// How many more pods of a class the limits on a node's GPU model allow.
+    fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
+        let Some(queue) = self.model_limits else {
+            return u64::MAX;
+        };
+        let gpus: Amount = state.classes[class].gpus;
+        let model = state.nodes[node]
+            .known
+            .as_ref()
+            .and_then(|known| known.model);
+        match model.and_then(|model| state.queues.budget(queue, model)) {
+            Some(budget) if gpus > 0 => budget / gpus,
+            _ => u64::MAX,
+        }
+    }
+}

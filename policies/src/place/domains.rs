@@ -1,0 +1,146 @@
+//! Which domain: as near as preferred if possible, wider if not, never wider than required; among
+//! domains of a level the one that is left with the least (best fit), so that the others stay whole.
+
+use super::{Area, Near, Request};
+use crate::ids::{ClassId, Id, NodeId};
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use crate::topology::Level;
+use alloc::vec::Vec;
+
+/// The scopes to try, nearest first. The last one is the widest that is allowed.
+pub(super) fn scopes(state: &ClusterState, request: &Request) -> Vec<Scope> {
+    let Some(near) = request.near else {
+        return Vec::from([Scope::Cluster]);
+    };
+    let levels = state.topologies[near.topology].levels.len();
+    // Levels from the top, `node` being one below the last domain level.
+    let depth = |level: Level| match level {
+        Level::Domain(number) => number,
+        Level::Node => levels,
+    };
+    let widest = near.required.map(depth);
+    let nearest = near.preferred.map(depth).max(widest);
+    let mut scopes: Vec<Scope> = nearest
+        .into_iter()
+        .flat_map(|nearest| (widest.unwrap_or(0)..=nearest).rev())
+        .map(|depth| scope_at(near, depth, levels, request.anchor))
+        .collect();
+    if widest.is_none() {
+        scopes.push(Scope::Cluster);
+    }
+    scopes
+}
+
+fn scope_at(near: Near, depth: usize, levels: usize, anchor: Option<NodeId>) -> Scope {
+    match (depth == levels, anchor) {
+        (true, None) => Scope::OneNode,
+        (true, Some(node)) => Scope::Node(node),
+        (false, None) => Scope::Level(near.topology, depth),
+        (false, Some(node)) => Scope::DomainOf(near.topology, depth, node),
+    }
+}
+
+/// The areas that a scope means, in the order of filling.
+pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
+    match scope {
+        Scope::Cluster => Vec::from([Area::Cluster]),
+        Scope::Level(id, level) => state.topologies[id]
+            .domains_at(level, None)
+            .into_iter()
+            .map(|domain| Area::Domain(id, domain))
+            .collect(),
+        Scope::DomainOf(id, level, node) => {
+            let path = state.topologies[id].path(node);
+            path.get(level)
+                .map(|domain| Area::Domain(id, *domain))
+                .into_iter()
+                .collect()
+        }
+        Scope::OneNode => state.nodes.ids().into_iter().map(Area::Node).collect(),
+        Scope::Node(node) => Vec::from([Area::Node(node)]),
+    }
+}
+
+/// How many pods of a class fit in an area. The class's table is up to date.
+pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
+    if request.model_limits.is_some() {
+        return limited_room(state, request, class, area);
+    }
+    let (topologies, classes) = (&state.topologies, &mut state.classes);
+    let Some(table) = classes[class].table.as_mut() else {
+        return 0;
+    };
+    match area {
+        Area::Cluster => table.total,
+        Area::Domain(id, domain) => {
+            let sums = table.sums(id, &topologies[id]);
+            sums.get(domain.index()).copied().unwrap_or(0)
+        }
+        Area::Node(node) => u64::from(table.count(node)),
+    }
+}
+
+/// The same under limits on GPU models: each model's nodes together take no more than its limit
+/// leaves.
+fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
+    let Some(table) = state.table_as_of(class) else {
+        return 0;
+    };
+    let mut by_model: Vec<(Option<crate::queues::GovernedId>, u64, u64)> = Vec::new();
+    for node in nodes_of(state, area) {
+        let count = u64::from(table.count(node));
+        if count == 0 {
+            continue;
+        }
+        let model = state.nodes[node]
+            .known
+            .as_ref()
+            .and_then(|known| known.model);
+        match by_model.iter_mut().find(|(known, _, _)| *known == model) {
+            Some((_, sum, _)) => *sum += count,
+            None => by_model.push((model, count, request.model_allows(state, class, node))),
+        }
+    }
+    by_model
+        .iter()
+        .map(|(_, sum, allowed)| (*sum).min(*allowed))
+        .sum()
+}
+
+/// All nodes of an area.
+pub(super) fn nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
+    match area {
+        Area::Cluster => state.nodes.ids(),
+        Area::Domain(id, domain) => {
+            let mut nodes = Vec::new();
+            state.topologies[id].nodes_in(domain, &mut nodes);
+            nodes
+        }
+        Area::Node(node) => Vec::from([node]),
+    }
+}
+
+/// The next finer parts of an area on the way to the preferred level; none: go to the nodes.
+pub(super) fn parts(state: &ClusterState, near: Option<Near>, area: Area) -> Vec<Area> {
+    let Some(near) = near else { return Vec::new() };
+    let topology = &state.topologies[near.topology];
+    let finest = match near.preferred {
+        Some(Level::Domain(level)) => level,
+        Some(Level::Node) => topology.levels.len().saturating_sub(1),
+        None => return Vec::new(),
+    };
+    let (level, inside) = match area {
+        Area::Cluster => (0, None),
+        Area::Domain(_, domain) => (topology.domain(domain).level + 1, Some(domain)),
+        Area::Node(_) => return Vec::new(),
+    };
+    if level > finest || level >= topology.levels.len() {
+        return Vec::new();
+    }
+    let domains = topology.domains_at(level, inside);
+    domains
+        .into_iter()
+        .map(|domain| Area::Domain(near.topology, domain))
+        .collect()
+}

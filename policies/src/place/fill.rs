@@ -1,0 +1,268 @@
+//! Members of one shape: counting is exact.
+
+use super::domains::{areas, nodes_of, parts, room, scopes};
+use super::{Area, Group, Refusal, Request};
+use crate::facts::{Amount, Placement};
+use crate::ids::{ClassId, DomainId, NodeId, PodId};
+use crate::resources::{ResourceNames, amount_of};
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use crate::txn::Txn;
+use alloc::{
+    collections::{BTreeMap, BinaryHeap},
+    vec::Vec,
+};
+use core::cmp::Reverse;
+
+/// Places the gang's needed members, all of one class.
+pub(super) fn one_class(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    group: &Group,
+    work: &mut u64,
+) -> Result<(), Refusal> {
+    let need = request.need as u64;
+    let mut refusal = None;
+    let mut scopes = scopes(state, request);
+    if request.placement_of(state, group.class) == Placement::Spread {
+        // Who spreads wants the widest scope that is allowed, not the nearest.
+        scopes.drain(..scopes.len().saturating_sub(1));
+    }
+    for scope in scopes {
+        let best = best_area(state, request, group, scope, work);
+        match best {
+            Some((area, fits)) if fits >= need => {
+                let pods = &group.pods[..request.need];
+                let start = txn.placed().len();
+                fill(state, txn, request, group.class, pods, area, work);
+                let all = txn.placed().len() - start == request.need;
+                return if all {
+                    Ok(())
+                } else {
+                    Err(Refusal::NotTogether { proved: false })
+                };
+            }
+            _ => {
+                let (best, fits) = best.map_or((None, 0), |(area, fits)| (Some(area), fits));
+                refusal = Some(Refusal::TooFew {
+                    class: group.class,
+                    scope,
+                    best,
+                    fits,
+                    need,
+                });
+            }
+        }
+    }
+    Err(refusal.unwrap_or(Refusal::NotTogether { proved: false }))
+}
+
+/// The area of a scope that suits best: the tightest that holds all pods that wait, else the one
+/// that holds most.
+fn best_area(
+    state: &mut ClusterState,
+    request: &Request,
+    group: &Group,
+    scope: Scope,
+    work: &mut u64,
+) -> Option<(Area, u64)> {
+    let all = group.pods.len() as u64;
+    let mut best: Option<(Area, u64)> = None;
+    for area in areas(state, scope) {
+        *work += 1;
+        let fits = room(state, request, group.class, area);
+        let better = match best {
+            None => true,
+            Some((_, most)) if fits >= all => most < all || fits < most,
+            Some((_, most)) => most < all && fits > most,
+        };
+        if better {
+            best = Some((area, fits));
+        }
+    }
+    best
+}
+
+/// Puts all the pods into an area that has room for them: into as few of its parts as possible.
+pub(super) fn fill(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    class: ClassId,
+    pods: &[PodId],
+    area: Area,
+    work: &mut u64,
+) {
+    if request.placement_of(state, class) == Placement::Spread {
+        spread(state, txn, request, class, pods, area, work);
+        return;
+    }
+    // Areas still to be filled, each with its share of the pods; parts are taken whole, largest
+    // first, until the rest fits into one, and that is the tightest.
+    let mut left: Vec<(Area, &[PodId])> = Vec::from([(area, pods)]);
+    while let Some((area, mut pods)) = left.pop() {
+        let parts = parts(state, request.near, area);
+        if parts.is_empty() {
+            pack_nodes(state, txn, request, class, pods, area, work);
+            continue;
+        }
+        *work += parts.len() as u64;
+        let mut rooms: Vec<(u64, Area)> = parts
+            .iter()
+            .map(|part| (room(state, request, class, *part), *part))
+            .collect();
+        rooms.retain(|(fits, _)| *fits > 0);
+        rooms.sort_by_key(|(fits, _)| Reverse(*fits));
+        let mut rooms = rooms.into_iter().peekable();
+        while !pods.is_empty() {
+            let Some((mut fits, mut part)) = rooms.next() else {
+                break;
+            };
+            while let Some(next) = rooms.next_if(|(next, _)| *next >= pods.len() as u64) {
+                (fits, part) = next;
+            }
+            let share = usize::try_from(fits).unwrap_or(usize::MAX).min(pods.len());
+            let (here, rest) = pods.split_at(share);
+            left.push((part, here));
+            pods = rest;
+        }
+    }
+}
+
+/// Binpack: the nodes with the least left over first, and the last pods where they fit exactly.
+fn pack_nodes(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    class: ClassId,
+    mut pods: &[PodId],
+    area: Area,
+    work: &mut u64,
+) {
+    let mut nodes: Vec<(NodeKey, NodeId)> = open_nodes(state, class, area, work);
+    nodes.sort_unstable();
+    let largest = nodes
+        .iter()
+        .map(|((_, free, ..), _)| *free)
+        .max()
+        .unwrap_or(0);
+    for position in 0..nodes.len() {
+        if pods.is_empty() {
+            return;
+        }
+        let amount = amount_of(&state.classes[class].requests, state.classes[class].primary)
+            .saturating_mul(pods.len() as u64);
+        // The last pods go where they fit exactly. Before that, filling the fullest is as tight.
+        let exact = |((_, free, ..), _): &&(NodeKey, NodeId)| *free == amount;
+        let rest = &nodes[position..];
+        let exact = (amount <= largest)
+            .then(|| rest.iter().find(exact))
+            .flatten();
+        let node = exact.unwrap_or(&nodes[position]).1;
+        let fits = fits_now(state, request, class, node);
+        let share = usize::try_from(fits).unwrap_or(usize::MAX).min(pods.len());
+        let (here, rest) = pods.split_at(share);
+        for pod in here {
+            txn.place(state, *pod, node);
+        }
+        *work += 60 * share as u64;
+        pods = rest;
+    }
+}
+
+/// What orders nodes for binpack: without GPUs before with, where none is asked for; then the least
+/// free of the scarcest resource, CPU, memory; then the order of filling.
+type NodeKey = (bool, Amount, Amount, Amount, u64);
+
+fn open_nodes(
+    state: &ClusterState,
+    class: ClassId,
+    area: Area,
+    work: &mut u64,
+) -> Vec<(NodeKey, NodeId)> {
+    let Some(table) = state.table_as_of(class) else {
+        return Vec::new();
+    };
+    let nodes = nodes_of(state, area);
+    *work += nodes.len() as u64;
+    let open = nodes.into_iter().filter(|node| table.count(*node) > 0);
+    open.map(|node| (node_key(state, class, node), node))
+        .collect()
+}
+
+fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
+    let (node, class) = (&state.nodes[id], &state.classes[class]);
+    (
+        !class.accelerated && node.has_gpus(),
+        node.free(class.primary),
+        node.free(ResourceNames::cpu()),
+        node.free(ResourceNames::memory()),
+        node.rank,
+    )
+}
+
+/// Spread: each pod to the domain with the fewest members, there to the node with the fewest.
+fn spread(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    class: ClassId,
+    pods: &[PodId],
+    area: Area,
+    work: &mut u64,
+) {
+    let mut members: BTreeMap<NodeId, u64> = BTreeMap::new();
+    for node in &request.occupied {
+        *members.entry(*node).or_insert(0) += 1;
+    }
+    let mut domains: BTreeMap<Option<DomainId>, (u64, BinaryHeap<Reverse<_>>)> = BTreeMap::new();
+    for (mut key, node) in open_nodes(state, class, area, work) {
+        // The emptiest first.
+        key.1 = Amount::MAX - key.1;
+        let held = members.get(&node).copied().unwrap_or(0);
+        let domain = spread_domain(state, request, node);
+        let (sum, heap) = domains.entry(domain).or_default();
+        *sum += held;
+        heap.push(Reverse((held, key, node)));
+    }
+    let mut order: BinaryHeap<_> = domains
+        .iter()
+        .map(|(domain, (held, _))| Reverse((*held, *domain)))
+        .collect();
+    let mut pods = pods.iter();
+    let mut next = pods.next();
+    while let Some(pod) = next {
+        let Some(Reverse((held, domain))) = order.pop() else {
+            return;
+        };
+        let Some((_, heap)) = domains.get_mut(&domain) else {
+            return;
+        };
+        let Some(Reverse((on_node, key, node))) = heap.pop() else {
+            continue;
+        };
+        let mut held = held;
+        if fits_now(state, request, class, node) > 0 {
+            txn.place(state, *pod, node);
+            *work += 80;
+            heap.push(Reverse((on_node + 1, key, node)));
+            held += 1;
+            next = pods.next();
+        }
+        order.push(Reverse((held, domain)));
+    }
+}
+
+/// How many pods of a class fit on a node at this moment of the transaction.
+fn fits_now(state: &ClusterState, request: &Request, class: ClassId, node: NodeId) -> u64 {
+    let shape = &state.classes[class];
+    let fits = state.nodes[node].multiplicity(&shape.requests, &shape.shape.host_ports);
+    u64::from(fits).min(request.model_allows(state, class, node))
+}
+
+/// The domain that members are counted in: the finest of the topology in question.
+fn spread_domain(state: &ClusterState, request: &Request, node: NodeId) -> Option<DomainId> {
+    let near = request.near?;
+    state.topologies[near.topology].path(node).last().copied()
+}

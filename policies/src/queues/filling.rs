@@ -1,0 +1,124 @@
+//! What would be fair: the order of [`next_leaf`](super::QueueTree::next_leaf), from an empty
+//! cluster, with infinitely small units of what each leaf wants.
+//!
+//! With infinitely small units all siblings whose turn it is are served at once, so that they stay
+//! level; amounts grow on straight lines from one event to the next. An event is: a leaf has all
+//! that it wants; a limit is reached or a resource is gone; a queue's quota is used up; a waiting
+//! sibling is level with those that are served; another key becomes a queue's dominant one.
+//!
+//! ```text
+//! empty ──> who is served, how fast (bottom up, top down) ──> nobody ──> whole units, trimmed
+//!                ^                                │
+//!                └── grow until the next event <──┘
+//! ```
+//!
+//! Shares need no rescaling here: from empty nobody gets ahead of its turn, except within quota or
+//! by priority, and that counts in full.
+//!
+//! Exact fractions would double their digits at each event, so amounts are kept in
+//! [`Number`]s of 64 significant bits, and what is within 2^-48 counts as level. At the end amounts
+//! are cut to whole base units, level by level, so that children never exceed their parent.
+//!
+//! The cost is O(queues x keys) for each event, and about two events for each leaf.
+
+mod flow;
+mod number;
+
+use super::ledger::Matrix;
+use super::{QueueId, View};
+use flow::Filling;
+
+/// The fair shares of all queues, by queue and key; the root's are those of its children together.
+pub(super) fn fair_shares(view: View<'_>) -> Matrix {
+    let wanted = wanted(view);
+    let mut parent_amount = most_per_parent(view);
+    let mut shares = Matrix::default();
+    // What a parent has depends on the divisions above it alone, so each pass settles one level.
+    for _ in 0..view.structure.depth {
+        let filling = Filling::run(view, &wanted, &parent_amount);
+        shares = whole_units(view, &filling);
+        if !lower_over_committed(view, &wanted, &shares, &mut parent_amount) {
+            break;
+        }
+    }
+    shares
+}
+
+/// What each queue wants: a leaf all that its gangs hold and ask for, the others what their leaves
+/// want.
+fn wanted(view: View<'_>) -> Matrix {
+    let mut wanted = Matrix::new(view.structure.len(), view.ledger.keys());
+    for &id in view.structure.top_down.iter().rev() {
+        if view.structure.node(id).is_leaf() {
+            let held = view.ledger.held.row(id);
+            let requested = view.ledger.requested.row(id);
+            for (key, wanted) in wanted.row_mut(id).iter_mut().enumerate() {
+                *wanted = held[key].saturating_add(requested[key]);
+            }
+        }
+        let parent = view.structure.parent_id(id);
+        for key in 0..view.ledger.keys() {
+            let sum = wanted.row(parent)[key].saturating_add(wanted.row(id)[key]);
+            wanted.row_mut(parent)[key] = sum;
+        }
+    }
+    wanted
+}
+
+/// The most that each parent can have: its limit, those above it and the capacity.
+fn most_per_parent(view: View<'_>) -> Matrix {
+    let mut most = Matrix::new(view.structure.len(), view.ledger.keys());
+    for id in view.structure.with_root() {
+        for key in view.structure.divided_below(id) {
+            let capacity = view.ledger.capacity(key);
+            most.row_mut(id)[key.index()] = view.structure.reach(id, key).min(capacity);
+        }
+    }
+    most
+}
+
+/// Sets what a parent has where its children's quotas, as far as wanted, are more than that. Says
+/// whether anything changed.
+fn lower_over_committed(
+    view: View<'_>,
+    wanted: &Matrix,
+    shares: &Matrix,
+    parent_amount: &mut Matrix,
+) -> bool {
+    let mut changed = false;
+    for &id in &view.structure.top_down {
+        for key in view.structure.divided_below(id) {
+            let has = shares.row(id)[key.index()];
+            let claims = view.structure.node(id).children.iter().map(|&child| {
+                let terms = view.structure.node(child).terms_of(key);
+                let quota = terms.map_or(0, |terms| terms.quota);
+                u128::from(quota.min(wanted.row(child)[key.index()]))
+            });
+            let amount = &mut parent_amount.row_mut(id)[key.index()];
+            if claims.sum::<u128>() > u128::from(has) && *amount != has {
+                *amount = has;
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Cuts amounts to whole base units, parents first; what rounding would give to children beyond
+/// their parent's amount, the last of them does without.
+fn whole_units(view: View<'_>, filling: &Filling<'_>) -> Matrix {
+    let mut shares = Matrix::new(view.structure.len(), view.ledger.keys());
+    for key in view.ledger.all_keys() {
+        let key = key.index();
+        shares.row_mut(QueueId::ROOT)[key] = filling.amount(QueueId::ROOT, key).floor();
+        for id in view.structure.with_root() {
+            let mut left = shares.row(id)[key];
+            for &child in &view.structure.node(id).children {
+                let amount = filling.amount(child, key).floor().min(left);
+                shares.row_mut(child)[key] = amount;
+                left -= amount;
+            }
+        }
+    }
+    shares
+}

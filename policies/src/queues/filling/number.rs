@@ -1,0 +1,190 @@
+//! Fractions of many digits without floats.
+
+use crate::facts::Amount;
+use core::cmp::Ordering;
+
+/// How far apart two numbers may be, as a power of two of the larger one, to count as equal.
+const CLOSE: i32 = -48;
+
+/// A number that is not negative, with 64 significant bits: `mantissa x 2^exponent`.
+///
+/// Every operation is integer arithmetic and rounds down, so results are the same on every machine.
+/// The mantissa of a number other than 0 has its highest bit set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Number {
+    mantissa: u64,
+    exponent: i32,
+}
+
+impl Number {
+    pub(super) const ZERO: Self = Self {
+        mantissa: 0,
+        exponent: 0,
+    };
+    pub(super) const ONE: Self = Self {
+        mantissa: 1 << 63,
+        exponent: -63,
+    };
+
+    fn normal(value: u128, exponent: i32) -> Self {
+        let Some(bits) = value.checked_ilog2() else {
+            return Self::ZERO;
+        };
+        let (mantissa, shift) = if bits > 63 {
+            (value >> (bits - 63), bits - 63)
+        } else {
+            (value << (63 - bits), 0)
+        };
+        let down = i32::try_from(63u32.saturating_sub(bits)).unwrap_or(0);
+        let up = i32::try_from(shift).unwrap_or(0);
+        Self {
+            mantissa: u64::try_from(mantissa).unwrap_or(u64::MAX),
+            exponent: exponent.saturating_add(up - down),
+        }
+    }
+
+    pub(super) fn is_zero(self) -> bool {
+        self.mantissa == 0
+    }
+
+    #[must_use]
+    pub(super) fn plus(self, other: Self) -> Self {
+        let (large, small) = if self < other {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        Self::normal(
+            large.wide() + small.aligned(large),
+            large.exponent.saturating_sub(62),
+        )
+    }
+
+    /// The difference; 0 where the other number is larger.
+    #[must_use]
+    pub(super) fn minus(self, other: Self) -> Self {
+        if self <= other {
+            return Self::ZERO;
+        }
+        Self::normal(
+            self.wide() - other.aligned(self),
+            self.exponent.saturating_sub(62),
+        )
+    }
+
+    #[must_use]
+    pub(super) fn times(self, other: Self) -> Self {
+        let product = u128::from(self.mantissa) * u128::from(other.mantissa);
+        Self::normal(product, self.exponent.saturating_add(other.exponent))
+    }
+
+    /// The quotient; 0 where the other number is 0.
+    #[must_use]
+    pub(super) fn over(self, other: Self) -> Self {
+        if other.is_zero() {
+            return Self::ZERO;
+        }
+        let quotient = (u128::from(self.mantissa) << 64) / u128::from(other.mantissa);
+        let exponent = self.exponent.saturating_sub(other.exponent);
+        Self::normal(quotient, exponent.saturating_sub(64))
+    }
+
+    /// Whether the number is at least as large as the other one, or as good as that.
+    pub(super) fn reaches(self, other: Self) -> bool {
+        let close = Self {
+            exponent: other.exponent.saturating_add(CLOSE),
+            ..other
+        };
+        self >= other || other.minus(self) <= close
+    }
+
+    /// The whole part. What is within a millionth of the next whole number is taken for it.
+    pub(super) fn floor(self) -> Amount {
+        let millionth = Self {
+            exponent: Self::ONE.exponent - 20,
+            ..Self::ONE
+        };
+        let Self { mantissa, exponent } = self.plus(millionth);
+        match exponent {
+            0.. => Amount::MAX,
+            _ => mantissa.checked_shr(exponent.unsigned_abs()).unwrap_or(0),
+        }
+    }
+
+    fn wide(self) -> u128 {
+        u128::from(self.mantissa) << 62
+    }
+
+    /// `wide`, shifted to the exponent of a number that is not smaller.
+    fn aligned(self, large: Self) -> u128 {
+        if self.is_zero() {
+            return 0;
+        }
+        let distance = large.exponent.saturating_sub(self.exponent);
+        self.wide()
+            .checked_shr(distance.unsigned_abs())
+            .unwrap_or(0)
+    }
+}
+
+impl From<Amount> for Number {
+    fn from(amount: Amount) -> Self {
+        Self::normal(u128::from(amount), 0)
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self.is_zero(), other.is_zero()) {
+            (false, false) => (self.exponent, self.mantissa).cmp(&(other.exponent, other.mantissa)),
+            (left, right) => right.cmp(&left),
+        }
+    }
+}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Number;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_computed_exactly(a in 0u64..1 << 31, b in 1u64..1 << 31) {
+            let (x, y) = (Number::from(a), Number::from(b));
+            prop_assert_eq!(x.plus(y).floor(), a + b);
+            prop_assert_eq!(x.minus(y).floor(), a.saturating_sub(b));
+            prop_assert_eq!(x.times(y).floor(), a * b);
+            prop_assert_eq!(x.times(y).over(y).floor(), a);
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            prop_assert_eq!(x.over(y).floor(), a / b);
+        }
+
+        #[test]
+        fn thirds_and_the_like_add_up_again(a in 1u64..1 << 40, parts in 1u64..1000) {
+            let part = Number::from(a).over(Number::from(parts));
+            let sum = (0..parts).fold(Number::ZERO, |sum, _| sum.plus(part));
+            prop_assert!(sum.reaches(Number::from(a)) && Number::from(a).reaches(sum));
+        }
+    }
+
+    #[test]
+    fn nothing_is_less_than_anything_and_divides_to_nothing() {
+        let tiny = Number::ONE
+            .over(Number::from(u64::MAX))
+            .over(Number::from(u64::MAX));
+        assert!(Number::ZERO < tiny);
+        assert_eq!(Number::ONE.over(Number::ZERO), Number::ZERO);
+        assert_eq!(tiny.floor(), 0);
+        assert_eq!(
+            Number::from(u64::MAX).times(Number::from(2)).floor(),
+            u64::MAX
+        );
+        assert!(!tiny.reaches(Number::ONE));
+    }
+}

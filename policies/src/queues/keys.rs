@@ -1,0 +1,139 @@
+//! The resources and models that queues name, as small numbers.
+
+use super::graph;
+use crate::facts::{Amount, QueueFacts};
+use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+
+/// The one resource that is always governed.
+pub(super) const GPU: &str = "nvidia.com/gpu";
+
+/// A governed key: a resource, or one model of it. The numbers are given in the order of first
+/// appearance and never again to another key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GovernedId(u32);
+
+impl GovernedId {
+    pub(super) const GPU: Self = Self(0);
+
+    /// The keys with the lowest numbers, so many of them.
+    pub(super) fn first(count: usize) -> impl Iterator<Item = Self> {
+        (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self)
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Amounts by governed key, sorted by key, each once, no zero.
+///
+/// What a gang *asks for* has the plain key of a resource, and its model's key only if it can run
+/// on that model alone. What a pod *holds* has both keys of the GPUs that it was given.
+pub type Demand = SmallVec<[(GovernedId, Amount); 4]>;
+
+#[derive(Debug)]
+struct Key {
+    /// `resource` or `resource@product`.
+    name: Box<str>,
+    /// The plain key of a model's resource, if that has ever been named.
+    plain: Option<GovernedId>,
+    /// Whether a Ready queue has an entry for it now.
+    governed: bool,
+}
+
+/// Models of one resource, and the resource as a whole under `None`.
+type Products = Vec<(Option<Box<str>>, GovernedId)>;
+
+/// Every key that was ever named, and which are governed now.
+#[derive(Debug)]
+pub(super) struct GovernedKeys {
+    keys: Vec<Key>,
+    by_resource: HashMap<Box<str>, Products, FxBuildHasher>,
+}
+
+impl GovernedKeys {
+    pub(super) fn new() -> Self {
+        let mut keys = Self {
+            keys: Vec::new(),
+            by_resource: HashMap::default(),
+        };
+        let gpu = keys.intern(GPU, None);
+        debug_assert_eq!(gpu, GovernedId::GPU);
+        keys.keys[gpu.index()].governed = true;
+        keys
+    }
+
+    /// How many keys have numbers.
+    pub(super) fn interned(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(super) fn name(&self, key: GovernedId) -> &str {
+        self.keys.get(key.index()).map_or("", |known| &known.name)
+    }
+
+    /// The plain key of a model's resource; `None` for plain keys.
+    pub(super) fn plain(&self, key: GovernedId) -> Option<GovernedId> {
+        self.keys.get(key.index())?.plain
+    }
+
+    pub(super) fn find(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
+        self.lookup(resource, product)
+            .filter(|key| self.keys[key.index()].governed)
+    }
+
+    /// The key's number, governed now or not.
+    pub(super) fn lookup(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
+        self.by_resource
+            .get(resource)?
+            .iter()
+            .find(|(known, _)| known.as_deref() == product)
+            .map(|(_, key)| *key)
+    }
+
+    /// Takes the keys from the entries of all valid queues. Says whether the governed set changed.
+    pub(super) fn govern(&mut self, definitions: &BTreeMap<Box<str>, QueueFacts>) -> bool {
+        let before: Vec<bool> = self.keys.iter().map(|key| key.governed).collect();
+        for key in self.keys.iter_mut().skip(1) {
+            key.governed = false;
+        }
+        let valid = definitions
+            .values()
+            .filter(|facts| graph::invalid(facts).is_none());
+        for entry in valid.flat_map(|facts| &facts.resources) {
+            let key = self.intern(&entry.name, entry.product.as_deref());
+            self.keys[key.index()].governed = true;
+        }
+        self.keys.len() != before.len()
+            || !self
+                .keys
+                .iter()
+                .zip(before)
+                .all(|(key, was)| key.governed == was)
+    }
+
+    fn intern(&mut self, resource: &str, product: Option<&str>) -> GovernedId {
+        if let Some(key) = self.lookup(resource, product) {
+            return key;
+        }
+        let plain = product.map(|_| self.intern(resource, None));
+        let key = GovernedId(u32::try_from(self.keys.len()).unwrap_or(u32::MAX));
+        let name = product.map_or_else(
+            || resource.into(),
+            |product| format!("{resource}@{product}").into(),
+        );
+        self.keys.push(Key {
+            name,
+            plain,
+            governed: false,
+        });
+        self.by_resource
+            .entry(resource.into())
+            .or_default()
+            .push((product.map(Into::into), key));
+        key
+    }
+}

@@ -1,0 +1,262 @@
+//! What every queue holds and asks for, and how much more it may hold.
+
+use super::{Demand, GovernedId, QueueId, QueueTree};
+use crate::facts::Amount;
+use alloc::{format, string::String, vec, vec::Vec};
+
+/// Amounts by queue and key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Matrix {
+    width: usize,
+    cells: Vec<Amount>,
+}
+
+impl Matrix {
+    pub(super) fn new(queues: usize, keys: usize) -> Self {
+        Self {
+            width: keys,
+            cells: vec![0; queues * keys],
+        }
+    }
+
+    /// The amounts of one queue, by key.
+    pub(super) fn row(&self, queue: QueueId) -> &[Amount] {
+        let start = queue.index() * self.width;
+        &self.cells[start..start + self.width]
+    }
+
+    pub(super) fn row_mut(&mut self, queue: QueueId) -> &mut [Amount] {
+        let start = queue.index() * self.width;
+        &mut self.cells[start..start + self.width]
+    }
+
+    fn change(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        let row = self.row_mut(queue);
+        for &(key, amount) in demand {
+            if let Some(cell) = row.get_mut(key.index()) {
+                *cell = match direction {
+                    Direction::Add => cell.saturating_add(amount),
+                    Direction::Subtract => cell.saturating_sub(amount),
+                };
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Direction {
+    Add,
+    Subtract,
+}
+
+/// The books. Every amount of a queue is part of those of all its ancestors and of the root.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pub(super) held: Matrix,
+    /// The part of `held` that gangs hold which are never evicted.
+    held_non_preemptible: Matrix,
+    pub(super) requested: Matrix,
+    capacity: Vec<Amount>,
+}
+
+impl Ledger {
+    /// Forgets all but the capacities, and makes room for so many queues and keys.
+    pub(super) fn reset(&mut self, queues: usize, keys: usize) {
+        self.held = Matrix::new(queues, keys);
+        self.held_non_preemptible = Matrix::new(queues, keys);
+        self.requested = Matrix::new(queues, keys);
+        self.capacity.resize(keys, 0);
+    }
+
+    /// Says whether anything changed.
+    pub(super) fn set_capacity(&mut self, key: GovernedId, capacity: Amount) -> bool {
+        match self.capacity.get_mut(key.index()) {
+            Some(cell) if *cell != capacity => {
+                *cell = capacity;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How many keys the books have.
+    pub(super) fn keys(&self) -> usize {
+        self.capacity.len()
+    }
+
+    pub(super) fn all_keys(&self) -> impl Iterator<Item = GovernedId> + use<> {
+        GovernedId::first(self.keys())
+    }
+
+    pub(super) fn capacity(&self, key: GovernedId) -> Amount {
+        self.capacity.get(key.index()).copied().unwrap_or(0)
+    }
+}
+
+/// A bound that a gang would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excess {
+    /// Whose bound.
+    pub queue: QueueId,
+    /// Of what.
+    pub key: GovernedId,
+    /// Which bound.
+    pub bound: Bound,
+    /// How much is allowed.
+    pub allowed: Amount,
+    /// How much is held already; for [`Bound::Quota`] by non-preemptible gangs alone.
+    pub held: Amount,
+    /// How much is asked for on top.
+    pub asked: Amount,
+}
+
+/// Which bound of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// `limit`: nobody exceeds it.
+    Limit,
+    /// `quota`: non-preemptible gangs do not exceed it.
+    Quota,
+}
+
+impl QueueTree {
+    /// Enters that a gang of the queue holds this much. O(depth x keys).
+    pub fn charge(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book(queue, demand, preemptible, Direction::Add);
+    }
+
+    /// Takes a charge back: the exact inverse, also for the order of queues.
+    pub fn release(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book(queue, demand, preemptible, Direction::Subtract);
+    }
+
+    fn book(&mut self, queue: QueueId, demand: &Demand, preemptible: bool, direction: Direction) {
+        for id in self.structure.path_to_root(queue) {
+            self.ledger.held.change(id, demand, direction);
+            if !preemptible {
+                self.ledger
+                    .held_non_preemptible
+                    .change(id, demand, direction);
+            }
+        }
+        self.order.mark(&self.structure, queue);
+        self.fair_shares = None;
+    }
+
+    /// Enters that waiting gangs of the queue ask for this much more; for the status and for fair
+    /// shares.
+    pub fn add_requested(&mut self, queue: QueueId, demand: &Demand) {
+        self.request(queue, demand, Direction::Add);
+    }
+
+    /// Takes a request back.
+    pub fn sub_requested(&mut self, queue: QueueId, demand: &Demand) {
+        self.request(queue, demand, Direction::Subtract);
+    }
+
+    fn request(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        for id in self.structure.path_to_root(queue) {
+            self.ledger.requested.change(id, demand, direction);
+        }
+        self.fair_shares = None;
+    }
+
+    /// Whether the queue may hold this much more under its own limits and those of all its
+    /// ancestors.
+    ///
+    /// # Errors
+    /// Names the first limit on the way up that would be exceeded.
+    pub fn room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
+        for id in self.structure.path(queue) {
+            let held = self.ledger.held.row(id);
+            for (key, terms) in &self.structure.node(id).terms {
+                if let Some(allowed) = terms.limit {
+                    within(id, *key, Bound::Limit, allowed, held, demand)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a non-preemptible gang that asks for this much stays within quota, together with
+    /// the non-preemptible gangs that run: in its leaf for everything that it asks for and that is
+    /// divided there (no entry: no quota), and in every ancestor that has an entry for it.
+    ///
+    /// # Errors
+    /// Names the first quota on the way up that would be exceeded.
+    pub fn quota_room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
+        for id in self.structure.path(queue) {
+            let held = self.ledger.held_non_preemptible.row(id);
+            let touches = |key| demand.iter().any(|(asked, _)| *asked == key);
+            for (key, terms) in self.structure.node(id).quota_terms(&self.keys, touches) {
+                if terms.written || id == queue {
+                    within(id, *key, Bound::Quota, terms.quota, held, demand)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How much more of one key the queue may hold under the tightest limit on its path; `None`:
+    /// there is none.
+    #[must_use]
+    pub fn budget(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
+        let left = |id: QueueId| {
+            let limit = self.structure.node(id).terms_of(key)?.limit?;
+            Some(limit.saturating_sub(self.ledger.held.row(id)[key.index()]))
+        };
+        self.structure.path(queue).filter_map(left).min()
+    }
+
+    /// What a gang is told that would exceed a bound.
+    #[must_use]
+    pub fn describe(&self, excess: &Excess) -> String {
+        let bound = match excess.bound {
+            Bound::Limit => "limit",
+            Bound::Quota => "quota for non-preemptible gangs",
+        };
+        let key = self.governed_name(excess.key);
+        format!(
+            "the {bound} of the queue {} is {} of {key}; {} are held and {} more asked for",
+            self.name(excess.queue),
+            quantity(key, excess.allowed),
+            quantity(key, excess.held),
+            quantity(key, excess.asked),
+        )
+    }
+}
+
+/// Whether what is asked for of the key fits under the bound.
+fn within(
+    queue: QueueId,
+    key: GovernedId,
+    bound: Bound,
+    allowed: Amount,
+    held: &[Amount],
+    demand: &Demand,
+) -> Result<(), Excess> {
+    let held = held[key.index()];
+    let asked = demand.iter().find(|(asked, _)| *asked == key);
+    match asked {
+        Some(&(_, asked)) if asked > 0 && held.saturating_add(asked) > allowed => Err(Excess {
+            queue,
+            key,
+            bound,
+            allowed,
+            held,
+            asked,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// An amount as a Kubernetes quantity: base units are thousandths for `cpu` alone.
+fn quantity(key: &str, amount: Amount) -> String {
+    if key == "cpu" && amount % 1000 == 0 {
+        format!("{}", amount / 1000)
+    } else if key == "cpu" {
+        format!("{amount}m")
+    } else {
+        format!("{amount}")
+    }
+}

@@ -1,0 +1,270 @@
+//! Which leaf is served next.
+//!
+//! Every inner queue (and the root) keeps its *candidates*, the children that have a gang to be
+//! tried, in a priority queue. A child is judged by the gang that it would send: its own if it is a
+//! leaf, else that of its first candidate. Changes only mark queues; their keys are computed when
+//! the next leaf is asked for, deepest first, so each queue on a changed path is computed once:
+//!
+//! ```text
+//! charge ──> mark leaf ──> (next_leaf) leaf's key ──> parent's front, use and key ──> ... ──> root
+//! ```
+//!
+//! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
+//! O(candidates below it x keys) for its rescaled use.
+
+use super::ledger::Matrix;
+use super::shares::{ChildUse, Fraction, dominant, rescale};
+use super::tree::{Node, Structure};
+use super::{Demand, GovernedId, QueueId, QueueTree, View};
+use crate::facts::Amount;
+use alloc::{vec, vec::Vec};
+use core::cmp::{Ordering, Reverse};
+use core::hash::BuildHasherDefault;
+use priority_queue::PriorityQueue;
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+/// Where a candidate stands among its siblings; the smallest is served first.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    /// Held over quota, of a queue that has quota left.
+    quota_used: Option<Fraction>,
+    priority: i32,
+    /// Its weight is 0 for something that its gang asks for.
+    weightless: bool,
+    /// The weighted dominant share.
+    share: Fraction,
+    rank: u32,
+    /// The part of the share that is within quota. Takes no part in the order.
+    quota_share: Fraction,
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_quota = match (&self.quota_used, &other.quota_used) {
+            (Some(left), Some(right)) => left.cmp(right),
+            (left, right) => left.is_none().cmp(&right.is_none()),
+        };
+        by_quota
+            .then_with(|| other.priority.cmp(&self.priority))
+            .then_with(|| self.weightless.cmp(&other.weightless))
+            .then_with(|| self.share.cmp(&other.share))
+            .then_with(|| self.rank.cmp(&other.rank))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Key {}
+
+type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHasher>>;
+
+/// The state of the order.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// What the next gang of each leaf asks for; `None`: there is none to be tried.
+    heads: Vec<Option<Demand>>,
+    /// Of each inner queue and the root.
+    candidates: Vec<Candidates>,
+    /// The leaf that each queue would send.
+    sends: Vec<Option<QueueId>>,
+    /// The rescaled use of each inner queue that is a candidate.
+    used: Matrix,
+    /// Marked queues by depth, and whether each queue is marked.
+    marked: Vec<Vec<QueueId>>,
+    is_marked: Vec<bool>,
+}
+
+impl Order {
+    /// Forgets everything.
+    pub(super) fn reset(&mut self, structure: &Structure, keys: usize) {
+        let queues = structure.len();
+        *self = Self {
+            heads: vec![None; queues],
+            candidates: (0..queues).map(|_| Candidates::default()).collect(),
+            sends: vec![None; queues],
+            used: Matrix::new(queues, keys),
+            marked: vec![Vec::new(); structure.depth + 1],
+            is_marked: vec![false; queues],
+        };
+    }
+
+    /// Marks one queue: something that its key depends on has changed.
+    pub(super) fn mark(&mut self, structure: &Structure, queue: QueueId) {
+        let node = structure.node(queue);
+        if !node.exists || core::mem::replace(&mut self.is_marked[queue.index()], true) {
+            return;
+        }
+        self.marked[node.depth].push(queue);
+    }
+
+    /// Marks all queues that have candidates: something has changed that all keys depend on.
+    pub(super) fn mark_all(&mut self, structure: &Structure) {
+        for &id in &structure.top_down {
+            if self.sends[id.index()].is_some() {
+                self.mark(structure, id);
+            }
+        }
+    }
+
+    /// Brings the keys of all marked queues, and of those above them, up to date.
+    fn settle(&mut self, view: View<'_>) {
+        for depth in (1..self.marked.len()).rev() {
+            let mut marked = core::mem::take(&mut self.marked[depth]);
+            for id in marked.drain(..) {
+                self.is_marked[id.index()] = false;
+                let parent = view.structure.node(id).parent.unwrap_or(QueueId::ROOT);
+                let key = self.key(view, id);
+                let siblings = &mut self.candidates[parent.index()];
+                match key {
+                    Some(key) => drop(siblings.push(id, Reverse(key))),
+                    None => drop(siblings.remove(&id)),
+                }
+                self.mark(view.structure, parent);
+            }
+            self.marked[depth] = marked;
+        }
+        self.sends[0] = self.sends_of_front(QueueId::ROOT);
+    }
+
+    /// The child that an inner queue serves next.
+    fn front(&self, queue: QueueId) -> Option<(QueueId, &Key)> {
+        let (id, Reverse(key)) = self.candidates[queue.index()].peek()?;
+        Some((*id, key))
+    }
+
+    fn sends_of_front(&self, queue: QueueId) -> Option<QueueId> {
+        let (front, _) = self.front(queue)?;
+        self.sends[front.index()]
+    }
+
+    /// Computes what the queue would send, its use and its key; `None`: it is no candidate.
+    fn key(&mut self, view: View<'_>, id: QueueId) -> Option<Key> {
+        let node = view.structure.node(id);
+        let sends = if node.is_leaf() {
+            self.heads[id.index()].as_ref().map(|_| id)
+        } else {
+            self.sends_of_front(id)
+        };
+        self.sends[id.index()] = sends;
+        let sends = sends?;
+        if !node.is_leaf() {
+            let used = self.rescaled(view, id);
+            self.used.row_mut(id).copy_from_slice(&used);
+        }
+        let head = self.heads[sends.index()].as_ref()?;
+        let asks = |key| head.iter().any(|(asked, _)| *asked == key);
+        // A leaf's share is that of everything it holds. An inner queue's is that of what its next
+        // gang asks for: a resource that is not at stake, but that other children of it hold much
+        // of, must not keep that gang waiting. Where the gang asks for nothing that is divided,
+        // everything counts.
+        let all = node.is_leaf() || !node.terms.iter().any(|(key, _)| asks(*key));
+        let counts = |key| all || asks(key);
+        let used = self.used(view, id);
+        Some(Key {
+            quota_used: quota_used(view, node, view.ledger.held.row(id), asks),
+            priority: node.priority,
+            weightless: node
+                .terms
+                .iter()
+                .any(|(key, terms)| terms.weight == 0 && asks(*key)),
+            share: dominant(node, view.ledger, counts, |key, _| used[key.index()]),
+            rank: node.rank,
+            quota_share: dominant(node, view.ledger, counts, |key, terms| {
+                used[key.index()].min(terms.quota)
+            }),
+        })
+    }
+
+    /// What a candidate uses, by key: what a leaf holds, the rescaled use of an inner queue.
+    fn used<'a>(&'a self, view: View<'a>, id: QueueId) -> &'a [Amount] {
+        if view.structure.node(id).is_leaf() {
+            view.ledger.held.row(id)
+        } else {
+            self.used.row(id)
+        }
+    }
+
+    /// The rescaled use of an inner queue, from its candidates, who are all up to date.
+    ///
+    /// Blocked children are not looked at: all below them is blocked too, so what they use is what
+    /// they hold, and that is part of what their parent holds.
+    fn rescaled(&self, view: View<'_>, id: QueueId) -> SmallVec<[Amount; 8]> {
+        let mut total = SmallVec::from_slice(view.ledger.held.row(id));
+        let Some((_, front)) = self.front(id) else {
+            return total;
+        };
+        for (&child, Reverse(key)) in &self.candidates[id.index()] {
+            let child = ChildUse {
+                used: self.used(view, child),
+                held: view.ledger.held.row(child),
+                share: key.share,
+                quota_share: key.quota_share,
+            };
+            rescale(&mut total, &child, front.share);
+        }
+        total
+    }
+}
+
+/// How much of its quota a queue has used, by the largest ratio of held to quota among the keys
+/// that its next gang asks for; `None`: it has no quota left for that gang.
+///
+/// Quota is left if *every* divided key that the gang asks for has some left: a quota of 0 (also
+/// that of a queue without an entry) is never left, and a gang that asks for nothing that is
+/// divided has none. A quota above what the parent can have weighs as much as that.
+fn quota_used(
+    view: View<'_>,
+    node: &Node,
+    held: &[Amount],
+    asks: impl Fn(GovernedId) -> bool,
+) -> Option<Fraction> {
+    node.quota_terms(view.keys, asks)
+        .map(|(key, terms)| {
+            let held = held[key.index()];
+            let parent_amount = terms.reach.min(view.ledger.capacity(*key));
+            (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount), 1))
+        })
+        .reduce(|most, next| Some(most?.max(next?)))
+        .flatten()
+}
+
+impl QueueTree {
+    /// Tells what the next gang of a leaf asks for, of the keys that are governed (there may be
+    /// none of them); `None`: the leaf has no gang to be tried. A leaf without a candidate counts
+    /// as *blocked* in the hierarchical shares, so a gang that has been refused, and that nothing
+    /// has happened to since, is no candidate. Only leaves have candidates.
+    pub fn set_candidate(&mut self, leaf: QueueId, head: Option<Demand>) {
+        let node = self.structure.node(leaf);
+        if node.exists && node.is_leaf() && self.order.heads[leaf.index()] != head {
+            self.order.heads[leaf.index()] = head;
+            self.order.mark(&self.structure, leaf);
+        }
+    }
+
+    /// The leaf whose candidate is to be tried next; `None`: there is no candidate.
+    ///
+    /// At each queue from the root down, the children that have a candidate are compared: those
+    /// with quota left come first, by the smallest part of it used; then the higher priority;
+    /// then weight 0 comes last; then the smaller dominant share over weight; then the older one,
+    /// then the name.
+    #[must_use]
+    pub fn next_leaf(&mut self) -> Option<QueueId> {
+        self.order.settle(View {
+            structure: &self.structure,
+            keys: &self.keys,
+            ledger: &self.ledger,
+        });
+        self.order.sends[0]
+    }
+}

@@ -1,0 +1,90 @@
+//! What users see of the queues.
+
+use super::shares::Fraction;
+use super::{GovernedId, QueueId, QueueTree, View, filling};
+use crate::facts::Amount;
+use crate::report::QueueReport;
+use crate::status::{GovernedAmounts, QueueStatus};
+use alloc::vec::Vec;
+
+impl QueueTree {
+    /// The status of one queue. How many gangs wait and run is not known here and is 0.
+    ///
+    /// The dominant share is that of what the queue holds, without weights and rescaling. The
+    /// trap: fair shares are computed anew if anything has changed since the last call, and that
+    /// takes time in proportion to the square of the number of busy queues; not for every event.
+    #[must_use]
+    pub fn status(&mut self, queue: QueueId) -> QueueStatus {
+        let view = View {
+            structure: &self.structure,
+            keys: &self.keys,
+            ledger: &self.ledger,
+        };
+        let node = view.structure.node(queue);
+        if !node.exists {
+            return QueueStatus::default();
+        }
+        let fair_shares = self
+            .fair_shares
+            .get_or_insert_with(|| filling::fair_shares(view));
+        let held = |key: GovernedId| view.ledger.held.row(queue)[key.index()];
+        let wanted = |key: GovernedId| {
+            held(key).saturating_add(view.ledger.requested.row(queue)[key.index()])
+        };
+        let fair = |key: GovernedId| {
+            let divided = node.terms_of(key).is_some();
+            if divided {
+                fair_shares.row(queue)[key.index()]
+            } else {
+                0
+            }
+        };
+        let dominant = node.terms.iter().map(|(key, _)| {
+            let capacity = Some(view.ledger.capacity(*key)).filter(|&capacity| capacity > 0);
+            Fraction::new(held(*key), capacity.unwrap_or(held(*key)), 1)
+        });
+        let facts = self.definitions.get(&node.name);
+        QueueStatus {
+            observed_generation: facts.map_or(0, |facts| facts.generation),
+            fault: node.fault.clone(),
+            ready_since_ms: node.ready_since_ms,
+            allocated: by_name(view, held),
+            requested: by_name(view, wanted),
+            fair_share: by_name(view, fair),
+            dominant_share_millionths: dominant.max().map_or(0, Fraction::millionths),
+            pending: 0,
+            running: 0,
+        }
+    }
+
+    /// All queues, parents before children, siblings by name. A queue on a cycle, or whose parent
+    /// does not exist, stands where it is accounted, below the root, and names the parent that its
+    /// definition names.
+    #[must_use]
+    pub fn reports(&mut self) -> Vec<QueueReport> {
+        let queues = self.structure.top_down.clone();
+        let report = |id: QueueId| {
+            let name = self.name(id).into();
+            let facts = self.definitions.get(&name);
+            QueueReport {
+                parent: facts.and_then(|facts| facts.parent.clone()),
+                defined: facts.is_some(),
+                status: self.status(id),
+                name,
+            }
+        };
+        queues.into_iter().map(report).collect()
+    }
+}
+
+/// The amounts that are not 0, sorted by name.
+fn by_name(view: View<'_>, amount_of: impl Fn(GovernedId) -> Amount) -> GovernedAmounts {
+    let mut amounts: GovernedAmounts = view
+        .ledger
+        .all_keys()
+        .map(|key| (view.keys.name(key).into(), amount_of(key)))
+        .filter(|(_, amount)| *amount > 0)
+        .collect();
+    amounts.sort();
+    amounts
+}

@@ -1,0 +1,53 @@
+//! What the engine looks up in the tree.
+
+use super::{GovernedId, QueueId, QueueTree};
+use crate::facts::{Amount, Uid};
+use alloc::{boxed::Box, vec::Vec};
+
+impl QueueTree {
+    /// All queues, parents before children, siblings by name.
+    #[must_use]
+    pub fn ids(&self) -> Vec<QueueId> {
+        self.structure.top_down.clone()
+    }
+
+    /// The queue and its ancestors, the root not among them.
+    pub fn path(&self, queue: QueueId) -> impl Iterator<Item = QueueId> {
+        self.structure.path(queue)
+    }
+
+    /// The names of all queues that have an object.
+    #[must_use]
+    pub fn defined_names(&self) -> Vec<Box<str>> {
+        self.definitions.keys().cloned().collect()
+    }
+
+    /// Name and UID of the queue's object; `None` for the queue `default` where nobody defined it.
+    #[must_use]
+    pub fn object(&self, queue: QueueId) -> Option<(Box<str>, Uid)> {
+        let facts = self.definitions.get(self.name(queue))?;
+        Some((facts.name.clone(), facts.uid))
+    }
+
+    /// What the queue's definition names as its parent.
+    #[must_use]
+    pub fn parent_name(&self, queue: QueueId) -> Option<&str> {
+        self.definitions.get(self.name(queue))?.parent.as_deref()
+    }
+
+    /// What the queue holds, where that is not nothing.
+    pub fn held(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, Amount)> {
+        let row = self.ledger.held.row(queue);
+        let cells = self.ledger.all_keys().map(|key| (key, row[key.index()]));
+        cells.filter(|(_, amount)| *amount > 0)
+    }
+
+    /// Whether the queue or an ancestor has a limit on a GPU model.
+    #[must_use]
+    pub fn has_model_limits(&self, queue: QueueId) -> bool {
+        self.structure.path(queue).any(|id| {
+            let mut terms = self.structure.node(id).terms.iter();
+            terms.any(|(key, terms)| terms.limit.is_some() && self.keys.plain(*key).is_some())
+        })
+    }
+}

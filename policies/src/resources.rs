@@ -1,0 +1,60 @@
+//! Resource vectors: short, sorted lists of amounts by [`ResourceId`].
+
+use crate::facts::{Amount, Amounts};
+use crate::ids::{Id, Interner, ResourceId};
+use smallvec::SmallVec;
+
+/// Amounts by resource, sorted, each once, none zero.
+pub(crate) type Resources = SmallVec<[(ResourceId, Amount); 5]>;
+
+/// The names of resources. CPU and memory come first, because every index looks at them.
+#[derive(Debug)]
+pub(crate) struct ResourceNames(Interner<ResourceId>);
+
+/// The resource that queues divide by GPU model.
+pub(crate) const GPU: &str = "nvidia.com/gpu";
+
+impl ResourceNames {
+    pub(crate) fn new() -> Self {
+        let mut names = Interner::new();
+        names.intern("cpu");
+        names.intern("memory");
+        names.intern(GPU);
+        Self(names)
+    }
+
+    pub(crate) fn cpu() -> ResourceId {
+        ResourceId::new(0)
+    }
+
+    pub(crate) fn memory() -> ResourceId {
+        ResourceId::new(1)
+    }
+
+    pub(crate) fn gpu() -> ResourceId {
+        ResourceId::new(2)
+    }
+
+    pub(crate) fn name(&self, id: ResourceId) -> &str {
+        self.0.name(id)
+    }
+
+    pub(crate) fn vector(&mut self, amounts: &Amounts) -> Resources {
+        let mut vector: Resources = amounts
+            .iter()
+            .filter(|(_, amount)| *amount > 0)
+            .map(|(name, amount)| (self.0.intern(name), *amount))
+            .collect();
+        vector.sort_unstable_by_key(|(resource, _)| *resource);
+        vector.dedup_by_key(|(resource, _)| *resource);
+        vector
+    }
+}
+
+/// The amount of one resource in a vector.
+pub(crate) fn amount_of(vector: &[(ResourceId, Amount)], resource: ResourceId) -> Amount {
+    vector
+        .iter()
+        .find(|(id, _)| *id == resource)
+        .map_or(0, |(_, amount)| *amount)
+}

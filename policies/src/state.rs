@@ -1,0 +1,121 @@
+//! The truth as last seen, plus what was assumed since: the fold of all events.
+//!
+//! Everything here is mechanism: it keeps sums, indexes and memberships current, and decides
+//! nothing. A tentative change goes through [`crate::txn::Txn`], which can undo it exactly.
+
+pub(crate) mod accounts;
+pub(crate) mod class;
+pub(crate) mod gang;
+pub(crate) mod lanes;
+mod listing;
+pub(crate) mod membership;
+pub(crate) mod node;
+mod nodes;
+pub(crate) mod pod;
+mod pods;
+pub(crate) mod tables;
+mod topologies;
+
+use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId, Slab, TopologyId};
+use crate::queues::{GovernedId, QueueTree};
+use crate::resources::ResourceNames;
+use crate::topology::{NodeOrder, Topology};
+use accounts::Capacity;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    string::String,
+    sync::Arc,
+};
+use class::Class;
+use gang::{Gang, GangKey};
+use hashbrown::HashMap;
+use lanes::Lanes;
+use node::Node;
+use pod::Pod;
+use rustc_hash::FxBuildHasher;
+use tables::ChangeLog;
+
+/// A map that is only looked up, never iterated where order matters.
+pub(crate) type Lookup<K, V> = HashMap<K, V, FxBuildHasher>;
+
+/// Everything that is known.
+#[derive(Debug)]
+pub(crate) struct ClusterState {
+    pub(crate) resource_names: ResourceNames,
+    pub(crate) nodes: Slab<NodeId, Node>,
+    pub(crate) node_ids: Lookup<Box<str>, NodeId>,
+    order: NodeOrder,
+    pub(crate) lanes: Lanes,
+    pub(crate) changes: ChangeLog,
+    pub(crate) topologies: Slab<TopologyId, Topology>,
+    pub(crate) topology_ids: BTreeMap<Box<str>, Result<TopologyId, String>>,
+    /// Topologies of one level that only native groups ask for, by node label.
+    label_topologies: BTreeMap<Box<str>, TopologyId>,
+    pub(crate) classes: Slab<ClassId, Class>,
+    class_ids: Lookup<Arc<PodShape>, ClassId>,
+    idle_classes: VecDeque<ClassId>,
+    pub(crate) pods: Slab<PodId, Pod>,
+    pub(crate) pod_ids: Lookup<Uid, PodId>,
+    pub(crate) gangs: Slab<GangId, Gang>,
+    pub(crate) gang_ids: BTreeMap<GangKey, GangId>,
+    pub(crate) jobs: BTreeMap<Uid, JobFacts>,
+    /// Pods by their owner, where the owner may make them a gang.
+    owned: BTreeMap<Uid, BTreeSet<PodId>>,
+    pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
+    pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
+    pub(crate) queues: QueueTree,
+    /// The entry of queues for each resource, as of `governed_epoch`.
+    governed: Lookup<ResourceId, Option<GovernedId>>,
+    governed_epoch: u64,
+    pub(crate) capacity: Capacity,
+    /// Gangs that an event has touched since the last look.
+    pub(crate) touched: BTreeSet<GangId>,
+    /// Nodes that got more room since the last look.
+    pub(crate) freed: BTreeSet<NodeId>,
+    /// Gangs that lost a member since the last look.
+    pub(crate) bereaved: BTreeSet<GangId>,
+    /// Pods on their way to a node that is gone, or whose account must be settled again.
+    pub(crate) released: BTreeSet<crate::queues::QueueId>,
+}
+
+impl ClusterState {
+    pub(crate) fn new() -> Self {
+        Self {
+            resource_names: ResourceNames::new(),
+            nodes: Slab::new(),
+            node_ids: Lookup::default(),
+            order: NodeOrder::default(),
+            lanes: Lanes::default(),
+            changes: ChangeLog::default(),
+            topologies: Slab::new(),
+            topology_ids: BTreeMap::new(),
+            label_topologies: BTreeMap::new(),
+            classes: Slab::new(),
+            class_ids: Lookup::default(),
+            idle_classes: VecDeque::new(),
+            pods: Slab::new(),
+            pod_ids: Lookup::default(),
+            gangs: Slab::new(),
+            gang_ids: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            owned: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            priority_classes: BTreeMap::new(),
+            queues: QueueTree::new(),
+            governed: Lookup::default(),
+            governed_epoch: u64::MAX,
+            capacity: Capacity::default(),
+            touched: BTreeSet::new(),
+            freed: BTreeSet::new(),
+            bereaved: BTreeSet::new(),
+            released: BTreeSet::new(),
+        }
+    }
+
+    /// Every gang is looked at again: something changed that any of them may name.
+    pub(crate) fn touch_all_gangs(&mut self) {
+        self.touched.extend(self.gangs.iter().map(|(id, _)| id));
+    }
+}

@@ -1,0 +1,342 @@
+//! Who takes how much: rooms on nodes, accounts of queues, the capacity that shares divide.
+
+use super::ClusterState;
+use super::pod::{Account, Stage};
+use crate::facts::{Amount, NodeFacts, UnixMs};
+use crate::gpu::GpuNode;
+use crate::ids::{ClassId, NodeId, PodId, ResourceId};
+use crate::queues::{Demand, GovernedId, QueueId};
+use crate::resources::{GPU, ResourceNames, Resources};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+/// How long a node that is not ready still counts: a blip changes no share.
+const LOST_NODE_COUNTS_MS: u64 = 300_000;
+
+/// What one node adds to what is divided: what it has minus foreign use, and its GPU model.
+type Contribution = (Resources, Option<Box<str>>);
+
+/// The resources that fair shares divide: what ready nodes have, minus what foreign pods take.
+#[derive(Debug, Default)]
+pub(crate) struct Capacity {
+    /// Since when a node has not been ready.
+    lost: BTreeMap<NodeId, UnixMs>,
+    /// Nodes that have been lost for so long that they do not count.
+    out: BTreeSet<NodeId>,
+    contributions: BTreeMap<NodeId, Contribution>,
+    totals: BTreeMap<(ResourceId, Option<Box<str>>), Amount>,
+    /// Nodes whose contribution has changed since the queues were told.
+    stale: BTreeSet<NodeId>,
+    /// The queues have forgotten what they were told.
+    forgotten: bool,
+}
+
+impl Capacity {
+    pub(crate) fn node_changed(
+        &mut self,
+        node: NodeId,
+        before: Option<&NodeFacts>,
+        after: &NodeFacts,
+        now_ms: UnixMs,
+    ) {
+        self.stale.insert(node);
+        if after.ready {
+            self.lost.remove(&node);
+            self.out.remove(&node);
+        } else if before.is_some_and(|before| before.ready) {
+            self.lost.insert(node, now_ms);
+        } else if before.is_none() {
+            self.out.insert(node);
+        }
+    }
+
+    pub(crate) fn node_removed(&mut self, node: NodeId) {
+        self.stale.insert(node);
+        self.lost.remove(&node);
+        self.out.remove(&node);
+    }
+
+    /// When the next lost node stops counting.
+    pub(crate) fn deadline(&self) -> Option<UnixMs> {
+        self.lost
+            .values()
+            .map(|since| since.saturating_add(LOST_NODE_COUNTS_MS))
+            .min()
+    }
+
+    fn expire(&mut self, now_ms: UnixMs) {
+        let gone = |since: &UnixMs| since.saturating_add(LOST_NODE_COUNTS_MS) <= now_ms;
+        let nodes: Vec<NodeId> = self
+            .lost
+            .iter()
+            .filter(|(_, since)| gone(since))
+            .map(|(node, _)| *node)
+            .collect();
+        for node in nodes {
+            self.lost.remove(&node);
+            self.out.insert(node);
+            self.stale.insert(node);
+        }
+    }
+
+    /// Replaces what a node adds. The totals are exact: what goes out had come in.
+    fn replace(&mut self, node: NodeId, contribution: Option<Contribution>) {
+        if let Some((amounts, product)) = self.contributions.remove(&node) {
+            self.shift(&amounts, product.as_deref(), Amount::saturating_sub);
+        }
+        if let Some((amounts, product)) = contribution {
+            self.shift(&amounts, product.as_deref(), Amount::saturating_add);
+            self.contributions.insert(node, (amounts, product));
+        }
+    }
+
+    fn shift(
+        &mut self,
+        amounts: &Resources,
+        product: Option<&str>,
+        by: fn(Amount, Amount) -> Amount,
+    ) {
+        for (resource, amount) in amounts {
+            let total = self.totals.entry((*resource, None)).or_insert(0);
+            *total = by(*total, *amount);
+            if let Some(product) = product.filter(|_| *resource == ResourceNames::gpu()) {
+                let total = self
+                    .totals
+                    .entry((*resource, Some(product.into())))
+                    .or_insert(0);
+                *total = by(*total, *amount);
+            }
+        }
+    }
+}
+
+impl ClusterState {
+    /// What one pod of a class counts for in a queue; on a node also in the entry of its model.
+    pub(crate) fn demand(&mut self, class: ClassId, node: Option<NodeId>) -> Demand {
+        let mut demand = Demand::new();
+        for index in 0..self.classes[class].requests.len() {
+            let (resource, amount) = self.classes[class].requests[index];
+            if let Some(entry) = self.entry(resource) {
+                demand.push((entry, amount));
+            }
+        }
+        let class = &self.classes[class];
+        let model = match node {
+            Some(node) => self.nodes[node]
+                .known
+                .as_ref()
+                .and_then(|known| known.model),
+            None => class
+                .model
+                .as_ref()
+                .and_then(|m| self.queues.governed_id(GPU, Some(m))),
+        };
+        if let Some(model) = model.filter(|_| class.gpus > 0) {
+            demand.push((model, class.gpus));
+        }
+        demand.sort_unstable_by_key(|(entry, _)| *entry);
+        demand
+    }
+
+    /// The entry of queues for a resource.
+    fn entry(&mut self, resource: ResourceId) -> Option<GovernedId> {
+        if let Some(entry) = self.governed.get(&resource) {
+            return *entry;
+        }
+        let entry = self
+            .queues
+            .governed_id(self.resource_names.name(resource), None);
+        self.governed.insert(resource, entry);
+        entry
+    }
+
+    /// The entry of queues for the GPUs of a node.
+    pub(crate) fn model_entry(&self, gpu: &GpuNode) -> Option<GovernedId> {
+        self.queues.governed_id(GPU, Some(gpu.product.as_deref()?))
+    }
+
+    /// A pod takes its room on a node, and its queue pays for it.
+    pub(crate) fn occupy(&mut self, pod: PodId, node: NodeId) {
+        let class = self.pods[pod].class;
+        let (requests, shape) = (&self.classes[class].requests, &self.classes[class].shape);
+        self.nodes[node].take(pod, requests, &shape.host_ports);
+        self.node_changed(node, false);
+        self.charge(pod, Some(node));
+        if self.account(pod).is_none() {
+            self.capacity.stale.insert(node);
+        }
+    }
+
+    /// The exact reverse of [`ClusterState::occupy`]. The caller says whether anybody should hear
+    /// of the room: after a mere trial nobody should.
+    pub(crate) fn vacate(&mut self, pod: PodId, node: NodeId, announce: bool) {
+        self.charge(pod, None);
+        let class = self.pods[pod].class;
+        self.nodes[node].give_back(pod, &self.classes[class].requests);
+        self.node_changed(node, announce);
+        if self.account(pod).is_none() {
+            self.capacity.stale.insert(node);
+        }
+        if announce {
+            if let Some(account) = self.account(pod) {
+                self.released.insert(account.queue);
+            }
+            self.drop_node_if_unused(node);
+        }
+    }
+
+    fn account(&self, pod: PodId) -> Option<&Account> {
+        self.pods[pod].own.as_ref()?.account.as_ref()
+    }
+
+    /// Books a pod anew in the queue that it already counts in: on a node, or waiting.
+    fn charge(&mut self, pod: PodId, node: Option<NodeId>) {
+        let Some(account) = self.account(pod) else {
+            return;
+        };
+        let (queue, preemptible) = (account.queue, account.preemptible);
+        self.close_account(pod);
+        self.open_account(pod, queue, preemptible, node);
+    }
+
+    /// Books a pod in a queue: what it asks for, and while it is on a node also what it holds.
+    fn open_account(
+        &mut self,
+        pod: PodId,
+        queue: QueueId,
+        preemptible: bool,
+        node: Option<NodeId>,
+    ) {
+        let demand = self.demand(self.pods[pod].class, node);
+        let held = node.is_some();
+        if held {
+            self.queues.charge(queue, &demand, preemptible);
+        } else {
+            self.queues.add_requested(queue, &demand);
+        }
+        if let Some(own) = &mut self.pods[pod].own {
+            own.account = Some(Account {
+                queue,
+                demand,
+                preemptible,
+                held,
+            });
+        }
+    }
+
+    pub(crate) fn close_account(&mut self, pod: PodId) {
+        let own = self.pods[pod].own.as_mut();
+        let Some(account) = own.and_then(|own| own.account.take()) else {
+            return;
+        };
+        if account.held {
+            self.queues
+                .release(account.queue, &account.demand, account.preemptible);
+        } else {
+            self.queues.sub_requested(account.queue, &account.demand);
+        }
+    }
+
+    /// Makes a pod count in this queue, or in none.
+    pub(crate) fn settle_account(&mut self, pod: PodId, queue: Option<(QueueId, bool)>) {
+        let current = self
+            .account(pod)
+            .map(|account| (account.queue, account.preemptible));
+        let queue = queue.filter(|_| !matches!(self.pods[pod].stage, Stage::Ended { .. }));
+        if current == queue {
+            return;
+        }
+        self.close_account(pod);
+        let node = self.pods[pod].stage.node();
+        self.capacity.stale.extend(node);
+        if let Some((queue, preemptible)) = queue {
+            self.open_account(pod, queue, preemptible, node);
+        }
+    }
+
+    /// Takes in changed queues. Whether the queues or their entries are others than before: every
+    /// account is then to be opened anew, and whatever names a queue by its number is void.
+    pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) -> bool {
+        self.queues.refresh(now_ms);
+        if self.governed_epoch == self.queues.governed_epoch() {
+            return false;
+        }
+        self.governed_epoch = self.queues.governed_epoch();
+        self.governed.clear();
+        self.released.clear();
+        for id in self.nodes.ids() {
+            let model = self.nodes[id]
+                .known
+                .as_ref()
+                .and_then(|k| self.model_entry(&k.gpu));
+            if let Some(known) = &mut self.nodes[id].known {
+                known.model = model;
+            }
+        }
+        for pod in self.pods.ids() {
+            if let Some(own) = &mut self.pods[pod].own {
+                own.account = None;
+            }
+        }
+        self.capacity.forgotten = true;
+        self.touch_all_gangs();
+        true
+    }
+
+    /// Takes the pods of a node off their queues while its model changes.
+    pub(crate) fn uncharge_node(&mut self, node: NodeId) {
+        for pod in self.nodes[node].pods.clone() {
+            self.charge(pod, None);
+        }
+    }
+
+    /// Puts them back.
+    pub(crate) fn charge_node(&mut self, node: NodeId) {
+        for pod in self.nodes[node].pods.clone() {
+            self.charge(pod, Some(node));
+        }
+    }
+
+    /// Tells the queues what there is to divide, if that has changed.
+    pub(crate) fn settle_capacity(&mut self, now_ms: UnixMs) {
+        self.capacity.expire(now_ms);
+        let stale = core::mem::take(&mut self.capacity.stale);
+        let forgotten = core::mem::take(&mut self.capacity.forgotten);
+        if stale.is_empty() && !forgotten {
+            return;
+        }
+        for node in stale {
+            let contribution = self.contribution(node);
+            self.capacity.replace(node, contribution);
+        }
+        for ((resource, product), amount) in &self.capacity.totals {
+            let name = self.resource_names.name(*resource);
+            if let Some(entry) = self.queues.governed_id(name, product.as_deref()) {
+                self.queues.set_capacity(entry, *amount);
+            }
+        }
+    }
+
+    fn contribution(&self, id: NodeId) -> Option<Contribution> {
+        let node = self.nodes.get(id)?;
+        let known = node
+            .known
+            .as_ref()
+            .filter(|_| !self.capacity.out.contains(&id))?;
+        let mut amounts: Resources = node
+            .resources()
+            .map(|(resource, allocatable, _)| (resource, allocatable))
+            .collect();
+        for pod in node.pods.iter().filter(|pod| self.account(**pod).is_none()) {
+            for (resource, amount) in &self.classes[self.pods[*pod].class].requests {
+                if let Some((_, left)) = amounts.iter_mut().find(|(id, _)| id == resource) {
+                    *left = left.saturating_sub(*amount);
+                }
+            }
+        }
+        Some((amounts, known.gpu.product.clone()))
+    }
+}

@@ -1,0 +1,182 @@
+//! One gang and what it waits for.
+
+use crate::facts::{GroupSource, PlacementChoice, PodGroupFacts, TopologyRequest, Uid, UnixMs};
+use crate::ids::{NodeId, PodId};
+use crate::queues::QueueId;
+use crate::reason::Reason;
+use crate::status::PodGroupStatus;
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+/// What makes pods a gang.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum GangKey {
+    /// A PodGroup: source, namespace, name.
+    Group(GroupSource, Box<str>, Box<str>),
+    /// The pods of one owner: an Indexed Job, or any owner whose pods carry `min-member`.
+    Owner(Uid),
+    /// A pod of its own.
+    Pod(Uid),
+}
+
+/// A gang, from the moment that anybody mentions it.
+#[derive(Debug)]
+pub(crate) struct Gang {
+    pub(crate) key: GangKey,
+    /// `NS/NAME`, `NS/job/NAME` or `NS/pod/NAME`.
+    pub(crate) name: Box<str>,
+    pub(crate) namespace: Box<str>,
+    /// The PodGroup object; `None` for implicit gangs, and for a PodGroup that only pods mention.
+    pub(crate) object: Option<Box<PodGroupFacts>>,
+    /// Its pods, in no order.
+    pub(crate) members: Vec<PodId>,
+    /// What it asks for, as of the last look.
+    pub(crate) spec: GangSpec,
+    /// What it waits for.
+    pub(crate) wait: Wait,
+    /// Where it stands among the candidates of its queue.
+    pub(crate) candidate: Option<(QueueId, CandidateKey)>,
+    /// When its minimum was bound.
+    pub(crate) bound_ms: Option<UnixMs>,
+    /// A member was lost and the gang has been below its minimum since then.
+    pub(crate) lost_ms: Option<UnixMs>,
+    /// Since when its status has said that it is scheduled, or that it is not.
+    pub(crate) scheduled: (bool, UnixMs),
+    /// The status that was last handed out to be written.
+    pub(crate) reported: Option<PodGroupStatus>,
+    /// What was tried last, so that an event that changes nothing about it wakes nobody.
+    pub(crate) tried: u64,
+    /// The reason that was last announced.
+    pub(crate) announced: Option<Reason>,
+}
+
+/// What a gang asks for, from its PodGroup or from its pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct GangSpec {
+    pub(crate) queue: Box<str>,
+    pub(crate) minimum: u32,
+    pub(crate) priority: i32,
+    pub(crate) preemptible: bool,
+    pub(crate) topology: TopologyRequest,
+    /// The label of a native group's constraint.
+    pub(crate) required_label: Option<Box<str>>,
+    pub(crate) placement: PlacementChoice,
+    /// `None`: the configuration's; negative: never.
+    pub(crate) staleness_grace_ms: Option<i64>,
+    pub(crate) created_ms: UnixMs,
+}
+
+/// What a gang waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing: no member needs a place.
+    Nothing,
+    /// Something outside must change first.
+    Held(Verdict),
+    /// Its turn.
+    Turn,
+    /// Room: it was tried and refused, and is tried again when what the verdict names changes.
+    Room(Verdict, Wake),
+}
+
+/// Why not, for people and for machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// What must change before a refused gang is looked at again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// So many pods of a class fit in the scope.
+    Fits {
+        /// The class.
+        class: crate::ids::ClassId,
+        /// Where.
+        scope: Scope,
+        /// How many.
+        need: u64,
+    },
+    /// Any node gets more room for one of the classes.
+    AnyRoom(Vec<crate::ids::ClassId>),
+    /// Something is released in the queue.
+    Queue(QueueId),
+}
+
+/// Where pods must fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Anywhere.
+    Cluster,
+    /// In any one domain of a level.
+    Level(crate::ids::TopologyId, usize),
+    /// In the domain of a level in which this node is: running members are there.
+    DomainOf(crate::ids::TopologyId, usize, NodeId),
+    /// On any one node.
+    OneNode,
+    /// On this node.
+    Node(NodeId),
+}
+
+/// The order inside a leaf: replacements first, then priority, then gangs below their minimum
+/// before surplus, then age.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CandidateKey {
+    pub(crate) kind: CandidateKind,
+    pub(crate) priority_descending: i64,
+    pub(crate) surplus: bool,
+    pub(crate) created_ms: UnixMs,
+    pub(crate) name: Box<str>,
+}
+
+/// Replacements go before everything else in their queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CandidateKind {
+    /// A gang that runs below its minimum.
+    Replacement,
+    /// Everything else.
+    Ordinary,
+}
+
+impl Gang {
+    pub(crate) fn new(key: GangKey, namespace: &str, name: String) -> Self {
+        Self {
+            key,
+            name: name.into(),
+            namespace: namespace.into(),
+            object: None,
+            members: Vec::new(),
+            spec: GangSpec::default(),
+            wait: Wait::Nothing,
+            candidate: None,
+            bound_ms: None,
+            lost_ms: None,
+            scheduled: (false, 0),
+            reported: None,
+            tried: 0,
+            announced: None,
+        }
+    }
+
+    /// Whether a PodGroup makes it.
+    pub(crate) fn is_explicit(&self) -> bool {
+        matches!(self.key, GangKey::Group(..))
+    }
+
+    /// Why it waits.
+    pub(crate) fn verdict(&self) -> Option<&Verdict> {
+        match &self.wait {
+            Wait::Held(verdict) | Wait::Room(verdict, _) => Some(verdict),
+            Wait::Nothing | Wait::Turn => None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Nodes ordered by what is free, for pods that can go anywhere.
+//!
+//! A *lane* holds all nodes that have a resource, in buckets of equal free amounts, least first.
+//! Binpack reads it upwards, spread downwards; the first node that fits is the best one.
+
+use crate::facts::Amount;
+use crate::ids::{Id, NodeId, ResourceId};
+use crate::resources::ResourceNames;
+use crate::state::node::Node;
+use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
+
+/// Which nodes a lane holds, and how they are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Nodes that have an extended resource, by what is free of it, then CPU, then memory.
+    Extended(ResourceId),
+    /// Nodes without GPUs, by free CPU, then memory.
+    Plain,
+    /// Nodes with GPUs for work that needs none: those with the fewest free GPUs first.
+    Beside,
+}
+
+/// What is free, in the order that matters in the lane.
+pub(crate) type FreeKey = [Amount; 3];
+
+/// The nodes of one bucket, in the order of filling.
+pub(crate) type Bucket = BTreeSet<(u64, NodeId)>;
+
+/// All lanes that anybody has asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    lanes: Vec<LaneIndex>,
+}
+
+#[derive(Debug)]
+struct LaneIndex {
+    lane: Lane,
+    buckets: BTreeMap<FreeKey, Bucket>,
+    /// Where each node stands, by node.
+    keys: Vec<Option<(FreeKey, u64)>>,
+}
+
+impl Lanes {
+    /// The buckets of a lane, if it has been opened.
+    pub(crate) fn get(&self, lane: Lane) -> Option<&BTreeMap<FreeKey, Bucket>> {
+        self.lanes
+            .iter()
+            .find(|index| index.lane == lane)
+            .map(|index| &index.buckets)
+    }
+
+    /// Opens a lane over these nodes.
+    pub(crate) fn open<'a>(&mut self, lane: Lane, nodes: impl Iterator<Item = (NodeId, &'a Node)>) {
+        let mut index = LaneIndex {
+            lane,
+            buckets: BTreeMap::new(),
+            keys: Vec::new(),
+        };
+        for (id, node) in nodes {
+            index.update(id, Some(node));
+        }
+        self.lanes.push(index);
+    }
+
+    /// A node has changed or is gone.
+    pub(crate) fn update(&mut self, id: NodeId, node: Option<&Node>) {
+        for index in &mut self.lanes {
+            index.update(id, node);
+        }
+    }
+}
+
+impl Lane {
+    fn key(self, node: &Node) -> Option<FreeKey> {
+        node.known.as_ref()?;
+        let cpu = node.free(ResourceNames::cpu());
+        let memory = node.free(ResourceNames::memory());
+        match self {
+            Self::Extended(resource) => {
+                (node.allocatable(resource) > 0).then(|| [node.free(resource), cpu, memory])
+            }
+            Self::Plain => (!node.has_gpus()).then_some([cpu, memory, 0]),
+            Self::Beside => node
+                .has_gpus()
+                .then(|| [node.free(ResourceNames::gpu()), cpu, memory]),
+        }
+    }
+}
+
+impl LaneIndex {
+    fn update(&mut self, id: NodeId, node: Option<&Node>) {
+        let now = node.and_then(|node| Some((self.lane.key(node)?, node.rank)));
+        if self.keys.len() <= id.index() {
+            self.keys.resize(id.index() + 1, None);
+        }
+        let before = core::mem::replace(&mut self.keys[id.index()], now);
+        if before == now {
+            return;
+        }
+        if let Some((key, rank)) = before
+            && let Some(bucket) = self.buckets.get_mut(&key)
+        {
+            bucket.remove(&(rank, id));
+            if bucket.is_empty() {
+                self.buckets.remove(&key);
+            }
+        }
+        if let Some((key, rank)) = now {
+            self.buckets.entry(key).or_default().insert((rank, id));
+        }
+    }
+}

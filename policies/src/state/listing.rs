@@ -1,0 +1,150 @@
+//! A list replaces a kind: what it does not name is gone.
+
+use super::ClusterState;
+use super::gang::GangKey;
+use crate::event::{Kind, Listing, Object, ObjectKey};
+use crate::facts::{GroupSource, Uid, UnixMs};
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+
+impl ClusterState {
+    pub(crate) fn apply(&mut self, object: Object, now_ms: UnixMs) {
+        match object {
+            Object::Node(facts) => self.apply_node(facts, now_ms),
+            Object::Pod(facts) => self.apply_pod(facts),
+            Object::Queue(facts) => {
+                self.queues.apply(facts);
+                self.touch_all_gangs();
+            }
+            Object::PodGroup(facts) => self.apply_pod_group(facts),
+            Object::Topology(facts) => self.apply_topology(facts),
+            Object::PriorityClass(facts) => {
+                self.priority_classes.insert(facts.name.clone(), facts);
+                self.touch_all_gangs();
+            }
+            Object::Namespace(facts) => {
+                let before = self.namespaces.insert(facts.name.clone(), facts.labels);
+                if before.as_ref() != self.namespaces.get(&facts.name) {
+                    self.touch_all_gangs();
+                }
+            }
+            Object::Job(facts) => self.apply_job(facts),
+        }
+    }
+
+    pub(crate) fn delete(&mut self, key: ObjectKey) {
+        match key {
+            ObjectKey::Node(name, uid) => {
+                // The news may be of an earlier node of that name.
+                let current = self
+                    .node_ids
+                    .get(&name)
+                    .and_then(|id| self.nodes[*id].known.as_ref());
+                if current.is_some_and(|known| known.facts.uid == uid) {
+                    self.delete_node(&name);
+                }
+            }
+            ObjectKey::Pod(uid) => self.delete_pod(uid),
+            ObjectKey::Queue(name) => {
+                self.queues.delete(&name);
+                self.touch_all_gangs();
+            }
+            ObjectKey::PodGroup(source, namespace, name) => {
+                self.delete_pod_group(source, &namespace, &name);
+            }
+            ObjectKey::Topology(name) => self.delete_topology(&name),
+            ObjectKey::PriorityClass(name) => {
+                self.priority_classes.remove(&name);
+                self.touch_all_gangs();
+            }
+            ObjectKey::Namespace(name) => {
+                self.namespaces.remove(&name);
+            }
+            ObjectKey::Job(uid) => self.delete_job(uid),
+        }
+    }
+
+    pub(crate) fn apply_listing(&mut self, listing: Listing, now_ms: UnixMs) {
+        let kind = listing.kind;
+        let objects: Vec<Object> = listing
+            .objects
+            .into_iter()
+            .filter(|object| object.kind() == kind)
+            .collect();
+        let listed: BTreeSet<ObjectKey> = objects.iter().map(key_of).collect();
+        for key in self.keys(kind) {
+            if !listed.contains(&key) {
+                self.delete(key);
+            }
+        }
+        for object in objects {
+            self.apply(object, now_ms);
+        }
+    }
+
+    /// The keys of all objects of a kind that are known.
+    fn keys(&self, kind: Kind) -> Vec<ObjectKey> {
+        let named = |names: Vec<Box<str>>, key: fn(Box<str>) -> ObjectKey| -> Vec<ObjectKey> {
+            names.into_iter().map(key).collect()
+        };
+        let groups = |source: GroupSource| -> Vec<ObjectKey> {
+            let known = self
+                .gang_ids
+                .iter()
+                .filter(|(_, gang)| self.gangs[**gang].object.is_some());
+            known
+                .filter_map(|(key, _)| match key {
+                    GangKey::Group(from, namespace, name) if *from == source => {
+                        Some(ObjectKey::PodGroup(source, namespace.clone(), name.clone()))
+                    }
+                    GangKey::Group(..) | GangKey::Owner(_) | GangKey::Pod(_) => None,
+                })
+                .collect()
+        };
+        match kind {
+            Kind::Node => self
+                .nodes
+                .iter()
+                .filter_map(|(_, node)| {
+                    let uid = node.known.as_ref()?.facts.uid;
+                    Some(ObjectKey::Node(node.name.clone(), uid))
+                })
+                .collect(),
+            Kind::Pod => {
+                let uids: BTreeSet<Uid> = self.pods.iter().map(|(_, pod)| pod.uid).collect();
+                uids.into_iter().map(ObjectKey::Pod).collect()
+            }
+            Kind::Queue => named(self.queues.defined_names(), ObjectKey::Queue),
+            Kind::PodGroup => groups(GroupSource::GpuBatch),
+            Kind::NativePodGroup => groups(GroupSource::Native),
+            Kind::Topology => named(
+                self.topology_ids.keys().cloned().collect(),
+                ObjectKey::Topology,
+            ),
+            Kind::PriorityClass => named(
+                self.priority_classes.keys().cloned().collect(),
+                ObjectKey::PriorityClass,
+            ),
+            Kind::Namespace => named(
+                self.namespaces.keys().cloned().collect(),
+                ObjectKey::Namespace,
+            ),
+            Kind::Job => self.jobs.keys().map(|uid| ObjectKey::Job(*uid)).collect(),
+        }
+    }
+}
+
+/// The key of an object.
+fn key_of(object: &Object) -> ObjectKey {
+    match object {
+        Object::Node(facts) => ObjectKey::Node(facts.name.clone(), facts.uid),
+        Object::Pod(facts) => ObjectKey::Pod(facts.uid),
+        Object::Queue(facts) => ObjectKey::Queue(facts.name.clone()),
+        Object::PodGroup(facts) => {
+            ObjectKey::PodGroup(facts.source, facts.namespace.clone(), facts.name.clone())
+        }
+        Object::Topology(facts) => ObjectKey::Topology(facts.name.clone()),
+        Object::PriorityClass(facts) => ObjectKey::PriorityClass(facts.name.clone()),
+        Object::Namespace(facts) => ObjectKey::Namespace(facts.name.clone()),
+        Object::Job(facts) => ObjectKey::Job(facts.uid),
+    }
+}

@@ -1,0 +1,207 @@
+//! Which gang a pod belongs to: the label, else the native group, else the controlling owner.
+
+use super::ClusterState;
+use super::gang::{Gang, GangKey};
+use super::pod::{Own, Pod};
+use crate::facts::{GangMinimum, GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
+use crate::ids::{GangId, PodId};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+
+/// How long a pod of a Job waits for news of its Job, which may be a gang. Kinds are watched apart,
+/// so the pod may be seen first; a Job that is not seen by then does not exist.
+const JOB_PATIENCE_MS: u64 = 10_000;
+
+impl ClusterState {
+    pub(crate) fn apply_pod_group(&mut self, facts: PodGroupFacts) {
+        let key = GangKey::Group(facts.source, facts.namespace.clone(), facts.name.clone());
+        let name = format!("{}/{}", facts.namespace, facts.name);
+        let gang = self.gang(key, &facts.namespace, name);
+        let single = facts.minimum == GangMinimum::Single;
+        let before = self.gangs[gang].object.replace(Box::new(facts));
+        self.touched.insert(gang);
+        let was_single = before.is_some_and(|before| before.minimum == GangMinimum::Single);
+        if single || was_single {
+            self.regroup_mentions(gang);
+        }
+    }
+
+    pub(crate) fn delete_pod_group(&mut self, source: GroupSource, namespace: &str, name: &str) {
+        let key = GangKey::Group(source, namespace.into(), name.into());
+        let Some(&gang) = self.gang_ids.get(&key) else {
+            return;
+        };
+        let before = self.gangs[gang].object.take();
+        self.gangs[gang].reported = None;
+        self.touched.insert(gang);
+        if before.is_some_and(|before| before.minimum == GangMinimum::Single) {
+            self.regroup_mentions(gang);
+        }
+    }
+
+    /// The pods of a native `basic` group are gangs of their own and not among its members.
+    fn regroup_mentions(&mut self, gang: GangId) {
+        let GangKey::Group(_, namespace, name) = self.gangs[gang].key.clone() else {
+            return;
+        };
+        let mentions = |pod: &Pod| {
+            let own = pod.own.as_ref();
+            pod.namespace == namespace
+                && own.is_some_and(|own| own.native_group.as_deref() == Some(&*name))
+        };
+        let pods: Vec<PodId> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| mentions(pod))
+            .map(|(id, _)| id)
+            .collect();
+        for pod in pods {
+            self.regroup(pod);
+        }
+    }
+
+    pub(crate) fn apply_job(&mut self, facts: JobFacts) {
+        let uid = facts.uid;
+        let before = self.jobs.insert(uid, facts);
+        if before.as_ref() == self.jobs.get(&uid) {
+            return;
+        }
+        self.regroup_owned(uid);
+    }
+
+    pub(crate) fn delete_job(&mut self, uid: Uid) {
+        if self.jobs.remove(&uid).is_some() {
+            self.regroup_owned(uid);
+        }
+    }
+
+    fn regroup_owned(&mut self, uid: Uid) {
+        let pods: Vec<PodId> = self
+            .owned
+            .get(&uid)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        for pod in pods {
+            self.regroup(pod);
+            self.touched
+                .extend(self.pods[pod].own.as_ref().and_then(|own| own.gang));
+        }
+    }
+
+    /// Puts a pod of ours into the gang that it belongs to now.
+    pub(crate) fn regroup(&mut self, pod: PodId) {
+        let Some(own) = &self.pods[pod].own else {
+            return;
+        };
+        let (key, name) = self.gang_of(&self.pods[pod], own);
+        let current = own.gang;
+        if current.is_some_and(|gang| self.gangs[gang].key == key) {
+            return;
+        }
+        self.leave_gang(pod);
+        let namespace = self.pods[pod].namespace.clone();
+        let gang = self.gang(key, &namespace, name);
+        self.gangs[gang].members.push(pod);
+        self.touched.insert(gang);
+        if let Some(own) = &mut self.pods[pod].own {
+            own.gang = Some(gang);
+        }
+    }
+
+    pub(crate) fn leave_gang(&mut self, pod: PodId) {
+        let Some(gang) = self.pods[pod].own.as_mut().and_then(|own| own.gang.take()) else {
+            return;
+        };
+        self.gangs[gang].members.retain(|member| *member != pod);
+        self.touched.insert(gang);
+    }
+
+    fn gang_of(&self, pod: &Pod, own: &Own) -> (GangKey, String) {
+        let (namespace, name) = (&pod.namespace, &pod.name);
+        let group = |source, group: &str| {
+            let key = GangKey::Group(source, namespace.clone(), group.into());
+            (key, format!("{namespace}/{group}"))
+        };
+        let alone = (GangKey::Pod(pod.uid), format!("{namespace}/pod/{name}"));
+        match (&own.pod_group, &own.native_group) {
+            (Some(_), Some(_)) => return alone,
+            (Some(label), None) => return group(GroupSource::GpuBatch, label),
+            (None, Some(native)) => {
+                let (key, display) = group(GroupSource::Native, native);
+                let object = self
+                    .gang_ids
+                    .get(&key)
+                    .and_then(|g| self.gangs[*g].object.as_ref());
+                let basic = object.is_some_and(|o| o.minimum == GangMinimum::Single);
+                return if basic { alone } else { (key, display) };
+            }
+            (None, None) => {}
+        }
+        let Some(owner) = &own.owner else {
+            return alone;
+        };
+        let job_gang = self.jobs.get(&owner.uid).and_then(job_minimum).is_some();
+        if job_gang || own.hints.min_member.is_some_and(|minimum| minimum > 1) {
+            let kind = owner.kind.to_ascii_lowercase();
+            return (
+                GangKey::Owner(owner.uid),
+                format!("{namespace}/{kind}/{}", owner.name),
+            );
+        }
+        alone
+    }
+
+    /// Remembers which pods an owner may make a gang of.
+    pub(crate) fn note_owner(&mut self, pod: PodId) {
+        if let Some(owner) = self.pods[pod]
+            .own
+            .as_ref()
+            .and_then(|own| own.owner.as_ref())
+        {
+            self.owned.entry(owner.uid).or_default().insert(pod);
+        }
+    }
+
+    pub(crate) fn forget_owner(&mut self, pod: PodId) {
+        let Some(owner) = self.pods[pod]
+            .own
+            .as_ref()
+            .and_then(|own| own.owner.as_ref())
+        else {
+            return;
+        };
+        let uid = owner.uid;
+        if let Some(pods) = self.owned.get_mut(&uid) {
+            pods.remove(&pod);
+            if pods.is_empty() {
+                self.owned.remove(&uid);
+            }
+        }
+    }
+
+    /// Until when a pod waits for news of the Job that owns it.
+    pub(crate) fn job_deadline(&self, pod: &Pod) -> Option<UnixMs> {
+        let own = pod.own.as_ref()?;
+        let owner = own.owner.as_ref().filter(|owner| &*owner.kind == "Job")?;
+        let grouped = own.pod_group.is_some() || own.native_group.is_some();
+        let known = self.jobs.contains_key(&owner.uid);
+        (!grouped && !known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
+    }
+
+    fn gang(&mut self, key: GangKey, namespace: &str, name: String) -> GangId {
+        if let Some(gang) = self.gang_ids.get(&key) {
+            return *gang;
+        }
+        let gang = self.gangs.insert(Gang::new(key.clone(), namespace, name));
+        self.gang_ids.insert(key, gang);
+        gang
+    }
+}
+
+/// How many pods of a Job start together: an Indexed Job with as many completions as it runs in
+/// parallel is a gang.
+pub(crate) fn job_minimum(job: &JobFacts) -> Option<u32> {
+    let gang = job.indexed && job.parallelism > 1 && job.completions == Some(job.parallelism);
+    gang.then_some(job.parallelism)
+}

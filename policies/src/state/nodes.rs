@@ -1,0 +1,112 @@
+//! Nodes come, change and go.
+
+use super::ClusterState;
+use super::node::{KnownNode, Node};
+use crate::facts::{NodeFacts, UnixMs};
+use crate::gpu::GpuNode;
+use crate::ids::NodeId;
+use smallvec::SmallVec;
+
+impl ClusterState {
+    /// The node of that name; a stranger is remembered by name, without room.
+    pub(crate) fn node_id(&mut self, name: &str) -> NodeId {
+        if let Some(id) = self.node_ids.get(name) {
+            return *id;
+        }
+        let id = self.nodes.insert(Node::new(name));
+        self.node_ids.insert(name.into(), id);
+        id
+    }
+
+    pub(crate) fn apply_node(&mut self, facts: NodeFacts, now_ms: UnixMs) {
+        let id = self.node_id(&facts.name);
+        let known = self.nodes[id].known.take();
+        let before = known.as_ref().map(|known| &known.facts);
+        if before == Some(&facts) {
+            self.nodes[id].known = known;
+            return;
+        }
+        let same_rules = before.is_some_and(|before| same_rules(before, &facts));
+        let same_labels = before.is_some_and(|before| before.labels == facts.labels);
+        self.capacity.node_changed(id, before, &facts, now_ms);
+        let gpu = if same_rules {
+            known.map_or_else(|| GpuNode::read(&facts), |known| known.gpu)
+        } else {
+            GpuNode::read(&facts)
+        };
+        let model_changed = !same_labels;
+        let amounts = self.resource_names.vector(&facts.allocatable);
+        if model_changed {
+            self.uncharge_node(id);
+        }
+        let labels = (!same_labels).then(|| facts.labels.clone());
+        let model = self.model_entry(&gpu);
+        let node = &mut self.nodes[id];
+        node.known = Some(KnownNode { facts, gpu, model });
+        let grew = node.set_allocatable(&amounts);
+        if model_changed {
+            self.charge_node(id);
+        }
+        if let Some(labels) = labels {
+            self.place_in_topologies(id, &labels);
+        }
+        if !same_rules {
+            self.judge_node(id);
+        }
+        self.node_changed(id, grew || !same_rules);
+    }
+
+    pub(crate) fn delete_node(&mut self, name: &str) {
+        let Some(&id) = self.node_ids.get(name) else {
+            return;
+        };
+        let Some(known) = self.nodes[id].known.take() else {
+            return;
+        };
+        self.capacity.node_removed(id);
+        let pods = self.nodes[id].pods.clone();
+        self.nodes[id].known = Some(known);
+        self.uncharge_node(id);
+        self.nodes[id].known = None;
+        self.charge_node(id);
+        self.nodes[id].set_allocatable(&SmallVec::new());
+        self.remove_from_topologies(id);
+        self.unrank(id);
+        self.node_changed(id, false);
+        self.touched.extend(
+            pods.iter()
+                .filter_map(|pod| self.pods[*pod].own.as_ref()?.gang),
+        );
+        self.drop_node_if_unused(id);
+    }
+
+    /// Forgets a node that nobody has seen and no pod refers to.
+    pub(crate) fn drop_node_if_unused(&mut self, id: NodeId) {
+        let Some(node) = self.nodes.get(id) else {
+            return;
+        };
+        if node.known.is_some() || !node.pods.is_empty() {
+            return;
+        }
+        self.node_ids.remove(&node.name);
+        self.nodes.remove(id);
+        self.freed.remove(&id);
+    }
+
+    /// A node's room has changed: every index hears of it.
+    pub(crate) fn node_changed(&mut self, id: NodeId, grew: bool) {
+        self.lanes.update(id, self.nodes.get(id));
+        self.changes.push(id, self.nodes.len());
+        if grew {
+            self.freed.insert(id);
+        }
+    }
+}
+
+/// Whether filters see no difference between two states of a node.
+fn same_rules(before: &NodeFacts, after: &NodeFacts) -> bool {
+    before.labels == after.labels
+        && before.annotations == after.annotations
+        && before.taints == after.taints
+        && before.unschedulable == after.unschedulable
+}

@@ -1,0 +1,121 @@
+//! One pod and what has become of it.
+
+use crate::command::PodReference;
+use crate::facts::{GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs};
+use crate::ids::{ClassId, GangId, NodeId};
+use crate::queues::{Demand, QueueId};
+use alloc::{boxed::Box, vec::Vec};
+
+/// A pod, of ours or foreign.
+#[derive(Debug)]
+pub(crate) struct Pod {
+    pub(crate) uid: Uid,
+    pub(crate) namespace: Box<str>,
+    pub(crate) name: Box<str>,
+    pub(crate) class: ClassId,
+    pub(crate) priority: i32,
+    pub(crate) created_ms: UnixMs,
+    pub(crate) stage: Stage,
+    pub(crate) deleting: bool,
+    /// `status.phase` is Running.
+    pub(crate) running: bool,
+    /// What only pods of ours have.
+    pub(crate) own: Option<Box<Own>>,
+}
+
+/// What has become of a pod.
+///
+/// ```text
+///            assume            the watch, or an outcome, says so
+/// Waiting ----------> Assumed ----------------------------------> Bound ----> Ended
+///    ^                   |
+///    +-------------------+  the binding was refused, or never sent
+/// ```
+///
+/// A pod that another scheduler (or a user) binds goes from Waiting to Bound at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It has no node.
+    Waiting,
+    /// We have chosen this node; its room is taken, the API server does not know yet.
+    Assumed(NodeId),
+    /// The API server says that it is on this node.
+    Bound(NodeId),
+    /// It has ended and takes no room.
+    Ended {
+        /// Whether it ended well.
+        succeeded: bool,
+    },
+}
+
+impl Stage {
+    /// The node whose room it takes.
+    pub(crate) fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Assumed(node) | Self::Bound(node) => Some(node),
+            Self::Waiting | Self::Ended { .. } => None,
+        }
+    }
+
+    /// It has a node according to the API server.
+    pub(crate) fn is_bound(self) -> bool {
+        matches!(self, Self::Bound(_))
+    }
+}
+
+/// What only pods of ours have.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(crate) gang: Option<GangId>,
+    pub(crate) pod_group: Option<Box<str>>,
+    pub(crate) sub_group: Option<Box<str>>,
+    pub(crate) queue: Option<Box<str>>,
+    pub(crate) native_group: Option<Box<str>>,
+    pub(crate) owner: Option<OwnerReference>,
+    pub(crate) hints: GangHints,
+    pub(crate) gates: Vec<Box<str>>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) bound_queue: Option<Box<str>>,
+    /// The condition that the pod carries, as far as we know.
+    pub(crate) unscheduled: Option<ScheduledCondition>,
+    /// When we last wrote that condition.
+    pub(crate) condition_ms: UnixMs,
+    /// What it counts for in its queue.
+    pub(crate) account: Option<Account>,
+    /// A binding failed: it waits until then.
+    pub(crate) retry_at_ms: UnixMs,
+    /// What the API server said of the last binding.
+    pub(crate) failure: Option<Box<str>>,
+}
+
+/// What a pod counts for in its queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) queue: QueueId,
+    pub(crate) demand: Demand,
+    pub(crate) preemptible: bool,
+    /// It takes room (and does not only ask for it).
+    pub(crate) held: bool,
+}
+
+impl Pod {
+    pub(crate) fn reference(&self) -> PodReference {
+        PodReference {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid,
+        }
+    }
+
+    /// It may be placed: it waits, and nothing about it forbids it.
+    pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
+        self.stage == Stage::Waiting
+            && !self.deleting
+            && self.own.as_ref().is_some_and(|own| {
+                let one_group = own.pod_group.is_none() || own.native_group.is_none();
+                let ready = own.gates.is_empty() && own.problems.is_empty();
+                // Sub-groups are not supported yet, so no PodGroup has the one that is named.
+                ready && one_group && own.sub_group.is_none() && own.retry_at_ms <= now_ms
+            })
+    }
+}

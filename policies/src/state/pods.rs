@@ -1,0 +1,199 @@
+//! Pods come, change and go.
+
+use super::ClusterState;
+use super::pod::{Own, Pod, Stage};
+use crate::facts::{PodFacts, PodPhase, Uid};
+use crate::ids::{NodeId, PodId};
+use alloc::boxed::Box;
+
+impl ClusterState {
+    pub(crate) fn apply_pod(&mut self, facts: PodFacts) {
+        if facts.phase.ended() && !facts.ours {
+            self.delete_pod(facts.uid);
+            return;
+        }
+        match self.pod_ids.get(&facts.uid) {
+            Some(&pod) => self.change_pod(pod, facts),
+            None => self.add_pod(facts),
+        }
+    }
+
+    fn add_pod(&mut self, facts: PodFacts) {
+        let class = self.enter_class(&facts.shape);
+        let node = facts.node.as_deref().map(|name| self.node_id(name));
+        let ended = facts.phase.ended();
+        let pod = self.pods.insert(Pod {
+            uid: facts.uid,
+            namespace: facts.namespace.clone(),
+            name: facts.name.clone(),
+            class,
+            priority: facts.priority,
+            created_ms: facts.created_ms,
+            stage: Stage::Waiting,
+            deleting: facts.deleting,
+            running: facts.phase == PodPhase::Running,
+            own: facts.ours.then(|| Box::new(own(&facts, None))),
+        });
+        self.pod_ids.insert(facts.uid, pod);
+        self.note_owner(pod);
+        self.regroup(pod);
+        if ended {
+            self.pods[pod].stage = Stage::Ended {
+                succeeded: facts.phase == PodPhase::Succeeded,
+            };
+            if let Some(node) = node {
+                self.drop_node_if_unused(node);
+            }
+        } else if let Some(node) = node {
+            self.pods[pod].stage = Stage::Bound(node);
+            self.occupy(pod, node);
+        }
+    }
+
+    fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
+        let was_member = self.is_bound_member(pod);
+        self.change_class(pod, &facts);
+        self.change_stage(pod, &facts);
+        let record = &mut self.pods[pod];
+        record.deleting = facts.deleting;
+        record.running = facts.phase == PodPhase::Running;
+        record.priority = facts.priority;
+        if record.own.is_some() {
+            self.forget_owner(pod);
+            let before = self.pods[pod].own.take();
+            self.pods[pod].own = Some(Box::new(own(&facts, before)));
+            self.note_owner(pod);
+            self.regroup(pod);
+        }
+        let Some(gang) = self.pods[pod].own.as_ref().and_then(|own| own.gang) else {
+            return;
+        };
+        self.touched.insert(gang);
+        if was_member && !self.is_bound_member(pod) && !self.has_succeeded(pod) {
+            self.bereaved.insert(gang);
+        }
+    }
+
+    /// A resize in place, or lifted gates that made a node selector narrower: another class.
+    fn change_class(&mut self, pod: PodId, facts: &PodFacts) {
+        let before = self.pods[pod].class;
+        if self.classes[before].shape == facts.shape {
+            return;
+        }
+        let class = self.enter_class(&facts.shape);
+        let node = self.pods[pod].stage.node();
+        if let Some(node) = node {
+            self.vacate(pod, node, false);
+        }
+        self.close_account(pod);
+        self.pods[pod].class = class;
+        if let Some(node) = node {
+            self.occupy(pod, node);
+            // A smaller pod leaves room: others may look.
+            self.freed.insert(node);
+        }
+        self.leave_class(before);
+    }
+
+    fn change_stage(&mut self, pod: PodId, facts: &PodFacts) {
+        let before = self.pods[pod].stage;
+        let after = match (&facts.node, facts.phase) {
+            (_, PodPhase::Succeeded) => Stage::Ended { succeeded: true },
+            (_, PodPhase::Failed) => Stage::Ended { succeeded: false },
+            (Some(name), PodPhase::Pending | PodPhase::Running) => Stage::Bound(self.node_id(name)),
+            // Old news: what was bound stays bound, and what we assume the watch cannot know yet.
+            (None, PodPhase::Pending | PodPhase::Running) => before,
+        };
+        if matches!(before, Stage::Ended { .. }) {
+            return;
+        }
+        self.move_pod(pod, after);
+    }
+
+    /// Brings a pod to a stage, and its room with it.
+    pub(crate) fn move_pod(&mut self, pod: PodId, after: Stage) {
+        let before = core::mem::replace(&mut self.pods[pod].stage, after);
+        if before.node() != after.node() {
+            if let Some(node) = before.node() {
+                self.vacate(pod, node, true);
+            }
+            if let Some(node) = after.node() {
+                self.occupy(pod, node);
+            }
+        }
+        if matches!(after, Stage::Ended { .. }) {
+            self.close_account(pod);
+        }
+        if before != after {
+            self.touched
+                .extend(self.pods[pod].own.as_ref().and_then(|own| own.gang));
+        }
+    }
+
+    pub(crate) fn delete_pod(&mut self, uid: Uid) {
+        let Some(pod) = self.pod_ids.remove(&uid) else {
+            return;
+        };
+        let was_member = self.is_bound_member(pod);
+        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        if let Some(node) = self.pods[pod].stage.node() {
+            self.vacate(pod, node, true);
+        }
+        self.close_account(pod);
+        self.forget_owner(pod);
+        self.leave_gang(pod);
+        let class = self.pods[pod].class;
+        self.pods.remove(pod);
+        self.leave_class(class);
+        if was_member {
+            self.bereaved.extend(gang);
+        }
+    }
+
+    /// Whether the pod holds a place for its gang.
+    fn is_bound_member(&self, pod: PodId) -> bool {
+        let pod = &self.pods[pod];
+        pod.own.is_some() && pod.stage.is_bound() && !pod.deleting
+    }
+
+    fn has_succeeded(&self, pod: PodId) -> bool {
+        self.pods[pod].stage == Stage::Ended { succeeded: true }
+    }
+
+    /// The node of a pod, bound or assumed.
+    pub(crate) fn node_of(&self, pod: PodId) -> Option<NodeId> {
+        self.pods.get(pod)?.stage.node()
+    }
+}
+
+/// What only pods of ours have; what the engine knows of the pod is kept from before.
+fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
+    let before = before.map(|own| *own);
+    let (gang, account, retry_at_ms, failure, condition_ms) = match before {
+        Some(own) => (
+            own.gang,
+            own.account,
+            own.retry_at_ms,
+            own.failure,
+            own.condition_ms,
+        ),
+        None => (None, None, 0, None, 0),
+    };
+    Own {
+        gang,
+        pod_group: facts.pod_group.clone(),
+        sub_group: facts.sub_group.clone(),
+        queue: facts.queue.clone(),
+        native_group: facts.native_group.clone(),
+        owner: facts.owner.clone(),
+        hints: facts.hints.clone(),
+        gates: facts.gates.clone(),
+        problems: facts.problems.clone(),
+        bound_queue: facts.bound_queue.clone(),
+        unscheduled: facts.unscheduled.clone(),
+        condition_ms,
+        account,
+        retry_at_ms,
+        failure,
+    }
+}

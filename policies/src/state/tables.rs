@@ -1,0 +1,163 @@
+//! Classes and their tables are kept current from a log of changed nodes.
+
+use super::ClusterState;
+use super::class::{Class, Table};
+use crate::facts::PodShape;
+use crate::filter::{self, Filter};
+use crate::ids::{ClassId, Id, NodeId};
+use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
+
+/// How many classes without pods are kept, so that a class that comes and goes keeps its table.
+const IDLE_CLASSES: usize = 256;
+
+/// The nodes that changed, in order. A table that has fallen out of the log is made anew.
+#[derive(Debug, Default)]
+pub(crate) struct ChangeLog {
+    start: u64,
+    nodes: VecDeque<NodeId>,
+}
+
+impl ChangeLog {
+    pub(crate) fn push(&mut self, node: NodeId, nodes: usize) {
+        self.nodes.push_back(node);
+        // Reading a longer log costs more than looking at every node once.
+        while self.nodes.len() > nodes.max(1024) {
+            self.nodes.pop_front();
+            self.start += 1;
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.nodes.len() as u64
+    }
+
+    /// The nodes that changed since a reader was here; `None`: too long ago.
+    fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
+        let skip = usize::try_from(cursor.checked_sub(self.start)?).ok()?;
+        Some(self.nodes.iter().skip(skip).copied())
+    }
+}
+
+impl ClusterState {
+    /// The class of a shape; counts one more pod of it.
+    pub(crate) fn enter_class(&mut self, shape: &Arc<PodShape>) -> ClassId {
+        let id = match self.class_ids.get(shape) {
+            Some(id) => *id,
+            None => {
+                let class = Class::new(shape.clone(), &mut self.resource_names);
+                let id = self.classes.insert(class);
+                self.class_ids.insert(shape.clone(), id);
+                id
+            }
+        };
+        self.classes[id].pods += 1;
+        id
+    }
+
+    /// One pod less of a class.
+    pub(crate) fn leave_class(&mut self, id: ClassId) {
+        let class = &mut self.classes[id];
+        class.pods = class.pods.saturating_sub(1);
+        if class.pods > 0 {
+            return;
+        }
+        if class.table.is_none() {
+            self.remove_class(id);
+            return;
+        }
+        self.idle_classes.push_back(id);
+        if self.idle_classes.len() > IDLE_CLASSES
+            && let Some(oldest) = self.idle_classes.pop_front()
+            && self
+                .classes
+                .get(oldest)
+                .is_some_and(|class| class.pods == 0)
+            && !self.idle_classes.contains(&oldest)
+        {
+            self.remove_class(oldest);
+        }
+    }
+
+    fn remove_class(&mut self, id: ClassId) {
+        if let Some(class) = self.classes.remove(id) {
+            self.class_ids.remove(&class.shape);
+        }
+    }
+
+    /// Brings the table of a class up to date.
+    pub(crate) fn refresh(&mut self, id: ClassId) {
+        if self.classes[id]
+            .table
+            .as_ref()
+            .is_some_and(|t| t.cursor == self.changes.end())
+        {
+            return;
+        }
+        let (mut table, fresh) = match self.classes[id].table.take() {
+            Some(table) => (table, false),
+            None => (Box::new(self.judge_all(id)), true),
+        };
+        let class = &self.classes[id];
+        match self.changes.since(table.cursor).filter(|_| !fresh) {
+            Some(changed) => {
+                for node in changed {
+                    table.update(class, node, self.nodes.get(node), &self.topologies);
+                }
+            }
+            None => {
+                for index in 0..self.nodes.bound() {
+                    let node = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
+                    table.update(class, node, self.nodes.get(node), &self.topologies);
+                }
+            }
+        }
+        table.cursor = self.changes.end();
+        self.classes[id].table = Some(table);
+    }
+
+    /// The table of a class as it was when it was last refreshed.
+    pub(crate) fn table_as_of(&self, id: ClassId) -> Option<&Table> {
+        self.classes[id].table.as_deref()
+    }
+
+    fn judge_all(&self, id: ClassId) -> Table {
+        let mut table = Table::new();
+        for (node, _) in self.nodes.iter() {
+            table.judge(node, self.static_verdict(id, node));
+        }
+        table
+    }
+
+    /// What the static filters say of a class on a node; `None`: the node is not there.
+    pub(crate) fn static_verdict(&self, id: ClassId, node: NodeId) -> Option<Result<(), Filter>> {
+        let known = self.nodes.get(node)?.known.as_ref()?;
+        Some(filter::static_verdict(
+            &self.classes[id].shape,
+            &known.facts,
+            &known.gpu,
+        ))
+    }
+
+    /// A node's rules have changed: every table hears of it.
+    pub(crate) fn judge_node(&mut self, node: NodeId) {
+        for id in self.classes.ids() {
+            if self.classes[id].table.is_none() {
+                continue;
+            }
+            let verdict = self.static_verdict(id, node);
+            if let Some(table) = &mut self.classes[id].table {
+                table.judge(node, verdict);
+            }
+        }
+    }
+
+    /// How many nodes each static filter refuses a class, most first.
+    pub(crate) fn refusals(&self, id: ClassId) -> Vec<(Filter, u32)> {
+        let Some(table) = self.table_as_of(id) else {
+            return Vec::new();
+        };
+        let mut refusals: Vec<_> = table.refusals().map(|(f, n)| (f.clone(), n)).collect();
+        refusals.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        refusals
+    }
+}

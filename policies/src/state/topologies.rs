@@ -1,0 +1,145 @@
+//! Topologies, and where nodes stand in them.
+
+use super::ClusterState;
+use crate::facts::{Labels, TopologyFacts, TopologyLevel};
+use crate::ids::{NodeId, TopologyId};
+use crate::topology::Topology;
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use smallvec::SmallVec;
+
+/// The Topology that gangs mean when they name none.
+pub(crate) const DEFAULT_TOPOLOGY: &str = "default";
+
+impl ClusterState {
+    pub(crate) fn apply_topology(&mut self, facts: TopologyFacts) {
+        let same = matches!(self.topology_ids.get(&facts.name), Some(Ok(id))
+            if facts.problems.is_empty() && self.topologies[*id].levels == facts.levels);
+        if same {
+            return;
+        }
+        self.drop_topology(&facts.name);
+        let entry = match facts.problems.first() {
+            Some(problem) => Err(format!("{}: {}", problem.field, problem.message)),
+            None => Ok(self.add_topology(facts.levels)),
+        };
+        self.topology_ids.insert(facts.name.clone(), entry);
+        self.topology_replaced(&facts.name);
+    }
+
+    pub(crate) fn delete_topology(&mut self, name: &str) {
+        if self.topology_ids.contains_key(name) {
+            self.drop_topology(name);
+            self.topology_replaced(name);
+        }
+    }
+
+    /// The Topology of that name, or why there is none.
+    pub(crate) fn topology(&self, name: &str) -> Result<TopologyId, String> {
+        match self.topology_ids.get(name) {
+            Some(Ok(id)) => Ok(*id),
+            Some(Err(fault)) => Err(format!("Topology {name:?} cannot be used: {fault}")),
+            None => Err(format!("there is no Topology {name:?}")),
+        }
+    }
+
+    /// A topology whose only level is a node label, as native groups name it.
+    pub(crate) fn label_topology(&mut self, label: &str) -> TopologyId {
+        if let Some(id) = self.label_topologies.get(label) {
+            return *id;
+        }
+        let level = TopologyLevel {
+            name: label.into(),
+            node_label: label.into(),
+        };
+        let id = self.add_topology(Vec::from([level]));
+        self.label_topologies.insert(label.into(), id);
+        id
+    }
+
+    /// The topology of a label, if a gang has asked for it.
+    pub(crate) fn known_label_topology(&self, label: &str) -> Option<TopologyId> {
+        self.label_topologies.get(label).copied()
+    }
+
+    fn add_topology(&mut self, levels: Vec<TopologyLevel>) -> TopologyId {
+        let mut topology = Topology::new(levels, 0);
+        for (id, node) in self.nodes.iter() {
+            if let Some(known) = &node.known {
+                topology.place(id, &node.name, &known.facts.labels);
+            }
+        }
+        self.topologies.insert(topology)
+    }
+
+    fn drop_topology(&mut self, name: &str) {
+        let Some(Ok(id)) = self.topology_ids.remove(name) else {
+            return;
+        };
+        self.topologies.remove(id);
+        for class in self.classes.ids() {
+            if let Some(table) = &mut self.classes[class].table {
+                table.forget(id);
+            }
+        }
+    }
+
+    fn topology_replaced(&mut self, name: &str) {
+        if name == DEFAULT_TOPOLOGY {
+            self.rank_all();
+        }
+        self.touch_all_gangs();
+    }
+
+    pub(crate) fn place_in_topologies(&mut self, id: NodeId, labels: &Labels) {
+        let name = self.nodes[id].name.clone();
+        for topology in self.topologies.ids() {
+            self.topologies[topology].place(id, &name, labels);
+        }
+        self.rank(id, labels, name);
+    }
+
+    pub(crate) fn remove_from_topologies(&mut self, id: NodeId) {
+        let name = self.nodes[id].name.clone();
+        for topology in self.topologies.ids() {
+            self.topologies[topology].remove(id, &name);
+        }
+    }
+
+    /// Gives a node its place in the order of filling.
+    fn rank(&mut self, id: NodeId, labels: &Labels, name: Box<str>) {
+        let path = match self.topology_ids.get(DEFAULT_TOPOLOGY) {
+            Some(Ok(topology)) => self.topologies[*topology].names(&name, labels),
+            _ => SmallVec::new(),
+        };
+        self.unrank(id);
+        let key = (path, name);
+        self.nodes[id].order_key = key.clone();
+        if let Some(rank) = self.order.insert(key, id) {
+            self.nodes[id].rank = rank;
+            return;
+        }
+        for (node, rank) in self.order.iter() {
+            self.nodes[node].rank = rank;
+        }
+        for node in self.nodes.ids() {
+            self.lanes.update(node, self.nodes.get(node));
+        }
+    }
+
+    pub(crate) fn unrank(&mut self, id: NodeId) {
+        self.order.remove(&self.nodes[id].order_key);
+    }
+
+    fn rank_all(&mut self) {
+        self.order.clear();
+        for id in self.nodes.ids() {
+            let Some(known) = &self.nodes[id].known else {
+                continue;
+            };
+            let labels = known.facts.labels.clone();
+            let name = self.nodes[id].name.clone();
+            self.rank(id, &labels, name);
+            self.lanes.update(id, self.nodes.get(id));
+        }
+    }
+}

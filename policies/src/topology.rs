@@ -1,0 +1,283 @@
+//! Topologies: trees of domains, made from node labels.
+//!
+//! A domain is the whole path from the top, because names such as `rack-1` repeat under different
+//! parents. A node without a level's label is a domain of its own there, never "the same as the
+//! others". Below the last level of a Topology there is always the level `node`.
+
+use crate::facts::{Labels, TopologyLevel};
+use crate::ids::{DomainId, Id, NodeId, Slab};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use smallvec::SmallVec;
+
+/// The level below the last one of every Topology.
+pub(crate) const NODE_LEVEL: &str = "node";
+
+/// A level that a gang may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Level {
+    /// The level with this number in the Topology, 0 being the farthest.
+    Domain(usize),
+    /// The level `node`.
+    Node,
+}
+
+/// What a domain is called under its parent. Named domains come before lonely nodes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DomainName {
+    /// The value of the level's label.
+    Label(Box<str>),
+    /// A node without the label, by its own name.
+    Lonely(Box<str>),
+}
+
+impl DomainName {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Label(name) | Self::Lonely(name) => name,
+        }
+    }
+}
+
+/// The domains of one node, farthest first: one for each level.
+pub(crate) type DomainPath = SmallVec<[DomainId; 4]>;
+
+/// One domain.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    pub(crate) name: DomainName,
+    pub(crate) parent: Option<DomainId>,
+    pub(crate) level: usize,
+    pub(crate) children: BTreeMap<DomainName, DomainId>,
+    /// The nodes of a domain of the last level, by name; empty above.
+    pub(crate) nodes: BTreeMap<Box<str>, NodeId>,
+}
+
+/// A Topology object and the domains that the nodes make of it.
+#[derive(Debug)]
+pub(crate) struct Topology {
+    pub(crate) levels: Vec<TopologyLevel>,
+    /// Domains of the first level.
+    roots: BTreeMap<DomainName, DomainId>,
+    domains: Slab<DomainId, Domain>,
+    paths: Vec<DomainPath>,
+    /// Rises whenever a node enters, leaves or moves, so that sums over domains are made anew.
+    pub(crate) version: u64,
+}
+
+impl Topology {
+    pub(crate) fn new(levels: Vec<TopologyLevel>, version: u64) -> Self {
+        Self {
+            levels,
+            roots: BTreeMap::new(),
+            domains: Slab::new(),
+            paths: Vec::new(),
+            version,
+        }
+    }
+
+    /// The level of that name.
+    pub(crate) fn level(&self, name: &str) -> Option<Level> {
+        let position = self.levels.iter().position(|level| &*level.name == name);
+        position
+            .map(Level::Domain)
+            .or((name == NODE_LEVEL).then_some(Level::Node))
+    }
+
+    /// The domains of a node; empty for a node that is not there.
+    pub(crate) fn path(&self, node: NodeId) -> &[DomainId] {
+        self.paths.get(node.index()).map_or(&[], |path| path)
+    }
+
+    pub(crate) fn domain(&self, domain: DomainId) -> &Domain {
+        &self.domains[domain]
+    }
+
+    /// One more than the largest domain id.
+    pub(crate) fn bound(&self) -> usize {
+        self.domains.bound()
+    }
+
+    /// All domains of a level below (or at) `inside`; everywhere if `None`. Sorted by path.
+    pub(crate) fn domains_at(&self, level: usize, inside: Option<DomainId>) -> Vec<DomainId> {
+        let mut row: Vec<DomainId> = match inside {
+            Some(domain) => Vec::from([domain]),
+            None => self.roots.values().copied().collect(),
+        };
+        let mut depth = inside.map_or(0, |domain| self.domains[domain].level);
+        while depth < level {
+            row = row
+                .iter()
+                .flat_map(|d| self.domains[*d].children.values().copied())
+                .collect();
+            depth += 1;
+        }
+        row
+    }
+
+    /// All nodes of a domain, sorted by path and name.
+    pub(crate) fn nodes_in(&self, domain: DomainId, into: &mut Vec<NodeId>) {
+        let last = self.levels.len().saturating_sub(1);
+        for domain in self.domains_at(last, Some(domain)) {
+            into.extend(self.domains[domain].nodes.values().copied());
+        }
+    }
+
+    /// The domain's full name: `zone-a/rack-3`.
+    pub(crate) fn display(&self, domain: DomainId) -> alloc::string::String {
+        let mut names: SmallVec<[&str; 4]> = SmallVec::new();
+        let mut next = Some(domain);
+        while let Some(id) = next {
+            names.push(self.domains[id].name.as_str());
+            next = self.domains[id].parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+
+    /// What a node's labels say of its place: the order in which nodes are filled.
+    pub(crate) fn names(&self, node_name: &str, labels: &Labels) -> SmallVec<[DomainName; 4]> {
+        self.levels
+            .iter()
+            .map(|level| match label(labels, &level.node_label) {
+                Some(value) => DomainName::Label(value.into()),
+                None => DomainName::Lonely(node_name.into()),
+            })
+            .collect()
+    }
+
+    /// Puts a node where its labels say; moves it if it was elsewhere.
+    pub(crate) fn place(&mut self, node: NodeId, node_name: &str, labels: &Labels) {
+        let names = self.names(node_name, labels);
+        let same = {
+            let path = self.path(node);
+            !path.is_empty()
+                && path
+                    .iter()
+                    .zip(&names)
+                    .all(|(domain, name)| self.domains[*domain].name == *name)
+        };
+        if same {
+            return;
+        }
+        self.remove(node, node_name);
+        self.version += 1;
+        let mut path = DomainPath::new();
+        for (level, name) in names.into_iter().enumerate() {
+            path.push(self.child(path.last().copied(), level, name));
+        }
+        if let Some(last) = path.last() {
+            self.domains[*last].nodes.insert(node_name.into(), node);
+        }
+        if self.paths.len() <= node.index() {
+            self.paths.resize(node.index() + 1, DomainPath::new());
+        }
+        self.paths[node.index()] = path;
+    }
+
+    /// Takes a node out, and with it the domains that it leaves empty.
+    pub(crate) fn remove(&mut self, node: NodeId, node_name: &str) {
+        let Some(path) = self.paths.get_mut(node.index()).map(core::mem::take) else {
+            return;
+        };
+        let Some(last) = path.last() else { return };
+        self.version += 1;
+        self.domains[*last].nodes.remove(node_name);
+        for id in path.iter().rev() {
+            let domain = &self.domains[*id];
+            if !domain.nodes.is_empty() || !domain.children.is_empty() {
+                break;
+            }
+            let Some(domain) = self.domains.remove(*id) else {
+                break;
+            };
+            match domain.parent {
+                Some(parent) => self.domains[parent].children.remove(&domain.name),
+                None => self.roots.remove(&domain.name),
+            };
+        }
+    }
+
+    fn child(&mut self, parent: Option<DomainId>, level: usize, name: DomainName) -> DomainId {
+        let siblings = match parent {
+            Some(parent) => &self.domains[parent].children,
+            None => &self.roots,
+        };
+        if let Some(id) = siblings.get(&name) {
+            return *id;
+        }
+        let id = self.domains.insert(Domain {
+            name: name.clone(),
+            parent,
+            level,
+            children: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+        });
+        match parent {
+            Some(parent) => self.domains[parent].children.insert(name, id),
+            None => self.roots.insert(name, id),
+        };
+        id
+    }
+}
+
+/// The value of a label.
+pub(crate) fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
+    let position = labels
+        .binary_search_by(|(name, _)| (**name).cmp(key))
+        .ok()?;
+    Some(&labels[position].1)
+}
+
+/// The order in which equally good nodes are filled: by their path in the Topology `default`, then
+/// by name, whatever the order in which they were seen. Filling in this order keeps the racks at
+/// the end whole.
+///
+/// Each node has a rank; ranks leave gaps, so that a new node rarely moves others.
+#[derive(Debug, Default)]
+pub(crate) struct NodeOrder {
+    ranks: BTreeMap<OrderKey, (u64, NodeId)>,
+}
+
+/// A node's path and name.
+pub(crate) type OrderKey = (SmallVec<[DomainName; 4]>, Box<str>);
+
+/// The gap between two ranks that were given in a row.
+const RANK_GAP: u64 = 1 << 32;
+
+impl NodeOrder {
+    /// Ranks a new node. `None`: there was no gap left and every rank has changed.
+    pub(crate) fn insert(&mut self, key: OrderKey, node: NodeId) -> Option<u64> {
+        let before = self
+            .ranks
+            .range(..&key)
+            .next_back()
+            .map_or(0, |(_, (rank, _))| *rank);
+        let after = self.ranks.range(&key..).next().map(|(_, (rank, _))| *rank);
+        let rank = match after {
+            Some(after) => before + (after - before) / 2,
+            None => before.saturating_add(RANK_GAP),
+        };
+        let taken = rank <= before || after.is_some_and(|after| rank >= after);
+        self.ranks.insert(key, (rank, node));
+        if !taken {
+            return Some(rank);
+        }
+        for (position, (rank, _)) in (1u64..).zip(self.ranks.values_mut()) {
+            *rank = position * RANK_GAP;
+        }
+        None
+    }
+
+    pub(crate) fn remove(&mut self, key: &OrderKey) {
+        self.ranks.remove(key);
+    }
+
+    /// All nodes with their ranks.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> {
+        self.ranks.values().map(|(rank, node)| (*node, *rank))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.ranks.clear();
+    }
+}
