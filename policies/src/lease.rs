@@ -5,6 +5,13 @@
 //! compared: a holder is dead when its lease has not *changed* for the lease's duration of our own
 //! time (the rule of client-go's leader election).
 
+mod election;
+#[cfg(test)]
+mod tests;
+
+pub use election::Election;
+
+use crate::event::Outcome;
 use alloc::boxed::Box;
 
 /// The settings of the election.
@@ -14,7 +21,8 @@ pub struct LeaseSettings {
     pub identity: Box<str>,
     /// How long a lease holds without a change. Default 15 s.
     pub duration_ms: u64,
-    /// How long a leader goes on without a successful renewal. Default 10 s.
+    /// How long a leader goes on without a successful renewal. Must be shorter than the duration:
+    /// that is what keeps two leaders apart. Default 10 s.
     pub renew_deadline_ms: u64,
     /// How often the lease is renewed or looked at. Default 2 s.
     pub retry_ms: u64,
@@ -31,7 +39,7 @@ pub enum LeaseRequest {
         resource_version: Option<Box<str>>,
         /// The new holder; empty: nobody (released).
         holder: Box<str>,
-        /// Whether the holder changes: then acquireTime is set and the transitions are counted.
+        /// `leaseTransitions`: one more than before if the holder changes.
         transitions: u32,
         /// Whether acquireTime is set anew.
         acquire: bool,
@@ -51,4 +59,30 @@ pub struct LeaseSeen {
     pub transitions: u32,
     /// How long its holder said it holds.
     pub duration_ms: u64,
+}
+
+/// How a request for the lease ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseAnswer {
+    /// It was done, and this is the lease now.
+    Seen(LeaseSeen),
+    /// The lease is not the version that the write replaces. Nothing was written.
+    Conflict,
+    /// Refused, throttled or unknown: a write may have been carried out or may still be.
+    Failed,
+}
+
+impl From<Outcome> for LeaseAnswer {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Lease(seen) => Self::Seen(seen),
+            // A lease that was to be replaced and is gone is a conflict, too.
+            Outcome::Conflict | Outcome::NotFound => Self::Conflict,
+            Outcome::Done
+            | Outcome::Refused { .. }
+            | Outcome::Throttled { .. }
+            | Outcome::Unknown
+            | Outcome::Observed(_) => Self::Failed,
+        }
+    }
 }

@@ -1,0 +1,233 @@
+use super::{LeaseAnswer, LeaseRequest, LeaseSeen, LeaseSettings};
+use alloc::boxed::Box;
+
+/// One candidate for the lease.
+///
+/// ```text
+///                     Read answered, or a write that succeeded
+///              +--------------------------------------------------+
+///              |                                                  v
+///        +-----------+                                     +------------+  wait, then Read again
+///  new ->| uncertain |<-- Conflict, or a write that failed | known      |--------------------+
+///        +-----------+                                     +------------+<-------------------+
+///              | wait, then Read                             |    |  holder is
+///              +-----> (until it is answered)                |    |    nobody, or us:          Take
+///                                                            |    |    another, no change for
+///                                        release() was called|    |    its whole duration:     Take
+///                                             holder is us:  |    |    another:                Read
+///                                               Give up      |    v
+///                                             else: the end <+   (Take that succeeds = we lead for
+///                                                                 renew_deadline from its *sending*)
+/// ```
+///
+/// At most one request is under way. A renewal is a Take of a lease that is ours. Requests keep
+/// `retry` between reads and between writes, except that a Conflict is followed by a Read at once.
+///
+/// **Why two never lead at once.** Each write names the version that it replaces. If another takes
+/// the lease, it has seen one version for the whole duration, so our last renewal that succeeded
+/// was carried out, and all the more sent, before that; and we stop leading `renew_deadline` after
+/// the *sending*, which is shorter than the duration. Lost and late answers, lost and late requests
+/// and pauses of any length change nothing in this. What can: clocks that run differently by more
+/// than duration / renew deadline (or one that stands still while its machine sleeps), somebody who
+/// deletes or clears the lease by hand, and two processes of one identity. Then both lead until the
+/// first one's next renewal is answered with a Conflict and the lease is read, at most
+/// `renew_deadline` of its own clock.
+///
+/// Times are milliseconds of any clock that never goes back; only differences count. If it does go
+/// back, it is taken to stand still.
+#[derive(Debug, Clone)]
+pub struct Election {
+    settings: LeaseSettings,
+    /// What the lease was when we last saw it.
+    lease: Option<Observed>,
+    /// A write went wrong since: what the lease is now must be read first.
+    uncertain: bool,
+    under_way: Option<UnderWay>,
+    /// When the last renewal that succeeded was sent, while the lease is ours.
+    renewed_ms: Option<u64>,
+    read_due_ms: u64,
+    write_due_ms: u64,
+    epoch: u64,
+    releasing: bool,
+}
+
+/// The lease, and since when we have seen this version of it.
+#[derive(Debug, Clone)]
+struct Observed {
+    seen: LeaseSeen,
+    since_ms: u64,
+}
+
+/// A request that has not been answered.
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    step: Step,
+    sent_ms: u64,
+}
+
+/// What can be done about the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Read,
+    Take,
+    GiveUp,
+}
+
+impl Election {
+    /// A candidate that has not looked at the lease yet, and does so at the first poll.
+    #[must_use]
+    pub fn new(settings: LeaseSettings) -> Self {
+        Self {
+            settings,
+            lease: None,
+            uncertain: true,
+            under_way: None,
+            renewed_ms: None,
+            read_due_ms: 0,
+            write_due_ms: 0,
+            epoch: 0,
+            releasing: false,
+        }
+    }
+
+    /// What is to be sent now, if anything. Each request must be answered by
+    /// [`Election::answered`] before there is another.
+    pub fn poll(&mut self, now_ms: u64) -> Option<LeaseRequest> {
+        let (due_ms, step) = self.next()?;
+        if now_ms < due_ms {
+            return None;
+        }
+        let request = match step {
+            Step::Read => LeaseRequest::Read,
+            Step::Take => self.write(self.settings.identity.clone()),
+            Step::GiveUp => self.write("".into()),
+        };
+        self.under_way = Some(UnderWay {
+            step,
+            sent_ms: now_ms,
+        });
+        self.read_due_ms = now_ms.saturating_add(self.settings.retry_ms);
+        if step != Step::Read {
+            self.write_due_ms = self.read_due_ms;
+        }
+        Some(request)
+    }
+
+    /// When [`Election::poll`] wants to be called; a time that has passed: at once; `u64::MAX`: not
+    /// before the request under way is answered, or never again.
+    #[must_use]
+    pub fn deadline(&self) -> u64 {
+        self.next().map_or(u64::MAX, |(due_ms, _)| due_ms)
+    }
+
+    /// The request under way has ended. Ignored if there is none.
+    pub fn answered(&mut self, now_ms: u64, answer: LeaseAnswer) {
+        let Some(UnderWay { step, sent_ms }) = self.under_way.take() else {
+            return;
+        };
+        match answer {
+            LeaseAnswer::Seen(seen) => self.saw(now_ms, step, sent_ms, seen),
+            LeaseAnswer::Conflict => {
+                self.uncertain = true;
+                self.read_due_ms = now_ms;
+            }
+            LeaseAnswer::Failed => self.uncertain |= step != Step::Read,
+        }
+    }
+
+    fn saw(&mut self, now_ms: u64, step: Step, sent_ms: u64, seen: LeaseSeen) {
+        let led = self.is_leader(now_ms);
+        if seen.holder != self.settings.identity {
+            self.renewed_ms = None;
+        } else if step == Step::Take {
+            self.renewed_ms = Some(sent_ms);
+        }
+        if !led && self.is_leader(now_ms) {
+            self.epoch = self.epoch.saturating_add(1);
+        }
+        let since_ms = match &self.lease {
+            Some(known) if known.seen.resource_version == seen.resource_version => known.since_ms,
+            _ => now_ms,
+        };
+        self.lease = Some(Observed { seen, since_ms });
+        self.uncertain = false;
+    }
+
+    /// Whether we lead: a renewal has succeeded that was sent less than the renew deadline ago.
+    #[must_use]
+    pub fn is_leader(&self, now_ms: u64) -> bool {
+        let renewed = |sent_ms| now_ms.saturating_sub(sent_ms) < self.settings.renew_deadline_ms;
+        !self.releasing && self.renewed_ms.is_some_and(renewed)
+    }
+
+    /// How often we have become the leader. It rises whenever leadership begins or begins again, so
+    /// that what was decided before can be told from what is decided now.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Gives the lease back and never takes it again. We stop leading at once; the next poll writes
+    /// an empty holder if the lease is ours (and reads it first, should that be uncertain).
+    pub fn release(&mut self) {
+        self.releasing = true;
+        self.read_due_ms = 0;
+        self.write_due_ms = 0;
+    }
+
+    /// Whether nothing is left to be done after [`Election::release`]. Who cannot wait for it loses
+    /// nothing but time: the lease runs out by itself.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.releasing && self.under_way.is_none() && self.next().is_none()
+    }
+
+    /// The next step and when it is due.
+    fn next(&self) -> Option<(u64, Step)> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        let read = (self.read_due_ms, Step::Read);
+        let Some(lease) = self.lease.as_ref().filter(|_| !self.uncertain) else {
+            return Some(read);
+        };
+        let holder = &lease.seen.holder;
+        let ours = *holder == self.settings.identity;
+        if self.releasing {
+            return ours.then_some((self.write_due_ms, Step::GiveUp));
+        }
+        let free_ms = if ours || holder.is_empty() {
+            0
+        } else {
+            self.runs_out_ms(lease)
+        };
+        let take = (free_ms.max(self.write_due_ms), Step::Take);
+        Some(if take.0 <= read.0 { take } else { read })
+    }
+
+    /// When a lease of another is dead if it does not change before.
+    fn runs_out_ms(&self, lease: &Observed) -> u64 {
+        let duration_ms = match lease.seen.duration_ms {
+            0 => self.settings.duration_ms,
+            stated => stated,
+        };
+        lease.since_ms.saturating_add(duration_ms)
+    }
+
+    /// The write that makes `holder` the holder of the lease as we know it.
+    fn write(&self, holder: Box<str>) -> LeaseRequest {
+        let seen = self.lease.as_ref().map(|lease| &lease.seen);
+        let version = seen.and_then(|seen| seen.resource_version.clone());
+        let acquire = !holder.is_empty() && seen.is_none_or(|seen| seen.holder != holder);
+        let transitions = seen.map_or(0, |seen| seen.transitions);
+        // The first holder of a lease is no transition.
+        let counted = u32::from(acquire && version.is_some());
+        LeaseRequest::Write {
+            resource_version: version,
+            holder,
+            transitions: transitions.saturating_add(counted),
+            acquire,
+            duration_ms: self.settings.duration_ms,
+        }
+    }
+}
