@@ -88,7 +88,7 @@ linker_flags() {
     flags="-s -w"
     case $1 in
     kube*)
-        v=$(version k8s.io/kubernetes)
+        v=$(version k8s.io/kubernetes) || exit 1
         major=${v#v}
         minor=${major#*.}
         major=${major%%.*}
@@ -98,7 +98,10 @@ linker_flags() {
             flags="$flags -X $p.gitCommit= -X $p.gitTreeState=archive"
         done
         ;;
-    helm) flags="$flags -X helm.sh/helm/v4/internal/version.version=$(version helm.sh/helm/v4)" ;;
+    helm)
+        v=$(version helm.sh/helm/v4) || exit 1
+        flags="$flags -X helm.sh/helm/v4/internal/version.version=$v"
+        ;;
     esac
     echo "$flags"
 }
