@@ -1,0 +1,209 @@
+//! Reads the specs of our own kinds from JSON that nobody has checked.
+
+use super::placement::{self, PlacementError};
+use super::problems::Problems;
+use super::{duration, limits};
+use gpu_batch_policies::facts::{Placement, PlacementChoice};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// A JSON object that is being read. Each field is taken out when it is read, so that what remains
+/// is what this version does not know.
+#[derive(Debug)]
+pub(super) struct Fields {
+    path: String,
+    map: Map<String, Value>,
+}
+
+impl Fields {
+    /// Reads an object; `null` is one without fields, anything else is a problem.
+    pub(super) fn new(path: impl Into<String>, value: Value, problems: &mut Problems) -> Self {
+        let path = path.into();
+        let map = match value {
+            Value::Object(map) => map,
+            Value::Null => Map::new(),
+            _ => {
+                problems.push(&path, "is not an object");
+                Map::new()
+            }
+        };
+        Self { path, map }
+    }
+
+    /// The whole name of a field.
+    pub(super) fn path(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+
+    /// What has not been read: fields that this version does not know.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = String> {
+        self.map.keys().map(|name| self.path(name))
+    }
+
+    /// Notes a problem of a field.
+    pub(super) fn problem(&self, name: &str, message: impl fmt::Display, problems: &mut Problems) {
+        problems.push(format_args!("{}.{name}", self.path), message);
+    }
+
+    /// A field as it is; `null` is absent.
+    pub(super) fn take(&mut self, name: &str) -> Option<Value> {
+        self.map.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A field of a type; another type is a problem.
+    pub(super) fn read<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let value = self.take(name)?;
+        match serde_path_to_error::deserialize(value) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let path = match error.path().to_string().as_str() {
+                    "." => self.path(name),
+                    inner => format!("{}.{inner}", self.path(name)),
+                };
+                problems.push(path, error.inner());
+                None
+            }
+        }
+    }
+
+    /// A text that names something; empty is absent.
+    pub(super) fn name(&mut self, name: &str, problems: &mut Problems) -> Option<Box<str>> {
+        let text: Box<str> = self.read(name, problems)?;
+        match text.len() {
+            0 => None,
+            1..=limits::TEXT => Some(text),
+            length => {
+                self.problem(name, format_args!("is {length} bytes long"), problems);
+                None
+            }
+        }
+    }
+
+    /// An integer within a range.
+    pub(super) fn integer(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<i64>,
+        problems: &mut Problems,
+    ) -> Option<i64> {
+        let number: i64 = self.read(name, problems)?;
+        if range.contains(&number) {
+            return Some(number);
+        }
+        let (first, last) = range.into_inner();
+        self.problem(
+            name,
+            format_args!("{number} is not an integer from {first} to {last}"),
+            problems,
+        );
+        None
+    }
+
+    /// A count from 1 up.
+    pub(super) fn count(&mut self, name: &str, problems: &mut Problems) -> Option<u32> {
+        let number = self.integer(name, 1..=i64::from(i32::MAX), problems)?;
+        u32::try_from(number).ok()
+    }
+
+    /// A duration in milliseconds, perhaps negative.
+    pub(super) fn signed_duration(&mut self, name: &str, problems: &mut Problems) -> Option<i64> {
+        let text: Box<str> = self.read(name, problems)?;
+        match duration::milliseconds(&text) {
+            Ok(milliseconds) => Some(milliseconds),
+            Err(error) => {
+                self.problem(name, format_args!("`{text}` {error}"), problems);
+                None
+            }
+        }
+    }
+
+    /// A duration in milliseconds.
+    pub(super) fn duration(&mut self, name: &str, problems: &mut Problems) -> Option<u64> {
+        let milliseconds = self.signed_duration(name, problems)?;
+        let length = u64::try_from(milliseconds).ok();
+        if length.is_none() {
+            self.problem(name, "is negative", problems);
+        }
+        length
+    }
+
+    /// An object in a field.
+    pub(super) fn object(&mut self, name: &str, problems: &mut Problems) -> Option<Self> {
+        let value = self.take(name)?;
+        Some(Self::new(self.path(name), value, problems))
+    }
+
+    /// The objects of a list.
+    pub(super) fn objects(
+        &mut self,
+        name: &str,
+        limit: usize,
+        problems: &mut Problems,
+    ) -> Vec<Self> {
+        let Some(mut values) = self.read::<Vec<Value>>(name, problems) else {
+            return Vec::new();
+        };
+        problems.at_most(limit, &values, self.path(name));
+        values.truncate(limit);
+        let objects = values.into_iter().enumerate();
+        let path = self.path(name);
+        objects
+            .map(|(index, value)| Self::new(format!("{path}[{index}]"), value, problems))
+            .collect()
+    }
+
+    /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet are
+    /// given back by their field.
+    pub(super) fn placement(
+        &mut self,
+        name: &str,
+        problems: &mut Problems,
+    ) -> (PlacementChoice, Vec<String>) {
+        let mut not_yet = Vec::new();
+        let choice = match self.take(name) {
+            None => PlacementChoice::default(),
+            Some(Value::String(word)) => {
+                let placement = self.word(name, &word, &mut not_yet, problems);
+                PlacementChoice {
+                    gpu: placement,
+                    cpu: placement,
+                }
+            }
+            Some(value) => {
+                let mut fields = Self::new(self.path(name), value, problems);
+                let mut choice = PlacementChoice::default();
+                for (name, placement) in [("gpu", &mut choice.gpu), ("cpu", &mut choice.cpu)] {
+                    *placement = fields
+                        .read::<Box<str>>(name, problems)
+                        .and_then(|word| fields.word(name, &word, &mut not_yet, problems));
+                }
+                not_yet.extend(fields.unknown());
+                choice
+            }
+        };
+        (choice, not_yet)
+    }
+
+    fn word(
+        &self,
+        name: &str,
+        word: &str,
+        not_yet: &mut Vec<String>,
+        problems: &mut Problems,
+    ) -> Option<Placement> {
+        match placement::parse(word) {
+            Ok(placement) => return Some(placement),
+            Err(PlacementError::NotYet) => not_yet.push(self.path(name)),
+            Err(error @ PlacementError::Unknown) => {
+                self.problem(name, format_args!("`{word}` {error}"), problems);
+            }
+        }
+        None
+    }
+}

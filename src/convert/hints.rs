@@ -1,0 +1,102 @@
+//! Annotations on pods that do for an implicit gang what the fields of a PodGroup do.
+
+use super::placement::{self, PlacementError};
+use super::problems::Problems;
+use super::{Converter, duration, limits, names};
+use crate::objects::{Pod, Timestamp};
+use gpu_batch_policies::facts::{GangHints, Placement, PlacementChoice};
+
+/// Reads the hints of a pod. A bad value is a problem that names the annotation; a placement that is
+/// not built yet is unsupported.
+pub(super) fn hints(
+    pod: &Pod,
+    converter: &Converter,
+    unsupported: &mut Vec<Box<str>>,
+    problems: &mut Problems,
+) -> GangHints {
+    let mut reader = Reader { pod, problems };
+    let placement = reader.placement(unsupported);
+    let deadline = pod.spec.active_deadline_seconds;
+    let deadline_ms = deadline.and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000));
+    GangHints {
+        min_member: reader.read(names::MIN_MEMBER, min_member),
+        expected_runtime_ms: reader.read(names::EXPECTED_RUNTIME, length).or(deadline_ms),
+        preemptible: reader.read(names::PREEMPTIBLE, truth),
+        placement: PlacementChoice {
+            gpu: placement,
+            cpu: placement,
+        },
+        topology_required: reader.read(names::TOPOLOGY_REQUIRED, name),
+        topology_preferred: reader.read(names::TOPOLOGY_PREFERRED, name),
+        preemption_delay_ms: reader.read(names::PREEMPTION_DELAY, length),
+        last_checkpoint_ms: reader
+            .read(names::LAST_CHECKPOINT, time)
+            .map(|time| converter.past(time)),
+    }
+}
+
+struct Reader<'a> {
+    pod: &'a Pod,
+    problems: &'a mut Problems,
+}
+
+impl Reader<'_> {
+    fn read<T>(&mut self, key: &str, parse: fn(&str) -> Result<T, String>) -> Option<T> {
+        match parse(self.pod.metadata.annotations.get(key)?) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                self.problems.push(names::annotation(key), message);
+                None
+            }
+        }
+    }
+
+    fn placement(&mut self, unsupported: &mut Vec<Box<str>>) -> Option<Placement> {
+        let text = self.pod.metadata.annotations.get(names::PLACEMENT)?;
+        let field = names::annotation(names::PLACEMENT);
+        match placement::parse(text) {
+            Ok(placement) => Some(placement),
+            Err(PlacementError::NotYet) => {
+                unsupported.push(field.into());
+                None
+            }
+            Err(PlacementError::Unknown) => {
+                let message = format_args!("`{text}` {}", PlacementError::Unknown);
+                self.problems.push(field, message);
+                None
+            }
+        }
+    }
+}
+
+fn min_member(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("`{text}` is not a number from 1 up")),
+    }
+}
+
+fn length(text: &str) -> Result<u64, String> {
+    let milliseconds = duration::milliseconds(text).map_err(|error| format!("`{text}` {error}"))?;
+    u64::try_from(milliseconds).map_err(|_| format!("`{text}` is negative"))
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is neither true nor false"))
+}
+
+fn name(text: &str) -> Result<Box<str>, String> {
+    match text.len() {
+        1..=limits::TEXT => Ok(text.into()),
+        length => Err(format!("a name of {length} bytes")),
+    }
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text)
+        .ok_or_else(|| format!("`{text}` is not a time such as 2026-11-21T10:00:00Z"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Queues.
+
+use super::fields::Fields;
+use super::problems::Problems;
+use super::quantity::QuantityError;
+use super::{Converter, identity, limits, quantity, selector};
+use crate::objects::{LabelSelector, Meta, Quantity, Queue, Watched};
+use gpu_batch_policies::event::{Kind, Object, ObjectKey};
+use gpu_batch_policies::facts::{Amount, QueueFacts, QueueResource};
+
+impl Watched for Queue {
+    const KIND: Kind = Kind::Queue;
+    const PATH: &'static str = "/apis/gpu-batch.io/v1alpha1/queues";
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::Queue(self.metadata.name.clone())
+    }
+
+    fn convert(self, converter: &mut Converter) -> Option<Object> {
+        Some(Object::Queue(queue(self, converter)))
+    }
+}
+
+/// The facts of a queue. A field that this version does not know is a problem, because a queue that
+/// is only half understood divides wrongly.
+pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
+    let problems = &mut Problems::default();
+    let meta = &queue.metadata;
+    let mut spec = Fields::new("spec", queue.spec, problems);
+    let (placement, not_yet) = spec.placement("placement", problems);
+    for field in not_yet {
+        problems.push(field, "is not supported yet; use binpack or spread");
+    }
+    let mut facts = QueueFacts {
+        uid: identity::uid("Queue", meta),
+        generation: meta.generation,
+        created_ms: meta
+            .creation_timestamp
+            .map_or(converter.now_ms, |time| converter.past(time)),
+        parent: spec.name("parent", problems),
+        priority: priority(&mut spec, problems),
+        resources: resources(&mut spec, problems),
+        preempt_min_runtime_ms: spec.duration("preemptMinRuntime", problems),
+        reclaim_min_runtime_ms: spec.duration("reclaimMinRuntime", problems),
+        placement,
+        namespace_selector: spec
+            .read::<LabelSelector>("namespaceSelector", problems)
+            .map(|selector| selector::label_selector(selector, "spec.namespaceSelector", problems)),
+        closed: spec.read("closed", problems).unwrap_or(false),
+        name: queue.metadata.name,
+        problems: Vec::new(),
+    };
+    not_known(&spec, problems);
+    facts.problems = std::mem::take(problems).into_vec();
+    facts
+}
+
+/// Fields that are left over are problems.
+pub(super) fn not_known(fields: &Fields, problems: &mut Problems) {
+    for field in fields.unknown() {
+        problems.push(field, "is not known");
+    }
+}
+
+fn priority(spec: &mut Fields, problems: &mut Problems) -> i32 {
+    let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
+    let priority = spec.integer("priority", range, problems);
+    priority
+        .and_then(|priority| i32::try_from(priority).ok())
+        .unwrap_or(0)
+}
+
+fn resources(spec: &mut Fields, problems: &mut Problems) -> Vec<QueueResource> {
+    let entries = spec.objects("resources", limits::QUEUE_RESOURCES, problems);
+    let mut resources: Vec<QueueResource> = Vec::with_capacity(entries.len());
+    for mut entry in entries {
+        let Some(resource) = resource(&mut entry, problems) else {
+            continue;
+        };
+        not_known(&entry, problems);
+        let twice = resources
+            .iter()
+            .any(|other| other.name == resource.name && other.product == resource.product);
+        if twice {
+            entry.problem(
+                "name",
+                format_args!("`{}` is there twice", resource.name),
+                problems,
+            );
+        } else {
+            resources.push(resource);
+        }
+    }
+    resources
+}
+
+fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource> {
+    let Some(name) = entry.name("name", problems) else {
+        entry.problem("name", "is missing", problems);
+        return None;
+    };
+    let product = entry.name("product", problems);
+    if product.is_some() && !name.contains('/') {
+        entry.problem("product", format_args!("{name} has no models"), problems);
+    }
+    let quota = amount(entry, "quota", &name, problems).unwrap_or(0);
+    let limit = amount(entry, "limit", &name, problems);
+    if limit.is_some_and(|limit| limit < quota) {
+        entry.problem("limit", "is below the quota", problems);
+    }
+    let weight = entry.integer("weight", 0..=i64::from(u16::MAX), problems);
+    Some(QueueResource {
+        name,
+        product,
+        quota,
+        limit,
+        weight: weight
+            .and_then(|weight| u16::try_from(weight).ok())
+            .unwrap_or(1),
+    })
+}
+
+fn amount(
+    entry: &mut Fields,
+    field: &str,
+    resource: &str,
+    problems: &mut Problems,
+) -> Option<Amount> {
+    let Quantity(text) = entry.read(field, problems)?;
+    match quantity::amount(resource, &text) {
+        Ok(amount) => Some(amount),
+        Err(error) => {
+            let unit = match error {
+                QuantityError::TooLarge if resource == "cpu" => " (thousandths of a core)",
+                _ => "",
+            };
+            entry.problem(field, format_args!("`{text}` {error}{unit}"), problems);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
