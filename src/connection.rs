@@ -70,3 +70,6 @@ pub async fn connect(
 ) -> Result<kube::Client, ConnectionError> {
     client(&config(kubeconfig, context).await?)
 }
+
+#[cfg(test)]
+pub(crate) mod fake;
