@@ -257,3 +257,6 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message")
 }
+
+#[cfg(test)]
+mod tests;
