@@ -21,9 +21,10 @@ mod backoff;
 mod failure;
 mod list;
 mod stream;
-pub(crate) mod watched;
 
-use crate::driver::{Health, Inbox, WatchState};
+use crate::convert::Converter;
+use crate::driver::{Clock, Health, Inbox, WatchState};
+use crate::objects::Watched;
 use crate::serve::Metrics;
 use backoff::Backoff;
 use failure::Failure;
@@ -33,7 +34,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
-use watched::{Converter, Watched};
 
 /// How soon a kind that is not served is looked for again.
 const NOT_SERVED_RETRY: Duration = Duration::from_secs(5);
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
     /// Changes when everything is to be listed anew; closed when nobody listens any more.
     pub(crate) relist: watch::Receiver<u64>,
 }
@@ -66,7 +67,9 @@ pub(crate) struct Watcher<T> {
 }
 
 impl<T: Watched> Watcher<T> {
-    pub(crate) fn new(shared: Shared, converter: Converter) -> Self {
+    /// A watcher that takes pods with this `schedulerName` for ours.
+    pub(crate) fn new(shared: Shared, scheduler_name: &str) -> Self {
+        let converter = Converter::new(scheduler_name, shared.clock.now_ms());
         Self {
             shared,
             converter,
@@ -81,7 +84,8 @@ impl<T: Watched> Watcher<T> {
 
     /// Runs until the driver is gone.
     pub(crate) async fn run(mut self) {
-        loop {
+        // An error: the driver is gone.
+        while self.shared.relist.has_changed().is_ok() {
             let failure = match self.position {
                 None => match self.list().await {
                     Ok(version) => {
@@ -94,7 +98,6 @@ impl<T: Watched> Watcher<T> {
             };
             self.shared.metrics.watch_restarted(T::KIND, failure.name());
             match failure {
-                Failure::DriverGone => return,
                 Failure::Closed { heard: true } => {}
                 Failure::Closed { heard: false } => {
                     let wait = self.backoff.next();
@@ -154,13 +157,10 @@ impl<T: Watched> Watcher<T> {
 
     /// Waits, but not longer than until a list is asked for or the driver is gone.
     async fn pause(&mut self, wait: Duration) {
-        match tokio::time::timeout(wait, self.shared.relist.changed()).await {
-            Ok(Ok(())) => {
-                self.position = None;
-                self.not_served = false;
-            }
-            // The next request notices that the driver is gone.
-            Ok(Err(_)) | Err(_) => {}
+        let changed = tokio::time::timeout(wait, self.shared.relist.changed()).await;
+        if matches!(changed, Ok(Ok(()))) {
+            self.position = None;
+            self.not_served = false;
         }
     }
 }

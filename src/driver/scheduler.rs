@@ -1,8 +1,9 @@
 use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
 use crate::connection::{self, ConnectionError};
 use crate::execute::{Executor, LeaseName};
+use crate::objects::{self, Watched};
 use crate::serve::{self, Metrics, Sources};
-use crate::watch::Shared;
+use crate::watch::{Shared, Watcher};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::settings::Settings;
 use std::collections::VecDeque;
@@ -102,6 +103,7 @@ impl Scheduler {
             inbox: Arc::clone(&sources.inbox),
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
+            clock,
             relist: relisted,
         };
         watch_everything(&mut tasks, &shared, &shell.scheduler_name);
@@ -194,4 +196,19 @@ async fn listen(
     Ok(address)
 }
 
-fn watch_everything(_tasks: &mut JoinSet<()>, _shared: &Shared, _scheduler_name: &str) {}
+/// In the order in which lists of the world are best read: what others refer to comes first.
+fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
+    watch_kind::<objects::Namespace>(tasks, shared, scheduler_name);
+    watch_kind::<objects::PriorityClass>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Topology>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Queue>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Node>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Job>(tasks, shared, scheduler_name);
+    watch_kind::<objects::PodGroup>(tasks, shared, scheduler_name);
+    watch_kind::<objects::NativePodGroup>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Pod>(tasks, shared, scheduler_name);
+}
+
+fn watch_kind<T: Watched>(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
+    tasks.spawn(Watcher::<T>::new(shared.clone(), scheduler_name).run());
+}

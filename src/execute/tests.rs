@@ -85,7 +85,7 @@ async fn check(action: Action, status: u16, body: Value, expected: Outcome) -> A
 
 fn answer(status: u16, body: &Value) -> Response {
     let mut response = body.to_string().into_response();
-    *response.status_mut() = axum::http::StatusCode::from_u16(status).unwrap();
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
     if status == 429 {
         response
             .headers_mut()

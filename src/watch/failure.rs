@@ -8,10 +8,8 @@ pub(super) enum Failure {
     Closed { heard: bool },
     /// 410: the history is gone; only a list helps.
     Gone,
-    /// Everything is to be listed anew.
+    /// Everything is to be listed anew, or nobody listens any more.
     RelistWanted,
-    /// Nobody listens any more.
-    DriverGone,
     /// 404: the kind is not served.
     NotServed,
     /// Anything else.
@@ -35,7 +33,6 @@ impl Failure {
             Self::Closed { .. } => "closed",
             Self::Gone => "gone",
             Self::RelistWanted => "relist",
-            Self::DriverGone => "stopped",
             Self::NotServed => "not_served",
             Self::Failed { .. } => "failed",
         }

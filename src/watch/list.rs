@@ -1,5 +1,5 @@
-use super::watched::{ListOf, Watched};
 use super::{Failure, Watcher, version};
+use crate::objects::{ListOf, Watched};
 use std::time::Duration;
 use tracing::{debug, warn};
 
@@ -20,6 +20,7 @@ impl<T: Watched> Watcher<T> {
         let mut token = String::new();
         let version = loop {
             let page = self.page(&token).await?;
+            self.converter.set_now(self.shared.clock.now_ms());
             for object in page.items {
                 objects.extend(object.convert(&mut self.converter));
             }

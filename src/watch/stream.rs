@@ -1,5 +1,5 @@
-use super::watched::Watched;
 use super::{Failure, Watcher, version};
+use crate::objects::Watched;
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use gpu_batch_policies::event::Event;
 use kube::core::Status;
@@ -53,35 +53,31 @@ impl<T: Watched> Watcher<T> {
             }
         };
         self.watching();
-        match self.read(std::pin::pin!(stream)).await {
-            Ok(failure) | Err(failure) => failure,
-        }
+        self.read(std::pin::pin!(stream)).await
     }
 
-    async fn read(&mut self, mut stream: impl AsyncBufRead + Unpin) -> Result<Failure, Failure> {
+    /// Reads lines until there are no more; says why.
+    async fn read(&mut self, mut stream: impl AsyncBufRead + Unpin) -> Failure {
         let mut line = Vec::new();
         let mut heard = false;
         loop {
             line.clear();
             let read = tokio::select! {
                 biased;
-                changed = self.shared.relist.changed() => {
-                    return Ok(changed.map_or(Failure::DriverGone, |()| Failure::RelistWanted));
-                }
+                _ = self.shared.relist.changed() => return Failure::RelistWanted,
                 read = tokio::time::timeout(SILENCE_MAX, stream.read_until(b'\n', &mut line)) => read,
             };
             match read {
-                Ok(Ok(0)) => return Ok(Failure::Closed { heard }),
-                Ok(Ok(_)) => {}
-                // The connection was cut; the next watch goes on where this one was.
-                Ok(Err(_)) => return Ok(Failure::Closed { heard }),
+                Ok(Ok(length)) if length > 0 => {}
+                // Ended or cut; the next watch goes on where this one was.
+                Ok(_) => return Failure::Closed { heard },
                 Err(_) => {
-                    return Err(Failure::failed(format!(
-                        "the watch said nothing for {SILENCE_MAX:?}"
-                    )));
+                    return Failure::failed(format!("the watch said nothing for {SILENCE_MAX:?}"));
                 }
             }
-            self.take(&line).await?;
+            if let Err(failure) = self.take(&line).await {
+                return failure;
+            }
             if !heard {
                 heard = true;
                 self.backoff.reset();
@@ -104,6 +100,7 @@ impl<T: Watched> Watcher<T> {
             Change::Deleted => Event::Deleted(frame.object.key()),
             Change::Added | Change::Modified => {
                 let key = frame.object.key();
+                self.converter.set_now(self.shared.clock.now_ms());
                 match frame.object.convert(&mut self.converter) {
                     Some(object) => Event::Applied(Box::new(object)),
                     None => Event::Deleted(key),
