@@ -1,1 +1,262 @@
 //! The one loop: watches and outcomes in, commands out.
+//!
+//! ```text
+//!  watches ---Applied, Deleted, Listed---+
+//!                                        v
+//!  executor ------Outcome-----------> [inbox] --batch--> Engine::step --Commands--> executor
+//!                                        ^                   |
+//!  /metrics, the demo ---question--------+                   +--deadline: turn again
+//! ```
+//!
+//! The loop is a thread of its own: a step computes and never waits, so it must not hold up the
+//! tasks that talk to the API server. It is the only owner of the engine and decides nothing.
+
+mod clock;
+mod health;
+pub(crate) mod inbox;
+mod latency;
+mod reports;
+mod scheduler;
+
+pub use reports::Reports;
+pub use scheduler::{Scheduler, SchedulerError, ShellSettings};
+
+pub(crate) use clock::Clock;
+pub(crate) use health::{Health, WatchState};
+pub(crate) use inbox::Inbox;
+pub(crate) use reports::Question;
+
+use crate::execute::Executor;
+use crate::serve::Metrics;
+use gpu_batch_policies::command::Command;
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::Event;
+use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::settings::Settings;
+use inbox::Batch;
+use latency::Latency;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+
+/// The loop turns at least so often, so that `/healthz` can tell a stuck loop from an idle one.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// How long a stopping driver waits for requests that are under way.
+const DRAIN: Duration = Duration::from_secs(5);
+/// So many panics within [`PANIC_WINDOW`] end the process.
+const PANICS_MAX: usize = 3;
+const PANIC_WINDOW: Duration = Duration::from_secs(600);
+/// How old a copy for `/metrics` may be.
+const REPORTS_MAX_AGE_MS: u64 = 1_000;
+
+/// The state of the loop.
+struct Driver {
+    engine: Engine,
+    settings: Settings,
+    inbox: Arc<Inbox>,
+    executor: Arc<Executor>,
+    clock: Clock,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    /// Counts up to make every watch list anew.
+    relist: watch::Sender<u64>,
+    latency: Latency,
+    /// Commands without an outcome.
+    in_flight: usize,
+    /// When the engine panicked, oldest first.
+    panics: VecDeque<Instant>,
+    /// Set once the driver is stopping: when it gives up waiting.
+    stop_by: Option<Instant>,
+    reports: Arc<Reports>,
+}
+
+/// How the loop ended.
+enum Ended {
+    /// It was asked to.
+    Stopped,
+    /// The engine panicked too often.
+    Panicked,
+}
+
+impl Driver {
+    fn run(mut self) -> Ended {
+        loop {
+            let batch = self.inbox.take(self.wait(), self.stop_by.is_some());
+            let mut events = batch.events;
+            if batch.stopping && self.stop_by.is_none() {
+                info!(
+                    "stopping: waiting for {} requests under way",
+                    self.in_flight
+                );
+                self.stop_by = Some(Instant::now() + DRAIN);
+                self.engine.shut_down();
+                events.push(Event::Continue);
+            }
+            let issued = match self.turn(events) {
+                Ok(issued) => issued,
+                Err(panic) => {
+                    if !self.recover(panic.as_ref()) {
+                        return Ended::Panicked;
+                    }
+                    0
+                }
+            };
+            self.answer(batch.questions);
+            if let Some(stop_by) = self.stop_by {
+                if self.in_flight == 0 && issued == 0 {
+                    return Ended::Stopped;
+                }
+                if Instant::now() >= stop_by {
+                    warn!("stopped with {} requests under way", self.in_flight);
+                    return Ended::Stopped;
+                }
+            }
+        }
+    }
+
+    /// How long to wait for the next batch.
+    fn wait(&self) -> Duration {
+        let mut wait = LONGEST_WAIT;
+        if let Some(deadline_ms) = self.engine.next_deadline() {
+            wait = wait.min(self.clock.until(deadline_ms));
+        }
+        if let Some(stop_by) = self.stop_by {
+            wait = wait.min(stop_by.saturating_duration_since(Instant::now()));
+        }
+        wait
+    }
+
+    /// One step; says how many commands it issued, or how it panicked.
+    fn turn(&mut self, mut events: Vec<Event>) -> Result<usize, Box<dyn Any + Send>> {
+        let now_ms = self.clock.now_ms();
+        if self
+            .engine
+            .next_deadline()
+            .is_some_and(|deadline_ms| deadline_ms <= now_ms)
+        {
+            events.push(Event::Continue);
+        }
+        self.health
+            .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
+        if events.is_empty() {
+            return Ok(0);
+        }
+        self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
+        self.latency
+            .observe(&events, now_ms, &self.metrics.pod_scheduling_seconds);
+        self.metrics.step_events.observe(count(events.len()));
+
+        let started = Instant::now();
+        let engine = &mut self.engine;
+        let commands = catch_unwind(AssertUnwindSafe(|| engine.step(now_ms, events)))?;
+        self.metrics
+            .step_seconds
+            .observe(started.elapsed().as_secs_f64());
+
+        let issued = commands.len();
+        self.issue(commands);
+        self.health
+            .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
+        Ok(issued)
+    }
+
+    fn issue(&mut self, commands: Vec<Command>) {
+        self.in_flight = self.in_flight.saturating_add(commands.len());
+        self.metrics
+            .in_flight
+            .set(i64::try_from(self.in_flight).unwrap_or(i64::MAX));
+        for command in commands {
+            self.executor.start(command);
+        }
+    }
+
+    /// Throws the engine away and starts a new one from a new list of everything. `false`: this has
+    /// happened too often.
+    fn recover(&mut self, panic: &(dyn Any + Send)) -> bool {
+        error!(
+            "the engine panicked and is rebuilt: {}",
+            panic_message(panic)
+        );
+        self.metrics.panics.inc();
+        let now = Instant::now();
+        self.panics.push_back(now);
+        self.panics
+            .retain(|&at| now.duration_since(at) < PANIC_WINDOW);
+        if self.panics.len() >= PANICS_MAX {
+            error!("{PANICS_MAX} panics in {PANIC_WINDOW:?}: giving up");
+            return false;
+        }
+        self.engine = Engine::new(self.settings.clone());
+        self.latency = Latency::default();
+        // The new engine must not see a world that requests of the old one are still changing, nor
+        // their outcomes. Every request has a deadline, so this ends.
+        while self.in_flight > 0 {
+            let Batch {
+                events, questions, ..
+            } = self.inbox.take(LONGEST_WAIT, true);
+            self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
+            self.health.turned(self.clock.now_ms(), false, false);
+            self.answer(questions);
+        }
+        self.relist.send_modify(|generation| *generation += 1);
+        if self.stop_by.is_some() {
+            self.engine.shut_down();
+        }
+        true
+    }
+
+    fn answer(&mut self, questions: Vec<Question>) {
+        for question in questions {
+            match question {
+                Question::Reports(asker) => {
+                    let now_ms = self.clock.now_ms();
+                    if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
+                        self.reports = Arc::new(take_reports(&self.engine, now_ms));
+                    }
+                    // Whoever asked may have gone away.
+                    let _ = asker.send(Arc::clone(&self.reports));
+                }
+                Question::Audit(asker) => {
+                    let _ = asker.send(self.engine.audit());
+                }
+            }
+        }
+    }
+}
+
+fn take_reports(engine: &Engine, now_ms: UnixMs) -> Reports {
+    Reports {
+        taken_ms: now_ms,
+        is_synced: engine.is_synced(),
+        is_leader: engine.is_leader(),
+        gangs: engine.gang_reports(),
+        queues: engine.queue_reports(),
+    }
+}
+
+fn outcomes(events: &[Event]) -> usize {
+    events
+        .iter()
+        .filter(|event| matches!(event, Event::Outcome(..)))
+        .count()
+}
+
+/// A count as a histogram wants it; exact below 2^32.
+fn count(items: usize) -> f64 {
+    f64::from(u32::try_from(items).unwrap_or(u32::MAX))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,169 @@
 //! One command, one request, one outcome.
+//!
+//! Each command becomes one HTTP request that is sent once, under the command's deadline, in a task
+//! of its own; the engine bounds how many there are. Whatever happens to the task, the driver gets
+//! exactly one outcome. Nothing is repeated here: what an outcome means is the engine's business.
+
+mod bind;
+mod classify;
+mod evict;
+mod exchange;
+mod lease;
+mod observe;
+mod publish;
+pub(crate) mod quantity;
+mod status;
+mod time;
+
+use crate::connection::{self, ConnectionError};
+use crate::driver::{Clock, Inbox};
+use crate::serve::{Metrics, Sources};
+use exchange::{Request, exchange};
+use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
+use gpu_batch_policies::event::{Event, Outcome};
+use gpu_batch_policies::facts::GroupSource;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tracing::{debug, warn};
+
+/// No request takes longer, whatever the command says: the driver counts on it when it drains.
+const DEADLINE_MAX: Duration = Duration::from_secs(20);
+
+/// Where the leader's lease is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseName {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Sends commands.
+pub(crate) struct Executor {
+    runtime: Handle,
+    requests: kube::Client,
+    /// A client of its own, so that the lease never waits behind anything.
+    lease_requests: kube::Client,
+    lease: LeaseName,
+    /// Who speaks in Kubernetes events.
+    instance: String,
+    inbox: Arc<Inbox>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+}
+
+impl Executor {
+    /// An executor whose requests run on the current runtime.
+    pub(crate) fn new(
+        config: &kube::Config,
+        lease: LeaseName,
+        instance: String,
+        sources: &Sources,
+    ) -> Result<Self, ConnectionError> {
+        Ok(Self {
+            runtime: Handle::current(),
+            requests: connection::client(config)?,
+            lease_requests: connection::client(config)?,
+            lease,
+            instance,
+            inbox: Arc::clone(&sources.inbox),
+            clock: sources.clock,
+            metrics: Arc::clone(&sources.metrics),
+        })
+    }
+
+    /// Sends one command; returns at once.
+    pub(crate) fn start(self: &Arc<Self>, command: Command) {
+        let executor = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let mut reply = Reply {
+                id: command.id,
+                inbox: Arc::clone(&executor.inbox),
+                outcome: Outcome::Unknown,
+            };
+            let limit = executor.clock.until(command.deadline_ms).min(DEADLINE_MAX);
+            let started = Instant::now();
+            let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
+            reply.outcome = performed.unwrap_or(Outcome::Unknown);
+            executor.record(&command.action, &reply.outcome, started.elapsed());
+        });
+    }
+
+    async fn perform(&self, command: &Command) -> Outcome {
+        let now_ms = self.clock.now_ms();
+        match &command.action {
+            Action::Bind(bind) => self.send(bind::request(bind)).await,
+            Action::Evict(evict) => self.send(evict::request(&evict.pod)).await,
+            Action::Observe(pod) => {
+                let answer = exchange(&self.requests, observe::request(pod)).await;
+                observe::outcome(pod, answer)
+            }
+            Action::PatchStatus(patch) => self.send(status::request(patch)).await,
+            Action::Lease(request) => {
+                let sent = lease::request(&self.lease, request, now_ms);
+                lease::outcome(request, exchange(&self.lease_requests, sent).await)
+            }
+            Action::Publish(announcement) => {
+                let request = publish::request(announcement, command.id, &self.instance, now_ms);
+                self.send(request).await
+            }
+        }
+    }
+
+    async fn send(&self, request: Request) -> Outcome {
+        classify::classify(&exchange(&self.requests, request).await)
+    }
+
+    fn record(&self, action: &Action, outcome: &Outcome, took: Duration) {
+        let (action_name, outcome_name) = (name_of(action), classify::name_of(outcome));
+        self.metrics.command_ended(action_name, outcome_name);
+        match action {
+            Action::Bind(_) => self.metrics.bind_seconds.observe(took.as_secs_f64()),
+            Action::Evict(evict) if *outcome == Outcome::Done => {
+                self.metrics.evicted(evict.cause);
+            }
+            _ => {}
+        }
+        match outcome {
+            Outcome::Refused { message } => warn!("{action_name} was refused: {message}"),
+            Outcome::Unknown => warn!("{action_name} ended with an unknown outcome after {took:?}"),
+            _ => debug!("{action_name}: {outcome_name} after {took:?}"),
+        }
+    }
+}
+
+/// Delivers the outcome when it is dropped, so that a task which panics or is cancelled delivers
+/// one too.
+struct Reply {
+    id: CommandId,
+    inbox: Arc<Inbox>,
+    outcome: Outcome,
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, Outcome::Unknown);
+        self.inbox.ended(Event::Outcome(self.id, outcome));
+    }
+}
+
+/// The action's name in metrics and logs.
+fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::Bind(_) => "bind",
+        Action::Evict(_) => "evict",
+        Action::Observe(_) => "observe",
+        Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
+            GroupSource::GpuBatch => "patch_pod_group_status",
+            GroupSource::Native => "patch_native_pod_group_status",
+        },
+        Action::PatchStatus(StatusPatch::Queue { .. }) => "patch_queue_status",
+        Action::PatchStatus(StatusPatch::Unscheduled { .. }) => "patch_pod_status",
+        Action::Lease(_) => "lease",
+        Action::Publish(_) => "publish",
+    }
+}
+
+#[cfg(test)]
+mod tests;

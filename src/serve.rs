@@ -1,1 +1,130 @@
 //! Health, readiness and metrics over HTTP.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `/healthz` | 200 while the loop turns |
+//! | `/readyz` | 200 once decisions are made; else 503 and what is missing, a line each |
+//! | `/metrics` | OpenMetrics |
+//! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
+//!
+//! Nothing here touches the engine: the driver is asked for copies.
+
+mod metrics;
+
+pub(crate) use metrics::Metrics;
+
+use crate::driver::{Clock, Health, Inbox, Question, Reports};
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// The loop is stuck if it has not turned for so long; idle, it turns every five seconds.
+const STUCK_AFTER_MS: u64 = 30_000;
+/// How long an answer of the driver may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the pages are made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Sources {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
+}
+
+impl Sources {
+    /// Reports of at most a second ago; `None` if the driver does not answer.
+    pub(crate) async fn reports(&self) -> Option<Arc<Reports>> {
+        self.ask(Question::Reports).await
+    }
+
+    /// Every violated invariant; `None` if the driver does not answer.
+    pub(crate) async fn audit(&self) -> Option<Vec<String>> {
+        self.ask(Question::Audit).await
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.inbox.ask(question(sender));
+        tokio::time::timeout(ANSWER_TIMEOUT, receiver)
+            .await
+            .ok()?
+            .ok()
+    }
+}
+
+/// Serves until the task is cancelled.
+pub(crate) async fn serve(listener: TcpListener, sources: Sources) -> std::io::Result<()> {
+    let router = Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/debug/audit", get(audit))
+        .with_state(sources);
+    axum::serve(listener, router).await
+}
+
+async fn healthz(State(sources): State<Sources>) -> Response {
+    let silent_ms = sources
+        .clock
+        .now_ms()
+        .saturating_sub(sources.health.last_turn_ms());
+    if silent_ms < STUCK_AFTER_MS {
+        return "ok\n".into_response();
+    }
+    let message = format!("the loop has not turned for {silent_ms} ms\n");
+    (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+}
+
+async fn readyz(State(sources): State<Sources>) -> Response {
+    let missing = sources.health.missing();
+    if missing.is_empty() {
+        let role = if sources.health.is_leader() {
+            "leader"
+        } else {
+            "standby"
+        };
+        return format!("ok: {role}\n").into_response();
+    }
+    (StatusCode::SERVICE_UNAVAILABLE, lines(&missing)).into_response()
+}
+
+async fn metrics(State(sources): State<Sources>) -> Response {
+    let Some(reports) = sources.reports().await else {
+        return silent();
+    };
+    match sources.metrics.encode(&reports) {
+        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn audit(State(sources): State<Sources>) -> Response {
+    match sources.audit().await {
+        Some(violations) if violations.is_empty() => "ok\n".into_response(),
+        Some(violations) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&violations)).into_response(),
+        None => silent(),
+    }
+}
+
+fn silent() -> Response {
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the loop does not answer\n",
+    )
+        .into_response()
+}
+
+fn lines(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests;

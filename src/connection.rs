@@ -1,0 +1,75 @@
+//! The connection to the API server: one way to find it and one way to make a client.
+
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectionError {
+    /// A kubeconfig was asked for and cannot be used.
+    #[error("failed to read the kubeconfig")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// There is neither a kubeconfig nor a service account.
+    #[error("failed to find a cluster: neither a kubeconfig nor a service account can be used")]
+    NotFound(#[from] kube::config::InferConfigError),
+    /// The client cannot be made, e.g. because a certificate cannot be read.
+    #[error("failed to make a client for the API server")]
+    Client(#[from] kube::Error),
+}
+
+/// How long the API server may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Finds the cluster: the kubeconfig that is named; else, if only a context is named, that context
+/// of the user's kubeconfig; else the user's current context; else the pod's service account.
+///
+/// # Errors
+/// If what is named cannot be read, or nothing is found. The API server is not asked.
+pub async fn config(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<kube::Config, ConnectionError> {
+    let options = kube::config::KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..Default::default()
+    };
+    match kubeconfig {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path)?;
+            Ok(kube::Config::from_custom_kubeconfig(file, &options).await?)
+        }
+        None if context.is_some() => Ok(kube::Config::from_kubeconfig(&options).await?),
+        None => Ok(kube::Config::infer().await?),
+    }
+}
+
+/// Makes a client that sends each request exactly once.
+///
+/// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions included,
+/// long after the engine has given the request up; an eviction that a disruption budget forbids *is*
+/// a 429. Repeating is decided by the engine alone. Each client has connections of its own (HTTP/1.1,
+/// one for each request that is under way), so a request on one client never waits for another's.
+///
+/// # Errors
+/// If the configuration cannot be used, e.g. because of its certificates.
+pub fn client(config: &kube::Config) -> Result<kube::Client, ConnectionError> {
+    let mut config = config.clone();
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    Ok(kube::Client::try_from(config)?)
+}
+
+/// Finds the cluster and makes a client, for commands that need only one.
+///
+/// # Errors
+/// As [`config`] and [`client`].
+pub async fn connect(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<kube::Client, ConnectionError> {
+    client(&config(kubeconfig, context).await?)
+}
+
+#[cfg(test)]
+pub(crate) mod fake;

@@ -1,0 +1,190 @@
+//! The one way into the driver: watch events, outcomes and questions.
+
+use super::reports::Question;
+use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey};
+use gpu_batch_policies::facts::GroupSource;
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How many entries may wait before the watches are held back.
+const CAPACITY: usize = 1 << 16;
+
+/// A bounded channel that coalesces per object and never drops one.
+///
+/// Of each object only the latest news waits, in the place of the first; a list of a kind replaces
+/// all news of the kind before it. Outcomes and questions are never coalesced.
+///
+/// Memory is bounded by the objects that exist. If the driver falls behind and 65,536 different
+/// objects wait, [`Inbox::watched`] waits too: then the watches read no more, the API server ends
+/// those that lag, and they go on from where they were (or list again). News of an object that waits
+/// already always gets in, and so do outcomes: the engine bounds how many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pending: Mutex<Pending>,
+    arrived: Condvar,
+    taken: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// In the order of arrival; `None` where a list has made an entry worthless.
+    events: Vec<Option<Event>>,
+    places: HashMap<ObjectKey, usize>,
+    questions: Vec<Question>,
+    stopping: bool,
+}
+
+/// What the driver takes out at once.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Vec<Event>,
+    pub(crate) questions: Vec<Question>,
+    /// Whether the driver was asked to stop, now or earlier.
+    pub(crate) stopping: bool,
+}
+
+impl Inbox {
+    /// Puts in news of the world; waits while the inbox is full.
+    pub(crate) async fn watched(&self, event: Event) {
+        let mut event = event;
+        loop {
+            // Made before the attempt, so that a drain in between is not missed.
+            let taken = self.taken.notified();
+            match self.lock().watched(event) {
+                Ok(()) => break,
+                Err(back) => event = back,
+            }
+            taken.await;
+        }
+        self.arrived.notify_one();
+    }
+
+    /// Puts in the outcome of a command.
+    pub(crate) fn ended(&self, outcome: Event) {
+        self.lock().events.push(Some(outcome));
+        self.arrived.notify_one();
+    }
+
+    /// Puts in a question.
+    pub(crate) fn ask(&self, question: Question) {
+        self.lock().questions.push(question);
+        self.arrived.notify_one();
+    }
+
+    /// Asks the driver to stop.
+    pub(crate) fn stop(&self) {
+        self.lock().stopping = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes everything out; waits for at most `wait` if there is nothing. `known_stopping`: the
+    /// driver knows that it was asked to stop, so that is no news any more.
+    pub(crate) fn take(&self, wait: Duration, known_stopping: bool) -> Batch {
+        let nothing = |pending: &mut Pending| {
+            pending.events.is_empty()
+                && pending.questions.is_empty()
+                && (known_stopping || !pending.stopping)
+        };
+        let guard = self.lock();
+        let (mut pending, _) = self
+            .arrived
+            .wait_timeout_while(guard, wait, nothing)
+            .unwrap_or_else(PoisonError::into_inner);
+        pending.places.clear();
+        let batch = Batch {
+            events: std::mem::take(&mut pending.events)
+                .into_iter()
+                .flatten()
+                .collect(),
+            questions: std::mem::take(&mut pending.questions),
+            stopping: pending.stopping,
+        };
+        drop(pending);
+        self.taken.notify_waiters();
+        batch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // Nothing panics while it holds the lock, so what is behind it is whole.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    /// Gives the event back if there is no room for it.
+    fn watched(&mut self, event: Event) -> Result<(), Event> {
+        let key = match &event {
+            Event::Applied(object) => key_of(object),
+            Event::Deleted(key) => key.clone(),
+            Event::Listed(listing) => {
+                self.forget(listing.kind);
+                self.events.push(Some(event));
+                return Ok(());
+            }
+            Event::Outcome(..) | Event::Continue => {
+                self.events.push(Some(event));
+                return Ok(());
+            }
+        };
+        if let Some(&place) = self.places.get(&key) {
+            self.events[place] = Some(event);
+        } else if self.events.len() >= CAPACITY {
+            return Err(event);
+        } else {
+            self.places.insert(key, self.events.len());
+            self.events.push(Some(event));
+        }
+        Ok(())
+    }
+
+    /// Drops what waits of a kind, because a list replaces it.
+    fn forget(&mut self, kind: Kind) {
+        self.places.retain(|key, _| kind_of(key) != kind);
+        for slot in &mut self.events {
+            let replaced = match slot {
+                Some(Event::Applied(object)) => object.kind() == kind,
+                Some(Event::Deleted(key)) => kind_of(key) == kind,
+                Some(Event::Listed(listing)) => listing.kind == kind,
+                Some(Event::Outcome(..) | Event::Continue) | None => false,
+            };
+            if replaced {
+                *slot = None;
+            }
+        }
+    }
+}
+
+/// The key under which news of an object is coalesced.
+pub(crate) fn key_of(object: &Object) -> ObjectKey {
+    match object {
+        Object::Node(node) => ObjectKey::Node(node.name.clone(), node.uid),
+        Object::Pod(pod) => ObjectKey::Pod(pod.uid),
+        Object::Queue(queue) => ObjectKey::Queue(queue.name.clone()),
+        Object::PodGroup(group) => {
+            ObjectKey::PodGroup(group.source, group.namespace.clone(), group.name.clone())
+        }
+        Object::Topology(topology) => ObjectKey::Topology(topology.name.clone()),
+        Object::PriorityClass(class) => ObjectKey::PriorityClass(class.name.clone()),
+        Object::Namespace(namespace) => ObjectKey::Namespace(namespace.name.clone()),
+        Object::Job(job) => ObjectKey::Job(job.uid),
+    }
+}
+
+fn kind_of(key: &ObjectKey) -> Kind {
+    match key {
+        ObjectKey::Node(..) => Kind::Node,
+        ObjectKey::Pod(_) => Kind::Pod,
+        ObjectKey::Queue(_) => Kind::Queue,
+        ObjectKey::PodGroup(GroupSource::GpuBatch, ..) => Kind::PodGroup,
+        ObjectKey::PodGroup(GroupSource::Native, ..) => Kind::NativePodGroup,
+        ObjectKey::Topology(_) => Kind::Topology,
+        ObjectKey::PriorityClass(_) => Kind::PriorityClass,
+        ObjectKey::Namespace(_) => Kind::Namespace,
+        ObjectKey::Job(_) => Kind::Job,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
+use crate::connection::{self, ConnectionError};
+use crate::execute::{Executor, LeaseName};
+use crate::objects::{self, Watched};
+use crate::serve::{self, Metrics, Sources};
+use crate::watch::{Shared, Watcher};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::settings::Settings;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+/// What the shell needs to know beside the engine's [`Settings`].
+#[derive(Debug, Clone)]
+pub struct ShellSettings {
+    /// Pods with this `spec.schedulerName` are ours.
+    pub scheduler_name: String,
+    /// Where the leader's lease is.
+    pub lease: LeaseName,
+    /// Who we are in Kubernetes events.
+    pub instance: String,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served; `None`: nowhere.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Default for ShellSettings {
+    fn default() -> Self {
+        Self {
+            scheduler_name: "gpu-batch".to_owned(),
+            lease: LeaseName {
+                namespace: "kube-system".to_owned(),
+                name: "gpu-batch".to_owned(),
+            },
+            instance: "gpu-batch".to_owned(),
+            listen: None,
+        }
+    }
+}
+
+/// Why the scheduler cannot start or go on.
+#[derive(Debug, Error)]
+pub enum SchedulerError {
+    /// The API server's client cannot be made.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The address for `/metrics` cannot be used, or the thread of the loop cannot be started.
+    #[error("failed to listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The thread of the loop cannot be started.
+    #[error("failed to start the thread of the loop")]
+    Thread(#[source] std::io::Error),
+    /// The engine panicked again and again; the log says where.
+    #[error("the engine panicked too often")]
+    Panicked,
+}
+
+/// A running scheduler, in this process. Dropping it stops it without waiting for requests under
+/// way; [`Scheduler::stop`] waits.
+pub struct Scheduler {
+    sources: Sources,
+    address: Option<SocketAddr>,
+    ended: oneshot::Receiver<Ended>,
+    /// The watches and the HTTP server; cancelled when this is dropped.
+    _tasks: JoinSet<()>,
+}
+
+impl Scheduler {
+    /// Starts to watch and to schedule. An API server that cannot be reached is no error here: it
+    /// is tried again for ever, and `/readyz` says so.
+    ///
+    /// # Errors
+    /// If the configuration of the client or the address to listen on cannot be used.
+    pub async fn start(
+        config: &kube::Config,
+        settings: Settings,
+        shell: ShellSettings,
+    ) -> Result<Self, SchedulerError> {
+        let clock = Clock::start();
+        let sources = Sources {
+            inbox: Arc::new(Inbox::default()),
+            health: Arc::new(Health::new(clock.now_ms())),
+            metrics: Arc::new(Metrics::new()),
+            clock,
+        };
+        let mut tasks = JoinSet::new();
+        let address = match shell.listen {
+            Some(address) => Some(listen(&mut tasks, address, sources.clone()).await?),
+            None => None,
+        };
+        let executor = Executor::new(config, shell.lease, shell.instance, &sources)?;
+        let (relist, relisted) = watch::channel(0);
+        let shared = Shared {
+            client: connection::client(config)?,
+            inbox: Arc::clone(&sources.inbox),
+            health: Arc::clone(&sources.health),
+            metrics: Arc::clone(&sources.metrics),
+            clock,
+            relist: relisted,
+        };
+        watch_everything(&mut tasks, &shared, &shell.scheduler_name);
+        let driver = Driver {
+            engine: Engine::new(settings.clone()),
+            settings,
+            inbox: Arc::clone(&sources.inbox),
+            executor: Arc::new(executor),
+            clock,
+            health: Arc::clone(&sources.health),
+            metrics: Arc::clone(&sources.metrics),
+            relist,
+            latency: Latency::default(),
+            in_flight: 0,
+            panics: VecDeque::new(),
+            stop_by: None,
+            reports: Arc::new(Reports::default()),
+        };
+        let (sender, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("engine".to_owned())
+            // Nobody listens any more if the scheduler was dropped.
+            .spawn(move || drop(sender.send(driver.run())))
+            .map_err(SchedulerError::Thread)?;
+        Ok(Self {
+            sources,
+            address,
+            ended,
+            _tasks: tasks,
+        })
+    }
+
+    /// Where it listens; the port is the real one if port 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// A copy of what users see, at most a second old; `None` if the loop does not answer.
+    pub async fn reports(&self) -> Option<Arc<Reports>> {
+        self.sources.reports().await
+    }
+
+    /// Every invariant that is violated; `None` if the loop does not answer.
+    pub async fn audit(&self) -> Option<Vec<String>> {
+        self.sources.audit().await
+    }
+
+    /// Waits until the scheduler ends by itself, which it only does in distress.
+    ///
+    /// # Errors
+    /// Says why it ended.
+    pub async fn ended(&mut self) -> Result<(), SchedulerError> {
+        match (&mut self.ended).await {
+            Ok(Ended::Stopped) => Ok(()),
+            Ok(Ended::Panicked) | Err(_) => Err(SchedulerError::Panicked),
+        }
+    }
+
+    /// Stops planning, waits for requests under way for at most five seconds, gives the lease back
+    /// last.
+    ///
+    /// # Errors
+    /// If the scheduler had ended in distress before.
+    pub async fn stop(mut self) -> Result<(), SchedulerError> {
+        self.sources.inbox.stop();
+        self.ended().await
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.sources.inbox.stop();
+    }
+}
+
+async fn listen(
+    tasks: &mut JoinSet<()>,
+    address: SocketAddr,
+    sources: Sources,
+) -> Result<SocketAddr, SchedulerError> {
+    let failed = |source| SchedulerError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    tasks.spawn(async move {
+        if let Err(error) = serve::serve(listener, sources).await {
+            tracing::error!("stopped serving on {address}: {error}");
+        }
+    });
+    Ok(address)
+}
+
+/// In the order in which lists of the world are best read: what others refer to comes first.
+fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
+    watch_kind::<objects::Namespace>(tasks, shared, scheduler_name);
+    watch_kind::<objects::PriorityClass>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Topology>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Queue>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Node>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Job>(tasks, shared, scheduler_name);
+    watch_kind::<objects::PodGroup>(tasks, shared, scheduler_name);
+    watch_kind::<objects::NativePodGroup>(tasks, shared, scheduler_name);
+    watch_kind::<objects::Pod>(tasks, shared, scheduler_name);
+}
+
+fn watch_kind<T: Watched>(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
+    tasks.spawn(Watcher::<T>::new(shared.clone(), scheduler_name).run());
+}

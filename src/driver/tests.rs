@@ -1,0 +1,109 @@
+use super::{Batch, Clock, Driver, Ended, Health, Inbox, Latency, Question, Reports};
+use crate::execute::{Executor, LeaseName};
+use crate::serve::{Metrics, Sources};
+use gpu_batch_policies::command::CommandId;
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Outcome};
+use gpu_batch_policies::settings::Settings;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{oneshot, watch};
+
+fn driver() -> (Driver, watch::Receiver<u64>) {
+    let sources = Sources {
+        inbox: Arc::new(Inbox::default()),
+        health: Arc::new(Health::new(0)),
+        metrics: Arc::new(Metrics::new()),
+        clock: Clock::start(),
+    };
+    let lease = LeaseName {
+        namespace: "sys".to_owned(),
+        name: "gb".to_owned(),
+    };
+    // No engine here sends anything.
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let executor = Executor::new(&nowhere, lease, "me".to_owned(), &sources).unwrap();
+    let (relist, relisted) = watch::channel(0);
+    let driver = Driver {
+        engine: Engine::new(Settings::default()),
+        settings: Settings::default(),
+        inbox: sources.inbox,
+        executor: Arc::new(executor),
+        clock: sources.clock,
+        health: sources.health,
+        metrics: sources.metrics,
+        relist,
+        latency: Latency::default(),
+        in_flight: 0,
+        panics: VecDeque::new(),
+        stop_by: None,
+        reports: Arc::new(Reports::default()),
+    };
+    (driver, relisted)
+}
+
+/// The outcome of a command that was under way, a moment from now.
+fn ends_soon(inbox: &Arc<Inbox>) {
+    let inbox = Arc::clone(inbox);
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(30));
+        inbox.ended(Event::Outcome(CommandId(1), Outcome::Done));
+    });
+}
+
+#[tokio::test]
+async fn a_panic_waits_for_requests_under_way_and_lists_everything_anew() {
+    let (mut driver, relisted) = driver();
+    driver.in_flight = 1;
+    ends_soon(&driver.inbox);
+    assert!(driver.recover(&"boom"));
+    assert_eq!(driver.in_flight, 0);
+    assert!(relisted.has_changed().unwrap());
+    assert_eq!(driver.metrics.panics.get(), 1);
+    // The outcome belonged to the engine that is gone.
+    let Batch { events, .. } = driver.inbox.take(Duration::ZERO, true);
+    assert_eq!(events, []);
+}
+
+#[tokio::test]
+async fn the_third_panic_within_ten_minutes_is_the_last() {
+    let (mut driver, _relisted) = driver();
+    assert!(driver.recover(&"one"));
+    assert!(driver.recover(&"two"));
+    assert!(!driver.recover(&"three"));
+}
+
+#[tokio::test]
+async fn panics_of_long_ago_are_forgotten() {
+    let (mut driver, _relisted) = driver();
+    let long_ago = Instant::now().checked_sub(Duration::from_secs(601));
+    driver.panics.extend([long_ago; 5].into_iter().flatten());
+    assert!(driver.recover(&"boom"));
+}
+
+#[tokio::test]
+async fn a_stopping_driver_waits_for_requests_under_way() {
+    let (mut driver, _relisted) = driver();
+    driver.in_flight = 1;
+    ends_soon(&driver.inbox);
+    driver.inbox.stop();
+    let started = Instant::now();
+    assert!(matches!(driver.run(), Ended::Stopped));
+    let took = started.elapsed();
+    assert!(
+        took >= Duration::from_millis(30) && took < Duration::from_secs(4),
+        "{took:?}"
+    );
+}
+
+#[tokio::test]
+async fn questions_are_answered_and_reports_are_kept_for_a_second() {
+    let (mut driver, _relisted) = driver();
+    let mut ask = || {
+        let (sender, mut receiver) = oneshot::channel();
+        driver.answer(vec![Question::Reports(sender)]);
+        receiver.try_recv().unwrap()
+    };
+    assert!(Arc::ptr_eq(&ask(), &ask()));
+}

@@ -1,0 +1,95 @@
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Method, StatusCode};
+use kube::client::Body;
+use serde::Serialize;
+use thiserror::Error;
+
+/// A request as data.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+/// What the API server answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// The header `Retry-After`, where it is a number of seconds.
+    pub(super) retry_after_s: Option<u64>,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(super) enum ExchangeError {
+    /// The request could not be formed; nothing was sent.
+    #[error("failed to form the request")]
+    Malformed(#[from] http::Error),
+    /// It may have been sent, and even done.
+    #[error("failed to exchange a request with the API server")]
+    Lost(#[from] kube::Error),
+}
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const JSON_PATCH: &str = "application/json-patch+json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(super) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+
+impl Request {
+    pub(super) fn get(path: String) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            content_type: JSON,
+            body: Vec::new(),
+        }
+    }
+
+    pub(super) fn post(path: String, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::POST,
+            path,
+            content_type: JSON,
+            body: json(body),
+        }
+    }
+
+    pub(super) fn patch(path: String, content_type: &'static str, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::PATCH,
+            path,
+            content_type,
+            body: json(body),
+        }
+    }
+}
+
+fn json(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("the bodies are structs with string keys, which always encode")
+}
+
+/// Sends a request once and reads the whole answer. The body of an answer must be read even where
+/// nobody looks at it: otherwise the connection cannot be used again.
+pub(super) async fn exchange(
+    client: &kube::Client,
+    request: Request,
+) -> Result<Answer, ExchangeError> {
+    let request = http::Request::builder()
+        .method(request.method)
+        .uri(request.path)
+        .header(CONTENT_TYPE, HeaderValue::from_static(request.content_type))
+        .body(Body::from(request.body))?;
+    let (parts, body) = client.send(request).await?.into_parts();
+    let retry_after_s = parts
+        .headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    Ok(Answer {
+        status: parts.status,
+        retry_after_s,
+        body: body.collect_bytes().await?.to_vec(),
+    })
+}

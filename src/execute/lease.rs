@@ -1,0 +1,95 @@
+use super::LeaseName;
+use super::classify::classify;
+use super::exchange::{Answer, ExchangeError, MERGE_PATCH, Request};
+use super::time::micros;
+use gpu_batch_policies::event::Outcome;
+use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize)]
+struct Lease {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    resource_version: Box<str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    holder_identity: Option<Box<str>>,
+    lease_duration_seconds: Option<u32>,
+    lease_transitions: Option<u32>,
+}
+
+/// A replacement is a merge patch that carries the expected resourceVersion: it fails with a
+/// conflict if the lease has changed, and leaves `acquireTime` as it is where that is wanted.
+pub(super) fn request(lease: &LeaseName, request: &LeaseRequest, now_ms: UnixMs) -> Request {
+    let LeaseName { namespace, name } = lease;
+    let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+    let object = format!("{collection}/{name}");
+    let LeaseRequest::Write {
+        resource_version,
+        holder,
+        transitions,
+        acquire,
+        duration_ms,
+    } = request
+    else {
+        return Request::get(object);
+    };
+    let mut spec = json!({
+        "holderIdentity": holder,
+        // The API server wants at least one second.
+        "leaseDurationSeconds": duration_ms.div_ceil(1_000).max(1),
+        "leaseTransitions": transitions,
+        "renewTime": micros(now_ms),
+    });
+    if *acquire {
+        spec["acquireTime"] = json!(micros(now_ms));
+    }
+    match resource_version {
+        None => Request::post(
+            collection,
+            &json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"namespace": namespace, "name": name},
+                "spec": spec,
+            }),
+        ),
+        Some(version) => Request::patch(
+            object,
+            MERGE_PATCH,
+            &json!({"metadata": {"resourceVersion": version}, "spec": spec}),
+        ),
+    }
+}
+
+pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeError>) -> Outcome {
+    match (classify(&answer), answer) {
+        (Outcome::NotFound, _) if *request == LeaseRequest::Read => Outcome::Lease(LeaseSeen {
+            resource_version: None,
+            holder: "".into(),
+            transitions: 0,
+            duration_ms: 0,
+        }),
+        (Outcome::Done, Ok(answer)) => match serde_json::from_slice::<Lease>(&answer.body) {
+            Ok(lease) => Outcome::Lease(LeaseSeen {
+                resource_version: Some(lease.metadata.resource_version),
+                holder: lease.spec.holder_identity.unwrap_or_default(),
+                transitions: lease.spec.lease_transitions.unwrap_or(0),
+                duration_ms: u64::from(lease.spec.lease_duration_seconds.unwrap_or(0)) * 1_000,
+            }),
+            Err(_) => Outcome::Unknown,
+        },
+        (outcome, _) => outcome,
+    }
+}

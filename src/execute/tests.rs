@@ -1,0 +1,428 @@
+use super::{Executor, LeaseName};
+use crate::connection::fake::{Asked, FakeApi};
+use crate::driver::{Clock, Health, Inbox};
+use crate::serve::{Metrics, Sources};
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use gpu_batch_policies::command::{
+    Action, Announcement, Bind, Command, CommandId, Evict, EvictionCause, ObjectReference,
+    PodReference, StatusPatch,
+};
+use gpu_batch_policies::event::{Event, Outcome, PodSeen};
+use gpu_batch_policies::facts::{GroupSource, Uid};
+use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const UID: &str = "00000000-0000-0000-0000-0000000000a1";
+/// 2026-11-21T10:00:00Z.
+const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
+
+struct Fixture {
+    api: FakeApi,
+    executor: Arc<Executor>,
+    sources: Sources,
+}
+
+impl Fixture {
+    async fn start(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) -> Self {
+        let api = FakeApi::start(answer).await;
+        let clock = Clock::start();
+        let sources = Sources {
+            inbox: Arc::new(Inbox::default()),
+            health: Arc::new(Health::new(0)),
+            metrics: Arc::new(Metrics::new()),
+            clock,
+        };
+        let lease = LeaseName {
+            namespace: "sys".to_owned(),
+            name: "gb".to_owned(),
+        };
+        let executor = Executor::new(&api.config, lease, "me".to_owned(), &sources).unwrap();
+        Self {
+            api,
+            executor: Arc::new(executor),
+            sources,
+        }
+    }
+
+    async fn outcome(&self, action: Action, deadline: Duration) -> Outcome {
+        let deadline_ms =
+            self.sources.clock.now_ms() + u64::try_from(deadline.as_millis()).unwrap();
+        let id = CommandId(7);
+        self.executor.start(Command {
+            id,
+            deadline_ms,
+            action,
+        });
+        let mut events = Vec::new();
+        while events.is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            events = self.sources.inbox.take(Duration::ZERO, true).events;
+        }
+        // A second outcome would come now.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        events.extend(self.sources.inbox.take(Duration::ZERO, true).events);
+        let [Event::Outcome(of, outcome)] = events.as_slice() else {
+            panic!("not exactly one outcome: {events:?}");
+        };
+        assert_eq!(*of, id);
+        outcome.clone()
+    }
+}
+
+async fn check(action: Action, status: u16, body: Value, expected: Outcome) -> Asked {
+    let fixture = Fixture::start(move |_| answer(status, &body)).await;
+    let outcome = fixture.outcome(action, Duration::from_secs(5)).await;
+    assert_eq!(outcome, expected);
+    let asked = fixture.api.asked();
+    assert_eq!(asked.len(), 1, "one command is one request");
+    asked[0].clone()
+}
+
+fn answer(status: u16, body: &Value) -> Response {
+    let mut response = body.to_string().into_response();
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+    if status == 429 {
+        response
+            .headers_mut()
+            .insert("retry-after", "9".parse().unwrap());
+    }
+    response
+}
+
+fn pod() -> PodReference {
+    PodReference {
+        namespace: "vision".into(),
+        name: "train-0".into(),
+        uid: Uid::parse(UID).unwrap(),
+    }
+}
+
+fn bind() -> Action {
+    Action::Bind(Bind {
+        pod: pod(),
+        node: "n1".into(),
+        queue: "team".into(),
+        pod_group: Some("train".into()),
+    })
+}
+
+#[tokio::test]
+async fn a_request_is_sent_once_whatever_the_answer() {
+    let throttled = Outcome::Throttled {
+        retry_after_ms: 9_000,
+    };
+    check(bind(), 429, json!({}), throttled).await;
+    for status in [500, 502, 503, 504] {
+        check(bind(), status, json!({}), Outcome::Unknown).await;
+    }
+    check(bind(), 409, json!({}), Outcome::Conflict).await;
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_ends_as_unknown_at_its_deadline() {
+    let silence = || futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
+    let fixture = Fixture::start(move |_| Body::from_stream(silence()).into_response()).await;
+    let outcome = fixture.outcome(bind(), Duration::from_millis(50)).await;
+    assert_eq!(outcome, Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn a_lost_connection_ends_as_unknown() {
+    let mut fixture = Fixture::start(|_| answer(201, &json!({}))).await;
+    // Nobody listens there.
+    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let lease = LeaseName {
+        namespace: "sys".to_owned(),
+        name: "gb".to_owned(),
+    };
+    let executor = Executor::new(&config, lease, "me".to_owned(), &fixture.sources).unwrap();
+    fixture.executor = Arc::new(executor);
+    let outcome = fixture.outcome(bind(), Duration::from_secs(5)).await;
+    assert_eq!(outcome, Outcome::Unknown);
+}
+
+#[tokio::test]
+async fn a_binding_names_the_uid_and_records_queue_and_group() {
+    let asked = check(bind(), 201, json!({}), Outcome::Done).await;
+    assert_eq!(asked.method, "POST");
+    assert_eq!(asked.path, "/api/v1/namespaces/vision/pods/train-0/binding");
+    assert_eq!(asked.content_type, "application/json");
+    let expected = json!({
+        "apiVersion": "v1", "kind": "Binding",
+        "metadata": {
+            "namespace": "vision", "name": "train-0", "uid": UID,
+            "annotations": {
+                "gpu-batch.io/bound-queue": "team",
+                "gpu-batch.io/bound-podgroup": "train",
+            },
+        },
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+    });
+    assert_eq!(asked.body, expected);
+}
+
+#[tokio::test]
+async fn an_eviction_names_the_uid() {
+    let evict = Action::Evict(Evict {
+        pod: pod(),
+        cause: EvictionCause::Stale,
+    });
+    let asked = check(evict, 201, json!({}), Outcome::Done).await;
+    assert_eq!(
+        asked.path,
+        "/api/v1/namespaces/vision/pods/train-0/eviction"
+    );
+    assert_eq!(asked.body["deleteOptions"]["preconditions"]["uid"], UID);
+}
+
+#[tokio::test]
+async fn an_observation_looks_at_uid_and_node() {
+    let other = "00000000-0000-0000-0000-0000000000a2";
+    for (status, body, expected) in [
+        (404, json!({}), PodSeen::Gone),
+        (200, json!({"metadata": {"uid": other}}), PodSeen::Gone),
+        (200, json!({"metadata": {"uid": UID}}), PodSeen::Unbound),
+        (
+            200,
+            json!({"metadata": {"uid": UID}, "spec": {"nodeName": "n1"}}),
+            PodSeen::Bound("n1".into()),
+        ),
+    ] {
+        let asked = check(
+            Action::Observe(pod()),
+            status,
+            body,
+            Outcome::Observed(expected),
+        )
+        .await;
+        assert_eq!(asked.path, "/api/v1/namespaces/vision/pods/train-0");
+    }
+    check(Action::Observe(pod()), 503, json!({}), Outcome::Unknown).await;
+}
+
+fn gang_status() -> PodGroupStatus {
+    PodGroupStatus {
+        observed_generation: 3,
+        phase: Phase::Pending,
+        members: MemberCounts {
+            expected: 8,
+            created: 8,
+            ..MemberCounts::default()
+        },
+        reason: Some(Reason::OverLimit),
+        message: "the queue team is at its limit".into(),
+        scheduled: false,
+        scheduled_since_ms: TEN_O_CLOCK_MS,
+        stale_since_ms: None,
+    }
+}
+
+fn gang_patch(source: GroupSource) -> Action {
+    Action::PatchStatus(StatusPatch::PodGroup {
+        source,
+        namespace: "vision".into(),
+        name: "train".into(),
+        uid: Uid::parse(UID).unwrap(),
+        status: gang_status(),
+    })
+}
+
+#[tokio::test]
+async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
+    let asked = check(
+        gang_patch(GroupSource::GpuBatch),
+        200,
+        json!({}),
+        Outcome::Done,
+    )
+    .await;
+    assert_eq!(asked.method, "PATCH");
+    assert_eq!(
+        asked.path,
+        "/apis/gpu-batch.io/v1alpha1/namespaces/vision/podgroups/train/status"
+    );
+    assert_eq!(asked.content_type, "application/json-patch+json");
+    assert_eq!(
+        asked.body[0],
+        json!({"op": "test", "path": "/metadata/uid", "value": UID})
+    );
+    let expected = json!({
+        "observedGeneration": 3,
+        "phase": "Pending",
+        "reason": "OverLimit",
+        "members": {
+            "expected": 8, "created": 8, "bound": 0, "running": 0, "succeeded": 0, "failed": 0,
+        },
+        "conditions": [{
+            "type": "PodGroupScheduled", "status": "False", "reason": "OverLimit",
+            "message": "the queue team is at its limit", "observedGeneration": 3,
+            "lastTransitionTime": "2026-11-21T10:00:00Z",
+        }],
+    });
+    assert_eq!(asked.body[1]["value"], expected);
+}
+
+#[tokio::test]
+async fn of_a_native_group_only_one_condition_is_merged() {
+    let asked = check(
+        gang_patch(GroupSource::Native),
+        200,
+        json!({}),
+        Outcome::Done,
+    )
+    .await;
+    assert_eq!(
+        asked.path,
+        "/apis/scheduling.k8s.io/v1alpha2/namespaces/vision/podgroups/train/status"
+    );
+    assert_eq!(asked.content_type, "application/strategic-merge-patch+json");
+    assert_eq!(asked.body["metadata"], json!({"uid": UID}));
+    let status = asked.body["status"].as_object().unwrap();
+    assert_eq!(status.len(), 1);
+    assert_eq!(status["conditions"][0]["type"], "PodGroupScheduled");
+}
+
+#[tokio::test]
+async fn the_status_of_a_queue_is_written_in_quantities() {
+    let patch = Action::PatchStatus(StatusPatch::Queue {
+        name: "team".into(),
+        uid: Uid::parse(UID).unwrap(),
+        status: QueueStatus {
+            fault: Some((QueueFault::Cycle, "a is its own ancestor".into())),
+            allocated: vec![("cpu".into(), 1_500), ("memory".into(), 1 << 40)],
+            dominant_share_millionths: 420_000,
+            pending: 3,
+            ..QueueStatus::default()
+        },
+    });
+    let asked = check(patch, 200, json!({}), Outcome::Done).await;
+    assert_eq!(asked.path, "/apis/gpu-batch.io/v1alpha1/queues/team/status");
+    let status = &asked.body[1]["value"];
+    assert_eq!(
+        status["allocated"],
+        json!({"cpu": "1500m", "memory": "1Ti"})
+    );
+    assert_eq!(status["dominantShare"], "0.42");
+    assert_eq!(status["podGroups"], json!({"pending": 3, "running": 0}));
+    assert_eq!(status["conditions"][0]["status"], "False");
+    assert_eq!(status["conditions"][0]["reason"], "Cycle");
+}
+
+#[tokio::test]
+async fn a_waiting_pod_gets_its_condition() {
+    let patch = Action::PatchStatus(StatusPatch::Unscheduled {
+        pod: pod(),
+        reason: "Unschedulable".into(),
+        message: "0/3 nodes".into(),
+        since_ms: TEN_O_CLOCK_MS,
+    });
+    let asked = check(patch, 200, json!({}), Outcome::Done).await;
+    assert_eq!(asked.path, "/api/v1/namespaces/vision/pods/train-0/status");
+    let expected = json!({
+        "metadata": {"uid": UID},
+        "status": {"conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes", "lastTransitionTime": "2026-11-21T10:00:00Z",
+        }]},
+    });
+    assert_eq!(asked.body, expected);
+}
+
+fn write_lease(resource_version: Option<&str>, acquire: bool) -> Action {
+    Action::Lease(LeaseRequest::Write {
+        resource_version: resource_version.map(Into::into),
+        holder: "me".into(),
+        transitions: 2,
+        acquire,
+        duration_ms: 15_000,
+    })
+}
+
+fn lease() -> (Value, Outcome) {
+    let body = json!({
+        "metadata": {"resourceVersion": "12"},
+        "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "leaseTransitions": 2},
+    });
+    let seen = Outcome::Lease(LeaseSeen {
+        resource_version: Some("12".into()),
+        holder: "me".into(),
+        transitions: 2,
+        duration_ms: 15_000,
+    });
+    (body, seen)
+}
+
+#[tokio::test]
+async fn a_lease_that_is_not_there_is_an_answer() {
+    let nothing = Outcome::Lease(LeaseSeen {
+        resource_version: None,
+        holder: "".into(),
+        transitions: 0,
+        duration_ms: 0,
+    });
+    let read = Action::Lease(LeaseRequest::Read);
+    let asked = check(read.clone(), 404, json!({}), nothing).await;
+    let path = "/apis/coordination.k8s.io/v1/namespaces/sys/leases/gb";
+    assert_eq!(asked.path, path);
+    let (body, seen) = lease();
+    check(read, 200, body, seen).await;
+}
+
+#[tokio::test]
+async fn a_lease_is_replaced_only_at_its_version() {
+    let (body, seen) = lease();
+    let asked = check(
+        write_lease(Some("11"), false),
+        200,
+        body.clone(),
+        seen.clone(),
+    )
+    .await;
+    assert_eq!(asked.method, "PATCH");
+    assert_eq!(asked.body["metadata"], json!({"resourceVersion": "11"}));
+    assert_eq!(asked.body["spec"]["acquireTime"], Value::Null);
+    check(
+        write_lease(Some("11"), true),
+        409,
+        json!({}),
+        Outcome::Conflict,
+    )
+    .await;
+
+    let asked = check(write_lease(None, true), 201, body, seen).await;
+    assert_eq!(asked.method, "POST");
+    assert_eq!(
+        asked.path,
+        "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
+    );
+    assert!(asked.body["spec"]["acquireTime"].is_string());
+}
+
+#[tokio::test]
+async fn an_event_on_a_cluster_object_goes_to_the_default_namespace() {
+    let publish = Action::Publish(Announcement {
+        regarding: ObjectReference {
+            api_version: "gpu-batch.io/v1alpha1".into(),
+            kind: "Queue".into(),
+            namespace: "".into(),
+            name: "q".repeat(253).into(),
+            uid: Uid::parse(UID).unwrap(),
+        },
+        warning: true,
+        reason: "QueueClosed",
+        message: "ä".repeat(2_000).into(),
+    });
+    let asked = check(publish, 201, json!({}), Outcome::Done).await;
+    assert_eq!(
+        asked.path,
+        "/apis/events.k8s.io/v1/namespaces/default/events"
+    );
+    assert_eq!(asked.body["note"].as_str().unwrap().len(), 1_024);
+    assert!(asked.body["metadata"]["name"].as_str().unwrap().len() <= 253);
+    assert_eq!(asked.body["type"], "Warning");
+}

@@ -1,0 +1,361 @@
+use super::{Shared, Watcher};
+use crate::connection::{self, fake::FakeApi};
+use crate::driver::{Clock, Health, Inbox};
+use crate::objects::{Namespace, Pod, Queue, Watched};
+use crate::serve::Metrics;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey};
+use gpu_batch_policies::facts::Uid;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// One answer of the API server.
+enum Answer {
+    /// A page of a list: version, token of the next page, names.
+    Page(&'static str, &'static str, &'static [&'static str]),
+    /// A page of whatever.
+    Items(&'static str, Value),
+    /// A watch that says this and ends.
+    Ends(Vec<Value>),
+    /// A watch that says this and stays open.
+    Stays(Vec<Value>),
+    /// A failure.
+    Status(u16, &'static str),
+}
+use Answer::{Ends, Items, Page, Status, Stays};
+
+fn object(name: &str, version: &str) -> Value {
+    json!({"metadata": {"name": name, "resourceVersion": version}})
+}
+
+fn line(change: &str, object: Value) -> Value {
+    json!({"type": change, "object": object})
+}
+
+fn bookmark(version: &str) -> Value {
+    line("BOOKMARK", object("", version))
+}
+
+fn status(code: u16, message: &str) -> Value {
+    json!({"kind": "Status", "status": "Failure", "code": code, "message": message})
+}
+
+fn respond(answer: Answer) -> Response {
+    let lines = |lines: Vec<Value>| {
+        stream::iter(lines).map(|line| Ok::<_, std::io::Error>(format!("{line}\n")))
+    };
+    match answer {
+        Page(version, token, names) => {
+            let items: Vec<Value> = names.iter().map(|name| object(name, "1")).collect();
+            let metadata = json!({"resourceVersion": version, "continue": token});
+            json!({"metadata": metadata, "items": items})
+                .to_string()
+                .into_response()
+        }
+        Items(version, items) => {
+            let list = json!({"metadata": {"resourceVersion": version}, "items": items});
+            list.to_string().into_response()
+        }
+        Ends(said) => Body::from_stream(lines(said)).into_response(),
+        Stays(said) => Body::from_stream(lines(said).chain(stream::pending())).into_response(),
+        Status(code, message) => {
+            let code_of = http::StatusCode::from_u16(code).unwrap();
+            (code_of, status(code, message).to_string()).into_response()
+        }
+    }
+}
+
+struct Fixture {
+    api: FakeApi,
+    inbox: Arc<Inbox>,
+    health: Arc<Health>,
+    relist: watch::Sender<u64>,
+}
+
+impl Fixture {
+    /// Watches a kind on an API server that gives these answers in turn, and then is silent.
+    async fn start<T: Watched>(answers: Vec<Answer>) -> Self {
+        let answers = Mutex::new(VecDeque::from(answers));
+        let api = FakeApi::start(move |_| {
+            let answer = answers.lock().unwrap().pop_front();
+            respond(answer.unwrap_or(Stays(vec![])))
+        })
+        .await;
+        let (relist, relisted) = watch::channel(0);
+        let fixture = Self {
+            inbox: Arc::new(Inbox::default()),
+            health: Arc::new(Health::new(0)),
+            relist,
+            api,
+        };
+        let shared = Shared {
+            client: connection::client(&fixture.api.config).unwrap(),
+            inbox: Arc::clone(&fixture.inbox),
+            health: Arc::clone(&fixture.health),
+            metrics: Arc::new(Metrics::new()),
+            clock: Clock::start(),
+            relist: relisted,
+        };
+        tokio::spawn(Watcher::<T>::new(shared, "gpu-batch").run());
+        fixture
+    }
+
+    /// The next events, exactly so many; lists as the names of their objects.
+    async fn events(&self, count: usize) -> Vec<String> {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut events = Vec::new();
+        while events.len() < count {
+            assert!(Instant::now() < deadline, "only {events:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let batch = self.inbox.take(Duration::ZERO, true);
+            events.extend(batch.events.iter().map(shorthand));
+        }
+        assert_eq!(events.len(), count, "{events:?}");
+        events
+    }
+
+    /// Waits until the watch has asked so often, and returns what it asked.
+    async fn asked(&self, count: usize) -> Vec<String> {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        loop {
+            let asked = self.api.asked();
+            if asked.len() >= count {
+                return asked.into_iter().map(|asked| asked.path).collect();
+            }
+            assert!(Instant::now() < deadline, "only {asked:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    fn complaint(&self, kind: Kind) -> Option<String> {
+        let prefix = format!("{kind:?}: ");
+        let missing = self.health.missing();
+        missing
+            .iter()
+            .find_map(|line| Some(line.strip_prefix(&prefix)?.to_owned()))
+    }
+}
+
+fn shorthand(event: &Event) -> String {
+    let name = |object: &Object| match object {
+        Object::Namespace(namespace) => namespace.name.to_string(),
+        Object::Queue(queue) => queue.name.to_string(),
+        other => format!("{other:?}"),
+    };
+    match event {
+        Event::Listed(Listing { objects, .. }) => {
+            let names: Vec<String> = objects.iter().map(name).collect();
+            format!("listed {}", names.join(" "))
+        }
+        Event::Applied(object) => format!("applied {}", name(object)),
+        Event::Deleted(ObjectKey::Namespace(name) | ObjectKey::Queue(name)) => {
+            format!("deleted {name}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn watch_from(version: &str) -> String {
+    format!(
+        "/api/v1/namespaces?watch=true&allowWatchBookmarks=true&resourceVersion={version}\
+         &timeoutSeconds=290"
+    )
+}
+
+#[tokio::test]
+async fn all_pages_are_one_event_and_the_watch_goes_on_from_there() {
+    let fixture = Fixture::start::<Namespace>(vec![
+        Page("10", "more", &["a", "b"]),
+        Page("10", "", &["c"]),
+        Stays(vec![
+            line("ADDED", object("d", "11")),
+            line("MODIFIED", object("a", "12")),
+            line("DELETED", object("b", "13")),
+        ]),
+    ])
+    .await;
+    let events = fixture.events(4).await;
+    assert_eq!(
+        events,
+        ["listed a b c", "applied d", "applied a", "deleted b"]
+    );
+    let asked = fixture.asked(3).await;
+    assert_eq!(asked[0], "/api/v1/namespaces?limit=1000");
+    assert_eq!(asked[1], "/api/v1/namespaces?limit=1000&continue=more");
+    assert_eq!(asked[2], watch_from("10"));
+    assert_eq!(fixture.complaint(Kind::Namespace), None);
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_expire_starts_anew() {
+    let fixture = Fixture::start::<Namespace>(vec![
+        Page("10", "more", &["a"]),
+        Status(410, "the provided continue parameter is too old"),
+        Page("20", "", &["b"]),
+    ])
+    .await;
+    assert_eq!(fixture.events(1).await, ["listed b"]);
+    assert_eq!(fixture.asked(4).await[3], watch_from("20"));
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_goes_on_from_its_last_bookmark() {
+    let fixture = Fixture::start::<Namespace>(vec![
+        Page("10", "", &[]),
+        Ends(vec![line("ADDED", object("a", "11")), bookmark("15")]),
+    ])
+    .await;
+    assert_eq!(fixture.events(2).await, ["listed ", "applied a"]);
+    assert_eq!(fixture.asked(3).await[2], watch_from("15"));
+}
+
+#[tokio::test]
+async fn a_lost_history_is_listed_anew() {
+    for gone in [
+        Status(410, "too old resource version"),
+        Ends(vec![line("ERROR", status(410, "too old resource version"))]),
+    ] {
+        let fixture =
+            Fixture::start::<Namespace>(vec![Page("10", "", &["a"]), gone, Page("20", "", &["b"])])
+                .await;
+        fixture.asked(4).await;
+        assert_eq!(fixture.events(1).await, ["listed b"]);
+    }
+}
+
+#[tokio::test]
+async fn a_list_from_the_past_is_refused() {
+    let fixture = Fixture::start::<Namespace>(vec![
+        Page("10", "", &["a"]),
+        Ends(vec![
+            line("ADDED", object("b", "19")),
+            line("ERROR", status(410, "gone")),
+        ]),
+        Page("18", "", &["a"]),
+        Status(503, "wait"),
+        Page("19", "", &["a", "b"]),
+    ])
+    .await;
+    fixture.asked(3).await;
+    fixture.events(2).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let complaint = fixture.complaint(Kind::Namespace).unwrap();
+    assert!(
+        complaint.contains("version 18 is older than version 19"),
+        "{complaint}"
+    );
+    assert_eq!(fixture.events(1).await, ["listed a b"]);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_counts_as_listed_empty() {
+    let answers = vec![Status(404, "not found"), Status(404, "not found")];
+    let fixture = Fixture::start::<Queue>(answers).await;
+    assert_eq!(fixture.events(1).await, ["listed "]);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(fixture.complaint(Kind::Queue), None);
+    // A new engine has to hear it too.
+    fixture.relist.send_modify(|generation| *generation += 1);
+    assert_eq!(fixture.events(1).await, ["listed "]);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_no_longer_served_is_emptied() {
+    let fixture = Fixture::start::<Queue>(vec![
+        Page("10", "", &["a"]),
+        Ends(vec![bookmark("11")]),
+        Status(404, "not found"),
+    ])
+    .await;
+    fixture.asked(3).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    // The second list has replaced the first one in the inbox.
+    assert_eq!(fixture.events(1).await, ["listed "]);
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_named() {
+    let message = "namespaces is forbidden: User \"x\" cannot list resource \"namespaces\"";
+    let fixture = Fixture::start::<Namespace>(vec![
+        Status(403, message),
+        Page("10", "", &["a"]),
+        Stays(vec![]),
+    ])
+    .await;
+    fixture.asked(1).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(
+        fixture.complaint(Kind::Namespace).unwrap(),
+        format!("{message} (403)")
+    );
+    assert_eq!(fixture.events(1).await, ["listed a"]);
+    fixture.asked(3).await;
+    assert_eq!(fixture.complaint(Kind::Namespace), None);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_stops_no_other() {
+    let broken = json!({"metadata": {"name": 5, "resourceVersion": "12"}});
+    let fixture = Fixture::start::<Namespace>(vec![
+        Items(
+            "10",
+            json!([object("a", "1"), broken.clone(), object("b", "2")]),
+        ),
+        Stays(vec![
+            line("ADDED", object("c", "11")),
+            line("ADDED", broken),
+            line("ADDED", object("d", "13")),
+        ]),
+    ])
+    .await;
+    let events = fixture.events(3).await;
+    assert_eq!(events, ["listed a b", "applied c", "applied d"]);
+}
+
+#[tokio::test]
+async fn everything_is_listed_anew_when_asked_for() {
+    let fixture = Fixture::start::<Namespace>(vec![
+        Page("10", "", &["a"]),
+        Stays(vec![]),
+        Page("10", "", &["a"]),
+    ])
+    .await;
+    fixture.events(1).await;
+    fixture.asked(2).await;
+    fixture.relist.send_modify(|generation| *generation += 1);
+    assert_eq!(fixture.events(1).await, ["listed a"]);
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_its_driver() {
+    let mut fixture = Fixture::start::<Namespace>(vec![Page("10", "", &[]), Stays(vec![])]).await;
+    fixture.asked(2).await;
+    let relist = std::mem::replace(&mut fixture.relist, watch::channel(0).0);
+    drop(relist);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(fixture.api.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn an_ended_pod_of_another_scheduler_is_gone() {
+    let uid = "00000000-0000-0000-0000-0000000000a1";
+    let ended = json!({
+        "metadata": {"name": "p", "namespace": "n", "uid": uid, "resourceVersion": "11"},
+        "spec": {"schedulerName": "other", "containers": []},
+        "status": {"phase": "Succeeded"},
+    });
+    let fixture = Fixture::start::<Pod>(vec![
+        Items("10", json!([ended.clone()])),
+        Stays(vec![line("MODIFIED", ended)]),
+    ])
+    .await;
+    fixture.asked(2).await;
+    let deleted = Event::Deleted(ObjectKey::Pod(Uid::parse(uid).unwrap()));
+    let expected = ["listed ".to_owned(), format!("{deleted:?}")];
+    assert_eq!(fixture.events(2).await, expected);
+}
