@@ -215,7 +215,7 @@ impl Driver {
                 Question::Reports(asker) => {
                     let now_ms = self.clock.now_ms();
                     if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
-                        self.reports = Arc::new(take_reports(&self.engine, now_ms));
+                        self.reports = Arc::new(take_reports(&mut self.engine, now_ms));
                     }
                     // Whoever asked may have gone away.
                     let _ = asker.send(Arc::clone(&self.reports));
@@ -228,7 +228,7 @@ impl Driver {
     }
 }
 
-fn take_reports(engine: &Engine, now_ms: UnixMs) -> Reports {
+fn take_reports(engine: &mut Engine, now_ms: UnixMs) -> Reports {
     Reports {
         taken_ms: now_ms,
         is_synced: engine.is_synced(),

@@ -53,7 +53,8 @@ impl Engine {
 
     /// All gangs, in the order of their names.
     #[must_use]
-    pub fn gang_reports(&self, now_ms: UnixMs) -> Vec<GangReport> {
+    pub fn gang_reports(&self) -> Vec<GangReport> {
+        let now_ms = self.now_ms;
         let ids = self.state.gangs.ids();
         let mut reports: Vec<GangReport> = ids
             .into_iter()

@@ -161,7 +161,7 @@ impl World {
     }
 
     pub(super) fn gang(&self, name: &str) -> GangReport {
-        let reports = self.engine.gang_reports(self.now_ms);
+        let reports = self.engine.gang_reports();
         let names: Vec<_> = reports.iter().map(|report| report.name.clone()).collect();
         reports
             .into_iter()
