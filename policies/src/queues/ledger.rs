@@ -252,7 +252,7 @@ fn within(
 
 /// An amount as a Kubernetes quantity: base units are thousandths for `cpu` alone.
 fn quantity(key: &str, amount: Amount) -> String {
-    if key == "cpu" && amount % 1000 == 0 {
+    if key == "cpu" && amount.is_multiple_of(1000) {
         format!("{}", amount / 1000)
     } else if key == "cpu" {
         format!("{amount}m")

@@ -1,1 +1,128 @@
+//! Whole-tree tests, and what they share.
 
+mod admission;
+mod fair_shares;
+mod hierarchy;
+mod ledger;
+mod order;
+mod speed;
+
+use super::{Demand, QueueId, QueueTree};
+use crate::facts::{Amount, PlacementChoice, QueueFacts, QueueResource, Uid};
+use alloc::{borrow::ToOwned, format, string::String, vec, vec::Vec};
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// A queue below a parent (`""`: the root).
+fn queue(name: &str, parent: &str) -> QueueFacts {
+    QueueFacts {
+        name: name.into(),
+        uid: Uid(1),
+        generation: 1,
+        created_ms: 1000,
+        parent: Some(parent)
+            .filter(|parent| !parent.is_empty())
+            .map(Into::into),
+        priority: 0,
+        resources: Vec::new(),
+        preempt_min_runtime_ms: None,
+        reclaim_min_runtime_ms: None,
+        placement: PlacementChoice::default(),
+        namespace_selector: None,
+        closed: false,
+        problems: Vec::new(),
+    }
+}
+
+/// An entry: `resource` or `resource@product`, quota, limit, weight.
+fn entry(key: &str, quota: Amount, limit: Option<Amount>, weight: u16) -> QueueResource {
+    let (name, product) = match key.split_once('@') {
+        Some((name, product)) => (name, Some(product)),
+        None => (key, None),
+    };
+    QueueResource {
+        name: name.into(),
+        product: product.map(Into::into),
+        quota,
+        limit,
+        weight,
+    }
+}
+
+/// A queue with entries.
+fn with(mut facts: QueueFacts, entries: &[QueueResource]) -> QueueFacts {
+    facts.resources.extend_from_slice(entries);
+    facts
+}
+
+/// A queue with a GPU quota, no limit and weight 1.
+fn gpus(name: &str, parent: &str, quota: Amount) -> QueueFacts {
+    with(queue(name, parent), &[entry(GPU, quota, None, 1)])
+}
+
+fn tree(queues: Vec<QueueFacts>) -> QueueTree {
+    let mut tree = QueueTree::new();
+    tree.replace(queues);
+    tree.refresh(5);
+    tree
+}
+
+impl QueueTree {
+    fn at(&self, name: &str) -> QueueId {
+        self.find(name).expect(name)
+    }
+
+    /// A demand from `resource` or `resource@product` and amounts.
+    fn demand(&self, amounts: &[(&str, Amount)]) -> Demand {
+        let mut demand: Demand = amounts
+            .iter()
+            .map(|(key, amount)| {
+                let (resource, product) = match key.split_once('@') {
+                    Some((resource, product)) => (resource, Some(product)),
+                    None => (*key, None),
+                };
+                let key = self.governed_id(resource, product);
+                (key.expect("governed"), *amount)
+            })
+            .collect();
+        demand.sort_unstable();
+        demand
+    }
+
+    fn capacities(&mut self, amounts: &[(&str, Amount)]) {
+        for (key, amount) in self.demand(amounts) {
+            self.set_capacity(key, amount);
+        }
+    }
+
+    fn hold(&mut self, name: &str, amounts: &[(&str, Amount)]) {
+        let demand = self.demand(amounts);
+        self.charge(self.at(name), &demand, true);
+    }
+
+    fn want(&mut self, name: &str, amounts: &[(&str, Amount)]) {
+        let demand = self.demand(amounts);
+        self.add_requested(self.at(name), &demand);
+    }
+
+    /// Gives the leaf a candidate.
+    fn wait(&mut self, name: &str, amounts: &[(&str, Amount)]) {
+        let demand = self.demand(amounts);
+        self.set_candidate(self.at(name), Some(demand));
+    }
+
+    /// The name of the leaf that is served next.
+    fn next(&mut self) -> String {
+        match self.next_leaf() {
+            Some(leaf) => self.name(leaf).into(),
+            None => "nobody".into(),
+        }
+    }
+
+    /// The fair share of a queue.
+    fn fair(&mut self, name: &str, key: &str) -> Amount {
+        let status = self.status(self.at(name));
+        let share = status.fair_share.iter().find(|(known, _)| **known == *key);
+        share.map_or(0, |(_, amount)| *amount)
+    }
+}

@@ -1,0 +1,342 @@
+use super::*;
+
+fn check(
+    what: &str,
+    queues: Vec<QueueFacts>,
+    capacities: &[(&str, Amount)],
+    wants: &[(&str, &[(&str, Amount)])],
+    expected: &[(&str, &[(&str, Amount)])],
+) {
+    let mut tree = tree(queues);
+    tree.capacities(capacities);
+    for (name, amounts) in wants {
+        tree.want(name, amounts);
+    }
+    for (name, amounts) in expected {
+        for (key, amount) in *amounts {
+            assert_eq!(tree.fair(name, key), *amount, "{what}: {name} {key}");
+        }
+    }
+}
+
+#[test]
+fn one_resource_is_divided_by_quota_priority_and_weight() {
+    let a = |quota, weight, priority| {
+        let mut facts = with(queue("a", ""), &[entry(GPU, quota, None, weight)]);
+        facts.priority = priority;
+        facts
+    };
+    let one = |what, queues, wants_a: Amount, wants_b: Amount, a: Amount, b: Amount| {
+        check(
+            what,
+            queues,
+            &[(GPU, 10)],
+            &[("a", &[(GPU, wants_a)]), ("b", &[(GPU, wants_b)])],
+            &[("a", &[(GPU, a)]), ("b", &[(GPU, b)])],
+        );
+    };
+    let b = |quota| gpus("b", "", quota);
+    one("equal", vec![a(0, 1, 0), b(0)], 20, 20, 5, 5);
+    one("little is wanted", vec![a(0, 1, 0), b(0)], 2, 20, 2, 8);
+    one("weight 3", vec![a(0, 3, 0), b(0)], 20, 20, 7, 2);
+    one("weight 0", vec![a(0, 0, 0), b(0)], 20, 7, 3, 7);
+    one("priority", vec![a(0, 1, 1), b(0)], 7, 20, 7, 3);
+    one("quota first", vec![a(0, 1, 9), b(4)], 20, 20, 6, 4);
+    one(
+        "quota counts as share",
+        vec![a(0, 1, 0), b(4)],
+        20,
+        20,
+        5,
+        5,
+    );
+    one("over-committed", vec![a(6, 1, 0), b(9)], 20, 20, 4, 6);
+    one("more than there is", vec![a(30, 1, 0), b(10)], 40, 40, 5, 5);
+    one(
+        "a tenth is not cut to nothing",
+        vec![a(0, 9, 0), b(0)],
+        20,
+        20,
+        9,
+        1,
+    );
+}
+
+#[test]
+fn over_committed_quotas_weigh_no_more_than_what_the_parent_has() {
+    check(
+        "two levels",
+        vec![
+            gpus("p", "", 0),
+            gpus("a", "p", 20),
+            gpus("b", "p", 4),
+            gpus("q", "", 0),
+        ],
+        &[(GPU, 20)],
+        &[
+            ("a", &[(GPU, 50)]),
+            ("b", &[(GPU, 50)]),
+            ("q", &[(GPU, 50)]),
+        ],
+        &[
+            ("p", &[(GPU, 10)]),
+            ("q", &[(GPU, 10)]),
+            // 10 divided as 10 : 4, not as 20 : 4.
+            ("a", &[(GPU, 7)]),
+            ("b", &[(GPU, 2)]),
+        ],
+    );
+}
+
+#[test]
+fn dominant_shares_are_equalised_across_resources() {
+    let both = |name, parent| {
+        let entries = [entry(GPU, 0, None, 1), entry("cpu", 0, None, 1)];
+        with(queue(name, parent), &entries)
+    };
+    check(
+        "the example of the DRF paper: 9 CPUs and 18 GB as 9 and 18",
+        vec![both("a", ""), both("b", "")],
+        &[("cpu", 9000), (GPU, 18_000)],
+        &[
+            ("a", &[("cpu", 100_000), (GPU, 400_000)]),
+            ("b", &[("cpu", 300_000), (GPU, 100_000)]),
+        ],
+        &[
+            ("a", &[("cpu", 3000), (GPU, 12_000)]),
+            ("b", &[("cpu", 6000), (GPU, 2000)]),
+        ],
+    );
+    check(
+        "who wants only what nobody else wants gets all of it",
+        vec![
+            both("p", ""),
+            both("p1", "p"),
+            both("p2", "p"),
+            both("q", ""),
+        ],
+        &[("cpu", 100), (GPU, 100)],
+        &[
+            ("p1", &[("cpu", 1000)]),
+            ("p2", &[(GPU, 1000)]),
+            ("q", &[("cpu", 1000)]),
+        ],
+        &[
+            ("p1", &[("cpu", 50)]),
+            ("p2", &[(GPU, 100)]),
+            ("q", &[("cpu", 50)]),
+            ("p", &[("cpu", 50), (GPU, 100)]),
+        ],
+    );
+}
+
+#[test]
+fn limits_hold_on_every_level_and_what_is_left_goes_to_others() {
+    let limited = |name, parent, limit| with(queue(name, parent), &[entry(GPU, 0, Some(limit), 1)]);
+    check(
+        "limits of a leaf and of an inner queue",
+        vec![
+            limited("p", "", 6),
+            limited("p1", "p", 1),
+            queue("p2", "p"),
+            queue("q", ""),
+        ],
+        &[(GPU, 20)],
+        &[
+            ("p1", &[(GPU, 50)]),
+            ("p2", &[(GPU, 50)]),
+            ("q", &[(GPU, 50)]),
+        ],
+        &[
+            ("p1", &[(GPU, 1)]),
+            ("p2", &[(GPU, 5)]),
+            ("p", &[(GPU, 6)]),
+            ("q", &[(GPU, 14)]),
+        ],
+    );
+}
+
+#[test]
+fn what_is_held_counts_as_wanted() {
+    let mut tree = tree(vec![queue("a", ""), queue("b", "")]);
+    tree.capacities(&[(GPU, 10)]);
+    tree.hold("a", &[(GPU, 8)]);
+    tree.want("b", &[(GPU, 8)]);
+    assert_eq!((tree.fair("a", GPU), tree.fair("b", GPU)), (5, 5));
+    let status = tree.status(tree.at("a"));
+    assert_eq!(*status.allocated, [(GPU.into(), 8)]);
+    assert_eq!(*status.requested, [(GPU.into(), 8)]);
+    assert_eq!(status.dominant_share_millionths, 800_000);
+    tree.capacities(&[(GPU, 4)]);
+    assert_eq!((tree.fair("a", GPU), tree.fair("b", GPU)), (2, 2));
+}
+
+mod laws {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    struct Leaf {
+        parent: usize,
+        quota: Amount,
+        limit: Option<Amount>,
+        weight: u16,
+        priority: i32,
+        wants: (Amount, Amount),
+    }
+
+    const CAPACITY: Amount = 100;
+
+    fn leaf() -> impl Strategy<Value = Leaf> {
+        let limit = prop::option::of(0u64..40);
+        let wants = (0u64..60, 0u64..6000);
+        (0usize..4, 0u64..12, limit, 0u16..5, 0i32..3, wants).prop_map(
+            |(parent, quota, limit, weight, priority, wants)| Leaf {
+                parent,
+                quota,
+                limit: limit.map(|limit| limit.max(quota)),
+                weight,
+                priority,
+                wants,
+            },
+        )
+    }
+
+    fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
+        prop::collection::vec(leaf(), 1..8)
+    }
+
+    /// Leaves of parent 0 are below the root. Quotas are never over-committed: at most 7 x 12
+    /// of 100, and a parent's quota is that of its children together.
+    fn definitions(leaves: &[Leaf], cpu: bool) -> Vec<QueueFacts> {
+        let entries = |quota: Amount, limit: Option<Amount>, weight| {
+            let cpus = entry("cpu", quota * 100, limit.map(|limit| limit * 100), weight);
+            let gpus = entry(GPU, quota, limit, weight);
+            if cpu { vec![gpus, cpus] } else { vec![gpus] }
+        };
+        let mut queues: Vec<QueueFacts> = Vec::new();
+        for parent in 1..4 {
+            let below = leaves.iter().filter(|leaf| leaf.parent == parent);
+            let quota = below.map(|leaf| leaf.quota).sum();
+            queues.push(with(
+                queue(&format!("p{parent}"), ""),
+                &entries(quota, None, 1),
+            ));
+        }
+        for (at, leaf) in leaves.iter().enumerate() {
+            let parent = match leaf.parent {
+                0 => String::new(),
+                parent => format!("p{parent}"),
+            };
+            let mut facts = with(
+                queue(&format!("leaf{at}"), &parent),
+                &entries(leaf.quota, leaf.limit, leaf.weight),
+            );
+            facts.priority = leaf.priority;
+            queues.push(facts);
+        }
+        queues
+    }
+
+    fn filled(definitions: Vec<QueueFacts>, leaves: &[Leaf], cpu: bool) -> QueueTree {
+        let mut tree = tree(definitions);
+        tree.capacities(&[(GPU, CAPACITY)]);
+        if cpu {
+            tree.capacities(&[("cpu", CAPACITY * 100)]);
+        }
+        for (at, leaf) in leaves.iter().enumerate() {
+            let name = format!("leaf{at}");
+            tree.want(&name, &[(GPU, leaf.wants.0)]);
+            if cpu {
+                tree.want(&name, &[("cpu", leaf.wants.1)]);
+            }
+        }
+        tree
+    }
+
+    proptest! {
+        #[test]
+        fn a_quota_that_is_wanted_is_got(leaves in leaves()) {
+            let mut tree = filled(definitions(&leaves, false), &leaves, false);
+            for (at, leaf) in leaves.iter().enumerate() {
+                let fair = tree.fair(&format!("leaf{at}"), GPU);
+                prop_assert!(fair >= leaf.quota.min(leaf.wants.0), "leaf{at}: {fair}");
+            }
+        }
+
+        #[test]
+        fn as_much_of_all_wants_as_fits_in_the_quota_is_got(leaves in leaves()) {
+            let mut tree = filled(definitions(&leaves, true), &leaves, true);
+            for (at, leaf) in leaves.iter().enumerate() {
+                let name = format!("leaf{at}");
+                let fair = (tree.fair(&name, GPU), tree.fair(&name, "cpu"));
+                let met = fair == leaf.wants;
+                // One base unit may be lost at each of the two levels.
+                let at_quota = (leaf.wants.0 > 0 && fair.0 + 2 >= leaf.quota)
+                    || (leaf.wants.1 > 0 && fair.1 + 2 >= leaf.quota * 100);
+                prop_assert!(met || at_quota, "{name}: {fair:?}");
+            }
+        }
+
+        #[test]
+        fn nobody_exceeds_a_limit_a_want_a_parent_or_the_capacity(leaves in leaves()) {
+            let mut tree = filled(definitions(&leaves, true), &leaves, true);
+            for (key, scale) in [(GPU, 1), ("cpu", 100)] {
+                let mut below = vec![0; 4];
+                for (at, leaf) in leaves.iter().enumerate() {
+                    let fair = tree.fair(&format!("leaf{at}"), key);
+                    let wanted = if key == GPU { leaf.wants.0 } else { leaf.wants.1 };
+                    prop_assert!(fair <= wanted);
+                    prop_assert!(leaf.limit.is_none_or(|limit| fair <= limit * scale));
+                    below[leaf.parent] += fair;
+                }
+                for (parent, below) in below.iter().enumerate().skip(1) {
+                    let fair = tree.fair(&format!("p{parent}"), key);
+                    prop_assert!(fair >= *below);
+                }
+                let top: Amount = (1..4).map(|p| tree.fair(&format!("p{p}"), key)).sum();
+                prop_assert!(below[0] + top <= CAPACITY * scale);
+            }
+        }
+
+        #[test]
+        fn nothing_is_left_that_a_leaf_could_use(leaves in leaves()) {
+            let mut tree = filled(definitions(&leaves, false), &leaves, false);
+            let shares: Vec<Amount> =
+                (0..leaves.len()).map(|at| tree.fair(&format!("leaf{at}"), GPU)).collect();
+            let left = CAPACITY - shares.iter().sum::<Amount>();
+            // Rounding down loses less than a unit for each leaf and each inner queue.
+            let rounding = u64::try_from(leaves.len()).unwrap() + 3;
+            let hungry = leaves.iter().zip(&shares).any(|(leaf, &share)| {
+                share < leaf.wants.0 && leaf.limit.is_none_or(|limit| share < limit)
+            });
+            prop_assert!(left <= rounding || !hungry, "{left} left: {shares:?}");
+        }
+
+        #[test]
+        fn the_order_in_which_queues_are_applied_does_not_matter(
+            (leaves, shuffled) in leaves().prop_flat_map(|leaves| {
+                let shuffled = Just(definitions(&leaves, true)).prop_shuffle();
+                (Just(leaves), shuffled)
+            }),
+        ) {
+            let mut together = filled(definitions(&leaves, true), &leaves, true);
+            let mut one_by_one = QueueTree::new();
+            for facts in shuffled {
+                one_by_one.apply(facts);
+                one_by_one.refresh(5);
+            }
+            one_by_one.capacities(&[(GPU, CAPACITY), ("cpu", CAPACITY * 100)]);
+            for (at, leaf) in leaves.iter().enumerate() {
+                let wants = [(GPU, leaf.wants.0), ("cpu", leaf.wants.1)];
+                one_by_one.want(&format!("leaf{at}"), &wants);
+            }
+            for at in 0..leaves.len() {
+                for key in [GPU, "cpu"] {
+                    let name = format!("leaf{at}");
+                    prop_assert_eq!(together.fair(&name, key), one_by_one.fair(&name, key));
+                }
+            }
+        }
+    }
+}
