@@ -3,18 +3,18 @@
 //! | | invariant |
 //! |---|---|
 //! | I1 | what is used of a node is the sum of the pods on it |
-//! | I2 | no node is above its capacity by our own doing |
 //! | I3 | every live pod of ours is in exactly one place |
 //! | I8 | what a queue holds is the sum of its members' accounts, up to the root |
 //!
-//! The others of the list (one bind for each pod, partial gangs at rest, topology rules) need the
+//! I2, that we never fill a node above its capacity, is asserted where places are taken
+//! ([`crate::txn::Txn::place`]): afterwards the world may shrink a node under its pods. The others of
+//! the list (one bind for each pod, partial gangs at rest, topology rules) need the
 //! history or a settled world; the simulator checks them.
 
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
-use crate::state::pod::Stage;
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 /// Every violation, as sentences.
@@ -27,7 +27,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     found
 }
 
-/// I1 and I2.
+/// I1.
 fn rooms(state: &ClusterState, found: &mut Vec<String>) {
     let mut on_node: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
     for (id, pod) in state.pods.iter() {
@@ -51,24 +51,12 @@ fn rooms(state: &ClusterState, found: &mut Vec<String>) {
                 *used.entry(*resource).or_insert(0) += amount;
             }
         }
-        for (resource, allocatable, taken) in node.resources() {
+        for (resource, _, taken) in node.resources() {
             let sum = used.remove(&resource).unwrap_or(0);
             let name = state.resource_names.name(resource);
             if sum != taken {
                 found.push(format!(
                     "I1: node {} counts {taken} {name} as used, its pods use {sum}",
-                    node.name
-                ));
-            }
-            let assumed = node.pods.iter().any(|pod| {
-                let stage = state.pods[*pod].stage;
-                let class = &state.classes[state.pods[*pod].class];
-                matches!(stage, Stage::Assumed(_))
-                    && class.requests.iter().any(|(id, _)| *id == resource)
-            });
-            if assumed && taken > allocatable && node.known.is_some() {
-                found.push(format!(
-                    "I2: node {} is to take {taken} {name} and has {allocatable}",
                     node.name
                 ));
             }

@@ -24,7 +24,7 @@ mod timers;
 
 use crate::audit;
 use crate::command::{Action, Command, CommandId};
-use crate::event::{Event, Kind, Object, ObjectKey, Outcome};
+use crate::event::{Event, Kind, Object, Outcome};
 use crate::facts::{Uid, UnixMs};
 use crate::lease::{Election, LeaseAnswer};
 use crate::queues::QueueId;
@@ -63,9 +63,6 @@ pub struct Engine {
     stopping: bool,
     /// The last slice ended before the plan was complete.
     unfinished: bool,
-    /// Rises with every change of queues, topologies, priority classes or namespaces: refused gangs
-    /// are then worth another try.
-    rules_version: u64,
     dirty_queues: bool,
     queues_reported_ms: UnixMs,
     reported_queues: BTreeMap<QueueId, QueueStatus>,
@@ -97,7 +94,6 @@ impl Engine {
             waking_up: false,
             stopping: false,
             unfinished: false,
-            rules_version: 0,
             dirty_queues: true,
             queues_reported_ms: 0,
             reported_queues: BTreeMap::new(),
@@ -125,30 +121,14 @@ impl Engine {
 
     fn apply(&mut self, event: Event, now_ms: UnixMs) {
         match event {
-            Event::Applied(object) => {
-                self.note_rules(object.kind());
-                self.state.apply(*object, now_ms);
-            }
-            Event::Deleted(key) => {
-                self.note_rules(kind_of(&key));
-                self.state.delete(key);
-            }
+            Event::Applied(object) => self.state.apply(*object, now_ms),
+            Event::Deleted(key) => self.state.delete(key),
             Event::Listed(listing) => {
-                self.note_rules(listing.kind);
                 self.listed.insert(listing.kind);
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
             Event::Continue => {}
-        }
-    }
-
-    fn note_rules(&mut self, kind: Kind) {
-        if matches!(
-            kind,
-            Kind::Queue | Kind::Topology | Kind::PriorityClass | Kind::Namespace
-        ) {
-            self.rules_version += 1;
         }
     }
 
@@ -199,7 +179,7 @@ impl Engine {
             if leads {
                 self.reported_queues.clear();
                 self.dirty_queues = true;
-                self.state.touch_all_gangs();
+                self.state.rules_changed();
             } else {
                 self.take_back_unsent();
             }
@@ -316,21 +296,6 @@ impl Engine {
     pub fn is_shut_down(&self) -> bool {
         let released = self.election.as_ref().is_none_or(Election::is_released);
         self.stopping && self.outbox.is_quiet() && released
-    }
-}
-
-fn kind_of(key: &ObjectKey) -> Kind {
-    use crate::facts::GroupSource;
-    match key {
-        ObjectKey::Node(..) => Kind::Node,
-        ObjectKey::Pod(_) => Kind::Pod,
-        ObjectKey::Queue(_) => Kind::Queue,
-        ObjectKey::PodGroup(GroupSource::GpuBatch, ..) => Kind::PodGroup,
-        ObjectKey::PodGroup(GroupSource::Native, ..) => Kind::NativePodGroup,
-        ObjectKey::Topology(_) => Kind::Topology,
-        ObjectKey::PriorityClass(_) => Kind::PriorityClass,
-        ObjectKey::Namespace(_) => Kind::Namespace,
-        ObjectKey::Job(_) => Kind::Job,
     }
 }
 

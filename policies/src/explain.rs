@@ -56,7 +56,7 @@ fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> St
     let amount = crate::resources::amount_of(&class.requests, class.primary);
     let resource = state.resource_names.name(class.primary);
     let amount = match resource {
-        "cpu" => format!("{}m", amount),
+        "cpu" => format!("{amount}m"),
         _ => format!("{amount}"),
     };
     match (count, surplus) {

@@ -103,8 +103,9 @@ impl QueueTree {
     }
 
     /// Takes in a queue that was created or changed. Cheap: the work is done by
-    /// [`QueueTree::refresh`], once for all changes.
-    pub fn apply(&mut self, facts: QueueFacts) {
+    /// [`QueueTree::refresh`], once for all changes. Whether it is other than before: its status is
+    /// not among the facts, so that our own writes change nothing.
+    pub fn apply(&mut self, facts: QueueFacts) -> bool {
         let unchanged = |old: &QueueFacts| {
             let same_object = QueueFacts {
                 uid: facts.uid,
@@ -113,8 +114,10 @@ impl QueueTree {
             };
             same_object == facts
         };
-        self.definitions_changed |= !self.definitions.get(&facts.name).is_some_and(unchanged);
+        let changed = !self.definitions.get(&facts.name).is_some_and(unchanged);
+        self.definitions_changed |= changed;
         self.definitions.insert(facts.name.clone(), facts);
+        changed
     }
 
     /// Takes in that a queue is gone.

@@ -70,12 +70,13 @@ pub(crate) struct ClusterState {
     governed: Lookup<ResourceId, Option<GovernedId>>,
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
+    /// Rises with every change of queues, topologies, priority classes or namespaces: refused gangs
+    /// are then worth another try.
+    pub(crate) rules_version: u64,
     /// Gangs that an event has touched since the last look.
     pub(crate) touched: BTreeSet<GangId>,
     /// Nodes that got more room since the last look.
     pub(crate) freed: BTreeSet<NodeId>,
-    /// Gangs that lost a member since the last look.
-    pub(crate) bereaved: BTreeSet<GangId>,
     /// Pods on their way to a node that is gone, or whose account must be settled again.
     pub(crate) released: BTreeSet<crate::queues::QueueId>,
 }
@@ -107,15 +108,16 @@ impl ClusterState {
             governed: Lookup::default(),
             governed_epoch: u64::MAX,
             capacity: Capacity::default(),
+            rules_version: 0,
             touched: BTreeSet::new(),
             freed: BTreeSet::new(),
-            bereaved: BTreeSet::new(),
             released: BTreeSet::new(),
         }
     }
 
     /// Every gang is looked at again: something changed that any of them may name.
-    pub(crate) fn touch_all_gangs(&mut self) {
+    pub(crate) fn rules_changed(&mut self) {
+        self.rules_version += 1;
         self.touched.extend(self.gangs.iter().map(|(id, _)| id));
     }
 }

@@ -26,6 +26,13 @@ impl Txn {
             Stage::Waiting,
             "only waiting pods are placed"
         );
+        debug_assert!(
+            {
+                let class = &state.classes[state.pods[pod].class];
+                state.nodes[node].multiplicity(&class.requests, &class.shape.host_ports) > 0
+            },
+            "I2: a node is never filled above its capacity"
+        );
         state.pods[pod].stage = Stage::Assumed(node);
         state.occupy(pod, node);
         self.placed.push((pod, node));

@@ -25,7 +25,6 @@ impl Engine {
                 self.assess(gang, now_ms);
             }
         }
-        self.state.bereaved.clear();
     }
 
     fn assess(&mut self, id: GangId, now_ms: UnixMs) {
@@ -165,8 +164,9 @@ impl Engine {
 
     /// Whether the gang has been below its minimum since it lost a member.
     fn follow_losses(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let bereaved = self.state.bereaved.remove(&id);
         let gang = &mut self.state.gangs[id];
+        let held = counts.bound + counts.assumed + counts.succeeded;
+        let lost = held < core::mem::replace(&mut gang.held, held);
         let met = counts.needed == 0;
         if met && counts.bound + counts.succeeded > 0 {
             gang.bound_ms.get_or_insert(now_ms);
@@ -174,11 +174,14 @@ impl Engine {
         if counts.bound == 0 {
             gang.bound_ms = None;
         }
-        if met || counts.bound == 0 {
-            gang.lost_ms = None;
-        } else if bereaved || (self.waking_up && counts.assumed == 0) {
-            // After a restart a partial gang is finished or unwound like one that lost members.
+        // Only a loss starts the clock, never a minimum that was raised. After a restart a partial
+        // gang is finished or unwound like one that lost members.
+        gang.bereaved |= lost || (self.waking_up && counts.bound > 0);
+        gang.bereaved &= !met && held > 0;
+        if gang.bereaved && counts.bound > 0 {
             gang.lost_ms.get_or_insert(now_ms);
+        } else {
+            gang.lost_ms = None;
         }
         let grace = match gang.spec.staleness_grace_ms {
             Some(grace) => u64::try_from(grace).ok(),
@@ -397,7 +400,7 @@ impl Engine {
     pub(crate) fn fingerprint(&self, id: GangId, counts: &Counts) -> u64 {
         let gang = &self.state.gangs[id];
         let mut hasher = rustc_hash::FxHasher::default();
-        self.rules_version.hash(&mut hasher);
+        self.state.rules_version.hash(&mut hasher);
         (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
         (
             &gang.spec.topology,

@@ -154,14 +154,16 @@ fn pack_nodes(
         let amount = amount_of(&state.classes[class].requests, state.classes[class].primary)
             .saturating_mul(pods.len() as u64);
         // The last pods go where they fit exactly. Before that, filling the fullest is as tight.
-        let exact = |((_, free, ..), _): &&(NodeKey, NodeId)| *free == amount;
-        let rest = &nodes[position..];
+        let all = pods.len() as u64;
+        let exact = |((_, free, ..), node): &&(NodeKey, NodeId)| {
+            *free == amount && fits_now(state, request, class, *node) >= all
+        };
         let exact = (amount <= largest)
-            .then(|| rest.iter().find(exact))
+            .then(|| nodes[position..].iter().find(exact))
             .flatten();
         let node = exact.unwrap_or(&nodes[position]).1;
         let fits = fits_now(state, request, class, node);
-        let share = usize::try_from(fits).unwrap_or(usize::MAX).min(pods.len());
+        let share = usize::try_from(fits.min(all)).unwrap_or(pods.len());
         let (here, rest) = pods.split_at(share);
         for pod in here {
             txn.place(state, *pod, node);

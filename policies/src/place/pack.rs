@@ -126,12 +126,11 @@ fn in_area(
         }
         txn.rollback(state, start);
     }
-    let whole = request.need == waiting(request) && request.model_limits.is_none();
-    if !whole || request.need > SEARCH_MEMBERS {
+    if request.model_limits.is_some() || waiting(request) > SEARCH_MEMBERS {
         return Err(false);
     }
     let mut search = Search::new(state, request, area);
-    let found = search.descend(state, txn, 0, 0);
+    let found = search.descend(state, txn, 0, 0, waiting(request) - request.need);
     *work += 100 * u64::from(SEARCH_BOUND - search.left);
     if found { Ok(()) } else { Err(search.left > 0) }
 }
@@ -212,13 +211,16 @@ impl Search {
         }
     }
 
-    /// Places the members from `depth` on; `from`: where members of this class may begin.
+    /// Places the members from `depth` on, all but `spare` of them; `from`: where members of this
+    /// class may begin. Who leaves a member of a class out leaves out all that follow of it: they
+    /// are alike.
     fn descend(
         &mut self,
         state: &mut ClusterState,
         txn: &mut Txn,
         depth: usize,
         from: usize,
+        spare: usize,
     ) -> bool {
         let Some(&(class, pod)) = self.members.get(depth) else {
             return true;
@@ -247,12 +249,22 @@ impl Search {
                 .members
                 .get(depth + 1)
                 .is_some_and(|(next, _)| *next == class);
-            if self.descend(state, txn, depth + 1, if same { position } else { 0 }) {
+            if self.descend(
+                state,
+                txn,
+                depth + 1,
+                if same { position } else { 0 },
+                spare,
+            ) {
                 return true;
             }
             txn.rollback(state, checkpoint);
         }
-        false
+        let alike = self.members[depth..]
+            .iter()
+            .take_while(|(other, _)| *other == class)
+            .count();
+        alike <= spare && self.descend(state, txn, depth + alike, 0, spare - alike)
     }
 
     fn signature(&self, state: &ClusterState, node: NodeId) -> Signature {

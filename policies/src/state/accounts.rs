@@ -282,7 +282,7 @@ impl ClusterState {
             }
         }
         self.capacity.forgotten = true;
-        self.touch_all_gangs();
+        self.rules_changed();
         true
     }
 

@@ -37,6 +37,10 @@ pub(crate) struct Gang {
     pub(crate) candidate: Option<(QueueId, CandidateKey)>,
     /// When its minimum was bound.
     pub(crate) bound_ms: Option<UnixMs>,
+    /// How many members had a place (or had succeeded) at the last look.
+    pub(crate) held: u32,
+    /// A member has lost its place since the minimum was last met.
+    pub(crate) bereaved: bool,
     /// A member was lost and the gang has been below its minimum since then.
     pub(crate) lost_ms: Option<UnixMs>,
     /// Since when its status has said that it is scheduled, or that it is not.
@@ -159,6 +163,8 @@ impl Gang {
             wait: Wait::Nothing,
             candidate: None,
             bound_ms: None,
+            held: 0,
+            bereaved: false,
             lost_ms: None,
             scheduled: (false, 0),
             reported: None,

@@ -12,19 +12,23 @@ impl ClusterState {
             Object::Node(facts) => self.apply_node(facts, now_ms),
             Object::Pod(facts) => self.apply_pod(facts),
             Object::Queue(facts) => {
-                self.queues.apply(facts);
-                self.touch_all_gangs();
+                if self.queues.apply(facts) {
+                    self.rules_changed();
+                }
             }
             Object::PodGroup(facts) => self.apply_pod_group(facts),
             Object::Topology(facts) => self.apply_topology(facts),
             Object::PriorityClass(facts) => {
-                self.priority_classes.insert(facts.name.clone(), facts);
-                self.touch_all_gangs();
+                let name = facts.name.clone();
+                let before = self.priority_classes.insert(name.clone(), facts);
+                if before.as_ref() != self.priority_classes.get(&name) {
+                    self.rules_changed();
+                }
             }
             Object::Namespace(facts) => {
                 let before = self.namespaces.insert(facts.name.clone(), facts.labels);
                 if before.as_ref() != self.namespaces.get(&facts.name) {
-                    self.touch_all_gangs();
+                    self.rules_changed();
                 }
             }
             Object::Job(facts) => self.apply_job(facts),
@@ -46,7 +50,7 @@ impl ClusterState {
             ObjectKey::Pod(uid) => self.delete_pod(uid),
             ObjectKey::Queue(name) => {
                 self.queues.delete(&name);
-                self.touch_all_gangs();
+                self.rules_changed();
             }
             ObjectKey::PodGroup(source, namespace, name) => {
                 self.delete_pod_group(source, &namespace, &name);
@@ -54,7 +58,7 @@ impl ClusterState {
             ObjectKey::Topology(name) => self.delete_topology(&name),
             ObjectKey::PriorityClass(name) => {
                 self.priority_classes.remove(&name);
-                self.touch_all_gangs();
+                self.rules_changed();
             }
             ObjectKey::Namespace(name) => {
                 self.namespaces.remove(&name);

@@ -51,7 +51,6 @@ impl ClusterState {
     }
 
     fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
-        let was_member = self.is_bound_member(pod);
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
         let record = &mut self.pods[pod];
@@ -65,13 +64,8 @@ impl ClusterState {
             self.note_owner(pod);
             self.regroup(pod);
         }
-        let Some(gang) = self.pods[pod].own.as_ref().and_then(|own| own.gang) else {
-            return;
-        };
-        self.touched.insert(gang);
-        if was_member && !self.is_bound_member(pod) && !self.has_succeeded(pod) {
-            self.bereaved.insert(gang);
-        }
+        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        self.touched.extend(gang);
     }
 
     /// A resize in place, or lifted gates that made a node selector narrower: another class.
@@ -134,8 +128,6 @@ impl ClusterState {
         let Some(pod) = self.pod_ids.remove(&uid) else {
             return;
         };
-        let was_member = self.is_bound_member(pod);
-        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
         if let Some(node) = self.pods[pod].stage.node() {
             self.vacate(pod, node, true);
         }
@@ -145,19 +137,6 @@ impl ClusterState {
         let class = self.pods[pod].class;
         self.pods.remove(pod);
         self.leave_class(class);
-        if was_member {
-            self.bereaved.extend(gang);
-        }
-    }
-
-    /// Whether the pod holds a place for its gang.
-    fn is_bound_member(&self, pod: PodId) -> bool {
-        let pod = &self.pods[pod];
-        pod.own.is_some() && pod.stage.is_bound() && !pod.deleting
-    }
-
-    fn has_succeeded(&self, pod: PodId) -> bool {
-        self.pods[pod].stage == Stage::Ended { succeeded: true }
     }
 
     /// The node of a pod, bound or assumed.

@@ -87,7 +87,7 @@ impl ClusterState {
         if name == DEFAULT_TOPOLOGY {
             self.rank_all();
         }
-        self.touch_all_gangs();
+        self.rules_changed();
     }
 
     pub(crate) fn place_in_topologies(&mut self, id: NodeId, labels: &Labels) {
