@@ -19,7 +19,7 @@ mod reports;
 mod scheduler;
 
 pub use reports::Reports;
-pub use scheduler::{Scheduler, SchedulerError, ShellSettings};
+pub use scheduler::{Scheduler, SchedulerError};
 
 pub(crate) use clock::Clock;
 pub(crate) use health::{Health, WatchState};

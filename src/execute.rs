@@ -15,6 +15,7 @@ pub(crate) mod quantity;
 mod status;
 mod time;
 
+use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError};
 use crate::driver::{Clock, Inbox};
 use crate::serve::{Metrics, Sources};
@@ -22,22 +23,15 @@ use exchange::{Request, exchange};
 use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::GroupSource;
+use gpu_batch_policies::lease::LeaseRequest;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
 /// No request takes longer, whatever the command says: the driver counts on it when it drains.
 const DEADLINE_MAX: Duration = Duration::from_secs(20);
-
-/// Where the leader's lease is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseName {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
 
 /// Sends commands.
 pub(crate) struct Executor {
@@ -46,6 +40,8 @@ pub(crate) struct Executor {
     /// A client of its own, so that the lease never waits behind anything.
     lease_requests: kube::Client,
     lease: LeaseName,
+    /// When this process last took the lease.
+    acquired_ms: AtomicU64,
     /// Who speaks in Kubernetes events.
     instance: String,
     inbox: Arc<Inbox>,
@@ -66,6 +62,7 @@ impl Executor {
             requests: connection::client(config)?,
             lease_requests: connection::client(config)?,
             lease,
+            acquired_ms: AtomicU64::new(0),
             instance,
             inbox: Arc::clone(&sources.inbox),
             clock: sources.clock,
@@ -101,7 +98,11 @@ impl Executor {
             }
             Action::PatchStatus(patch) => self.send(status::request(patch)).await,
             Action::Lease(request) => {
-                let sent = lease::request(&self.lease, request, now_ms);
+                if let LeaseRequest::Write { acquire: true, .. } = request {
+                    self.acquired_ms.store(now_ms, Ordering::Relaxed);
+                }
+                let acquired_ms = self.acquired_ms.load(Ordering::Relaxed);
+                let sent = lease::request(&self.lease, request, acquired_ms, now_ms);
                 lease::outcome(request, exchange(&self.lease_requests, sent).await)
             }
             Action::Publish(announcement) => {

@@ -35,7 +35,6 @@ pub(super) enum ExchangeError {
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
-pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
 impl Request {
@@ -54,6 +53,13 @@ impl Request {
             path,
             content_type: JSON,
             body: json(body),
+        }
+    }
+
+    pub(super) fn put(path: String, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post(path, body)
         }
     }
 

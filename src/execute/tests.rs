@@ -1,4 +1,5 @@
-use super::{Executor, LeaseName};
+use super::Executor;
+use crate::config::LeaseName;
 use crate::connection::fake::{Asked, FakeApi};
 use crate::driver::{Clock, Health, Inbox};
 use crate::serve::{Metrics, Sources};
@@ -255,6 +256,7 @@ async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
         "observedGeneration": 3,
         "phase": "Pending",
         "reason": "OverLimit",
+        "message": "the queue team is at its limit",
         "members": {
             "expected": 8, "created": 8, "bound": 0, "running": 0, "succeeded": 0, "failed": 0,
         },
@@ -383,9 +385,9 @@ async fn a_lease_is_replaced_only_at_its_version() {
         seen.clone(),
     )
     .await;
-    assert_eq!(asked.method, "PATCH");
-    assert_eq!(asked.body["metadata"], json!({"resourceVersion": "11"}));
-    assert_eq!(asked.body["spec"]["acquireTime"], Value::Null);
+    assert_eq!(asked.method, "PUT");
+    let metadata = json!({"namespace": "sys", "name": "gb", "resourceVersion": "11"});
+    assert_eq!(asked.body["metadata"], metadata);
     check(
         write_lease(Some("11"), true),
         409,
@@ -400,7 +402,21 @@ async fn a_lease_is_replaced_only_at_its_version() {
         asked.path,
         "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
     );
-    assert!(asked.body["spec"]["acquireTime"].is_string());
+}
+
+#[tokio::test]
+async fn a_renewal_keeps_the_time_of_acquisition() {
+    let (body, _) = lease();
+    let fixture = Fixture::start(move |_| answer(200, &body)).await;
+    for acquire in [true, false] {
+        let write = write_lease(Some("11"), acquire);
+        fixture.outcome(write, Duration::from_secs(5)).await;
+    }
+    let asked = fixture.api.asked();
+    let [acquired, renewed] = [0, 1].map(|index| asked[index].body["spec"].clone());
+    assert_eq!(acquired["acquireTime"], acquired["renewTime"]);
+    assert_eq!(renewed["acquireTime"], acquired["acquireTime"]);
+    assert_ne!(renewed["renewTime"], acquired["renewTime"]);
 }
 
 #[tokio::test]
