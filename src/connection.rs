@@ -44,7 +44,7 @@ pub async fn config(
     }
 }
 
-/// Makes a client that sends each request exactly once.
+/// Makes a client that sends each request exactly once, and never asks a proxy for this machine.
 ///
 /// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions included,
 /// long after the engine has given the request up; an eviction that a disruption budget forbids *is*
@@ -57,6 +57,12 @@ pub fn client(config: &kube::Config) -> Result<kube::Client, ConnectionError> {
     let mut config = config.clone();
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    if matches!(
+        config.cluster_url.host(),
+        Some("localhost" | "127.0.0.1" | "[::1]")
+    ) {
+        config.proxy_url = None;
+    }
     Ok(kube::Client::try_from(config)?)
 }
 

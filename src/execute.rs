@@ -73,12 +73,13 @@ impl Executor {
     /// Sends one command; returns at once.
     pub(crate) fn start(self: &Arc<Self>, command: Command) {
         let executor = Arc::clone(self);
+        // Made before the task, so that there is an outcome even if the task never runs.
+        let mut reply = Reply {
+            id: command.id,
+            inbox: Arc::clone(&self.inbox),
+            outcome: Outcome::Unknown,
+        };
         self.runtime.spawn(async move {
-            let mut reply = Reply {
-                id: command.id,
-                inbox: Arc::clone(&executor.inbox),
-                outcome: Outcome::Unknown,
-            };
             let limit = executor.clock.until(command.deadline_ms).min(DEADLINE_MAX);
             let started = Instant::now();
             let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
