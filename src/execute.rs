@@ -24,14 +24,16 @@ use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::GroupSource;
 use gpu_batch_policies::lease::LeaseRequest;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
 /// No request takes longer, whatever the command says: the driver counts on it when it drains.
 const DEADLINE_MAX: Duration = Duration::from_secs(20);
+const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends commands.
 pub(crate) struct Executor {
@@ -47,6 +49,8 @@ pub(crate) struct Executor {
     inbox: Arc<Inbox>,
     clock: Clock,
     metrics: Arc<Metrics>,
+    /// When a sort of request was last warned about.
+    warned: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
 impl Executor {
@@ -67,6 +71,7 @@ impl Executor {
             inbox: Arc::clone(&sources.inbox),
             clock: sources.clock,
             metrics: Arc::clone(&sources.metrics),
+            warned: Mutex::default(),
         })
     }
 
@@ -128,10 +133,26 @@ impl Executor {
             _ => {}
         }
         match outcome {
-            Outcome::Refused { message } => warn!("{action_name} was refused: {message}"),
-            Outcome::Unknown => warn!("{action_name} ended with an unknown outcome after {took:?}"),
-            _ => debug!("{action_name}: {outcome_name} after {took:?}"),
+            Outcome::Refused { message } if self.may_warn(action_name) => {
+                warn!("{action_name} was refused: {message}");
+            }
+            Outcome::Unknown if self.may_warn(action_name) => {
+                warn!("{action_name} ended with an unknown outcome after {took:?}");
+            }
+            _ => debug!("{action_name} ended after {took:?}: {outcome:?}"),
         }
+    }
+
+    /// At most one warning a second for each sort of request; an outage is not told line by line.
+    fn may_warn(&self, action_name: &'static str) -> bool {
+        let now = Instant::now();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = warned.get(action_name);
+        let may = quiet.is_none_or(|&at| now.duration_since(at) >= WARNING_INTERVAL);
+        if may {
+            warned.insert(action_name, now);
+        }
+        may
     }
 }
 

@@ -1,8 +1,10 @@
+use crate::connection::reason;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 use kube::client::Body;
 use serde::Serialize;
 use thiserror::Error;
+use tracing::debug;
 
 /// A request as data.
 #[derive(Debug)]
@@ -77,12 +79,21 @@ fn json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("the bodies are structs with string keys, which always encode")
 }
 
-/// Sends a request once and reads the whole answer. The body of an answer must be read even where
-/// nobody looks at it: otherwise the connection cannot be used again.
+/// Sends a request once and reads the whole answer.
 pub(super) async fn exchange(
     client: &kube::Client,
     request: Request,
 ) -> Result<Answer, ExchangeError> {
+    let result = send(client, request).await;
+    if let Err(error) = &result {
+        debug!("{}", reason(error));
+    }
+    result
+}
+
+/// The body of an answer must be read even where nobody looks at it: otherwise the connection
+/// cannot be used again.
+async fn send(client: &kube::Client, request: Request) -> Result<Answer, ExchangeError> {
     let request = http::Request::builder()
         .method(request.method)
         .uri(request.path)
