@@ -1,21 +1,57 @@
 //! The connection to the API server: one way to find it and one way to make a client.
 
+use kube::config::{InferConfigError, Kubeconfig, KubeconfigError};
+use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why there is no connection.
+/// Why there is no connection; each with the whole reason, because the libraries below repeat
+/// themselves when their errors are printed as a chain.
 #[derive(Debug, Error)]
 pub enum ConnectionError {
-    /// A kubeconfig was asked for and cannot be used.
-    #[error("failed to read the kubeconfig")]
-    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// The kubeconfig that was asked for cannot be used.
+    #[error("cannot use the kubeconfig: {0}")]
+    Kubeconfig(String),
     /// There is neither a kubeconfig nor a service account.
-    #[error("failed to find a cluster: neither a kubeconfig nor a service account can be used")]
-    NotFound(#[from] kube::config::InferConfigError),
+    #[error("cannot find a cluster: {0}")]
+    NotFound(String),
     /// The client cannot be made, e.g. because a certificate cannot be read.
-    #[error("failed to make a client for the API server")]
-    Client(#[from] kube::Error),
+    #[error("cannot make a client for the API server: {0}")]
+    Client(String),
+}
+
+impl From<KubeconfigError> for ConnectionError {
+    fn from(error: KubeconfigError) -> Self {
+        Self::Kubeconfig(reason(&error))
+    }
+}
+
+impl From<InferConfigError> for ConnectionError {
+    fn from(error: InferConfigError) -> Self {
+        Self::NotFound(reason(&error))
+    }
+}
+
+impl From<kube::Error> for ConnectionError {
+    fn from(error: kube::Error) -> Self {
+        Self::Client(reason(&error))
+    }
+}
+
+/// An error and its causes in one line, without what is said twice.
+pub(crate) fn reason(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// How long the API server may take to accept a connection.
@@ -36,7 +72,7 @@ pub async fn config(
     };
     match kubeconfig {
         Some(path) => {
-            let file = kube::config::Kubeconfig::read_from(path)?;
+            let file = Kubeconfig::read_from(path)?;
             Ok(kube::Config::from_custom_kubeconfig(file, &options).await?)
         }
         None if context.is_some() => Ok(kube::Config::from_kubeconfig(&options).await?),
@@ -44,7 +80,7 @@ pub async fn config(
     }
 }
 
-/// Makes a client that sends each request exactly once.
+/// Makes a client that sends each request exactly once, and never asks a proxy for this machine.
 ///
 /// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions included,
 /// long after the engine has given the request up; an eviction that a disruption budget forbids *is*
@@ -57,6 +93,12 @@ pub fn client(config: &kube::Config) -> Result<kube::Client, ConnectionError> {
     let mut config = config.clone();
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
+    if matches!(
+        config.cluster_url.host(),
+        Some("localhost" | "127.0.0.1" | "[::1]")
+    ) {
+        config.proxy_url = None;
+    }
     Ok(kube::Client::try_from(config)?)
 }
 

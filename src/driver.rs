@@ -19,7 +19,7 @@ mod reports;
 mod scheduler;
 
 pub use reports::Reports;
-pub use scheduler::{Scheduler, SchedulerError, ShellSettings};
+pub use scheduler::{Scheduler, SchedulerError};
 
 pub(crate) use clock::Clock;
 pub(crate) use health::{Health, WatchState};
@@ -96,18 +96,14 @@ impl Driver {
                 self.engine.shut_down();
                 events.push(Event::Continue);
             }
-            let issued = match self.turn(events) {
-                Ok(issued) => issued,
-                Err(panic) => {
-                    if !self.recover(panic.as_ref()) {
-                        return Ended::Panicked;
-                    }
-                    0
-                }
-            };
+            if let Err(panic) = self.turn(events)
+                && !self.recover(panic.as_ref())
+            {
+                return Ended::Panicked;
+            }
             self.answer(batch.questions);
             if let Some(stop_by) = self.stop_by {
-                if self.in_flight == 0 && issued == 0 {
+                if self.engine.is_shut_down() && self.in_flight == 0 {
                     return Ended::Stopped;
                 }
                 if Instant::now() >= stop_by {
@@ -130,8 +126,8 @@ impl Driver {
         wait
     }
 
-    /// One step; says how many commands it issued, or how it panicked.
-    fn turn(&mut self, mut events: Vec<Event>) -> Result<usize, Box<dyn Any + Send>> {
+    /// One step, if there is anything to do. The error is a panic of the engine.
+    fn turn(&mut self, mut events: Vec<Event>) -> Result<(), Box<dyn Any + Send>> {
         let now_ms = self.clock.now_ms();
         if self
             .engine
@@ -143,7 +139,7 @@ impl Driver {
         self.health
             .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
         if events.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
         self.latency
@@ -157,11 +153,10 @@ impl Driver {
             .step_seconds
             .observe(started.elapsed().as_secs_f64());
 
-        let issued = commands.len();
         self.issue(commands);
         self.health
             .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
-        Ok(issued)
+        Ok(())
     }
 
     fn issue(&mut self, commands: Vec<Command>) {

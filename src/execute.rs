@@ -15,6 +15,7 @@ pub(crate) mod quantity;
 mod status;
 mod time;
 
+use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError};
 use crate::driver::{Clock, Inbox};
 use crate::serve::{Metrics, Sources};
@@ -22,22 +23,17 @@ use exchange::{Request, exchange};
 use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::GroupSource;
-use std::sync::Arc;
+use gpu_batch_policies::lease::LeaseRequest;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
 /// No request takes longer, whatever the command says: the driver counts on it when it drains.
 const DEADLINE_MAX: Duration = Duration::from_secs(20);
-
-/// Where the leader's lease is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseName {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
+const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends commands.
 pub(crate) struct Executor {
@@ -46,11 +42,15 @@ pub(crate) struct Executor {
     /// A client of its own, so that the lease never waits behind anything.
     lease_requests: kube::Client,
     lease: LeaseName,
+    /// When this process last took the lease.
+    acquired_ms: AtomicU64,
     /// Who speaks in Kubernetes events.
     instance: String,
     inbox: Arc<Inbox>,
     clock: Clock,
     metrics: Arc<Metrics>,
+    /// When a sort of request was last warned about.
+    warned: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
 impl Executor {
@@ -66,22 +66,25 @@ impl Executor {
             requests: connection::client(config)?,
             lease_requests: connection::client(config)?,
             lease,
+            acquired_ms: AtomicU64::new(0),
             instance,
             inbox: Arc::clone(&sources.inbox),
             clock: sources.clock,
             metrics: Arc::clone(&sources.metrics),
+            warned: Mutex::default(),
         })
     }
 
     /// Sends one command; returns at once.
     pub(crate) fn start(self: &Arc<Self>, command: Command) {
         let executor = Arc::clone(self);
+        // Made before the task, so that there is an outcome even if the task never runs.
+        let mut reply = Reply {
+            id: command.id,
+            inbox: Arc::clone(&self.inbox),
+            outcome: Outcome::Unknown,
+        };
         self.runtime.spawn(async move {
-            let mut reply = Reply {
-                id: command.id,
-                inbox: Arc::clone(&executor.inbox),
-                outcome: Outcome::Unknown,
-            };
             let limit = executor.clock.until(command.deadline_ms).min(DEADLINE_MAX);
             let started = Instant::now();
             let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
@@ -101,7 +104,11 @@ impl Executor {
             }
             Action::PatchStatus(patch) => self.send(status::request(patch)).await,
             Action::Lease(request) => {
-                let sent = lease::request(&self.lease, request, now_ms);
+                if let LeaseRequest::Write { acquire: true, .. } = request {
+                    self.acquired_ms.store(now_ms, Ordering::Relaxed);
+                }
+                let acquired_ms = self.acquired_ms.load(Ordering::Relaxed);
+                let sent = lease::request(&self.lease, request, acquired_ms, now_ms);
                 lease::outcome(request, exchange(&self.lease_requests, sent).await)
             }
             Action::Publish(announcement) => {
@@ -126,10 +133,26 @@ impl Executor {
             _ => {}
         }
         match outcome {
-            Outcome::Refused { message } => warn!("{action_name} was refused: {message}"),
-            Outcome::Unknown => warn!("{action_name} ended with an unknown outcome after {took:?}"),
-            _ => debug!("{action_name}: {outcome_name} after {took:?}"),
+            Outcome::Refused { message } if self.may_warn(action_name) => {
+                warn!("{action_name} was refused: {message}");
+            }
+            Outcome::Unknown if self.may_warn(action_name) => {
+                warn!("{action_name} ended with an unknown outcome after {took:?}");
+            }
+            _ => debug!("{action_name} ended after {took:?}: {outcome:?}"),
         }
+    }
+
+    /// At most one warning a second for each sort of request; an outage is not told line by line.
+    fn may_warn(&self, action_name: &'static str) -> bool {
+        let now = Instant::now();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let quiet = warned.get(action_name);
+        let may = quiet.is_none_or(|&at| now.duration_since(at) >= WARNING_INTERVAL);
+        if may {
+            warned.insert(action_name, now);
+        }
+        may
     }
 }
 

@@ -1,50 +1,51 @@
 use super::Failure;
+use crate::config::Configuration;
 use crate::connection;
-use crate::driver::{Scheduler, ShellSettings};
+use crate::driver::Scheduler;
 use crate::telemetry;
 use anyhow::Context;
-use gpu_batch_policies::settings::Settings;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
 
 /// Run the scheduler: inside a cluster as its service account, or with a kubeconfig.
-///
-/// Example: gpu-batch run --kubeconfig ~/.kube/config
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gpu-batch run --kubeconfig ~/.kube/config")]
 pub(super) struct Args {
-    /// The kubeconfig to use. Without it: $KUBECONFIG, ~/.kube/config, then the service account
+    /// The kubeconfig. Without it: $KUBECONFIG, ~/.kube/config, then the pod's service account
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The configuration file (see `gpu-batch config --print-defaults`)
+    /// The configuration file; `gpu-batch config --print-defaults` prints one
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write the log as JSON, a line each
-    #[arg(long)]
-    log_json: bool,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    telemetry::init(args.log_json);
+    let configuration = Configuration::load(args.config.as_deref())
+        .map_err(|error| Failure::BadInput(error.into()))?;
+    telemetry::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("failed to start the asynchronous runtime")?;
-    runtime.block_on(schedule(args))
+    runtime.block_on(schedule(args, configuration))
 }
 
-async fn schedule(args: Args) -> Result<(), Failure> {
-    let config = connection::config(args.kubeconfig.as_deref(), args.context.as_deref())
+async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
+    let cluster = connection::config(args.kubeconfig.as_deref(), args.context.as_deref())
         .await
         .map_err(|error| Failure::BadInput(error.into()))?;
-    let (settings, shell) = (Settings::default(), ShellSettings::default());
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
-    let mut scheduler = Scheduler::start(&config, settings, shell).await?;
-    info!("scheduling for {}", config.cluster_url);
+    let mut scheduler = Scheduler::start(&cluster, configuration).await?;
+    info!(
+        "scheduling for {}; health and metrics on {}",
+        cluster.cluster_url,
+        scheduler.address()
+    );
     tokio::select! {
         ended = scheduler.ended() => return Ok(ended?),
         _ = terminate.recv() => info!("stopping on SIGTERM"),

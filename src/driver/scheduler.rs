@@ -1,11 +1,12 @@
 use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
+use crate::config::Configuration;
 use crate::connection::{self, ConnectionError};
-use crate::execute::{Executor, LeaseName};
+use crate::execute::Executor;
 use crate::objects::{self, Watched};
 use crate::serve::{self, Metrics, Sources};
 use crate::watch::{Shared, Watcher};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::settings::Settings;
+use gpu_batch_policies::settings::{Leadership, Settings};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,33 +14,6 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-
-/// What the shell needs to know beside the engine's [`Settings`].
-#[derive(Debug, Clone)]
-pub struct ShellSettings {
-    /// Pods with this `spec.schedulerName` are ours.
-    pub scheduler_name: String,
-    /// Where the leader's lease is.
-    pub lease: LeaseName,
-    /// Who we are in Kubernetes events.
-    pub instance: String,
-    /// Where `/healthz`, `/readyz` and `/metrics` are served; `None`: nowhere.
-    pub listen: Option<SocketAddr>,
-}
-
-impl Default for ShellSettings {
-    fn default() -> Self {
-        Self {
-            scheduler_name: "gpu-batch".to_owned(),
-            lease: LeaseName {
-                namespace: "kube-system".to_owned(),
-                name: "gpu-batch".to_owned(),
-            },
-            instance: "gpu-batch".to_owned(),
-            listen: None,
-        }
-    }
-}
 
 /// Why the scheduler cannot start or go on.
 #[derive(Debug, Error)]
@@ -67,7 +41,7 @@ pub enum SchedulerError {
 /// way; [`Scheduler::stop`] waits.
 pub struct Scheduler {
     sources: Sources,
-    address: Option<SocketAddr>,
+    address: SocketAddr,
     ended: oneshot::Receiver<Ended>,
     /// The watches and the HTTP server; cancelled when this is dropped.
     _tasks: JoinSet<()>,
@@ -80,10 +54,17 @@ impl Scheduler {
     /// # Errors
     /// If the configuration of the client or the address to listen on cannot be used.
     pub async fn start(
-        config: &kube::Config,
-        settings: Settings,
-        shell: ShellSettings,
+        cluster: &kube::Config,
+        configuration: Configuration,
     ) -> Result<Self, SchedulerError> {
+        let instance = instance(&configuration.settings);
+        let Configuration {
+            settings,
+            scheduler_name,
+            serve_address,
+            lease,
+            ..
+        } = configuration;
         let clock = Clock::start();
         let sources = Sources {
             inbox: Arc::new(Inbox::default()),
@@ -92,21 +73,18 @@ impl Scheduler {
             clock,
         };
         let mut tasks = JoinSet::new();
-        let address = match shell.listen {
-            Some(address) => Some(listen(&mut tasks, address, sources.clone()).await?),
-            None => None,
-        };
-        let executor = Executor::new(config, shell.lease, shell.instance, &sources)?;
+        let address = listen(&mut tasks, serve_address, sources.clone()).await?;
+        let executor = Executor::new(cluster, lease, instance, &sources)?;
         let (relist, relisted) = watch::channel(0);
         let shared = Shared {
-            client: connection::client(config)?,
+            client: connection::client(cluster)?,
             inbox: Arc::clone(&sources.inbox),
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
             clock,
             relist: relisted,
         };
-        watch_everything(&mut tasks, &shared, &shell.scheduler_name);
+        watch_everything(&mut tasks, &shared, &scheduler_name);
         let driver = Driver {
             engine: Engine::new(settings.clone()),
             settings,
@@ -138,7 +116,7 @@ impl Scheduler {
 
     /// Where it listens; the port is the real one if port 0 was asked for.
     #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -177,6 +155,14 @@ impl Scheduler {
 impl Drop for Scheduler {
     fn drop(&mut self) {
         self.sources.inbox.stop();
+    }
+}
+
+/// Who speaks in Kubernetes events: the replica, where there are several.
+fn instance(settings: &Settings) -> String {
+    match &settings.leadership {
+        Leadership::Elected(lease) => lease.identity.to_string(),
+        Leadership::Assumed => "gpu-batch".to_owned(),
     }
 }
 

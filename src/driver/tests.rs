@@ -1,5 +1,6 @@
 use super::{Batch, Clock, Driver, Ended, Health, Inbox, Latency, Question, Reports};
-use crate::execute::{Executor, LeaseName};
+use crate::config::LeaseName;
+use crate::execute::Executor;
 use crate::serve::{Metrics, Sources};
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::engine::Engine;

@@ -1,8 +1,10 @@
+use crate::connection::reason;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};
 use kube::client::Body;
 use serde::Serialize;
 use thiserror::Error;
+use tracing::debug;
 
 /// A request as data.
 #[derive(Debug)]
@@ -35,7 +37,6 @@ pub(super) enum ExchangeError {
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
-pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 pub(super) const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
 impl Request {
@@ -57,6 +58,13 @@ impl Request {
         }
     }
 
+    pub(super) fn put(path: String, body: &impl Serialize) -> Self {
+        Self {
+            method: Method::PUT,
+            ..Self::post(path, body)
+        }
+    }
+
     pub(super) fn patch(path: String, content_type: &'static str, body: &impl Serialize) -> Self {
         Self {
             method: Method::PATCH,
@@ -71,12 +79,21 @@ fn json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("the bodies are structs with string keys, which always encode")
 }
 
-/// Sends a request once and reads the whole answer. The body of an answer must be read even where
-/// nobody looks at it: otherwise the connection cannot be used again.
+/// Sends a request once and reads the whole answer.
 pub(super) async fn exchange(
     client: &kube::Client,
     request: Request,
 ) -> Result<Answer, ExchangeError> {
+    let result = send(client, request).await;
+    if let Err(error) = &result {
+        debug!("{}", reason(error));
+    }
+    result
+}
+
+/// The body of an answer must be read even where nobody looks at it: otherwise the connection
+/// cannot be used again.
+async fn send(client: &kube::Client, request: Request) -> Result<Answer, ExchangeError> {
     let request = http::Request::builder()
         .method(request.method)
         .uri(request.path)

@@ -1,7 +1,7 @@
-use super::LeaseName;
 use super::classify::classify;
-use super::exchange::{Answer, ExchangeError, MERGE_PATCH, Request};
+use super::exchange::{Answer, ExchangeError, Request};
 use super::time::micros;
+use crate::config::LeaseName;
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
@@ -29,9 +29,14 @@ struct Spec {
     lease_transitions: Option<u32>,
 }
 
-/// A replacement is a merge patch that carries the expected resourceVersion: it fails with a
-/// conflict if the lease has changed, and leaves `acquireTime` as it is where that is wanted.
-pub(super) fn request(lease: &LeaseName, request: &LeaseRequest, now_ms: UnixMs) -> Request {
+/// A replacement carries the expected resourceVersion, so it fails with a conflict if the lease has
+/// changed. `acquired_ms`: when this process last took the lease; a renewal writes it again.
+pub(super) fn request(
+    lease: &LeaseName,
+    request: &LeaseRequest,
+    acquired_ms: UnixMs,
+    now_ms: UnixMs,
+) -> Request {
     let LeaseName { namespace, name } = lease;
     let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
     let object = format!("{collection}/{name}");
@@ -39,37 +44,31 @@ pub(super) fn request(lease: &LeaseName, request: &LeaseRequest, now_ms: UnixMs)
         resource_version,
         holder,
         transitions,
-        acquire,
+        acquire: _,
         duration_ms,
     } = request
     else {
         return Request::get(object);
     };
-    let mut spec = json!({
-        "holderIdentity": holder,
-        // The API server wants at least one second.
-        "leaseDurationSeconds": duration_ms.div_ceil(1_000).max(1),
-        "leaseTransitions": transitions,
-        "renewTime": micros(now_ms),
+    let mut body = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {
+            "holderIdentity": holder,
+            // The API server wants at least one second.
+            "leaseDurationSeconds": duration_ms.div_ceil(1_000).max(1),
+            "leaseTransitions": transitions,
+            "acquireTime": micros(acquired_ms),
+            "renewTime": micros(now_ms),
+        },
     });
-    if *acquire {
-        spec["acquireTime"] = json!(micros(now_ms));
-    }
     match resource_version {
-        None => Request::post(
-            collection,
-            &json!({
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {"namespace": namespace, "name": name},
-                "spec": spec,
-            }),
-        ),
-        Some(version) => Request::patch(
-            object,
-            MERGE_PATCH,
-            &json!({"metadata": {"resourceVersion": version}, "spec": spec}),
-        ),
+        None => Request::post(collection, &body),
+        Some(version) => {
+            body["metadata"]["resourceVersion"] = json!(version);
+            Request::put(object, &body)
+        }
     }
 }
 

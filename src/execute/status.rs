@@ -107,6 +107,7 @@ fn pod_group(status: &PodGroupStatus) -> Value {
             "failed": members.failed,
         },
         "conditions": conditions,
+        "message": status.message,
     });
     if let Some(reason) = status.reason {
         value["reason"] = json!(reason.as_str());

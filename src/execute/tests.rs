@@ -1,4 +1,8 @@
-use super::{Executor, LeaseName};
+mod real;
+
+use super::Executor;
+use crate::api;
+use crate::config::LeaseName;
 use crate::connection::fake::{Asked, FakeApi};
 use crate::driver::{Clock, Health, Inbox};
 use crate::serve::{Metrics, Sources};
@@ -15,6 +19,7 @@ use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const UID: &str = "00000000-0000-0000-0000-0000000000a1";
@@ -30,48 +35,63 @@ struct Fixture {
 impl Fixture {
     async fn start(answer: impl Fn(&Asked) -> Response + Send + Sync + 'static) -> Self {
         let api = FakeApi::start(answer).await;
-        let clock = Clock::start();
-        let sources = Sources {
-            inbox: Arc::new(Inbox::default()),
-            health: Arc::new(Health::new(0)),
-            metrics: Arc::new(Metrics::new()),
-            clock,
-        };
-        let lease = LeaseName {
-            namespace: "sys".to_owned(),
-            name: "gb".to_owned(),
-        };
-        let executor = Executor::new(&api.config, lease, "me".to_owned(), &sources).unwrap();
+        let sources = sources();
         Self {
+            executor: executor(&api.config, &sources),
             api,
-            executor: Arc::new(executor),
             sources,
         }
     }
 
     async fn outcome(&self, action: Action, deadline: Duration) -> Outcome {
-        let deadline_ms =
-            self.sources.clock.now_ms() + u64::try_from(deadline.as_millis()).unwrap();
-        let id = CommandId(7);
-        self.executor.start(Command {
-            id,
-            deadline_ms,
-            action,
-        });
-        let mut events = Vec::new();
-        while events.is_empty() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            events = self.sources.inbox.take(Duration::ZERO, true).events;
-        }
-        // A second outcome would come now.
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        events.extend(self.sources.inbox.take(Duration::ZERO, true).events);
-        let [Event::Outcome(of, outcome)] = events.as_slice() else {
-            panic!("not exactly one outcome: {events:?}");
-        };
-        assert_eq!(*of, id);
-        outcome.clone()
+        answered(&self.executor, &self.sources, action, deadline).await
     }
+}
+
+fn sources() -> Sources {
+    Sources {
+        inbox: Arc::new(Inbox::default()),
+        health: Arc::new(Health::new(0)),
+        metrics: Arc::new(Metrics::new()),
+        clock: Clock::start(),
+    }
+}
+
+fn executor(config: &kube::Config, sources: &Sources) -> Arc<Executor> {
+    let lease = LeaseName {
+        namespace: "sys".to_owned(),
+        name: "gb".to_owned(),
+    };
+    Arc::new(Executor::new(config, lease, "me".to_owned(), sources).unwrap())
+}
+
+/// Sends one command and waits for its one outcome.
+async fn answered(
+    executor: &Arc<Executor>,
+    sources: &Sources,
+    action: Action,
+    deadline: Duration,
+) -> Outcome {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let id = CommandId(NEXT.fetch_add(1, Ordering::Relaxed));
+    executor.start(Command {
+        id,
+        deadline_ms: sources.clock.now_ms() + u64::try_from(deadline.as_millis()).unwrap(),
+        action,
+    });
+    let mut events = Vec::new();
+    while events.is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        events = sources.inbox.take(Duration::ZERO, true).events;
+    }
+    // A second outcome would come now.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    events.extend(sources.inbox.take(Duration::ZERO, true).events);
+    let [Event::Outcome(of, outcome)] = events.as_slice() else {
+        panic!("not exactly one outcome: {events:?}");
+    };
+    assert_eq!(*of, id);
+    outcome.clone()
 }
 
 async fn check(action: Action, status: u16, body: Value, expected: Outcome) -> Asked {
@@ -103,8 +123,12 @@ fn pod() -> PodReference {
 }
 
 fn bind() -> Action {
+    bind_of(&pod())
+}
+
+fn bind_of(pod: &PodReference) -> Action {
     Action::Bind(Bind {
-        pod: pod(),
+        pod: pod.clone(),
         node: "n1".into(),
         queue: "team".into(),
         pod_group: Some("train".into()),
@@ -135,13 +159,8 @@ async fn a_request_without_an_answer_ends_as_unknown_at_its_deadline() {
 async fn a_lost_connection_ends_as_unknown() {
     let mut fixture = Fixture::start(|_| answer(201, &json!({}))).await;
     // Nobody listens there.
-    let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let lease = LeaseName {
-        namespace: "sys".to_owned(),
-        name: "gb".to_owned(),
-    };
-    let executor = Executor::new(&config, lease, "me".to_owned(), &fixture.sources).unwrap();
-    fixture.executor = Arc::new(executor);
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    fixture.executor = executor(&nowhere, &fixture.sources);
     let outcome = fixture.outcome(bind(), Duration::from_secs(5)).await;
     assert_eq!(outcome, Outcome::Unknown);
 }
@@ -223,11 +242,15 @@ fn gang_status() -> PodGroupStatus {
 }
 
 fn gang_patch(source: GroupSource) -> Action {
+    gang_patch_of(source, "vision", Uid::parse(UID).unwrap())
+}
+
+fn gang_patch_of(source: GroupSource, namespace: &str, uid: Uid) -> Action {
     Action::PatchStatus(StatusPatch::PodGroup {
         source,
-        namespace: "vision".into(),
+        namespace: namespace.into(),
         name: "train".into(),
-        uid: Uid::parse(UID).unwrap(),
+        uid,
         status: gang_status(),
     })
 }
@@ -255,6 +278,7 @@ async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
         "observedGeneration": 3,
         "phase": "Pending",
         "reason": "OverLimit",
+        "message": "the queue team is at its limit",
         "members": {
             "expected": 8, "created": 8, "bound": 0, "running": 0, "succeeded": 0, "failed": 0,
         },
@@ -265,6 +289,9 @@ async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
         }],
     });
     assert_eq!(asked.body[1]["value"], expected);
+    // What the schema does not know, the API server would drop.
+    let typed: api::PodGroupStatus = serde_json::from_value(expected.clone()).unwrap();
+    assert_eq!(serde_json::to_value(typed).unwrap(), expected);
 }
 
 #[tokio::test]
@@ -311,6 +338,12 @@ async fn the_status_of_a_queue_is_written_in_quantities() {
     assert_eq!(status["podGroups"], json!({"pending": 3, "running": 0}));
     assert_eq!(status["conditions"][0]["status"], "False");
     assert_eq!(status["conditions"][0]["reason"], "Cycle");
+    let typed: api::QueueStatus = serde_json::from_value(status.clone()).unwrap();
+    let mut known = serde_json::to_value(typed).unwrap();
+    for empty in ["fairShare", "requested"] {
+        known[empty] = json!({});
+    }
+    assert_eq!(known, *status);
 }
 
 #[tokio::test]
@@ -383,9 +416,9 @@ async fn a_lease_is_replaced_only_at_its_version() {
         seen.clone(),
     )
     .await;
-    assert_eq!(asked.method, "PATCH");
-    assert_eq!(asked.body["metadata"], json!({"resourceVersion": "11"}));
-    assert_eq!(asked.body["spec"]["acquireTime"], Value::Null);
+    assert_eq!(asked.method, "PUT");
+    let metadata = json!({"namespace": "sys", "name": "gb", "resourceVersion": "11"});
+    assert_eq!(asked.body["metadata"], metadata);
     check(
         write_lease(Some("11"), true),
         409,
@@ -400,7 +433,21 @@ async fn a_lease_is_replaced_only_at_its_version() {
         asked.path,
         "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
     );
-    assert!(asked.body["spec"]["acquireTime"].is_string());
+}
+
+#[tokio::test]
+async fn a_renewal_keeps_the_time_of_acquisition() {
+    let (body, _) = lease();
+    let fixture = Fixture::start(move |_| answer(200, &body)).await;
+    for acquire in [true, false] {
+        let write = write_lease(Some("11"), acquire);
+        fixture.outcome(write, Duration::from_secs(5)).await;
+    }
+    let asked = fixture.api.asked();
+    let [acquired, renewed] = [0, 1].map(|index| asked[index].body["spec"].clone());
+    assert_eq!(acquired["acquireTime"], acquired["renewTime"]);
+    assert_eq!(renewed["acquireTime"], acquired["acquireTime"]);
+    assert_ne!(renewed["renewTime"], acquired["renewTime"]);
 }
 
 #[tokio::test]

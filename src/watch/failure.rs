@@ -1,3 +1,4 @@
+use crate::connection::reason;
 use kube::core::Status;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => (*status).into(),
-            error => Self::failed(format!("{:#}", anyhow::Error::from(error))),
+            error => Self::failed(reason(&error)),
         }
     }
 }

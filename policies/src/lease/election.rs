@@ -169,8 +169,12 @@ impl Election {
     }
 
     /// Gives the lease back and never takes it again. We stop leading at once; the next poll writes
-    /// an empty holder if the lease is ours (and reads it first, should that be uncertain).
+    /// an empty holder if the lease is ours (and reads it first, should that be uncertain). To call
+    /// it again changes nothing: failures still wait before the next try.
     pub fn release(&mut self) {
+        if self.releasing {
+            return;
+        }
         self.releasing = true;
         self.read_due_ms = 0;
         self.write_due_ms = 0;

@@ -391,6 +391,18 @@ fn who_does_not_hold_the_lease_has_nothing_to_give_up() {
 }
 
 #[test]
+fn a_failed_attempt_to_give_up_is_not_repeated_at_once_however_often_it_is_told_to() {
+    check(&[
+        Release,
+        Poll(0, Read),
+        Answer(10, LeaseAnswer::Failed),
+        Release,
+        Poll(20, Nothing),
+        Poll(2_010, Read),
+    ]);
+}
+
+#[test]
 fn a_clock_that_jumps_or_stands_breaks_nothing() {
     play(
         &mut leader(),
