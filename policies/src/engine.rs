@@ -61,7 +61,7 @@ pub struct Engine {
     /// This is the first look at the world since we lead.
     waking_up: bool,
     stopping: bool,
-    /// The last slice ended before the plan was complete.
+    /// The last slice ended before everything was planned and reported.
     unfinished: bool,
     dirty_queues: bool,
     queues_reported_ms: UnixMs,
@@ -212,12 +212,10 @@ impl Engine {
         if !self.leading {
             return;
         }
-        if !self.stopping {
-            self.plan(now_ms);
-        }
+        self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
         self.queue_reports_due(now_ms);
-        self.send_reports(now_ms);
+        self.unfinished |= self.send_reports(now_ms);
     }
 
     /// The queues are others than before: whoever stood in one is entered anew.
@@ -236,11 +234,14 @@ impl Engine {
     /// a time that has passed: at once.
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMs> {
+        let election = self.election.as_ref().map(Election::deadline);
+        let renewal = election.filter(|deadline| *deadline < UnixMs::MAX);
+        if !self.is_synced() {
+            return renewal;
+        }
         if self.unfinished && self.leading && !self.stopping {
             return Some(self.now_ms);
         }
-        let election = self.election.as_ref().map(Election::deadline);
-        let renewal = election.filter(|deadline| *deadline < UnixMs::MAX);
         [self.timers.next(), renewal, self.state.capacity.deadline()]
             .into_iter()
             .flatten()

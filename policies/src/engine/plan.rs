@@ -22,13 +22,13 @@ const SLICE_WORK: u64 = 200_000;
 const DEFAULT_TOPOLOGY: &str = "default";
 
 impl Engine {
-    /// Tries the gangs whose turn it is, until none is left or the slice is used up.
-    pub(crate) fn plan(&mut self, now_ms: UnixMs) {
+    /// Tries the gangs whose turn it is, until none is left or the slice is used up. Whether it was
+    /// used up.
+    pub(crate) fn plan(&mut self, now_ms: UnixMs) -> bool {
         let mut work = 0;
         while work < SLICE_WORK {
             let Some(queue) = self.state.queues.next_leaf() else {
-                self.unfinished = false;
-                return;
+                return false;
             };
             match self.agenda.head(queue) {
                 Some(gang) => self.attempt(gang, queue, now_ms, &mut work),
@@ -36,7 +36,7 @@ impl Engine {
             }
             work += 100;
         }
-        self.unfinished = true;
+        true
     }
 
     /// Tells the queue tree what the next gang of a leaf asks for.

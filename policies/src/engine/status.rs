@@ -18,15 +18,25 @@ use alloc::{boxed::Box, format};
 /// A condition whose reason has not changed is written again only after so long, however often the
 /// numbers in its message change.
 const CONDITION_INTERVAL_MS: u64 = 10_000;
-/// How long after its creation a pod's condition is first written: most are placed before.
-const CONDITION_DELAY_MS: u64 = 1_000;
+/// How long after the creation (which is known to the second) of a pod or gang that waits anything
+/// is first said of it: most are placed before.
+const FIRST_WORD_DELAY_MS: u64 = 2_000;
+/// How many statuses one step looks at.
+const STATUSES_LOOKED_AT: u32 = 1_000;
 
 impl Engine {
-    /// Sends statuses, then events, while there is room and nothing more urgent waits.
-    pub(crate) fn send_reports(&mut self, now_ms: UnixMs) {
+    /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether there
+    /// was more to look at than fits into a slice.
+    pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
         let limits = self.settings.in_flight;
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
+        let mut looked_at = 0;
         while let Some(key) = self.outbox.next_status(limits) {
+            looked_at += 1;
+            if looked_at > STATUSES_LOOKED_AT {
+                self.outbox.status(key);
+                return true;
+            }
             let Some(patch) = self.patch(key, now_ms) else {
                 continue;
             };
@@ -39,6 +49,7 @@ impl Engine {
             let command = self.outbox.send(Flight::Announcement, deadline_ms, action);
             self.commands.push(command);
         }
+        false
     }
 
     fn patch(&mut self, key: StatusKey, now_ms: UnixMs) -> Option<StatusPatch> {
@@ -50,9 +61,14 @@ impl Engine {
     }
 
     fn gang_patch(&mut self, id: GangId, now_ms: UnixMs) -> Option<StatusPatch> {
-        self.state.gangs.get(id)?;
+        let gang = self.state.gangs.get(id)?;
         let counts = count(&self.state, id, now_ms);
         let status = self.gang_status(id, &counts, now_ms);
+        let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
+        if status.phase == Phase::Pending && gang.reported.is_none() && first_ms > now_ms {
+            self.timers.set(first_ms, Timer::Gang(id));
+            return None;
+        }
         self.state.gangs[id].scheduled = (status.scheduled, status.scheduled_since_ms);
         self.announce_reason(id);
         let gang = &mut self.state.gangs[id];
@@ -175,7 +191,7 @@ impl Engine {
         }
         let own = pod.own.as_ref()?;
         let gang = own.gang?;
-        let young_until_ms = pod.created_ms.saturating_add(CONDITION_DELAY_MS);
+        let young_until_ms = pod.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
         if young_until_ms > now_ms {
             self.timers.set(young_until_ms, Timer::Gang(gang));
             return None;

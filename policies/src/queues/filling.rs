@@ -19,7 +19,8 @@
 //! [`Number`]s of 64 significant bits, and what is within 2^-48 counts as level. At the end amounts
 //! are cut to whole base units, level by level, so that children never exceed their parent.
 //!
-//! The cost is O(queues x keys) for each event, and about two events for each leaf.
+//! An event costs O(siblings x keys) at each queue on its path, and there are about two of them for
+//! each leaf.
 
 mod flow;
 mod number;

@@ -11,8 +11,8 @@ impl QueueTree {
     /// The status of one queue. How many gangs wait and run is not known here and is 0.
     ///
     /// The dominant share is that of what the queue holds, without weights and rescaling. The
-    /// trap: fair shares are computed anew if anything has changed since the last call, and that
-    /// takes time in proportion to the square of the number of busy queues; not for every event.
+    /// trap: fair shares are computed anew if anything has changed since the last call, which is
+    /// far too much work for every event (milliseconds with hundreds of busy queues).
     #[must_use]
     pub fn status(&mut self, queue: QueueId) -> QueueStatus {
         let view = View {

@@ -9,7 +9,7 @@ mod speed;
 
 use super::{Demand, QueueId, QueueTree};
 use crate::facts::{Amount, PlacementChoice, QueueFacts, QueueResource, Uid};
-use alloc::{borrow::ToOwned, format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 const GPU: &str = "nvidia.com/gpu";
 

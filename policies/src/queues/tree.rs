@@ -6,6 +6,7 @@ use super::{GovernedId, QueueId};
 use crate::facts::{AMOUNT_MAX, Amount, PlacementChoice, QueueFacts, QueueResource, Uid, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::iter;
+use core::ops::Range;
 use smallvec::SmallVec;
 
 /// The queue that always exists.
@@ -50,6 +51,8 @@ pub(super) struct Node {
     pub children: Vec<QueueId>,
     /// The root has 0.
     pub depth: usize,
+    /// Where the queues below it are in [`Structure::top_down`].
+    below: Range<usize>,
     /// Its place among its siblings by creation and name.
     pub rank: u32,
     pub priority: i32,
@@ -202,7 +205,7 @@ impl Structure {
         }
     }
 
-    /// Fills `top_down`, `depth` and the depth of every node.
+    /// Fills `top_down`, `depth`, and of every node its depth and what is below it.
     fn walk(&mut self) {
         let mut ahead: Vec<QueueId> = self.nodes[0].children.iter().rev().copied().collect();
         while let Some(id) = ahead.pop() {
@@ -210,7 +213,15 @@ impl Structure {
             self.nodes[id.index()].depth = depth;
             self.depth = self.depth.max(depth);
             self.top_down.push(id);
-            ahead.extend(self.nodes[id.index()].children.iter().rev());
+            let node = &mut self.nodes[id.index()];
+            node.below = self.top_down.len()..self.top_down.len();
+            ahead.extend(node.children.iter().rev());
+        }
+        for &id in self.top_down.iter().rev() {
+            let end = self.nodes[id.index()].below.end;
+            let parent = self.nodes[id.index()].parent.unwrap_or(QueueId::ROOT);
+            let below = &mut self.nodes[parent.index()].below;
+            below.end = below.end.max(end);
         }
     }
 
@@ -220,13 +231,13 @@ impl Structure {
     }
 
     /// The root and all queues, parents before children.
-    pub(super) fn with_root(&self) -> impl DoubleEndedIterator<Item = QueueId> + use<'_> {
+    pub(super) fn with_root(&self) -> impl Iterator<Item = QueueId> {
         iter::once(QueueId::ROOT).chain(self.top_down.iter().copied())
     }
 
-    /// All queues and the root, children before parents.
-    pub(super) fn bottom_up(&self) -> impl Iterator<Item = QueueId> + use<'_> {
-        self.with_root().rev()
+    /// All queues below a queue, parents before children.
+    pub(super) fn below(&self, id: QueueId) -> &[QueueId] {
+        &self.top_down[self.nodes[id.index()].below.clone()]
     }
 
     /// What is divided among a queue's children.

@@ -1,87 +1,126 @@
 //! The filling itself: who is served, how fast, until when.
+//!
+//! Every queue has a clock of its own. For a leaf, 1 is the time at which it has all that it wants.
+//! On an inner queue's clock, 1 is the time in which the levels of the children that it serves rise
+//! by 1; so a child's rate, its ticks in one tick of its parent, depends on the child alone, and an
+//! event changes nothing but the path from where it happens up to the root. All other queues are
+//! brought up to date when they are next looked at:
+//!
+//! ```text
+//! root   |------------------>|   the clock of each queue on the path is set to the event
+//! p      |-------->|         |
+//! p1     |-->* event         |
+//! p2     |- - - - - - - - - - - ->   not looked at: its amounts follow from rate and clock of p
+//! ```
+
+mod turn;
 
 use super::number::Number;
 use crate::facts::Amount;
 use crate::queues::ledger::Matrix;
-use crate::queues::tree::{Node, Terms};
+use crate::queues::tree::Node;
 use crate::queues::{GovernedId, QueueId, View};
 use alloc::{vec, vec::Vec};
-use core::cmp::Reverse;
 use smallvec::SmallVec;
+use turn::{Turn, first, next_to_be_served};
 
-/// Whose turn comes first: within quota (`false`); then by priority; then with a weight other than
-/// 0 (`false`).
-type Group = (bool, Reverse<i32>, bool);
-
-/// Where a queue stands among its siblings.
+/// The next event at a queue or below it.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
-    group: Group,
-    /// Within quota: the largest ratio of amount to quota. Over quota: the weighted dominant share.
-    level: Number,
-    /// How much the level rises with one flow of the queue; 0: nothing that is divided holds it
-    /// back.
-    pace: Number,
+struct Event {
+    /// How far away it is on the clock of the queue.
+    ticks: Number,
+    /// The child at which, or below which, it happens; `None`: at the queue itself.
+    child: Option<QueueId>,
 }
 
-/// One key's part in a level.
-struct Gauge {
-    level: Number,
-    pace: Number,
+/// The state of one queue, as of its clock.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    clock: Number,
+    /// What the parent's clock was then.
+    parent_clock: Number,
+    /// Ticks in one tick of the parent; 0: it waits.
+    rate: Number,
+    /// `None` for blocked queues and the root.
+    turn: Option<Turn>,
+    /// `None` for blocked queues.
+    next: Option<Event>,
+    /// What the ticks until two events are compared with: the level of the children that are
+    /// served; for a leaf, all that it wants.
+    scale: Number,
+}
+
+impl Progress {
+    /// The turn at a later time of the parent's clock.
+    fn turn_at(&self, parent_clock: Number) -> Option<Turn> {
+        let turn = self.turn?;
+        let rises = !self.rate.is_zero() && !turn.pace.is_zero();
+        let risen = parent_clock.minus(self.parent_clock);
+        let level = if rises {
+            turn.level.plus(risen)
+        } else {
+            turn.level
+        };
+        Some(Turn { level, ..turn })
+    }
+
+    /// How far away the next event is on the parent's clock, at a later time of it.
+    fn next_from(&self, parent_clock: Number) -> Option<Number> {
+        if self.rate.is_zero() {
+            return None;
+        }
+        let ticks = self.next?.ticks.over(self.rate);
+        Some(ticks.minus(parent_clock.minus(self.parent_clock)))
+    }
+
+    /// The next event, if it is due by the queue's clock.
+    fn due(&self) -> Option<Event> {
+        self.next
+            .filter(|event| event.ticks.is_negligible_to(self.scale))
+    }
 }
 
 /// A filling. Vectors are by queue, or by queue and key.
 pub(super) struct Filling<'a> {
     view: View<'a>,
     keys: usize,
-    wanted: &'a Matrix,
     /// What each inner queue has for its children: a larger quota weighs only as much.
     parent_amount: &'a Matrix,
+    queues: Vec<Progress>,
     amount: Vec<Number>,
-    /// How many of its flows each leaf has had; 1 is all that it wants.
-    progress: Vec<Number>,
-    blocked: Vec<bool>,
+    /// What a queue gets in one tick of its clock: a leaf all that it wants.
+    flow: Vec<Number>,
     /// Which keys have reached a bound of the queue or of one above it.
     full: Vec<bool>,
-    /// What a queue gets at a speed of 1: a leaf all that it wants, an inner queue what its served
-    /// children get while their levels rise by 1.
-    flow: Vec<Number>,
-    turn: Vec<Option<Turn>>,
-    /// How many flows each queue gets in one unit of time; 0: it waits.
-    speed: Vec<Number>,
 }
 
 impl<'a> Filling<'a> {
     /// Fills until nobody can be served any more.
-    pub(super) fn run(view: View<'a>, wanted: &'a Matrix, parent_amount: &'a Matrix) -> Self {
+    pub(super) fn run(view: View<'a>, wanted: &Matrix, parent_amount: &'a Matrix) -> Self {
         let queues = view.structure.len();
         let keys = view.ledger.keys();
         let mut filling = Self {
             view,
             keys,
-            wanted,
             parent_amount,
+            queues: vec![Progress::default(); queues],
             amount: vec![Number::ZERO; queues * keys],
-            progress: vec![Number::ZERO; queues],
-            blocked: vec![false; queues],
-            full: vec![false; queues * keys],
             flow: vec![Number::ZERO; queues * keys],
-            turn: vec![None; queues],
-            speed: vec![Number::ZERO; queues],
+            full: vec![false; queues * keys],
         };
-        // Each event blocks a leaf, uses a quota up, or levels two siblings or two keys. The bound
-        // on their number only guards against a sequence of events that rounding would repeat.
-        let most_events = (queues + 8) * (keys + 2) * 4;
-        for _ in 0..most_events {
-            filling.block();
-            filling.choose();
-            filling.set_speeds();
-            let Some(stride) = filling.stride() else {
-                return filling;
-            };
-            filling.grow(stride);
+        for id in view.structure.with_root() {
+            if filling.node(id).is_leaf() {
+                for (key, &wanted) in wanted.row(id).iter().enumerate() {
+                    let cell = filling.cell(id, key);
+                    filling.flow[cell] = Number::from(wanted);
+                }
+            }
+            filling.note_full(id);
         }
-        debug_assert!(false, "the filling does not end");
+        filling.settle_below(QueueId::ROOT);
+        filling.settle(QueueId::ROOT);
+        filling.pass_events();
+        filling.catch_up_below(QueueId::ROOT);
         filling
     }
 
@@ -96,6 +135,10 @@ impl<'a> Filling<'a> {
 
     fn node(&self, id: QueueId) -> &'a Node {
         self.view.structure.node(id)
+    }
+
+    fn progress(&self, id: QueueId) -> &Progress {
+        &self.queues[id.index()]
     }
 
     fn flow(&self, id: QueueId, key: GovernedId) -> Number {
@@ -114,265 +157,251 @@ impl<'a> Filling<'a> {
         self.node(id).terms_of(key)?.limit
     }
 
-    /// Blocks the leaves that have all that they want, or want something of which nothing is left,
-    /// and the queues whose children are all blocked.
-    fn block(&mut self) {
-        for id in self.view.structure.with_root() {
-            let parent = self.view.structure.parent_id(id);
-            for key in self.view.ledger.all_keys() {
-                let cell = self.cell(id, key.index());
-                let reached = |bound| self.amount[cell].reaches(Number::from(bound));
-                self.full[cell] = self.full[cell]
-                    || self.full[self.cell(parent, key.index())]
-                    || self.bound(id, key).is_some_and(reached);
-            }
-        }
-        for id in self.view.structure.bottom_up() {
-            let node = self.node(id);
-            self.blocked[id.index()] = if node.is_leaf() {
-                let full = &self.full[self.cell(id, 0)..];
-                let wants = self.wanted.row(id);
-                wants.iter().all(|&wanted| wanted == 0)
-                    || self.progress[id.index()].reaches(Number::ONE)
-                    || wants
-                        .iter()
-                        .zip(full)
-                        .any(|(&wanted, &full)| wanted > 0 && full)
-            } else {
-                node.children
-                    .iter()
-                    .all(|child| self.blocked[child.index()])
-            };
-        }
-    }
-
-    /// Chooses whom each queue serves, bottom up: the children whose turn is first, all that are
-    /// level with the first of them.
-    fn choose(&mut self) {
-        for id in self.view.structure.bottom_up() {
-            self.turn[id.index()] = None;
-            if self.blocked[id.index()] {
-                continue;
-            }
-            let node = self.node(id);
-            if node.is_leaf() {
-                for key in 0..self.keys {
-                    let cell = self.cell(id, key);
-                    self.flow[cell] = Number::from(self.wanted.row(id)[key]);
+    /// Goes from event to event until there is none left.
+    ///
+    /// Of simultaneous events those further down come first, and a queue is left only when nothing
+    /// is due any more at or below it: whether a queue gives way to a sibling may depend on what
+    /// it serves after the last of them.
+    fn pass_events(&mut self) {
+        let mut path: SmallVec<[QueueId; 8]> = SmallVec::from_slice(&[QueueId::ROOT]);
+        // On the way down to the next event, not on the way up from the last one.
+        let mut down = true;
+        // Each event blocks a leaf, uses a quota up, or levels two siblings or two keys. The bound
+        // on the steps only guards against a sequence of events that rounding would repeat.
+        let events = (self.queues.len() + 8) * (self.keys + 2) * 4;
+        let most_steps = events.saturating_mul(2 * self.view.structure.depth + 2);
+        for _ in 0..most_steps {
+            let Some(&id) = path.last() else { return };
+            let progress = self.progress(id);
+            match if down { progress.next } else { progress.due() } {
+                Some(Event {
+                    child: Some(child), ..
+                }) => {
+                    self.catch_up(child);
+                    path.push(child);
+                    down = true;
                 }
-            } else {
-                self.serve(id);
-            }
-            if id != QueueId::ROOT {
-                self.turn[id.index()] = Some(self.turn_of(id));
+                Some(Event { ticks, child: None }) => {
+                    self.advance(&path, ticks);
+                    if self.note_full(id) {
+                        self.catch_up_below(id);
+                        self.settle_below(id);
+                    }
+                    self.settle(id);
+                    down = false;
+                }
+                None if id == QueueId::ROOT && !down => down = true,
+                None => {
+                    path.pop();
+                    if let Some(&parent) = path.last() {
+                        self.settle(parent);
+                    }
+                    down = false;
+                }
             }
         }
     }
 
-    /// Sets the relative speeds of an inner queue's children and its own flow.
-    fn serve(&mut self, id: QueueId) {
-        for key in 0..self.keys {
-            let cell = self.cell(id, key);
+    /// Lets so many ticks pass for the last queue of a path, and that time for those above it.
+    fn advance(&mut self, path: &[QueueId], mut ticks: Number) {
+        for &id in path.iter().rev() {
+            let parent_ticks = ticks.over(self.progress(id).rate);
+            self.pass(id, ticks, parent_ticks);
+            ticks = parent_ticks;
+        }
+    }
+
+    /// Brings a queue up to date with its parent.
+    fn catch_up(&mut self, id: QueueId) {
+        let parent_clock = self.progress(self.view.structure.parent_id(id)).clock;
+        let Progress {
+            parent_clock: before,
+            rate,
+            ..
+        } = *self.progress(id);
+        let parent_ticks = parent_clock.minus(before);
+        self.pass(id, parent_ticks.times(rate), parent_ticks);
+        self.queues[id.index()].parent_clock = parent_clock;
+    }
+
+    fn catch_up_below(&mut self, id: QueueId) {
+        for &below in self.view.structure.below(id) {
+            self.catch_up(below);
+        }
+    }
+
+    /// Lets so much time pass for a queue, by its own clock and by its parent's.
+    fn pass(&mut self, id: QueueId, ticks: Number, parent_ticks: Number) {
+        for cell in self.cell(id, 0)..self.cell(id, self.keys) {
+            self.amount[cell] = self.amount[cell].plus(self.flow[cell].times(ticks));
+        }
+        let progress = &mut self.queues[id.index()];
+        let parent_clock = progress.parent_clock.plus(parent_ticks);
+        progress.turn = progress.turn_at(parent_clock);
+        progress.clock = progress.clock.plus(ticks);
+        progress.parent_clock = parent_clock;
+        if let Some(event) = &mut progress.next {
+            event.ticks = event.ticks.minus(ticks);
+        }
+    }
+
+    /// Notes which keys have reached a bound of the queue, or one above it; says whether any is
+    /// new.
+    fn note_full(&mut self, id: QueueId) -> bool {
+        let parent = self.view.structure.parent_id(id);
+        let mut new = false;
+        for key in self.view.ledger.all_keys() {
+            let cell = self.cell(id, key.index());
+            let reached = |bound| self.amount[cell].reaches(Number::from(bound));
+            let full = self.full[self.cell(parent, key.index())]
+                || self.bound(id, key).is_some_and(reached);
+            new |= full && !self.full[cell];
+            self.full[cell] |= full;
+        }
+        new
+    }
+
+    fn settle_below(&mut self, id: QueueId) {
+        let below = self.view.structure.below(id);
+        for &id in below {
+            self.note_full(id);
+        }
+        for &id in below.iter().rev() {
+            self.settle(id);
+        }
+    }
+
+    /// Computes anew what a queue that is up to date does next, given what its children do.
+    fn settle(&mut self, id: QueueId) {
+        let (blocked, scale, next_in_turn) = if self.node(id).is_leaf() {
+            (self.is_blocked_leaf(id), Number::ONE, None)
+        } else {
+            let turns: SmallVec<[_; 8]> = self.turns(id).collect();
+            let level = first(&turns).map_or(Number::ZERO, |turn| turn.level);
+            self.keep_clock_fine(id, level);
+            self.serve(id, &turns);
+            (turns.is_empty(), level, next_to_be_served(&turns))
+        };
+        let turn = (!blocked && id != QueueId::ROOT).then(|| self.turn_of(id));
+        let progress = &mut self.queues[id.index()];
+        progress.turn = turn;
+        progress.scale = scale;
+        self.queues[id.index()].next = if blocked {
+            None
+        } else {
+            let own = self.next_own_event(id).into_iter().chain(next_in_turn);
+            self.next_event(id, own.min())
+        };
+    }
+
+    /// Whether a leaf has all that it wants, or wants something of which nothing is left.
+    fn is_blocked_leaf(&self, id: QueueId) -> bool {
+        let cells = self.cell(id, 0)..self.cell(id, self.keys);
+        let mut wants = self.flow[cells.clone()].iter().zip(&self.full[cells]);
+        let wants_anything = wants.clone().any(|(flow, _)| !flow.is_zero());
+        !wants_anything
+            || self.progress(id).clock.reaches(Number::ONE)
+            || wants.any(|(flow, &full)| !flow.is_zero() && full)
+    }
+
+    /// Sets an inner queue's clock back to 0 when it has run past the levels that it measures: so
+    /// much later, it could not tell apart moments at which levels differ.
+    fn keep_clock_fine(&mut self, id: QueueId, level: Number) {
+        if self.progress(id).clock <= level {
+            return;
+        }
+        for &child in &self.node(id).children {
+            self.catch_up(child);
+            self.queues[child.index()].parent_clock = Number::ZERO;
+        }
+        self.queues[id.index()].clock = Number::ZERO;
+    }
+
+    /// Sets the rates of an inner queue's children, of which those that are not blocked stand
+    /// like this, and its own flow.
+    fn serve(&mut self, id: QueueId, turns: &[(QueueId, Turn)]) {
+        let served = self.served(turns);
+        let mut served = served.iter().copied().peekable();
+        for cell in self.cell(id, 0)..self.cell(id, self.keys) {
             self.flow[cell] = Number::ZERO;
         }
-        let children = &self.node(id).children;
-        let served = self.served(children);
-        for &child in children {
-            self.speed[child.index()] = Number::ZERO;
-        }
-        for (child, speed) in served {
-            self.speed[child.index()] = speed;
+        for &child in &self.node(id).children {
+            let rate = served
+                .next_if(|(next, _)| *next == child)
+                .map_or(Number::ZERO, |(_, rate)| rate);
+            if rate != self.progress(child).rate {
+                self.catch_up(child);
+                self.queues[child.index()].rate = rate;
+            }
+            if rate.is_zero() {
+                continue;
+            }
             for key in 0..self.keys {
                 let cell = self.cell(id, key);
-                let part = self.flow[self.cell(child, key)].times(speed);
+                let part = self.flow[self.cell(child, key)].times(rate);
                 self.flow[cell] = self.flow[cell].plus(part);
             }
         }
     }
 
-    /// The children that are served, with the speed at which their levels rise by 1 in one unit of
-    /// time.
-    fn served(&self, children: &[QueueId]) -> SmallVec<[(QueueId, Number); 8]> {
-        let turns = || {
-            let turn = |&child: &QueueId| Some((child, self.turn[child.index()]?));
-            children.iter().filter_map(turn)
-        };
-        let Some(group) = turns().map(|(_, turn)| turn.group).min() else {
-            return SmallVec::new();
-        };
-        let group = || turns().filter(move |(_, turn)| turn.group == group);
-        let first = group()
-            .map(|(_, turn)| turn.level)
-            .min()
-            .unwrap_or(Number::ZERO);
-        let level = || group().filter(move |(_, turn)| first.reaches(turn.level));
-        let unhindered = level()
-            .filter(|(_, turn)| turn.pace.is_zero())
-            .min_by_key(|(child, _)| self.node(*child).rank);
-        match unhindered {
-            Some((child, _)) => SmallVec::from_slice(&[(child, Number::ONE)]),
-            None => level()
-                .map(|(child, turn)| (child, Number::ONE.over(turn.pace)))
-                .collect(),
+    /// The children that are not blocked, and where they stand now.
+    fn turns(&self, id: QueueId) -> impl Iterator<Item = (QueueId, Turn)> {
+        let clock = self.progress(id).clock;
+        let turn = move |&child: &QueueId| Some((child, self.progress(child).turn_at(clock)?));
+        self.node(id).children.iter().filter_map(turn)
+    }
+
+    /// The next event at a queue or below it, if the first at itself is so many ticks away.
+    fn next_event(&self, id: QueueId, own_ticks: Option<Number>) -> Option<Event> {
+        let Progress { clock, scale, .. } = *self.progress(id);
+        let own = own_ticks.map(|ticks| Event { ticks, child: None });
+        let below = self.node(id).children.iter().filter_map(|&child| {
+            let ticks = self.progress(child).next_from(clock)?;
+            let child = Some(child);
+            Some(Event { ticks, child })
+        });
+        match (own, below.min_by_key(|event| event.ticks)) {
+            (Some(own), Some(below)) => {
+                let own_first = !below.ticks.minus(own.ticks).is_negligible_to(scale);
+                Some(if own_first { own } else { below })
+            }
+            (own, below) => below.or(own),
         }
     }
 
-    fn turn_of(&self, id: QueueId) -> Turn {
+    /// The ticks until the first event at a queue itself.
+    fn next_own_event(&self, id: QueueId) -> Option<Number> {
         let node = self.node(id);
-        let weightless =
-            |(key, terms): &(GovernedId, Terms)| terms.weight == 0 && self.gets(id, *key);
-        let within_quota = self.within_quota(id);
-        let group = if within_quota {
-            (false, Reverse(0), false)
-        } else {
-            (
-                true,
-                Reverse(node.priority),
-                node.terms.iter().any(weightless),
-            )
-        };
-        let gauges = self.gauges(id, within_quota);
-        let level = gauges.iter().map(|gauge| gauge.level).max();
-        let level = level.unwrap_or(Number::ZERO);
-        let leading = gauges.iter().filter(|gauge| gauge.level.reaches(level));
-        Turn {
-            group,
-            level,
-            pace: leading
-                .map(|gauge| gauge.pace)
-                .max()
-                .unwrap_or(Number::ZERO),
-        }
-    }
-
-    /// Whether every divided key that the queue gets has quota left, and there is one.
-    fn within_quota(&self, id: QueueId) -> bool {
-        let mut terms = self
-            .node(id)
-            .quota_terms(self.view.keys, |key| self.gets(id, key))
-            .peekable();
-        terms.peek().is_some()
-            && terms.all(|(key, terms)| {
-                let quota = Number::from(terms.quota);
-                !self.amount(id, key.index()).reaches(quota)
-            })
-    }
-
-    /// The parts of a queue's level: by quota, or by capacity and weight.
-    fn gauges(&self, id: QueueId, within_quota: bool) -> SmallVec<[Gauge; 4]> {
-        let node = self.node(id);
-        let gauge = |key: GovernedId, unit: Number| Gauge {
-            level: self.amount(id, key.index()).over(unit),
-            pace: self.flow(id, key).over(unit),
-        };
-        if within_quota {
-            let most = self.parent_amount.row(self.view.structure.parent_id(id));
-            node.quota_terms(self.view.keys, |key| self.gets(id, key))
-                .map(|(key, terms)| {
-                    let quota = terms.quota.min(most[key.index()]).max(1);
-                    gauge(*key, Number::from(quota))
-                })
-                .collect()
-        } else {
-            let all = node.is_leaf() || !node.terms.iter().any(|(key, _)| self.gets(id, *key));
-            node.terms
-                .iter()
-                .filter(|(key, _)| all || self.gets(id, *key))
-                .map(|(key, terms)| {
-                    let capacity = Number::from(self.view.ledger.capacity(*key).max(1));
-                    let weight = Number::from(Amount::from(terms.weight.max(1)));
-                    gauge(*key, capacity.times(weight))
-                })
-                .collect()
-        }
-    }
-
-    /// Turns the relative speeds into absolute ones, top down.
-    fn set_speeds(&mut self) {
-        self.speed[0] = Number::ONE;
-        for &id in &self.view.structure.top_down {
-            let parent = self.view.structure.parent_id(id);
-            self.speed[id.index()] = self.speed[id.index()].times(self.speed[parent.index()]);
-        }
-    }
-
-    /// The time until the next event; `None`: nobody is served.
-    fn stride(&self) -> Option<Number> {
-        self.moving().filter_map(|id| self.next_event(id)).min()
-    }
-
-    /// The queues that are served.
-    fn moving(&self) -> impl Iterator<Item = QueueId> {
-        let served = |&id: &QueueId| !self.blocked[id.index()] && !self.speed[id.index()].is_zero();
-        self.view.structure.with_root().filter(served)
-    }
-
-    /// The time until the first event of one served queue.
-    fn next_event(&self, id: QueueId) -> Option<Number> {
-        let node = self.node(id);
-        let speed = self.speed[id.index()];
         let mut first: Option<Number> = None;
         let mut note = |distance: Number, pace: Number| {
-            let time = distance.over(pace.times(speed));
-            first = Some(first.map_or(time, |first| first.min(time)));
+            let ticks = distance.over(pace);
+            first = Some(first.map_or(ticks, |first| first.min(ticks)));
         };
         if node.is_leaf() {
-            note(Number::ONE.minus(self.progress[id.index()]), Number::ONE);
+            note(Number::ONE.minus(self.progress(id).clock), Number::ONE);
         }
         for key in self.view.ledger.all_keys() {
             let flow = self.flow(id, key);
             if let Some(bound) = self.bound(id, key).filter(|_| !flow.is_zero()) {
-                note(
-                    Number::from(bound).minus(self.amount(id, key.index())),
-                    flow,
-                );
+                let left = Number::from(bound).minus(self.amount(id, key.index()));
+                note(left, flow);
             }
         }
-        if let Some(turn) = self.turn[id.index()] {
-            if !turn.group.0 {
+        if let Some(turn) = self.progress(id).turn {
+            let (over_quota, ..) = turn.group;
+            if !over_quota {
                 for (key, terms) in node.quota_terms(self.view.keys, |key| self.gets(id, key)) {
                     let left = Number::from(terms.quota).minus(self.amount(id, key.index()));
                     note(left, self.flow(id, *key));
                 }
             }
-            for gauge in self.gauges(id, !turn.group.0) {
+            for gauge in self.gauges(id, !over_quota) {
                 if gauge.pace > turn.pace && !gauge.level.reaches(turn.level) {
-                    note(turn.level.minus(gauge.level), gauge.pace.minus(turn.pace));
+                    let behind = turn.level.minus(gauge.level);
+                    note(behind, gauge.pace.minus(turn.pace));
                 }
             }
         }
-        if let Some(distance) = self.next_to_be_served(id) {
-            note(distance, Number::ONE);
-        }
         first
-    }
-
-    /// How far the levels of the served children are below that of the next one in turn.
-    fn next_to_be_served(&self, id: QueueId) -> Option<Number> {
-        let turns = || {
-            let children = self.node(id).children.iter();
-            children.filter_map(|child| self.turn[child.index()])
-        };
-        let group = turns().map(|turn| turn.group).min()?;
-        let levels = || turns().filter(move |turn| turn.group == group);
-        let first = levels().map(|turn| turn.level).min()?;
-        let ahead = |turn: &Turn| !first.reaches(turn.level);
-        let next = levels().filter(ahead).map(|turn| turn.level).min()?;
-        Some(next.minus(first))
-    }
-
-    /// Lets everybody that is served grow for a time.
-    fn grow(&mut self, time: Number) {
-        for id in self.moving().collect::<Vec<_>>() {
-            let flows = self.speed[id.index()].times(time);
-            if self.node(id).is_leaf() {
-                self.progress[id.index()] = self.progress[id.index()].plus(flows);
-            }
-            for key in 0..self.keys {
-                let cell = self.cell(id, key);
-                let gained = self.flow[cell].times(flows);
-                self.amount[cell] = self.amount[cell].plus(gained);
-            }
-        }
     }
 }

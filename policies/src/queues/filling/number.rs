@@ -91,11 +91,16 @@ impl Number {
 
     /// Whether the number is at least as large as the other one, or as good as that.
     pub(super) fn reaches(self, other: Self) -> bool {
-        let close = Self {
+        self >= other || other.minus(self).is_negligible_to(other)
+    }
+
+    /// Whether the number makes no difference to the other one.
+    pub(super) fn is_negligible_to(self, other: Self) -> bool {
+        let least = Self {
             exponent: other.exponent.saturating_add(CLOSE),
             ..other
         };
-        self >= other || other.minus(self) <= close
+        self <= least
     }
 
     /// The whole part. What is within a millionth of the next whole number is taken for it.

@@ -282,7 +282,7 @@ mod laws {
         fn nobody_exceeds_a_limit_a_want_a_parent_or_the_capacity(leaves in leaves()) {
             let mut tree = filled(definitions(&leaves, true), &leaves, true);
             for (key, scale) in [(GPU, 1), ("cpu", 100)] {
-                let mut below = vec![0; 4];
+                let mut below = [0; 4];
                 for (at, leaf) in leaves.iter().enumerate() {
                     let fair = tree.fair(&format!("leaf{at}"), key);
                     let wanted = if key == GPU { leaf.wants.0 } else { leaf.wants.1 };
@@ -338,5 +338,154 @@ mod laws {
                 }
             }
         }
+
+        #[test]
+        fn amounts_and_weights_of_any_size_are_divided_within_bounds(
+            queues in prop::collection::vec(
+                (0usize..4, amount(), amount(), amount(), any::<u16>(), amount(), amount()),
+                1..9,
+            ),
+            capacities in (amount(), amount()),
+        ) {
+            let mut definitions: Vec<QueueFacts> = (1..4).map(|p| queue(&format!("p{p}"), "")).collect();
+            for (at, (parent, gpus, cpus, limit, weight, ..)) in queues.iter().enumerate() {
+                let parent = if *parent == 0 { String::new() } else { format!("p{parent}") };
+                let entries = [
+                    entry(GPU, (*gpus).min(*limit), Some(*limit), *weight),
+                    entry("cpu", *cpus, None, weight.rotate_left(5)),
+                ];
+                let entries = if at % 3 == 0 { &entries[..1] } else { &entries[..] };
+                definitions.push(with(queue(&format!("leaf{at}"), &parent), entries));
+            }
+            definitions.push(with(queue("names cpu", ""), &[entry("cpu", 0, None, 1)]));
+            let mut tree = tree(definitions);
+            tree.capacities(&[(GPU, capacities.0), ("cpu", capacities.1)]);
+            for (at, (.., gpus, cpus)) in queues.iter().enumerate() {
+                tree.want(&format!("leaf{at}"), &[(GPU, *gpus), ("cpu", *cpus)]);
+            }
+            let mut sums = (0u64, 0u64);
+            for (at, (_, _, _, limit, _, gpus, cpus)) in queues.iter().enumerate() {
+                let id = tree.at(&format!("leaf{at}"));
+                let _ = tree.status(id);
+                let row = tree.fair_shares.as_ref().expect("computed").row(id);
+                prop_assert!(row[0] <= *gpus.min(limit) && row[1] <= *cpus);
+                sums = (sums.0 + row[0], sums.1 + row[1]);
+            }
+            prop_assert!(sums.0 <= capacities.0 && sums.1 <= capacities.1);
+            // Who still wants something has met a bound.
+            let short = |left: Amount, capacity: Amount| left > 20 + (capacity >> 40);
+            let left = (capacities.0 - sums.0, capacities.1 - sums.1);
+            for (at, (_, _, _, limit, _, gpus, cpus)) in queues.iter().enumerate() {
+                let row = tree.fair_shares.as_ref().expect("computed").row(tree.at(&format!("leaf{at}")));
+                let met = row[0] + 1 >= *gpus && row[1] + 1 >= *cpus;
+                let limited = *gpus > 0 && row[0] + 1 + (limit >> 40) >= *limit;
+                let gone = (*gpus > 0 && !short(left.0, capacities.0))
+                    || (*cpus > 0 && !short(left.1, capacities.1));
+                prop_assert!(met || limited || gone, "leaf{at}: {row:?}, {left:?} left");
+            }
+        }
+
+        #[test]
+        fn in_trees_of_any_shape_children_stay_within_their_parents_and_limits(
+            queues in prop::collection::vec(node(), 1..14),
+        ) {
+            let mut tree = tree(any_tree(&queues));
+            tree.capacities(&[(GPU, 512), ("cpu", 4_000_000), ("memory", 1 << 44)]);
+            let memory = tree.governed_id("memory", None).expect("governed").index();
+            for (at, node) in queues.iter().enumerate() {
+                if tree.structure.node(tree.at(&format!("q{at}"))).is_leaf() {
+                    let (gpus, cpus) = (node.wants.0, node.wants.1 * 1000);
+                    let wants = [(GPU, gpus), ("cpu", cpus), ("memory", node.wants.2 << 30)];
+                    tree.want(&format!("q{at}"), &wants);
+                }
+            }
+            let _ = tree.status(tree.at("q0"));
+            let shares = tree.fair_shares.as_ref().expect("computed");
+            for (at, node) in queues.iter().enumerate() {
+                let id = tree.at(&format!("q{at}"));
+                let row = shares.row(id);
+                prop_assert!(node.limit.is_none_or(|limit| row[0] <= limit));
+                for key in [0, memory] {
+                    let children = &tree.structure.node(id).children;
+                    let below: Amount = children.iter().map(|&child| shares.row(child)[key]).sum();
+                    prop_assert!(children.is_empty() || below <= row[key]);
+                }
+            }
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    struct AnyNode {
+        parent: prop::sample::Index,
+        named: [bool; 2],
+        quota: Amount,
+        limit: Option<Amount>,
+        weight: u16,
+        priority: i32,
+        wants: (Amount, Amount, Amount),
+    }
+
+    fn node() -> impl Strategy<Value = AnyNode> {
+        let wants = (0u64..300, 0u64..3000, 0u64..10_000);
+        let limit = prop::option::weighted(0.3, 0u64..300);
+        (
+            any::<prop::sample::Index>(),
+            any::<[bool; 2]>(),
+            0u64..100,
+            limit,
+            0u16..6,
+            0i32..3,
+            wants,
+        )
+            .prop_map(
+                |(parent, named, quota, limit, weight, priority, wants)| AnyNode {
+                    parent,
+                    named,
+                    quota,
+                    limit: limit.map(|limit| limit.max(quota)),
+                    weight,
+                    priority,
+                    wants,
+                },
+            )
+    }
+
+    /// Queues whose parent is the root or any earlier queue.
+    fn any_tree(nodes: &[AnyNode]) -> Vec<QueueFacts> {
+        let mut queues = vec![with(
+            queue("names all", ""),
+            &[entry("cpu", 0, None, 1), entry("memory", 0, None, 1)],
+        )];
+        for (at, node) in nodes.iter().enumerate() {
+            let parent = match node.parent.index(at + 1) {
+                0 => String::new(),
+                earlier => format!("q{}", earlier - 1),
+            };
+            let mut facts = queue(&format!("q{at}"), &parent);
+            facts.priority = node.priority;
+            facts
+                .resources
+                .push(entry(GPU, node.quota, node.limit, node.weight));
+            if node.named[0] {
+                facts
+                    .resources
+                    .push(entry("cpu", node.quota * 9000, None, node.weight));
+            }
+            if node.named[1] {
+                facts
+                    .resources
+                    .push(entry("memory", node.quota << 34, None, 1));
+            }
+            queues.push(facts);
+        }
+        queues
+    }
+
+    /// Amounts of every magnitude.
+    fn amount() -> impl Strategy<Value = Amount> {
+        prop_oneof![
+            1 => Just(0),
+            9 => (0u32..55, any::<u64>()).prop_map(|(bits, any)| any & ((1 << (bits + 1)) - 1)),
+        ]
     }
 }

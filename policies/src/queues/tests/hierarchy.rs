@@ -1,1 +1,261 @@
 use super::*;
+use crate::facts::{Placement, Problem};
+use crate::status::QueueFault;
+
+fn below(name: &str, parent: &str) -> QueueFacts {
+    gpus(name, parent, 0)
+}
+
+fn fault(tree: &mut QueueTree, name: &str) -> Option<(QueueFault, Box<str>)> {
+    tree.status(tree.at(name)).fault
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
+fn each_queue_that_is_not_ready_says_why_and_no_other_is_affected() {
+    let problem = |field: &str| Problem {
+        field: field.into(),
+        message: "makes no sense".into(),
+    };
+    let broken = |name, field| {
+        let mut facts = below(name, "");
+        facts.problems.push(problem(field));
+        facts
+    };
+    let twice = [entry("cpu", 1, None, 1), entry("cpu", 2, None, 1)];
+    let mut tree = tree(vec![
+        below("orphan", "nobody"),
+        below("orphan child", "orphan"),
+        below("orphan grandchild", "orphan child"),
+        below("a", "c"),
+        below("b", "a"),
+        below("c", "b"),
+        below("self", "self"),
+        below("below the cycle", "b"),
+        broken("bad entry", "spec.resources[0].quota"),
+        broken("bad field", "spec.placement"),
+        with(queue("twice", ""), &twice),
+        with(queue("crossed", ""), &[entry(GPU, 5, Some(4), 1)]),
+        with(queue("huge", ""), &[entry(GPU, 1 << 55, None, 1)]),
+        below("parent", ""),
+        below("child", "parent"),
+        below("child of default", "default"),
+    ]);
+    let mut check = |name: &str, expected: QueueFault, words: &str| {
+        let (fault, message) = fault(&mut tree, name).expect(name);
+        assert_eq!(fault, expected, "{name}");
+        assert!(message.contains(words), "{name}: {message}");
+    };
+    check("orphan", QueueFault::ParentNotFound, "nobody");
+    check(
+        "orphan child",
+        QueueFault::ParentNotReady,
+        "orphan is not Ready: ParentNotFound",
+    );
+    check(
+        "orphan grandchild",
+        QueueFault::ParentNotReady,
+        "orphan is not Ready: ParentNotFound",
+    );
+    check("a", QueueFault::Cycle, "a -> c -> b -> a");
+    check("b", QueueFault::Cycle, "b -> a -> c -> b");
+    check("self", QueueFault::Cycle, "self -> self");
+    check(
+        "below the cycle",
+        QueueFault::ParentNotReady,
+        "b is not Ready: Cycle",
+    );
+    check(
+        "bad entry",
+        QueueFault::InvalidResources,
+        "spec.resources[0].quota: makes no sense",
+    );
+    check("bad field", QueueFault::InvalidSpec, "spec.placement");
+    check(
+        "twice",
+        QueueFault::InvalidResources,
+        "spec.resources[1]: another entry",
+    );
+    check(
+        "crossed",
+        QueueFault::InvalidResources,
+        "limit is below the quota",
+    );
+    check("huge", QueueFault::InvalidResources, "too large");
+    for ready in ["parent", "child", "default", "child of default"] {
+        assert_eq!(fault(&mut tree, ready), None, "{ready}");
+    }
+}
+
+#[test]
+fn a_long_cycle_and_a_long_chain_are_no_trouble() {
+    let count = 20_000;
+    let mut queues: Vec<QueueFacts> = (0..count)
+        .map(|at| below(&format!("c{at}"), &format!("c{}", (at + 1) % count)))
+        .collect();
+    let mut tree = tree(queues.clone());
+    let (found, message) = fault(&mut tree, "c5").expect("a cycle");
+    assert_eq!(found, QueueFault::Cycle);
+    assert!(message.len() < 200 && message.ends_with("..."), "{message}");
+    queues.pop();
+    queues.push(below(&format!("c{}", count - 1), ""));
+    tree.replace(queues);
+    tree.refresh(6);
+    assert_eq!(fault(&mut tree, "c0"), None);
+    tree.capacities(&[(GPU, 4)]);
+    tree.hold("c0", &[(GPU, 1)]);
+    tree.wait("c0", &[(GPU, 1)]);
+    assert_eq!(tree.next(), "c0");
+}
+
+#[test]
+fn readiness_has_a_time_and_comes_back() {
+    let since = |tree: &mut QueueTree| tree.status(tree.at("a")).ready_since_ms;
+    let mut tree = QueueTree::new();
+    tree.apply(below("a", "p"));
+    tree.refresh(10);
+    assert_eq!(since(&mut tree), 10);
+    tree.apply(below("b", ""));
+    tree.refresh(20);
+    assert_eq!(since(&mut tree), 10);
+    tree.apply(below("p", ""));
+    tree.refresh(30);
+    assert_eq!((since(&mut tree), fault(&mut tree, "a")), (30, None));
+    tree.delete("p");
+    tree.refresh(40);
+    assert_eq!(since(&mut tree), 40);
+    assert!(fault(&mut tree, "a").is_some());
+}
+
+#[test]
+fn numbers_stay_while_a_queue_exists_and_the_epoch_tells_when_charges_are_gone() {
+    let mut tree = tree(vec![below("a", ""), below("b", ""), below("c", "")]);
+    let (a, c) = (tree.at("a"), tree.at("c"));
+    tree.capacities(&[(GPU, 8)]);
+    tree.hold("a", &[(GPU, 2)]);
+    let mut epoch = tree.governed_epoch();
+    let mut risen =
+        |tree: &QueueTree| core::mem::replace(&mut epoch, tree.governed_epoch()) != epoch;
+    let held = |tree: &mut QueueTree| tree.status(a).allocated.len();
+
+    let mut changed = below("a", "");
+    changed.priority = 7;
+    changed.generation = 2;
+    tree.apply(changed);
+    tree.refresh(6);
+    assert!(!risen(&tree));
+    assert_eq!(held(&mut tree), 1);
+    assert_eq!(tree.status(a).observed_generation, 2);
+
+    tree.delete("b");
+    tree.refresh(7);
+    assert!(risen(&tree));
+    assert_eq!(held(&mut tree), 0);
+    assert_eq!((tree.at("a"), tree.at("c")), (a, c));
+    assert_eq!(tree.find("b"), None);
+
+    tree.apply(with(below("c", ""), &[entry("cpu", 1, None, 1)]));
+    tree.refresh(8);
+    assert!(risen(&tree), "cpu is governed now");
+    assert_eq!(tree.at("c"), c);
+
+    tree.apply(below("c", "a"));
+    tree.refresh(9);
+    assert!(risen(&tree), "another parent, and cpu is not governed");
+    assert_eq!(tree.governed_id("cpu", None), None);
+    assert_eq!(tree.at("c"), c);
+
+    tree.refresh(10);
+    assert!(!risen(&tree));
+    // Numbers that are not in use any more are no trouble.
+    tree.replace(Vec::new());
+    tree.refresh(11);
+    let gpu = tree.demand(&[(GPU, 1)]);
+    tree.charge(c, &gpu, true);
+    tree.set_candidate(c, Some(gpu.clone()));
+    assert_eq!(tree.next(), "nobody");
+    assert_eq!(
+        (tree.room(c, &gpu), tree.budget(c, gpu[0].0)),
+        (Ok(()), None)
+    );
+    assert_eq!(tree.status(c), crate::status::QueueStatus::default());
+}
+
+#[test]
+fn what_a_queue_does_not_say_is_its_parents() {
+    let mut parent = below("p", "");
+    parent.placement = PlacementChoice {
+        gpu: Some(Placement::Spread),
+        cpu: Some(Placement::Spread),
+    };
+    parent.preempt_min_runtime_ms = Some(60);
+    parent.reclaim_min_runtime_ms = Some(70);
+    let mut child = below("c", "p");
+    child.placement.cpu = Some(Placement::Binpack);
+    child.reclaim_min_runtime_ms = Some(0);
+    let tree = tree(vec![parent, child]);
+    let child = tree.at("c");
+    assert_eq!(tree.placement(child).gpu, Some(Placement::Spread));
+    assert_eq!(tree.placement(child).cpu, Some(Placement::Binpack));
+    assert_eq!(tree.preempt_min_runtime_ms(child), 60);
+    assert_eq!(tree.reclaim_min_runtime_ms(child), 0);
+    let default = tree.at("default");
+    assert_eq!(tree.placement(default), PlacementChoice::default());
+    assert_eq!(tree.preempt_min_runtime_ms(default), 0);
+}
+
+#[test]
+fn keys_are_governed_while_a_valid_queue_names_them() {
+    let mut broken = with(queue("broken", ""), &[entry("memory", 1, None, 1)]);
+    broken.problems.push(Problem {
+        field: "spec.resources[0]".into(),
+        message: "no".into(),
+    });
+    let h100 = "nvidia.com/gpu@NVIDIA-H100";
+    let tree = tree(vec![
+        broken,
+        with(queue("a", ""), &[entry(h100, 1, None, 1)]),
+    ]);
+    let h100_key = tree.governed_id(GPU, Some("NVIDIA-H100")).expect("named");
+    assert_eq!(tree.governed_name(h100_key), h100);
+    assert!(tree.governed_id(GPU, None).is_some(), "always");
+    for (resource, product) in [("memory", None), ("cpu", None), (GPU, Some("A100"))] {
+        assert_eq!(
+            tree.governed_id(resource, product),
+            None,
+            "{resource} {product:?}"
+        );
+    }
+}
+
+#[test]
+fn reports_come_parents_first_and_siblings_by_name() {
+    let mut tree = tree(vec![
+        below("z", ""),
+        below("b", "z"),
+        below("a", "z"),
+        below("c", "a"),
+        below("orphan", "nobody"),
+    ]);
+    let reports = tree.reports();
+    let names: Vec<&str> = reports.iter().map(|report| &*report.name).collect();
+    assert_eq!(names, ["default", "orphan", "z", "a", "c", "b"]);
+    let parents: Vec<_> = reports
+        .iter()
+        .map(|report| report.parent.as_deref())
+        .collect();
+    let expected = [None, Some("nobody"), None, Some("z"), Some("a"), Some("z")];
+    assert_eq!(parents, expected);
+    let defined: Vec<bool> = reports.iter().map(|report| report.defined).collect();
+    assert_eq!(defined, [false, true, true, true, true, true]);
+}
+
+#[test]
+fn what_a_queue_outside_the_hierarchy_holds_is_on_the_roots_books() {
+    let mut tree = tree(vec![below("orphan", "nobody"), below("a", "")]);
+    tree.capacities(&[(GPU, 8)]);
+    tree.hold("orphan", &[(GPU, 6)]);
+    tree.want("a", &[(GPU, 6)]);
+    assert_eq!(tree.fair("a", GPU) + tree.fair("orphan", GPU), 8);
+    assert_eq!(tree.ledger.held.row(QueueId::ROOT)[0], 6);
+}

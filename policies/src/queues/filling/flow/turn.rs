@@ -1,0 +1,143 @@
+//! Whose turn it is.
+
+use super::Filling;
+use crate::facts::Amount;
+use crate::queues::filling::number::Number;
+use crate::queues::tree::Terms;
+use crate::queues::{GovernedId, QueueId};
+use core::cmp::Reverse;
+use smallvec::SmallVec;
+
+/// Whose turn comes first: within quota (`false`); then by priority; then with a weight other than
+/// 0 (`false`).
+type Group = (bool, Reverse<i32>, bool);
+
+/// Where a queue stands among its siblings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    pub(super) group: Group,
+    /// Within quota: the largest ratio of amount to quota. Over quota: the weighted dominant share.
+    pub(super) level: Number,
+    /// How much the level rises with one tick of the queue's clock; 0: nothing that is divided
+    /// holds it back.
+    pub(super) pace: Number,
+}
+
+/// One key's part in a level.
+pub(super) struct Gauge {
+    pub(super) level: Number,
+    pub(super) pace: Number,
+}
+
+impl Filling<'_> {
+    /// The children whose turn it is, all that are level with the first of them, and their rates.
+    pub(super) fn served(&self, turns: &[(QueueId, Turn)]) -> SmallVec<[(QueueId, Number); 8]> {
+        let Some(first) = first(turns) else {
+            return SmallVec::new();
+        };
+        let level = || {
+            let level = |turn: &Turn| turn.group == first.group && first.level.reaches(turn.level);
+            turns.iter().filter(move |(_, turn)| level(turn))
+        };
+        let unhindered = level()
+            .filter(|(_, turn)| turn.pace.is_zero())
+            .min_by_key(|(child, _)| self.node(*child).rank);
+        match unhindered {
+            Some((child, _)) => SmallVec::from_slice(&[(*child, Number::ONE)]),
+            None => level()
+                .map(|(child, turn)| (*child, Number::ONE.over(turn.pace)))
+                .collect(),
+        }
+    }
+
+    /// Where a queue stands that is up to date.
+    pub(super) fn turn_of(&self, id: QueueId) -> Turn {
+        let node = self.node(id);
+        let weightless =
+            |(key, terms): &(GovernedId, Terms)| terms.weight == 0 && self.gets(id, *key);
+        let within_quota = self.within_quota(id);
+        let group = if within_quota {
+            (false, Reverse(0), false)
+        } else {
+            let weightless = node.terms.iter().any(weightless);
+            (true, Reverse(node.priority), weightless)
+        };
+        let gauges = self.gauges(id, within_quota);
+        let level = gauges.iter().map(|gauge| gauge.level).max();
+        let level = level.unwrap_or(Number::ZERO);
+        let leading = gauges.iter().filter(|gauge| gauge.level.reaches(level));
+        Turn {
+            group,
+            level,
+            pace: leading
+                .map(|gauge| gauge.pace)
+                .max()
+                .unwrap_or(Number::ZERO),
+        }
+    }
+
+    /// Whether every divided key that the queue gets has quota left, and there is one.
+    fn within_quota(&self, id: QueueId) -> bool {
+        let mut terms = self
+            .node(id)
+            .quota_terms(self.view.keys, |key| self.gets(id, key))
+            .peekable();
+        terms.peek().is_some()
+            && terms.all(|(key, terms)| {
+                let quota = Number::from(terms.quota);
+                !self.amount(id, key.index()).reaches(quota)
+            })
+    }
+
+    /// The parts of a queue's level: by quota, or by capacity and weight.
+    pub(super) fn gauges(&self, id: QueueId, within_quota: bool) -> SmallVec<[Gauge; 4]> {
+        let node = self.node(id);
+        let gauge = |key: GovernedId, unit: Number| Gauge {
+            level: self.amount(id, key.index()).over(unit),
+            pace: self.flow(id, key).over(unit),
+        };
+        if within_quota {
+            let most = self.parent_amount.row(self.view.structure.parent_id(id));
+            node.quota_terms(self.view.keys, |key| self.gets(id, key))
+                .map(|(key, terms)| {
+                    let quota = terms.quota.min(most[key.index()]).max(1);
+                    gauge(*key, Number::from(quota))
+                })
+                .collect()
+        } else {
+            let all = node.is_leaf() || !node.terms.iter().any(|(key, _)| self.gets(id, *key));
+            node.terms
+                .iter()
+                .filter(|(key, _)| all || self.gets(id, *key))
+                .map(|(key, terms)| {
+                    let capacity = Number::from(self.view.ledger.capacity(*key).max(1));
+                    let weight = Number::from(Amount::from(terms.weight.max(1)));
+                    gauge(*key, capacity.times(weight))
+                })
+                .collect()
+        }
+    }
+}
+
+/// The first of the turns of an inner queue's children.
+pub(super) fn first(turns: &[(QueueId, Turn)]) -> Option<Turn> {
+    let turns = turns.iter().map(|(_, turn)| *turn);
+    turns.min_by_key(|turn| (turn.group, turn.level))
+}
+
+/// How far the levels of the children that are served are below that of the next in turn; `None`:
+/// they stay where they are, or nobody waits in their group.
+pub(super) fn next_to_be_served(turns: &[(QueueId, Turn)]) -> Option<Number> {
+    let first = first(turns)?;
+    let group = || {
+        let turns = turns.iter().map(|(_, turn)| turn);
+        turns.filter(|turn| turn.group == first.group)
+    };
+    let is_level = |turn: &&Turn| first.level.reaches(turn.level);
+    if group().filter(is_level).any(|turn| turn.pace.is_zero()) {
+        return None;
+    }
+    let waiting = group().filter(|turn| !is_level(turn));
+    let next = waiting.map(|turn| turn.level).min()?;
+    Some(next.minus(first.level))
+}
