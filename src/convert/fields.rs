@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
 
+const NO_OBJECT: &str = "is not an object";
+
 /// A JSON object that is being read. Each field is taken out when it is read, so that what remains
 /// is what this version does not know.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Fields {
             Value::Object(map) => map,
             Value::Null => Map::new(),
             _ => {
-                problems.push(&path, "is not an object");
+                problems.push(&path, NO_OBJECT);
                 Map::new()
             }
         };
@@ -139,23 +141,26 @@ impl Fields {
         Some(Self::new(self.path(name), value, problems))
     }
 
-    /// The objects of a list.
+    /// The objects of a list; an entry that is none is a problem and left out.
     pub(super) fn objects(
         &mut self,
         name: &str,
         limit: usize,
         problems: &mut Problems,
     ) -> Vec<Self> {
-        let Some(mut values) = self.read::<Vec<Value>>(name, problems) else {
-            return Vec::new();
-        };
-        problems.at_most(limit, &values, self.path(name));
-        values.truncate(limit);
-        let objects = values.into_iter().enumerate();
+        let values: Vec<Value> = self.read(name, problems).unwrap_or_default();
         let path = self.path(name);
+        problems.at_most(limit, &values, &path);
+        let mut objects = Vec::with_capacity(values.len().min(limit));
+        for (index, value) in values.into_iter().take(limit).enumerate() {
+            let path = format!("{path}[{index}]");
+            if value.is_object() {
+                objects.push(Self::new(path, value, problems));
+            } else {
+                problems.push(path, NO_OBJECT);
+            }
+        }
         objects
-            .map(|(index, value)| Self::new(format!("{path}[{index}]"), value, problems))
-            .collect()
     }
 
     /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet are

@@ -83,6 +83,7 @@ pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (String, &C
 }
 
 /// What the kubelet says of a bound pod's resources.
+#[derive(Default)]
 struct Statuses<'a> {
     status: Option<&'a PodStatus>,
     /// The resize that is asked for can never be done on this node.
@@ -200,11 +201,15 @@ fn pod_level<'a>(
         return;
     };
     let mut asked = read(&resources.requests, "spec.resources.requests", problems);
-    for (name, limit) in read(&resources.limits, "spec.resources.limits", problems) {
-        // What the API server fills in: the containers' sum where they have one, which for
-        // hugepages, as they cannot be over-committed, does not count.
-        if name.starts_with(HUGEPAGES) || !sums.contains_key(name) {
-            asked.entry(name).or_insert(limit);
+    let limits = read(&resources.limits, "spec.resources.limits", problems);
+    if !limits.is_empty() {
+        // What the API server fills in: the sum of what the containers ask, else the limit. Of
+        // hugepages, which cannot be over-committed, it is the limit.
+        let unbound = Statuses::default();
+        let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
+        sums.retain(|name, _| !name.starts_with(HUGEPAGES));
+        for (name, amount) in sums.into_iter().chain(limits) {
+            asked.entry(name).or_insert(amount);
         }
     }
     asked.retain(|name, _| is_pod_level(name));
