@@ -1,6 +1,7 @@
 //! Objects from files, for `plan` and `explain`.
 
 use super::{Converter, limits};
+use crate::api::{GROUP, VERSION};
 use crate::objects::{
     Condition, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
     Watched,
@@ -117,7 +118,7 @@ pub fn from_value(
     let kind = text(&value, "kind").to_owned();
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Known::find(group, &kind) else {
-        if group == OUR_GROUP {
+        if group == GROUP {
             return Err(refuse("kind", format!("{kind} is not a kind of {group}")));
         }
         return Ok(Document::Ignored(format!("{api_version} {kind}")));
@@ -136,8 +137,6 @@ pub fn from_value(
         (known.read)(value, converter).map_err(|(field, message)| refuse(&field, message))?;
     Ok(object.map_or(Document::Ended, |object| Document::Object(Box::new(object))))
 }
-
-const OUR_GROUP: &str = "gpu-batch.io";
 
 /// A field and what is wrong with it.
 type FieldError = (String, String);
@@ -187,9 +186,9 @@ impl Known {
             true,
             plain::<NativePodGroup>,
         ),
-        Self::new(OUR_GROUP, "v1alpha1", "Queue", false, plain::<Queue>),
-        Self::new(OUR_GROUP, "v1alpha1", "PodGroup", true, plain::<PodGroup>),
-        Self::new(OUR_GROUP, "v1alpha1", "Topology", false, plain::<Topology>),
+        Self::new(GROUP, VERSION, "Queue", false, plain::<Queue>),
+        Self::new(GROUP, VERSION, "PodGroup", true, plain::<PodGroup>),
+        Self::new(GROUP, VERSION, "Topology", false, plain::<Topology>),
     ];
 
     fn find(group: &str, kind: &str) -> Option<&'static Self> {

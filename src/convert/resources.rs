@@ -49,8 +49,8 @@ pub(super) fn largest_container(spec: &PodSpec) -> Amounts {
     // The same quantities have been read, and their problems noted, for the sums.
     let mut unread = Problems::default();
     let mut largest = Sums::new();
-    for (_, container) in all_containers(spec) {
-        raise(&mut largest, &asked(container, "", &mut unread));
+    for (field, container) in all_containers(spec) {
+        raise(&mut largest, &asked(container, field, &mut unread));
     }
     largest.retain(|name, amount| *amount > 0 && is_extended(name) && !VIRTUAL.contains(name));
     base_units(largest, "", &mut unread)
@@ -75,11 +75,31 @@ pub(super) fn amounts(
 }
 
 /// Init containers and containers, with the field that each stands in.
-pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (String, &Container)> {
+pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (ContainerField, &Container)> {
     let init = spec.init_containers.iter().flatten().enumerate();
     let main = spec.containers.iter().flatten().enumerate();
-    init.map(|(index, container)| (format!("spec.initContainers[{index}]"), container))
-        .chain(main.map(|(index, container)| (format!("spec.containers[{index}]"), container)))
+    init.map(|(index, container)| (ContainerField(INIT, index), container))
+        .chain(main.map(|(index, container)| (ContainerField("containers", index), container)))
+}
+
+const INIT: &str = "initContainers";
+
+/// Where a container stands; only written out where something is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ContainerField(&'static str, usize);
+
+impl ContainerField {
+    /// Whether it stands among the init containers.
+    pub(super) fn is_init(self) -> bool {
+        self.0 == INIT
+    }
+}
+
+impl fmt::Display for ContainerField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(list, index) = self;
+        write!(formatter, "spec.{list}[{index}]")
+    }
 }
 
 /// What the kubelet says of a bound pod's resources.
@@ -134,13 +154,13 @@ impl<'a> Statuses<'a> {
 fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Problems) -> Sums<'a> {
     let mut sums = Sums::new();
     for (index, container) in spec.containers.iter().flatten().enumerate() {
-        let field = format_args!("spec.containers[{index}]");
+        let field = ContainerField("containers", index);
         add(&mut sums, &effective(container, field, statuses, problems));
     }
     let mut sidecars = Sums::new();
     let mut peak = Sums::new();
     for (index, container) in spec.init_containers.iter().flatten().enumerate() {
-        let field = format_args!("spec.initContainers[{index}]");
+        let field = ContainerField(INIT, index);
         if container.is_sidecar() {
             let taken = effective(container, field, statuses, problems);
             add(&mut sums, &taken);
@@ -157,7 +177,7 @@ fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Pro
 
 fn effective<'a>(
     container: &'a Container,
-    field: impl fmt::Display,
+    field: ContainerField,
     statuses: &Statuses<'a>,
     problems: &mut Problems,
 ) -> Sums<'a> {
@@ -173,11 +193,7 @@ fn effective<'a>(
 }
 
 /// Requests of a container; a limit without a request is one.
-fn asked<'a>(
-    container: &'a Container,
-    field: impl fmt::Display,
-    problems: &mut Problems,
-) -> Sums<'a> {
+fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Problems) -> Sums<'a> {
     let Some(resources) = &container.resources else {
         return Sums::new();
     };

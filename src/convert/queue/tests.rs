@@ -144,6 +144,16 @@ fn each_wrong_field_of_an_entry_is_one_problem_with_its_path() {
     for (entry, field) in [
         (json!({"quota": "1"}), "name"),
         (json!({"name": "cpu", "product": "x"}), "product"),
+        (
+            json!({"name": "nvidia.com/gpu", "product": "X-SHARED"}),
+            "product",
+        ),
+        (
+            json!({"name": "nvidia.com/gpu", "product": "X-MIG-1g.5gb"}),
+            "product",
+        ),
+        (json!({"name": "nvidia.com/gpu", "quota": "0.5"}), "quota"),
+        (json!({"name": "nvidia.com/gpu", "limit": "1500m"}), "limit"),
         (json!({"name": "cpu", "quota": "many"}), "quota"),
         (json!({"name": "cpu", "quota": "-1"}), "quota"),
         (json!({"name": "cpu", "quota": "1e100"}), "quota"),

@@ -60,7 +60,7 @@ fn a_port_that_cannot_be_is_a_problem() {
     ] {
         let (shape, problems) = shape_of(json!({"containers": [{"name": "c", "ports": [port]}]}));
         assert_eq!(shape.host_ports, [], "{port}");
-        assert_eq!(&*problems[0].field, "spec.containers[c].ports", "{port}");
+        assert_eq!(&*problems[0].field, "spec.containers[0].ports[0]", "{port}");
     }
 }
 

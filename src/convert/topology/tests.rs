@@ -14,11 +14,10 @@ fn names(facts: &TopologyFacts) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn levels_keep_their_order_and_node_may_end_them() {
+fn levels_keep_their_order() {
     let facts = facts(json!({"levels": [
         {"name": "zone", "nodeLabel": "topology.kubernetes.io/zone"},
         {"name": "rack", "nodeLabel": "example.com/rack"},
-        {"name": "node", "nodeLabel": "kubernetes.io/hostname"},
     ]}));
     assert_eq!(facts.problems, []);
     assert_eq!(
@@ -44,14 +43,14 @@ fn each_wrong_field_is_one_problem_with_its_path() {
     for (levels, field) in [
         (json!("rack"), "spec.levels"),
         (json!(["rack"]), "spec.levels[0]"),
-        (json!([{"name": "rack"}]), "spec.levels[0]"),
+        (json!([{"name": "rack"}]), "spec.levels[0].name"),
         (json!([rack, rack]), "spec.levels[1].name"),
         (
             json!([rack, {"name": "row", "nodeLabel": "r"}]),
             "spec.levels[1].name",
         ),
         (
-            json!([{"name": "node", "nodeLabel": "kubernetes.io/hostname"}, rack]),
+            json!([{"name": "host", "nodeLabel": "kubernetes.io/hostname"}]),
             "spec.levels[0].name",
         ),
         (

@@ -15,10 +15,14 @@ fn check_spec(spec: Value, expected: &[&str]) {
 #[test]
 fn claims_and_volumes_that_bind_are_named() {
     check_spec(
-        json!({"resourceClaims": [{"name": "gpu"}], "containers": [
+        json!({"resourceClaims": [{"name": "gpu"}], "resources": {"claims": [{}]}, "containers": [
             {"resources": {"claims": [{"name": "gpu"}]}}
         ]}),
-        &["spec.resourceClaims", "spec.containers[0].resources.claims"],
+        &[
+            "spec.resourceClaims",
+            "spec.resources.claims",
+            "spec.containers[0].resources.claims",
+        ],
     );
     check_spec(
         json!({"volumes": [
