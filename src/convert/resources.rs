@@ -1,12 +1,14 @@
 //! What a pod takes: the sums that kube-scheduler 1.36 makes
 //! (`component-helpers/resource/helpers.go`), bit for bit.
 
+mod sums;
+
 use super::problems::Problems;
-use super::quantity::{self, Thousandths};
+use super::quantity;
 use crate::objects::{Container, ContainerStatus, Pairs, Pod, PodSpec, PodStatus, Quantity};
-use gpu_batch_policies::facts::{AMOUNT_MAX, Amounts};
-use std::collections::BTreeMap;
+use gpu_batch_policies::facts::Amounts;
 use std::fmt;
+use sums::{Sums, add, base_units, raise, read};
 
 /// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at them,
 /// so they take no room; a pod of ours that asks for one is held with `Unsupported`.
@@ -16,9 +18,6 @@ pub(super) const VIRTUAL: [&str; 4] = [
     "nvidia.com/gpumem-percentage",
     "nvidia.com/priority",
 ];
-
-/// Amounts under way: a resource that is named with 0 is there, which decides some defaults.
-type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
 /// What a pod takes from a node, with `pods: 1`:
 ///
@@ -250,55 +249,6 @@ fn is_pod_level(resource: &str) -> bool {
 /// Whether a resource comes from a device plugin and is not one of Kubernetes' own.
 fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
-}
-
-fn read<'a>(
-    quantities: &'a Pairs<Quantity>,
-    field: impl fmt::Display,
-    problems: &mut Problems,
-) -> Sums<'a> {
-    let mut sums = Sums::new();
-    for (name, Quantity(text)) in quantities.iter() {
-        match quantity::thousandths(text) {
-            Ok(amount) => {
-                sums.insert(name, amount);
-            }
-            Err(error) => {
-                problems.push(
-                    format_args!("{field}[{name}]"),
-                    format_args!("`{text}` {error}"),
-                );
-            }
-        }
-    }
-    sums
-}
-
-fn add<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
-    for (name, amount) in other {
-        let sum = sums.entry(name).or_default();
-        *sum = sum.saturating_add(*amount);
-    }
-}
-
-fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
-    for (name, amount) in other {
-        let sum = sums.entry(name).or_default();
-        *sum = (*sum).max(*amount);
-    }
-}
-
-/// Base units; what is above [`AMOUNT_MAX`] is a problem and counts as that much.
-fn base_units(sums: Sums<'_>, field: &str, problems: &mut Problems) -> Amounts {
-    let mut amounts = Amounts::with_capacity(sums.len());
-    for (name, sum) in sums {
-        let amount = quantity::base_units(name, sum).unwrap_or_else(|error| {
-            problems.push(field, format_args!("the sum of {name} {error}"));
-            AMOUNT_MAX
-        });
-        amounts.push((name.into(), amount));
-    }
-    amounts
 }
 
 #[cfg(test)]

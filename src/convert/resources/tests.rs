@@ -1,4 +1,5 @@
 use super::*;
+use gpu_batch_policies::facts::AMOUNT_MAX;
 use serde_json::{Value, json};
 
 fn decoded(pod: Value) -> Pod {
