@@ -9,7 +9,6 @@
 //! server does when it takes an object: defaults, and priorities from PriorityClasses.
 
 mod document;
-mod duration;
 mod fields;
 mod hints;
 mod identity;
@@ -18,7 +17,6 @@ pub mod limits;
 mod names;
 mod native_group;
 mod node;
-mod placement;
 mod pod;
 mod pod_group;
 mod policy;

@@ -15,6 +15,8 @@ mod pairs;
 mod pod;
 mod policy;
 mod quantity;
+mod rules;
+mod volume;
 
 pub use custom::{PodGroup, Queue, Topology};
 pub use group::{
@@ -26,12 +28,16 @@ pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use node::{Node, NodeSpec, NodeStatus, Taint};
 pub use pairs::{Annotations, Pairs};
 pub use pod::{
-    Affinity, Condition, Container, ContainerPort, ContainerStatus, NamedObject, NodeAffinity,
-    NodeSelector, NodeSelectorTerm, Pod, PodAffinity, PodSpec, PodStatus, Requirement, Resources,
-    RestartRule, SchedulingGroup, Toleration, TopologySpreadConstraint, Volume,
+    Condition, Container, ContainerPort, ContainerStatus, NamedObject, Pod, PodSpec, PodStatus,
+    Resources, RestartRule, SchedulingGroup,
 };
 pub use policy::{LabelSelector, Namespace, PriorityClass};
 pub use quantity::Quantity;
+pub use rules::{
+    Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement, Toleration,
+    TopologySpreadConstraint,
+};
+pub use volume::Volume;
 
 use crate::convert::Converter;
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};

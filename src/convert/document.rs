@@ -1,18 +1,20 @@
 //! Objects from files, for `plan` and `explain`.
 
+mod kinds;
+mod lists;
+
 use super::{Converter, limits};
-use crate::objects::{
-    Condition, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
-    Watched,
-};
+use crate::api::GROUP;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::Problem;
-use serde_json::{Map, Value};
+use kinds::Known;
+use lists::flattened;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// An object in a file that cannot be read at all.
 ///
-/// What is readable but wrong becomes a [`Problem`] inside the fact instead.
+/// What is readable but wrong becomes a
+/// [`Problem`](gpu_batch_policies::facts::Problem) inside the fact instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {field}: {message}")]
 pub struct RefusedDocument {
@@ -98,10 +100,7 @@ pub fn from_files<S: Clone>(
 /// # Errors
 /// [`RefusedDocument`] where the object cannot be read: no `apiVersion`, `kind` or name, a version
 /// that is not known of a kind that is, or a field of another type than Kubernetes has.
-pub fn from_value(
-    mut value: Value,
-    converter: &mut Converter,
-) -> Result<Document, RefusedDocument> {
+pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, RefusedDocument> {
     let title = title(&value);
     let refuse = |field: &str, message: String| RefusedDocument {
         object: title.clone(),
@@ -117,7 +116,7 @@ pub fn from_value(
     let kind = text(&value, "kind").to_owned();
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Known::find(group, &kind) else {
-        if group == OUR_GROUP {
+        if group == GROUP {
             return Err(refuse("kind", format!("{kind} is not a kind of {group}")));
         }
         return Ok(Document::Ignored(format!("{api_version} {kind}")));
@@ -129,226 +128,10 @@ pub fn from_value(
             format!("of {kind}, only {only} is known"),
         ));
     }
-    if known.namespaced {
-        default_namespace(&mut value);
-    }
-    let object =
-        (known.read)(value, converter).map_err(|(field, message)| refuse(&field, message))?;
+    let object = known
+        .read(value, converter)
+        .map_err(|(field, message)| refuse(&field, message))?;
     Ok(object.map_or(Document::Ended, |object| Document::Object(Box::new(object))))
-}
-
-const OUR_GROUP: &str = "gpu-batch.io";
-
-/// A field and what is wrong with it.
-type FieldError = (String, String);
-
-/// A kind that is read from files.
-struct Known {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    namespaced: bool,
-    read: fn(Value, &mut Converter) -> Result<Option<Object>, FieldError>,
-}
-
-impl Known {
-    const fn new(
-        group: &'static str,
-        version: &'static str,
-        kind: &'static str,
-        namespaced: bool,
-        read: fn(Value, &mut Converter) -> Result<Option<Object>, FieldError>,
-    ) -> Self {
-        Self {
-            group,
-            version,
-            kind,
-            namespaced,
-            read,
-        }
-    }
-
-    const ALL: [Self; Kind::ALL.len()] = [
-        Self::new("", "v1", "Node", false, node),
-        Self::new("", "v1", "Pod", true, pod),
-        Self::new("", "v1", "Namespace", false, plain::<Namespace>),
-        Self::new("batch", "v1", "Job", true, plain::<Job>),
-        Self::new(
-            "scheduling.k8s.io",
-            "v1",
-            "PriorityClass",
-            false,
-            priority_class,
-        ),
-        Self::new(
-            "scheduling.k8s.io",
-            "v1alpha2",
-            "PodGroup",
-            true,
-            plain::<NativePodGroup>,
-        ),
-        Self::new(OUR_GROUP, "v1alpha1", "Queue", false, plain::<Queue>),
-        Self::new(OUR_GROUP, "v1alpha1", "PodGroup", true, plain::<PodGroup>),
-        Self::new(OUR_GROUP, "v1alpha1", "Topology", false, plain::<Topology>),
-    ];
-
-    fn find(group: &str, kind: &str) -> Option<&'static Self> {
-        const ALL: &[Known] = &Known::ALL;
-        ALL.iter()
-            .find(|known| known.group == group && known.kind == kind)
-    }
-}
-
-fn decode<T: Watched>(value: Value) -> Result<T, FieldError> {
-    let object: T = serde_path_to_error::deserialize(value)
-        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
-    match object.meta().name.len() {
-        0 => Err(("metadata.name".to_owned(), "is missing".to_owned())),
-        1..=limits::TEXT => Ok(object),
-        length => Err((
-            "metadata.name".to_owned(),
-            format!("is {length} bytes long"),
-        )),
-    }
-}
-
-fn plain<T: Watched>(
-    value: Value,
-    converter: &mut Converter,
-) -> Result<Option<Object>, FieldError> {
-    decode::<T>(value).map(|object| object.convert(converter))
-}
-
-fn node(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
-    let mut node: Node = decode(value)?;
-    if node
-        .status
-        .conditions
-        .as_deref()
-        .unwrap_or_default()
-        .is_empty()
-    {
-        node.status.conditions = Some(vec![Condition {
-            kind: "Ready".into(),
-            status: "True".into(),
-            ..Condition::default()
-        }]);
-    }
-    Ok(node.convert(converter))
-}
-
-fn priority_class(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
-    let class: PriorityClass = decode(value)?;
-    let name = class.metadata.name.clone();
-    let never_preempts = class.preemption_policy.as_deref() == Some("Never");
-    if class.global_default == Some(true) {
-        converter.default_priority_class = Some(name.clone());
-    }
-    converter
-        .priority_classes
-        .insert(name, (class.value, never_preempts));
-    Ok(class.convert(converter))
-}
-
-fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
-    let mut pod: Pod = decode(value)?;
-    let problem = admit_priority(&mut pod, converter);
-    let mut object = pod.convert(converter);
-    if let (Some(Object::Pod(facts)), Some(problem)) = (&mut object, problem)
-        && facts.ours
-    {
-        facts.problems.push(problem);
-    }
-    Ok(object)
-}
-
-/// Fills in a pod's priority as the API server's admission does.
-fn admit_priority(pod: &mut Pod, converter: &Converter) -> Option<Problem> {
-    if pod.spec.priority.is_some() {
-        return None;
-    }
-    let named = pod
-        .spec
-        .priority_class_name
-        .as_deref()
-        .filter(|name| !name.is_empty());
-    let name = named.or(converter.default_priority_class.as_deref())?;
-    let (priority, never_preempts) = match (converter.priority_classes.get(name), name) {
-        (Some(class), _) => *class,
-        (None, "system-node-critical") => (2_000_001_000, false),
-        (None, "system-cluster-critical") => (2_000_000_000, false),
-        (None, _) => {
-            return Some(Problem {
-                field: "spec.priorityClassName".into(),
-                message: "is not among the PriorityClasses that were read".into(),
-            });
-        }
-    };
-    pod.spec.priority = Some(priority);
-    if never_preempts && pod.spec.preemption_policy.is_none() {
-        pod.spec.preemption_policy = Some("Never".into());
-    }
-    None
-}
-
-/// The objects of a list, of lists in it, and so on; one object alone; nothing of `null`.
-fn flattened(value: Value) -> Result<Vec<Value>, RefusedDocument> {
-    let mut open = vec![value];
-    let mut flat = Vec::new();
-    while let Some(mut value) = open.pop() {
-        if value.is_null() {
-            continue;
-        }
-        let title = title(&value);
-        let kind = text(&value, "kind").to_owned();
-        let Some(of) = kind.strip_suffix("List") else {
-            flat.push(value);
-            continue;
-        };
-        let api_version = text(&value, "apiVersion").to_owned();
-        match value.get_mut("items").map(Value::take) {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(items)) => {
-                let items = items.into_iter().rev();
-                open.extend(items.map(|item| typed_item(item, of, &api_version)));
-            }
-            Some(_) => {
-                return Err(RefusedDocument {
-                    object: title,
-                    field: "items".to_owned(),
-                    message: "is not a list".to_owned(),
-                });
-            }
-        }
-    }
-    Ok(flat)
-}
-
-/// Items of a `PodList` do not say that they are Pods.
-fn typed_item(mut item: Value, kind: &str, api_version: &str) -> Value {
-    if let Value::Object(fields) = &mut item
-        && !kind.is_empty()
-    {
-        let entries = [("kind", kind), ("apiVersion", api_version)];
-        for (name, text) in entries {
-            fields.entry(name).or_insert_with(|| text.into());
-        }
-    }
-    item
-}
-
-fn default_namespace(value: &mut Value) {
-    let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return;
-    };
-    let absent = |meta: &Map<String, Value>| match meta.get("namespace") {
-        None | Some(Value::Null) => true,
-        Some(Value::String(namespace)) => namespace.is_empty(),
-        Some(_) => false,
-    };
-    if absent(meta) {
-        meta.insert("namespace".to_owned(), "default".into());
-    }
 }
 
 /// Kind, namespace and name: what two objects of a file must not share.

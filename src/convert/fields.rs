@@ -1,13 +1,17 @@
 //! Reads the specs of our own kinds from JSON that nobody has checked.
 
-use super::placement::{self, PlacementError};
+use super::limits;
 use super::problems::Problems;
-use super::{duration, limits};
+use crate::api::{
+    InvalidDuration, InvalidPlacement, parse_duration_ms, parse_placement, parse_signed_duration_ms,
+};
 use gpu_batch_policies::facts::{Placement, PlacementChoice};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
+
+const NO_OBJECT: &str = "is not an object";
 
 /// A JSON object that is being read. Each field is taken out when it is read, so that what remains
 /// is what this version does not know.
@@ -25,7 +29,7 @@ impl Fields {
             Value::Object(map) => map,
             Value::Null => Map::new(),
             _ => {
-                problems.push(&path, "is not an object");
+                problems.push(&path, NO_OBJECT);
                 Map::new()
             }
         };
@@ -105,32 +109,36 @@ impl Fields {
         None
     }
 
-    /// A count from 1 up.
+    /// A number of members or sub-groups.
     pub(super) fn count(&mut self, name: &str, problems: &mut Problems) -> Option<u32> {
-        let number = self.integer(name, 1..=i64::from(i32::MAX), problems)?;
+        let number = self.integer(name, 1..=i64::from(limits::MEMBERS), problems)?;
         u32::try_from(number).ok()
     }
 
     /// A duration in milliseconds, perhaps negative.
     pub(super) fn signed_duration(&mut self, name: &str, problems: &mut Problems) -> Option<i64> {
-        let text: Box<str> = self.read(name, problems)?;
-        match duration::milliseconds(&text) {
-            Ok(milliseconds) => Some(milliseconds),
-            Err(error) => {
-                self.problem(name, format_args!("`{text}` {error}"), problems);
-                None
-            }
-        }
+        self.length(name, parse_signed_duration_ms, problems)
     }
 
     /// A duration in milliseconds.
     pub(super) fn duration(&mut self, name: &str, problems: &mut Problems) -> Option<u64> {
-        let milliseconds = self.signed_duration(name, problems)?;
-        let length = u64::try_from(milliseconds).ok();
-        if length.is_none() {
-            self.problem(name, "is negative", problems);
+        self.length(name, parse_duration_ms, problems)
+    }
+
+    fn length<T>(
+        &mut self,
+        name: &str,
+        parse: fn(&str) -> Result<T, InvalidDuration>,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let text: Box<str> = self.read(name, problems)?;
+        match parse(&text) {
+            Ok(length) => Some(length),
+            Err(error) => {
+                self.problem(name, error, problems);
+                None
+            }
         }
-        length
     }
 
     /// An object in a field.
@@ -139,23 +147,26 @@ impl Fields {
         Some(Self::new(self.path(name), value, problems))
     }
 
-    /// The objects of a list.
+    /// The objects of a list; an entry that is none is a problem and left out.
     pub(super) fn objects(
         &mut self,
         name: &str,
         limit: usize,
         problems: &mut Problems,
     ) -> Vec<Self> {
-        let Some(mut values) = self.read::<Vec<Value>>(name, problems) else {
-            return Vec::new();
-        };
-        problems.at_most(limit, &values, self.path(name));
-        values.truncate(limit);
-        let objects = values.into_iter().enumerate();
+        let values: Vec<Value> = self.read(name, problems).unwrap_or_default();
         let path = self.path(name);
+        problems.at_most(limit, &values, &path);
+        let mut objects = Vec::with_capacity(values.len().min(limit));
+        for (index, value) in values.into_iter().take(limit).enumerate() {
+            let path = format!("{path}[{index}]");
+            if value.is_object() {
+                objects.push(Self::new(path, value, problems));
+            } else {
+                problems.push(path, NO_OBJECT);
+            }
+        }
         objects
-            .map(|(index, value)| Self::new(format!("{path}[{index}]"), value, problems))
-            .collect()
     }
 
     /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet are
@@ -197,12 +208,10 @@ impl Fields {
         not_yet: &mut Vec<String>,
         problems: &mut Problems,
     ) -> Option<Placement> {
-        match placement::parse(word) {
+        match parse_placement(word) {
             Ok(placement) => return Some(placement),
-            Err(PlacementError::NotYet) => not_yet.push(self.path(name)),
-            Err(error @ PlacementError::Unknown) => {
-                self.problem(name, format_args!("`{word}` {error}"), problems);
-            }
+            Err(InvalidPlacement::Unsupported(_)) => not_yet.push(self.path(name)),
+            Err(error @ InvalidPlacement::Unknown(_)) => self.problem(name, error, problems),
         }
         None
     }

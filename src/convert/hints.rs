@@ -1,8 +1,8 @@
 //! Annotations on pods that do for an implicit gang what the fields of a PodGroup do.
 
-use super::placement::{self, PlacementError};
 use super::problems::Problems;
-use super::{Converter, duration, limits, names};
+use super::{Converter, limits, names};
+use crate::api::{InvalidPlacement, parse_duration_ms, parse_placement};
 use crate::objects::{Pod, Timestamp};
 use gpu_batch_policies::facts::{GangHints, Placement, PlacementChoice};
 
@@ -54,31 +54,27 @@ impl Reader<'_> {
     fn placement(&mut self, unsupported: &mut Vec<Box<str>>) -> Option<Placement> {
         let text = self.pod.metadata.annotations.get(names::PLACEMENT)?;
         let field = names::annotation(names::PLACEMENT);
-        match placement::parse(text) {
-            Ok(placement) => Some(placement),
-            Err(PlacementError::NotYet) => {
-                unsupported.push(field.into());
-                None
-            }
-            Err(PlacementError::Unknown) => {
-                let message = format_args!("`{text}` {}", PlacementError::Unknown);
-                self.problems.push(field, message);
-                None
-            }
+        match parse_placement(text) {
+            Ok(placement) => return Some(placement),
+            Err(InvalidPlacement::Unsupported(_)) => unsupported.push(field.into()),
+            Err(error @ InvalidPlacement::Unknown(_)) => self.problems.push(field, error),
         }
+        None
     }
 }
 
 fn min_member(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(number) if number > 0 => Ok(number),
-        _ => Err(format!("`{text}` is not a number from 1 up")),
+        Ok(number @ 1..=limits::MEMBERS) => Ok(number),
+        _ => Err(format!(
+            "`{text}` is not a number from 1 to {}",
+            limits::MEMBERS
+        )),
     }
 }
 
 fn length(text: &str) -> Result<u64, String> {
-    let milliseconds = duration::milliseconds(text).map_err(|error| format!("`{text}` {error}"))?;
-    u64::try_from(milliseconds).map_err(|_| format!("`{text}` is negative"))
+    parse_duration_ms(text).map_err(|error| error.to_string())
 }
 
 fn truth(text: &str) -> Result<bool, String> {

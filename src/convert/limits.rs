@@ -51,5 +51,5 @@ pub const PROBLEMS: usize = 16;
 /// The field or the message of a problem, in bytes.
 pub const PROBLEM_TEXT: usize = 256;
 
-/// A duration, in milliseconds: 100 years of 365 days.
-pub const DURATION_MS: i64 = 100 * 365 * 24 * 3_600 * 1_000;
+/// Members of a gang, as in the schema of PodGroup.
+pub const MEMBERS: u32 = 1_000_000;

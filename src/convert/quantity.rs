@@ -68,11 +68,6 @@ pub(super) fn base_units(
     }
 }
 
-/// Reads a quantity of a resource into its base unit.
-pub(super) fn amount(resource: &str, text: &str) -> Result<Amount, QuantityError> {
-    thousandths(text).and_then(|amount| base_units(resource, amount))
-}
-
 /// Splits the leading decimal digits off.
 fn digits(text: &str) -> (&str, &str) {
     let end = text

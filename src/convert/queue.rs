@@ -2,7 +2,6 @@
 
 use super::fields::Fields;
 use super::problems::Problems;
-use super::quantity::QuantityError;
 use super::{Converter, identity, limits, quantity, selector};
 use crate::objects::{LabelSelector, Meta, Quantity, Queue, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
@@ -107,6 +106,10 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
     if product.is_some() && !name.contains('/') {
         entry.problem("product", format_args!("{name} has no models"), problems);
     }
+    if product.as_deref().is_some_and(is_part) {
+        let message = "names the model of a whole GPU, without -SHARED and -MIG-...";
+        entry.problem("product", message, problems);
+    }
     let quota = amount(entry, "quota", &name, problems).unwrap_or(0);
     let limit = amount(entry, "limit", &name, problems);
     if limit.is_some_and(|limit| limit < quota) {
@@ -124,6 +127,11 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
     })
 }
 
+/// Whether a product is a share or a slice of a card, which no node is counted as.
+fn is_part(product: &str) -> bool {
+    product.ends_with("-SHARED") || product.contains("-MIG-")
+}
+
 fn amount(
     entry: &mut Fields,
     field: &str,
@@ -131,17 +139,20 @@ fn amount(
     problems: &mut Problems,
 ) -> Option<Amount> {
     let Quantity(text) = entry.read(field, problems)?;
-    match quantity::amount(resource, &text) {
-        Ok(amount) => Some(amount),
-        Err(error) => {
-            let unit = match error {
-                QuantityError::TooLarge if resource == "cpu" => " (thousandths of a core)",
-                _ => "",
-            };
-            entry.problem(field, format_args!("`{text}` {error}{unit}"), problems);
-            None
+    let amount = quantity::thousandths(&text).and_then(|thousandths| {
+        let divided = resource.contains('/') && thousandths % 1_000 != 0;
+        let amount = quantity::base_units(resource, thousandths)?;
+        Ok((!divided).then_some(amount))
+    });
+    match amount {
+        Ok(Some(amount)) => return Some(amount),
+        Ok(None) => {
+            let message = format_args!("`{text}` is not whole, and {resource} cannot be divided");
+            entry.problem(field, message, problems);
         }
+        Err(error) => entry.problem(field, format_args!("`{text}` {error}"), problems),
     }
+    None
 }
 
 #[cfg(test)]

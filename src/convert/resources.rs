@@ -1,12 +1,14 @@
 //! What a pod takes: the sums that kube-scheduler 1.36 makes
 //! (`component-helpers/resource/helpers.go`), bit for bit.
 
+mod sums;
+
 use super::problems::Problems;
-use super::quantity::{self, Thousandths};
+use super::quantity;
 use crate::objects::{Container, ContainerStatus, Pairs, Pod, PodSpec, PodStatus, Quantity};
-use gpu_batch_policies::facts::{AMOUNT_MAX, Amounts};
-use std::collections::BTreeMap;
+use gpu_batch_policies::facts::Amounts;
 use std::fmt;
+use sums::{Sums, add, base_units, raise, read};
 
 /// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at them,
 /// so they take no room; a pod of ours that asks for one is held with `Unsupported`.
@@ -16,9 +18,6 @@ pub(super) const VIRTUAL: [&str; 4] = [
     "nvidia.com/gpumem-percentage",
     "nvidia.com/priority",
 ];
-
-/// Amounts under way: a resource that is named with 0 is there, which decides some defaults.
-type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
 /// What a pod takes from a node, with `pods: 1`:
 ///
@@ -49,8 +48,8 @@ pub(super) fn largest_container(spec: &PodSpec) -> Amounts {
     // The same quantities have been read, and their problems noted, for the sums.
     let mut unread = Problems::default();
     let mut largest = Sums::new();
-    for (_, container) in all_containers(spec) {
-        raise(&mut largest, &asked(container, "", &mut unread));
+    for (field, container) in all_containers(spec) {
+        raise(&mut largest, &asked(container, field, &mut unread));
     }
     largest.retain(|name, amount| *amount > 0 && is_extended(name) && !VIRTUAL.contains(name));
     base_units(largest, "", &mut unread)
@@ -75,14 +74,35 @@ pub(super) fn amounts(
 }
 
 /// Init containers and containers, with the field that each stands in.
-pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (String, &Container)> {
+pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (ContainerField, &Container)> {
     let init = spec.init_containers.iter().flatten().enumerate();
     let main = spec.containers.iter().flatten().enumerate();
-    init.map(|(index, container)| (format!("spec.initContainers[{index}]"), container))
-        .chain(main.map(|(index, container)| (format!("spec.containers[{index}]"), container)))
+    init.map(|(index, container)| (ContainerField(INIT, index), container))
+        .chain(main.map(|(index, container)| (ContainerField("containers", index), container)))
+}
+
+const INIT: &str = "initContainers";
+
+/// Where a container stands; only written out where something is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ContainerField(&'static str, usize);
+
+impl ContainerField {
+    /// Whether it stands among the init containers.
+    pub(super) fn is_init(self) -> bool {
+        self.0 == INIT
+    }
+}
+
+impl fmt::Display for ContainerField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(list, index) = self;
+        write!(formatter, "spec.{list}[{index}]")
+    }
 }
 
 /// What the kubelet says of a bound pod's resources.
+#[derive(Default)]
 struct Statuses<'a> {
     status: Option<&'a PodStatus>,
     /// The resize that is asked for can never be done on this node.
@@ -133,13 +153,13 @@ impl<'a> Statuses<'a> {
 fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Problems) -> Sums<'a> {
     let mut sums = Sums::new();
     for (index, container) in spec.containers.iter().flatten().enumerate() {
-        let field = format_args!("spec.containers[{index}]");
+        let field = ContainerField("containers", index);
         add(&mut sums, &effective(container, field, statuses, problems));
     }
     let mut sidecars = Sums::new();
     let mut peak = Sums::new();
     for (index, container) in spec.init_containers.iter().flatten().enumerate() {
-        let field = format_args!("spec.initContainers[{index}]");
+        let field = ContainerField(INIT, index);
         if container.is_sidecar() {
             let taken = effective(container, field, statuses, problems);
             add(&mut sums, &taken);
@@ -156,7 +176,7 @@ fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Pro
 
 fn effective<'a>(
     container: &'a Container,
-    field: impl fmt::Display,
+    field: ContainerField,
     statuses: &Statuses<'a>,
     problems: &mut Problems,
 ) -> Sums<'a> {
@@ -172,11 +192,7 @@ fn effective<'a>(
 }
 
 /// Requests of a container; a limit without a request is one.
-fn asked<'a>(
-    container: &'a Container,
-    field: impl fmt::Display,
-    problems: &mut Problems,
-) -> Sums<'a> {
+fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Problems) -> Sums<'a> {
     let Some(resources) = &container.resources else {
         return Sums::new();
     };
@@ -200,11 +216,15 @@ fn pod_level<'a>(
         return;
     };
     let mut asked = read(&resources.requests, "spec.resources.requests", problems);
-    for (name, limit) in read(&resources.limits, "spec.resources.limits", problems) {
-        // What the API server fills in: the containers' sum where they have one, which for
-        // hugepages, as they cannot be over-committed, does not count.
-        if name.starts_with(HUGEPAGES) || !sums.contains_key(name) {
-            asked.entry(name).or_insert(limit);
+    let limits = read(&resources.limits, "spec.resources.limits", problems);
+    if !limits.is_empty() {
+        // What the API server fills in: the sum of what the containers ask, else the limit. Of
+        // hugepages, which cannot be over-committed, it is the limit.
+        let unbound = Statuses::default();
+        let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
+        sums.retain(|name, _| !name.starts_with(HUGEPAGES));
+        for (name, amount) in sums.into_iter().chain(limits) {
+            asked.entry(name).or_insert(amount);
         }
     }
     asked.retain(|name, _| is_pod_level(name));
@@ -229,55 +249,6 @@ fn is_pod_level(resource: &str) -> bool {
 /// Whether a resource comes from a device plugin and is not one of Kubernetes' own.
 fn is_extended(resource: &str) -> bool {
     resource.contains('/') && !resource.contains("kubernetes.io/")
-}
-
-fn read<'a>(
-    quantities: &'a Pairs<Quantity>,
-    field: impl fmt::Display,
-    problems: &mut Problems,
-) -> Sums<'a> {
-    let mut sums = Sums::new();
-    for (name, Quantity(text)) in quantities.iter() {
-        match quantity::thousandths(text) {
-            Ok(amount) => {
-                sums.insert(name, amount);
-            }
-            Err(error) => {
-                problems.push(
-                    format_args!("{field}[{name}]"),
-                    format_args!("`{text}` {error}"),
-                );
-            }
-        }
-    }
-    sums
-}
-
-fn add<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
-    for (name, amount) in other {
-        let sum = sums.entry(name).or_default();
-        *sum = sum.saturating_add(*amount);
-    }
-}
-
-fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
-    for (name, amount) in other {
-        let sum = sums.entry(name).or_default();
-        *sum = (*sum).max(*amount);
-    }
-}
-
-/// Base units; what is above [`AMOUNT_MAX`] is a problem and counts as that much.
-fn base_units(sums: Sums<'_>, field: &str, problems: &mut Problems) -> Amounts {
-    let mut amounts = Amounts::with_capacity(sums.len());
-    for (name, sum) in sums {
-        let amount = quantity::base_units(name, sum).unwrap_or_else(|error| {
-            problems.push(field, format_args!("the sum of {name} {error}"));
-            AMOUNT_MAX
-        });
-        amounts.push((name.into(), amount));
-    }
-    amounts
 }
 
 #[cfg(test)]

@@ -113,16 +113,14 @@ fn read_toleration(toleration: &objects::Toleration) -> Result<Toleration, Unrea
 fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
     let host_network = pod.spec.host_network == Some(true);
     let mut ports = Vec::new();
-    let init = pod.spec.init_containers.iter().flatten();
-    let sidecars = init.filter(|container| container.is_sidecar());
-    for container in sidecars.chain(pod.spec.containers.iter().flatten()) {
-        for port in container.ports.iter().flatten() {
+    for (field, container) in resources::all_containers(&pod.spec) {
+        if field.is_init() && !container.is_sidecar() {
+            continue;
+        }
+        for (index, port) in container.ports.iter().flatten().enumerate() {
             match host_port(port, host_network) {
                 Ok(port) => ports.extend(port),
-                Err(message) => problems.push(
-                    format_args!("spec.containers[{}].ports", container.name),
-                    message,
-                ),
+                Err(message) => problems.push(format_args!("{field}.ports[{index}]"), message),
             }
         }
     }

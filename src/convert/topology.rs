@@ -9,6 +9,7 @@ use gpu_batch_policies::facts::{TopologyFacts, TopologyLevel};
 
 /// The level that always ends a Topology.
 const NODE: &str = "node";
+const NODE_LABEL: &str = "kubernetes.io/hostname";
 
 impl Watched for Topology {
     const KIND: Kind = Kind::Topology;
@@ -27,43 +28,24 @@ impl Watched for Topology {
     }
 }
 
-/// The facts of a Topology. The level `node` may be written at the end and means nothing new there.
+/// The facts of a Topology.
 pub(super) fn topology(topology: Topology) -> TopologyFacts {
     let problems = &mut Problems::default();
     let uid = identity::uid("Topology", &topology.metadata);
     let mut spec = Fields::new("spec", topology.spec, problems);
-    let entries = spec.objects("levels", limits::TOPOLOGY_LEVELS, problems);
-    let last = entries.len().saturating_sub(1);
-    let mut levels: Vec<TopologyLevel> = Vec::with_capacity(entries.len());
-    for (index, mut entry) in entries.into_iter().enumerate() {
-        let name = entry.name("name", problems);
-        let node_label = entry.name("nodeLabel", problems);
-        queue::not_known(&entry, problems);
-        let (Some(name), Some(node_label)) = (name, node_label) else {
-            problems.push(
-                format_args!("spec.levels[{index}]"),
-                "needs a name and a nodeLabel",
-            );
+    let mut levels: Vec<TopologyLevel> = Vec::new();
+    for mut entry in spec.objects("levels", limits::TOPOLOGY_LEVELS, problems) {
+        let Some(level) = level(&mut entry, problems) else {
             continue;
         };
-        if &*name == NODE {
-            if index != last || &*node_label != "kubernetes.io/hostname" {
-                entry.problem(
-                    "name",
-                    "`node` is the last level, with the label kubernetes.io/hostname",
-                    problems,
-                );
-            }
-            continue;
-        }
-        if levels
-            .iter()
-            .any(|level| level.name == name || level.node_label == node_label)
-        {
+        let same = |other: &TopologyLevel| {
+            other.name == level.name || other.node_label == level.node_label
+        };
+        if levels.iter().any(same) {
             entry.problem("name", "its name or its label is there twice", problems);
-            continue;
+        } else {
+            levels.push(level);
         }
-        levels.push(TopologyLevel { name, node_label });
     }
     queue::not_known(&spec, problems);
     TopologyFacts {
@@ -72,6 +54,25 @@ pub(super) fn topology(topology: Topology) -> TopologyFacts {
         levels,
         problems: std::mem::take(problems).into_vec(),
     }
+}
+
+fn level(entry: &mut Fields, problems: &mut Problems) -> Option<TopologyLevel> {
+    let name = entry.name("name", problems);
+    let node_label = entry.name("nodeLabel", problems);
+    queue::not_known(entry, problems);
+    let (Some(name), Some(node_label)) = (name, node_label) else {
+        entry.problem("name", "a level needs a name and a nodeLabel", problems);
+        return None;
+    };
+    if &*name == NODE || &*node_label == NODE_LABEL {
+        entry.problem(
+            "name",
+            "the level node always exists and is not written",
+            problems,
+        );
+        return None;
+    }
+    Some(TopologyLevel { name, node_label })
 }
 
 #[cfg(test)]

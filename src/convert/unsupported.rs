@@ -4,7 +4,8 @@
 //! the field were not there. Preferences that only order nodes (preferred affinity, spreading with
 //! `ScheduleAnyway`, HAMi's and KAI's scoring policies) are not used yet and hold nothing up.
 
-use super::{names, resources};
+use super::names;
+use super::resources::{self, ContainerField};
 use crate::objects::{Container, Pod, PodAffinity, PodSpec};
 
 /// Annotations by which users ask other schedulers for a part of a card or for certain cards.
@@ -45,9 +46,16 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
         // Only some nodes can do both; they declare it.
         fields.push("spec.hostUsers".into());
     }
+    let of_pod = spec
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.claims.as_deref());
+    if !of_pod.unwrap_or_default().is_empty() {
+        fields.push("spec.resources.claims".into());
+    }
     relations(spec, &mut fields);
     for (field, container) in resources::all_containers(spec) {
-        in_container(&field, container, &mut fields);
+        in_container(field, container, &mut fields);
     }
     for name in ANNOTATIONS {
         if pod.metadata.annotations.get(name).is_some() {
@@ -85,7 +93,7 @@ fn is_required(affinity: &PodAffinity) -> bool {
     !affinity.required.as_deref().unwrap_or_default().is_empty()
 }
 
-fn in_container(field: &str, container: &Container, fields: &mut Vec<Box<str>>) {
+fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {
     if let Some(resources) = &container.resources {
         if !resources.claims.as_deref().unwrap_or_default().is_empty() {
             fields.push(format!("{field}.resources.claims").into());

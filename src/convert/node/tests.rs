@@ -1,1 +1,184 @@
+use super::*;
+use serde_json::{Value, json};
 
+/// The nodes of the field guide: eight H100, a member of an NVL72 rack, A100 in mixed MIG mode.
+const H100: &str = include_str!("tests/h100.yaml");
+const GB200: &str = include_str!("tests/gb200.yaml");
+const A100_MIG: &str = include_str!("tests/a100-mig.yaml");
+
+fn facts(value: Value) -> NodeFacts {
+    node(serde_json::from_value(value).unwrap())
+}
+
+fn from_yaml(text: &str) -> NodeFacts {
+    facts(serde_saphyr::from_str(text).unwrap())
+}
+
+fn label<'a>(facts: &'a NodeFacts, key: &str) -> Option<&'a str> {
+    let found = facts.labels.iter().find(|(name, _)| &**name == key);
+    found.map(|(_, value)| &**value)
+}
+
+fn amount(amounts: &Amounts, resource: &str) -> Option<u64> {
+    let found = amounts.iter().find(|(name, _)| &**name == resource);
+    found.map(|(_, amount)| *amount)
+}
+
+#[test]
+fn an_hgx_node_is_read() {
+    let facts = from_yaml(H100);
+    assert_eq!(facts.problems, []);
+    assert_eq!(&*facts.name, "h100-00");
+    assert_eq!(
+        label(&facts, "nvidia.com/gpu.product"),
+        Some("NVIDIA-H100-80GB-HBM3")
+    );
+    assert_eq!(
+        label(&facts, "nvidia.com/cuda.runtime-version.full"),
+        Some("12.8")
+    );
+    assert_eq!(facts.annotations, []);
+    let taint = Taint {
+        key: "nvidia.com/gpu".into(),
+        value: "present".into(),
+        effect: TaintEffect::NoSchedule,
+    };
+    assert_eq!(facts.taints, [taint]);
+    let expected: Amounts = vec![
+        ("cpu".into(), 190_000),
+        ("memory".into(), 2_000 << 30),
+        ("nvidia.com/gpu".into(), 8),
+        ("pods".into(), 110),
+        ("rdma/hca_shared_devices_a".into(), 64),
+    ];
+    assert_eq!(facts.allocatable, expected);
+    assert_eq!(amount(&facts.capacity, "memory"), Some(2_048 << 30));
+}
+
+#[test]
+fn a_node_of_a_rack_is_read() {
+    let facts = from_yaml(GB200);
+    assert_eq!(facts.problems, []);
+    assert_eq!(
+        label(&facts, "nvidia.com/gpu.clique"),
+        Some("7b968a6d-c8aa-45e1-9e07-e1e51be99c31.32766")
+    );
+    assert_eq!(amount(&facts.allocatable, "nvidia.com/gpu"), Some(4));
+    assert_eq!(facts.taints, []);
+}
+
+#[test]
+fn a_node_in_mixed_mig_mode_is_read() {
+    let facts = from_yaml(A100_MIG);
+    assert_eq!(facts.problems, []);
+    for (resource, expected) in [
+        ("nvidia.com/gpu", 4),
+        ("nvidia.com/mig-1g.10gb", 8),
+        ("nvidia.com/mig-2g.20gb", 4),
+        ("nvidia.com/mig-3g.40gb", 4),
+    ] {
+        assert_eq!(
+            amount(&facts.allocatable, resource),
+            Some(expected),
+            "{resource}"
+        );
+    }
+    assert_eq!(label(&facts, "nvidia.com/gpu.count"), Some("8"));
+}
+
+#[test]
+fn readiness_is_the_condition_ready() {
+    for (conditions, expected) in [
+        (json!(null), false),
+        (json!([]), false),
+        (json!([{"type": "Ready", "status": "True"}]), true),
+        (json!([{"type": "Ready", "status": "False"}]), false),
+        (json!([{"type": "Ready", "status": "Unknown"}]), false),
+        (json!([{"type": "MemoryPressure", "status": "True"}]), false),
+    ] {
+        let text = conditions.to_string();
+        let facts = facts(json!({"status": {"conditions": conditions}}));
+        assert_eq!(facts.ready, expected, "{text}");
+    }
+}
+
+#[test]
+fn without_allocatable_all_capacity_is() {
+    let facts = facts(json!({"status": {"capacity": {"cpu": 4, "memory": 1.5}}}));
+    assert_eq!(
+        facts.allocatable,
+        [("cpu".into(), 4_000), ("memory".into(), 2)]
+    );
+    assert_eq!(facts.allocatable, facts.capacity);
+}
+
+#[test]
+fn what_cannot_be_read_is_treated_in_the_safe_way() {
+    let facts = facts(json!({
+        "spec": {"taints": [{"key": "a", "effect": "Forbid"}], "unschedulable": null},
+        "status": {"allocatable": {"cpu": "lots", "memory": "-1", "nvidia.com/gpu": "1e99",
+                                   "pods": "110", "example.com/none": "0"}},
+    }));
+    assert_eq!(facts.allocatable, [("pods".into(), 110)]);
+    assert_eq!(facts.taints[0].effect, TaintEffect::NoSchedule);
+    let fields: Vec<&str> = facts
+        .problems
+        .iter()
+        .map(|problem| &*problem.field)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.taints[0].effect",
+            "status.allocatable[cpu]",
+            "status.allocatable[memory]",
+            "status.allocatable[nvidia.com/gpu]",
+        ]
+    );
+    assert!(!facts.unschedulable);
+}
+
+#[test]
+fn only_the_gpu_operators_annotations_are_kept() {
+    let facts = facts(json!({"metadata": {"annotations": {
+        "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load": "true",
+        "gpu-batch.io/x": "y",
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    }}}));
+    let expected = [(
+        "nvidia.com/gpu-driver-upgrade.driver-wait-for-safe-load".into(),
+        "true".into(),
+    )];
+    assert_eq!(facts.annotations, expected);
+}
+
+#[test]
+fn a_flood_of_labels_cordons_the_node_and_is_cut() {
+    let with_labels = |count: usize| {
+        let labels: serde_json::Map<String, Value> = (0..count)
+            .map(|index| (format!("label-{index}"), json!("x")))
+            .collect();
+        facts(json!({"metadata": {"labels": labels}}))
+    };
+    let most = with_labels(limits::PAIRS);
+    assert_eq!(
+        (most.labels.len(), most.unschedulable, most.problems.len()),
+        (limits::PAIRS, false, 0)
+    );
+    for count in [limits::PAIRS + 1, 10_000] {
+        let flooded = with_labels(count);
+        assert_eq!(flooded.labels.len(), limits::PAIRS);
+        assert!(flooded.unschedulable);
+        assert_eq!(&*flooded.problems[0].field, "metadata.labels");
+    }
+}
+
+#[test]
+fn endless_annotations_cordon_the_node_and_are_left_out() {
+    let facts = facts(json!({"metadata": {"annotations": {
+        "nvidia.com/a": "x", "nvidia.com/b": "x".repeat(limits::ANNOTATION_TEXT),
+    }}}));
+    assert_eq!(facts.annotations.len(), 1);
+    assert!(facts.unschedulable);
+    assert_eq!(facts.problems.len(), 1);
+}

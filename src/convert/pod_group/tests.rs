@@ -1,1 +1,189 @@
+use super::*;
+use gpu_batch_policies::facts::{Placement, PlacementChoice};
+use serde_json::{Value, json};
 
+fn facts(spec: Value) -> PodGroupFacts {
+    let object = json!({
+        "metadata": {"name": "train", "namespace": "vision", "generation": 2,
+                     "creationTimestamp": "1970-01-01T00:00:01Z"},
+        "spec": spec,
+    });
+    let decoded = serde_json::from_value(object).unwrap();
+    pod_group(decoded, &Converter::new("gpu-batch", 5_000))
+}
+
+#[test]
+fn a_pod_group_is_read_in_full() {
+    let facts = facts(json!({
+        "queue": "team-vision",
+        "minMember": 8,
+        "priorityClassName": "train",
+        "preemptible": false,
+        "topology": {"name": "fabric", "required": "rack", "preferred": "nvlink-domain"},
+        "placement": "spread",
+        "expectedRuntime": "2h",
+        "preemptionDelay": "5m",
+        "stalenessGracePeriod": "-1s",
+    }));
+    let expected = PodGroupFacts {
+        source: GroupSource::GpuBatch,
+        namespace: "vision".into(),
+        name: "train".into(),
+        uid: identity::named_uid("PodGroup", "vision", "train", ""),
+        generation: 2,
+        created_ms: 1_000,
+        queue: Some("team-vision".into()),
+        minimum: GangMinimum::Together(8),
+        sub_groups: Vec::new(),
+        min_sub_groups: None,
+        priority_class: Some("train".into()),
+        priority: None,
+        preemptible: Some(false),
+        topology: Some(TopologyRequest {
+            name: Some("fabric".into()),
+            required: Some("rack".into()),
+            preferred: Some("nvlink-domain".into()),
+        }),
+        required_label: None,
+        placement: PlacementChoice {
+            gpu: Some(Placement::Spread),
+            cpu: Some(Placement::Spread),
+        },
+        expected_runtime_ms: Some(7_200_000),
+        preemption_delay_ms: Some(300_000),
+        staleness_grace_ms: Some(-1_000),
+        unsupported: Vec::new(),
+        problems: Vec::new(),
+    };
+    assert_eq!(facts, expected);
+}
+
+#[test]
+fn an_empty_spec_is_a_gang_of_one() {
+    for spec in [
+        json!(null),
+        json!({}),
+        json!({"queue": "", "minMember": null}),
+    ] {
+        let facts = facts(spec);
+        assert_eq!(facts.minimum, GangMinimum::Together(1));
+        assert_eq!(
+            (facts.queue, facts.topology, facts.preemptible),
+            (None, None, None)
+        );
+        assert_eq!((facts.unsupported.len(), facts.problems.len()), (0, 0));
+    }
+}
+
+#[test]
+fn each_wrong_field_is_one_problem_with_its_path() {
+    for (spec, field) in [
+        (json!([]), "spec"),
+        (json!({"queue": ["a"]}), "spec.queue"),
+        (json!({"minMember": 0}), "spec.minMember"),
+        (json!({"minMember": -8}), "spec.minMember"),
+        (json!({"minMember": 1u64 << 63}), "spec.minMember"),
+        (json!({"minMember": 1e100}), "spec.minMember"),
+        (json!({"minMember": "8"}), "spec.minMember"),
+        (json!({"preemptible": "yes"}), "spec.preemptible"),
+        (json!({"topology": "rack"}), "spec.topology"),
+        (
+            json!({"topology": {"required": 1}}),
+            "spec.topology.required",
+        ),
+        (json!({"placement": ["binpack"]}), "spec.placement"),
+        (json!({"placement": {"cpu": "tight"}}), "spec.placement.cpu"),
+        (json!({"expectedRuntime": "2 h"}), "spec.expectedRuntime"),
+        (json!({"preemptionDelay": "-5m"}), "spec.preemptionDelay"),
+        (
+            json!({"stalenessGracePeriod": 60}),
+            "spec.stalenessGracePeriod",
+        ),
+        (json!({"subGroups": 1}), "spec.subGroups"),
+    ] {
+        let text = spec.to_string();
+        let facts = facts(spec);
+        let fields: Vec<&str> = facts
+            .problems
+            .iter()
+            .map(|problem| &*problem.field)
+            .collect();
+        assert_eq!(fields, [field], "{text}");
+        assert_eq!(facts.unsupported, [], "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_or_not_known_is_unsupported() {
+    for (spec, field) in [
+        (json!({"subGroups": [{"name": "a"}]}), "spec.subGroups"),
+        (json!({"minSubGroups": 1}), "spec.minSubGroups"),
+        (json!({"placement": "best-fit"}), "spec.placement"),
+        (
+            json!({"placement": {"gpu": "fragmentation"}}),
+            "spec.placement.gpu",
+        ),
+        (
+            json!({"placement": {"tpu": "binpack"}}),
+            "spec.placement.tpu",
+        ),
+        (json!({"minMembers": 8}), "spec.minMembers"),
+        (
+            json!({"topology": {"forbidden": "rack"}}),
+            "spec.topology.forbidden",
+        ),
+    ] {
+        let text = spec.to_string();
+        let facts = facts(spec);
+        assert_eq!(facts.unsupported, [field.into()], "{text}");
+        assert_eq!(facts.problems, [], "{text}");
+    }
+}
+
+#[test]
+fn sub_groups_are_read_though_not_supported_yet() {
+    let sub_group = |name: &str, parent: &str, min_member| SubGroupFacts {
+        name: name.into(),
+        parent: parent.into(),
+        min_member,
+        min_sub_groups: None,
+        topology: None,
+    };
+    let facts = facts(json!({"subGroups": [
+        {"name": "prefill", "parent": "", "minMember": 2},
+        {"name": "left", "parent": "prefill"},
+        {"minMember": 0},
+    ], "minMember": 3}));
+    assert_eq!(
+        facts.sub_groups,
+        [
+            sub_group("prefill", "", Some(2)),
+            sub_group("left", "prefill", None),
+            sub_group("", "", None),
+        ]
+    );
+    let fields: Vec<&str> = facts
+        .problems
+        .iter()
+        .map(|problem| &*problem.field)
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "spec.subGroups[2].name",
+            "spec.subGroups[2].minMember",
+            "spec.minMember"
+        ]
+    );
+}
+
+#[test]
+fn a_flood_of_unknown_fields_is_cut() {
+    let spec: serde_json::Map<String, Value> = (0..10_000)
+        .map(|index| (format!("field-{index}"), json!(1)))
+        .collect();
+    assert_eq!(
+        facts(Value::Object(spec)).unsupported.len(),
+        limits::PROBLEMS
+    );
+}

@@ -1,6 +1,10 @@
 use super::*;
 use proptest::prelude::*;
 
+fn amount(resource: &str, text: &str) -> Result<Amount, QuantityError> {
+    thousandths(text).and_then(|amount| base_units(resource, amount))
+}
+
 fn check(resource: &str, text: &str, expected: Result<Amount, QuantityError>) {
     assert_eq!(amount(resource, text), expected, "{resource}: {text:?}");
 }

@@ -1,1 +1,113 @@
+use super::*;
+use serde_json::{Value, json};
 
+fn check(pod: Value, expected: &[&str]) {
+    let text = pod.to_string();
+    let fields = fields(&serde_json::from_value(pod).unwrap());
+    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+    assert_eq!(fields, expected, "{text}");
+}
+
+fn check_spec(spec: Value, expected: &[&str]) {
+    check(json!({"spec": spec}), expected);
+}
+
+#[test]
+fn claims_and_volumes_that_bind_are_named() {
+    check_spec(
+        json!({"resourceClaims": [{"name": "gpu"}], "resources": {"claims": [{}]}, "containers": [
+            {"resources": {"claims": [{"name": "gpu"}]}}
+        ]}),
+        &[
+            "spec.resourceClaims",
+            "spec.resources.claims",
+            "spec.containers[0].resources.claims",
+        ],
+    );
+    check_spec(
+        json!({"volumes": [
+            {"name": "a", "emptyDir": {}},
+            {"name": "b", "persistentVolumeClaim": {"claimName": "x"}},
+            {"name": "c", "ephemeral": {}},
+            {"name": "d", "gcePersistentDisk": {}},
+            {"name": "e", "iscsi": {}},
+            {"name": "f", "persistentVolumeClaim": null, "configMap": {}},
+        ]}),
+        &[
+            "spec.volumes[1].persistentVolumeClaim",
+            "spec.volumes[2].ephemeral",
+            "spec.volumes[3].gcePersistentDisk",
+            "spec.volumes[4].iscsi",
+        ],
+    );
+}
+
+#[test]
+fn rules_about_other_pods_are_named_and_preferences_are_not() {
+    let term = json!([{"topologyKey": "zone"}]);
+    let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": term});
+    let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]});
+    check_spec(
+        json!({"affinity": {"podAffinity": required, "podAntiAffinity": required}}),
+        &[
+            "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+            "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        ],
+    );
+    check_spec(
+        json!({"affinity": {"podAffinity": preferred, "podAntiAffinity": preferred}}),
+        &[],
+    );
+    check_spec(
+        json!({"topologySpreadConstraints": [
+            {"whenUnsatisfiable": "ScheduleAnyway"},
+            {"whenUnsatisfiable": "DoNotSchedule"},
+        ]}),
+        &["spec.topologySpreadConstraints[1]"],
+    );
+}
+
+#[test]
+fn parts_of_cards_are_named() {
+    check_spec(
+        json!({
+            "initContainers": [{"resources": {"requests": {"nvidia.com/priority": "1"}}}],
+            "containers": [{"resources": {
+                "requests": {"nvidia.com/gpumem": "3000"},
+                "limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000"},
+            }}],
+        }),
+        &[
+            "spec.initContainers[0].resources.requests[nvidia.com/priority]",
+            "spec.containers[0].resources.limits[nvidia.com/gpumem]",
+        ],
+    );
+    check(
+        json!({"metadata": {"annotations": {
+            "gpu-fraction": "0.5",
+            "hami.io/node-scheduler-policy": "binpack",
+            "nvidia.com/use-gputype": "A100",
+        }}}),
+        &[
+            "metadata.annotations[gpu-fraction]",
+            "metadata.annotations[nvidia.com/use-gputype]",
+        ],
+    );
+}
+
+#[test]
+fn features_that_nodes_must_declare_are_named() {
+    check_spec(
+        json!({"hostNetwork": true, "hostUsers": false}),
+        &["spec.hostUsers"],
+    );
+    check_spec(json!({"hostUsers": false}), &[]);
+    check_spec(
+        json!({"containers": [{"restartPolicyRules": [
+            {"action": "Restart"},
+            {"action": "RestartAllContainers"},
+        ]}]}),
+        &["spec.containers[0].restartPolicyRules[1].action"],
+    );
+    check_spec(json!({"workloadRef": {"name": "w"}}), &["spec.workloadRef"]);
+}
