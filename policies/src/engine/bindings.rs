@@ -128,7 +128,9 @@ impl Engine {
     pub(crate) fn bind_ended(&mut self, uid: Uid, outcome: Outcome, now_ms: UnixMs) {
         if self.assumed(uid).is_none() {
             // The watch was faster.
-            self.bindings.remove(&uid);
+            if self.bindings.remove(&uid).is_some() && outcome == Outcome::Done {
+                self.announce_bound(uid);
+            }
             return;
         }
         match outcome {
@@ -204,25 +206,33 @@ impl Engine {
         let Some((pod, node)) = self.assumed(uid) else {
             return;
         };
-        let message = format!(
-            "assigned {}/{} to {}",
-            pod.namespace, pod.name, self.state.nodes[node].name
-        );
-        let regarding = pod_object(pod);
         let gang = pod.own.as_ref().and_then(|own| own.gang);
-        self.outbox.announce(Announcement {
-            regarding,
-            warning: false,
-            reason: "Scheduled",
-            message: message.into(),
-        });
         // The accounts need nothing more; the pod counts as bound from now on.
         let id = self.state.pod_ids[&uid];
         self.state.move_pod(id, Stage::Bound(node));
         self.bindings.remove(&uid);
+        self.announce_bound(uid);
         if let Some(gang) = gang {
             self.outbox.status(StatusKey::Gang(gang));
         }
+    }
+
+    /// Tells users where a pod went.
+    fn announce_bound(&mut self, uid: Uid) {
+        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        let Some((pod, node)) = pod.and_then(|pod| Some((pod, pod.stage.node()?))) else {
+            return;
+        };
+        let message = format!(
+            "assigned {}/{} to {}",
+            pod.namespace, pod.name, self.state.nodes[node].name
+        );
+        self.outbox.announce(Announcement {
+            regarding: pod_object(pod),
+            warning: false,
+            reason: "Scheduled",
+            message: message.into(),
+        });
     }
 
     fn binding_refused(&mut self, uid: Uid, message: Box<str>, now_ms: UnixMs) {

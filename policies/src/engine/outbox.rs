@@ -45,6 +45,9 @@ pub(crate) struct Outbox {
     pub(crate) evictions: VecDeque<Uid>,
     statuses: VecDeque<StatusKey>,
     queued_statuses: BTreeSet<StatusKey>,
+    /// Those under way: true if it may have changed since. Two writes of one status must never be
+    /// under way together, because the older one could come last.
+    written_statuses: BTreeMap<StatusKey, bool>,
     pub(crate) announcements: VecDeque<Announcement>,
     in_flight: BTreeMap<CommandId, Flight>,
     actions: u32,
@@ -55,7 +58,9 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn status(&mut self, key: StatusKey) {
-        if self.queued_statuses.insert(key) {
+        if let Some(changed) = self.written_statuses.get_mut(&key) {
+            *changed = true;
+        } else if self.queued_statuses.insert(key) {
             self.statuses.push_back(key);
         }
     }
@@ -99,6 +104,9 @@ impl Outbox {
         self.last_id += 1;
         let id = CommandId(self.last_id);
         self.in_flight.insert(id, flight);
+        if let Flight::Status(key) = flight {
+            self.written_statuses.insert(key, false);
+        }
         *self.counter(flight) += 1;
         Command {
             id,
@@ -112,6 +120,11 @@ impl Outbox {
         let flight = self.in_flight.remove(&id)?;
         let counter = self.counter(flight);
         *counter = counter.saturating_sub(1);
+        if let Flight::Status(key) = flight
+            && self.written_statuses.remove(&key) == Some(true)
+        {
+            self.status(key);
+        }
         Some(flight)
     }
 
@@ -140,5 +153,35 @@ impl Outbox {
 
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::StatusPatch;
+    use crate::settings::Settings;
+    use crate::status::QueueStatus;
+
+    #[test]
+    fn two_writes_of_one_status_are_never_under_way_together() {
+        let limits = Settings::default().in_flight;
+        let key = StatusKey::Pod(Uid(1));
+        let mut outbox = Outbox::default();
+        outbox.status(key);
+        assert_eq!(outbox.next_status(limits), Some(key));
+        let patch = StatusPatch::Queue {
+            name: "q".into(),
+            uid: Uid(1),
+            status: QueueStatus::default(),
+        };
+        let write = outbox.send(Flight::Status(key), 0, Action::PatchStatus(patch));
+        outbox.status(key);
+        outbox.status(StatusKey::Pod(Uid(2)));
+        assert_eq!(outbox.next_status(limits), Some(StatusKey::Pod(Uid(2))));
+        assert_eq!(outbox.next_status(limits), None);
+        outbox.ended(write.id);
+        assert_eq!(outbox.next_status(limits), Some(key));
+        assert_eq!(outbox.next_status(limits), None);
     }
 }

@@ -16,6 +16,8 @@ fn a_pod_is_bound_to_a_node_with_room() {
     world.settle();
     assert_eq!(world.node_of("a").as_deref(), Some("n1"));
     assert_eq!(world.binds, 1);
+    // This world tells of the pod before it ends the request, as watches often do.
+    assert_eq!(world.scheduled, 1);
 }
 
 #[test]

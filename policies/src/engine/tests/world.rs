@@ -23,6 +23,8 @@ pub(super) struct World {
     last_uid: u128,
     pub(super) binds: usize,
     pub(super) evictions: usize,
+    /// Kubernetes events that say where a pod went.
+    pub(super) scheduled: usize,
     pub(super) steps: usize,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
@@ -49,6 +51,7 @@ impl World {
             last_uid: 0,
             binds: 0,
             evictions: 0,
+            scheduled: 0,
             steps: 0,
             last_group: None,
             events: listings.into(),
@@ -136,8 +139,10 @@ impl World {
                 facts.unscheduled = Some(condition);
                 self.events.push(Object::Pod(facts.clone()).into());
             }
-            Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) | Action::Publish(_) => {
+            Action::Publish(announcement) => {
+                self.scheduled += usize::from(announcement.reason == "Scheduled");
             }
+            Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) => {}
         }
         Outcome::Done
     }
