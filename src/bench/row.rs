@@ -63,6 +63,15 @@ impl Row {
         self
     }
 
+    /// The same beside what another did in the same run, without a judgement.
+    #[must_use]
+    pub fn beside(mut self, reference: f64, note: &'static str) -> Self {
+        self.reference = Some(reference);
+        self.ratio = Some(self.value / reference);
+        self.note = note;
+        self
+    }
+
     /// Whether the figure is on the right side of its reference; figures without one always are.
     #[must_use]
     pub fn holds(&self) -> bool {
