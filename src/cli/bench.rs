@@ -1,9 +1,65 @@
 use super::Failure;
+use crate::bench::{self, Row};
+use crate::telemetry;
+use anyhow::Context;
+use std::path::PathBuf;
 
 /// Measure the figures that the documentation claims.
+///
+/// Each row says what was measured, on what, and what it is compared with: the project's target, or
+/// a bare binder in the same run, which only sends the bindings. Build with --release.
+///
+/// Example: gpu-batch bench engine --filter gang
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// What to measure
+    suite: Suite,
+    /// Only scenarios whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+    /// How to print the rows
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// For `live`: measure this cluster instead of a local control plane. A namespace and the fake
+    /// nodes `gpu-batch-bench-N` are made and removed again; no other scheduler named gpu-batch may
+    /// run there
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
 
-pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(anyhow::anyhow!("being built").into())
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Suite {
+    /// The decision engine alone
+    Engine,
+    /// The whole scheduler against a real API server
+    Live,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    telemetry::init(false);
+    let rows = match args.suite {
+        Suite::Engine => bench::engine::run(&args.filter),
+        Suite::Live => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .context("failed to start the asynchronous runtime")?;
+            runtime.block_on(bench::live::run(&args.filter, args.kubeconfig.as_deref()))?
+        }
+    };
+    print(&rows, args.output)
+}
+
+fn print(rows: &[Row], output: Output) -> Result<(), Failure> {
+    match output {
+        Output::Table => print!("{}", bench::table(rows)),
+        Output::Json => println!("{}", serde_json::to_string_pretty(rows)?),
+    }
+    Ok(())
 }

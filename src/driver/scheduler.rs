@@ -130,6 +130,18 @@ impl Scheduler {
         self.sources.audit().await
     }
 
+    /// How many binds the API server has confirmed since the start; costs the loop nothing.
+    #[must_use]
+    pub fn binds(&self) -> u64 {
+        self.sources.metrics.binds()
+    }
+
+    /// Whether it has listed everything and may act.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.sources.health.missing().is_empty() && self.sources.health.is_leader()
+    }
+
     /// Waits until the scheduler ends by itself, which it only does in distress.
     ///
     /// # Errors

@@ -187,6 +187,15 @@ impl Metrics {
             .inc();
     }
 
+    /// How many binds have been done.
+    pub(crate) fn binds(&self) -> u64 {
+        let labels = CommandLabels {
+            action: "bind",
+            outcome: "done",
+        };
+        self.commands.get_or_create(&labels).get()
+    }
+
     pub(crate) fn evicted(&self, cause: EvictionCause) {
         let cause = match cause {
             EvictionCause::Stale => "stale",

@@ -1,0 +1,30 @@
+//! The decision engine alone: generated facts in, every command answered at once.
+
+mod domains;
+mod events;
+mod facts;
+mod gang;
+mod session;
+mod throughput;
+
+use super::Row;
+
+/// One scenario: its name, and how its rows are measured.
+type Scenario = (&'static str, fn() -> Vec<Row>);
+
+const SCENARIOS: [Scenario; 4] = [
+    ("throughput", throughput::measure),
+    ("gang", gang::measure),
+    ("domains", domains::measure),
+    ("events", events::measure),
+];
+
+/// Measures the scenarios whose name contains the filter.
+#[must_use]
+pub fn run(filter: &str) -> Vec<Row> {
+    SCENARIOS
+        .iter()
+        .filter(|(name, _)| name.contains(filter))
+        .flat_map(|(_, measure)| measure())
+        .collect()
+}

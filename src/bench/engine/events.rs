@@ -1,0 +1,139 @@
+//! One event in a full cluster where many gangs wait.
+
+mod memory;
+mod world;
+
+use super::session::{Session, done};
+use crate::bench::{Bound, Row, milliseconds, quantile};
+use world::World;
+
+/// What the clock advances between two events.
+const PAUSE_MS: u64 = 2;
+
+/// Nodes, pods and pending gangs of a size; the last one is that of the target.
+const SIZES: [Size; 3] = [
+    Size {
+        nodes: 500,
+        pods: 14_000,
+        gangs: 100,
+    },
+    Size {
+        nodes: 2_000,
+        pods: 56_000,
+        gangs: 400,
+    },
+    Size {
+        nodes: 5_000,
+        pods: 140_000,
+        gangs: 1_000,
+    },
+];
+
+const EVENTS: usize = 20_000;
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    nodes: usize,
+    pods: usize,
+    gangs: usize,
+}
+
+/// Step times, in milliseconds.
+#[derive(Debug, Default)]
+struct Samples {
+    /// Of the steps that take in one event of the world.
+    events: Vec<f64>,
+    /// Of the steps that take in the outcomes of their commands.
+    outcomes: Vec<f64>,
+    /// Of the steps that go on with a search.
+    slices: Vec<f64>,
+}
+
+pub(super) fn measure() -> Vec<Row> {
+    SIZES.into_iter().flat_map(at_size).collect()
+}
+
+fn at_size(size: Size) -> Vec<Row> {
+    let Size { nodes, pods, gangs } = size;
+    let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
+    let mut world = World::new(size);
+    let before = memory::resident_bytes();
+    let mut session = Session::new(128, world.objects());
+    let resident = memory::resident_bytes().zip(before);
+    let planned = session.plan(Session::listed());
+    session.settle(planned.commands);
+    let mut samples = measure_events(&mut session, &mut world);
+
+    let target = size.nodes == SIZES[SIZES.len() - 1].nodes;
+    let row = |name, milliseconds: f64, bound: Option<f64>| {
+        let row = Row::new(name, scenario.clone(), milliseconds * 1e3, "us");
+        match bound.filter(|_| target) {
+            Some(bound) => row.against(
+                Bound::AtMost,
+                bound,
+                "target; KAI takes 1 to 2.5 s a cycle (KAI#315)",
+            ),
+            None => row,
+        }
+    };
+    let mut rows = vec![
+        row(
+            "one event, median",
+            quantile(&mut samples.events, 0.5),
+            Some(50.0),
+        ),
+        row(
+            "one event, p99",
+            quantile(&mut samples.events, 0.99),
+            Some(1_000.0),
+        ),
+        row(
+            "one event, longest",
+            quantile(&mut samples.events, 1.0),
+            None,
+        ),
+        row("outcomes, p99", quantile(&mut samples.outcomes, 0.99), None),
+    ];
+    if !samples.slices.is_empty() {
+        rows.push(row(
+            "search slice, longest",
+            quantile(&mut samples.slices, 1.0),
+            Some(5_000.0),
+        ));
+    }
+    if let Some((after, before)) = resident {
+        let mebibytes = after.saturating_sub(before) as f64 / f64::from(1 << 20);
+        let row = Row::new("memory of the engine", scenario, mebibytes, "MiB");
+        rows.push(if target {
+            row.against(Bound::AtMost, 400.0, "target of the whole scheduler")
+        } else {
+            row
+        });
+    }
+    rows
+}
+
+fn measure_events(session: &mut Session, world: &mut World) -> Samples {
+    let mut samples = Samples::default();
+    for _ in 0..EVENTS {
+        session.now_ms += PAUSE_MS;
+        let mut stepped = session.step(vec![world.next_event()]);
+        samples.events.push(milliseconds(stepped.took));
+        loop {
+            world.carry_out(&stepped.commands);
+            let outcomes = done(&stepped.commands);
+            stepped = if session.is_unfinished() {
+                let slice = session.step(outcomes);
+                samples.slices.push(milliseconds(slice.took));
+                slice
+            } else if outcomes.is_empty() {
+                break;
+            } else {
+                let answered = session.step(outcomes);
+                samples.outcomes.push(milliseconds(answered.took));
+                answered
+            };
+        }
+    }
+    samples
+}

@@ -1,0 +1,105 @@
+//! An engine and a clock; the time that steps take.
+
+use super::facts::START_MS;
+use crate::bench::timed;
+use gpu_batch_policies::command::{Action, Command};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
+use gpu_batch_policies::settings::Settings;
+use std::time::Duration;
+
+/// Drives one engine.
+pub(super) struct Session {
+    engine: Engine,
+    pub(super) now_ms: u64,
+    /// How many pods have been bound.
+    pub(super) binds: usize,
+}
+
+/// What one step did.
+pub(super) struct Stepped {
+    pub(super) commands: Vec<Command>,
+    pub(super) took: Duration,
+}
+
+impl Session {
+    /// An engine that leads and knows this world, and plans as soon as it is told that there is
+    /// nothing more ([`Session::listed`]). `in_flight`: how many binds it may have under way.
+    pub(super) fn new(in_flight: u32, world: impl IntoIterator<Item = Object>) -> Self {
+        let mut settings = Settings::default();
+        settings.in_flight.actions = in_flight;
+        let mut session = Self {
+            engine: Engine::new(settings),
+            now_ms: START_MS,
+            binds: 0,
+        };
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != LAST) {
+            session.step(vec![nothing_of(kind)]);
+        }
+        // Applied one by one, so that the facts do not all exist at the same time.
+        for object in world {
+            session.step(vec![object.into()]);
+        }
+        session
+    }
+
+    /// The last list: from now on the engine plans.
+    pub(super) fn listed() -> Vec<Event> {
+        vec![nothing_of(LAST)]
+    }
+
+    /// One step and how long it took.
+    pub(super) fn step(&mut self, events: Vec<Event>) -> Stepped {
+        let (commands, took) = timed(|| self.engine.step(self.now_ms, events));
+        let binds = commands
+            .iter()
+            .filter(|command| matches!(command.action, Action::Bind(_)));
+        self.binds += binds.count();
+        Stepped { commands, took }
+    }
+
+    /// Whether the last step left planning for the next slice.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.engine.next_deadline() == Some(self.now_ms)
+    }
+
+    /// Plans until nothing is left to be planned; the commands and the time of all slices.
+    pub(super) fn plan(&mut self, events: Vec<Event>) -> Stepped {
+        let mut all = self.step(events);
+        while self.is_unfinished() {
+            let slice = self.step(vec![Event::Continue]);
+            all.took += slice.took;
+            all.commands.extend(slice.commands);
+        }
+        all
+    }
+
+    /// Answers commands until there are none; the time of all steps.
+    pub(super) fn settle(&mut self, mut commands: Vec<Command>) -> Duration {
+        let mut took = Duration::ZERO;
+        while !commands.is_empty() {
+            let stepped = self.plan(done(&commands));
+            took += stepped.took;
+            commands = stepped.commands;
+        }
+        took
+    }
+}
+
+/// The kind that is listed last; nothing is planned before.
+const LAST: Kind = Kind::Namespace;
+
+fn nothing_of(kind: Kind) -> Event {
+    Event::Listed(Listing {
+        kind,
+        objects: Vec::new(),
+    })
+}
+
+/// Every command was done.
+pub(super) fn done(commands: &[Command]) -> Vec<Event> {
+    commands
+        .iter()
+        .map(|command| Event::Outcome(command.id, Outcome::Done))
+        .collect()
+}

@@ -1,0 +1,178 @@
+//! The whole scheduler against a real API server, beside a bare binder in the same run.
+//!
+//! The *bare binder* knows the answer and only posts the bindings, with the scheduler's own client
+//! and as many requests under way; nobody can be faster against this API server on this machine. Both
+//! work on pods of the same kind, made anew for each run, and take turns.
+//!
+//! ```text
+//!   for each repetition:   create pods -> bare binder -> delete      (the order alternates)
+//!                          create pods -> scheduler   -> delete
+//! ```
+
+mod cluster;
+mod objects;
+mod requests;
+mod run;
+
+use super::{Bound, Row, median};
+use anyhow::Context;
+use cluster::Cluster;
+use run::{Times, measure};
+use std::path::Path;
+
+/// What is bound.
+#[derive(Debug, Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    nodes: usize,
+    /// Gangs; with one member each, pods without a PodGroup.
+    gangs: usize,
+    members: usize,
+    gpus: u32,
+    /// What others take, and how the bare binder did beside them.
+    peers: &'static str,
+    /// The figure that has a target of its own: a rate of single pods, or a time.
+    target: Target,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Target {
+    /// At least this part of the bare binder's rate.
+    Rate(f64),
+    /// At most so many seconds from the start; at most so many times the bare binder's time when it
+    /// runs already.
+    Times(f64, f64),
+}
+
+const WORKLOADS: [Workload; 3] = [
+    Workload {
+        name: "single pods",
+        nodes: 500,
+        gangs: 4_000,
+        members: 1,
+        gpus: 1,
+        peers: "beside a binder of 943 pods/s: Volcano 267, kube-scheduler 248, KAI 53",
+        target: Target::Rate(0.85),
+    },
+    Workload {
+        name: "many gangs",
+        nodes: 5_000,
+        gangs: 1_000,
+        members: 4,
+        gpus: 8,
+        peers: "beside a binder of 2.7 s: Volcano 29.7 s, native gang 41.6 s, KAI 73.4 s",
+        target: Target::Rate(0.85),
+    },
+    Workload {
+        name: "one gang",
+        nodes: 512,
+        gangs: 1,
+        members: 512,
+        gpus: 8,
+        peers: "beside a binder of 0.27 s: native gang 2.99 s, Volcano 3.29 s, KAI 6.17 s",
+        target: Target::Times(0.6, 1.2),
+    },
+];
+
+impl Workload {
+    fn pods(&self) -> usize {
+        self.gangs * self.members
+    }
+
+    fn scenario(&self) -> String {
+        let Self {
+            nodes,
+            gangs,
+            members,
+            gpus,
+            ..
+        } = self;
+        match members {
+            1 => format!("{gangs} pods of {gpus} GPU on {nodes} nodes"),
+            _ => format!("{gangs} x {members} pods of {gpus} GPUs on {nodes} nodes"),
+        }
+    }
+}
+
+/// Measures the workloads whose name contains the filter, on a local control plane or on the user's
+/// cluster.
+///
+/// # Errors
+/// If there is no cluster, or the API server refuses something.
+pub async fn run(filter: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for workload in WORKLOADS
+        .iter()
+        .filter(|workload| workload.name.contains(filter))
+    {
+        let cluster = Cluster::start(kubeconfig, workload.nodes).await?;
+        let measured = measure(&cluster, workload).await;
+        let removed = cluster.remove().await;
+        let times = measured.with_context(|| format!("cannot measure {}", workload.name))?;
+        removed.context("cannot remove what was created for the measurement")?;
+        rows.extend(report(workload, &times));
+    }
+    Ok(rows)
+}
+
+fn report(workload: &Workload, times: &[Times]) -> Vec<Row> {
+    let of = |time: fn(&Times) -> f64| median(times.iter().map(time).collect());
+    let ratio = |time: fn(&Times) -> f64, binder: fn(&Times) -> f64| {
+        median(
+            times
+                .iter()
+                .map(|times| time(times) / binder(times))
+                .collect(),
+        )
+    };
+    let scenario = workload.scenario();
+    let pods = super::as_f64(workload.pods());
+    match workload.target {
+        Target::Rate(part) => vec![
+            Row::new(
+                "rate from start to last bind",
+                &scenario,
+                pods / of(|t| t.started),
+                "pods/s",
+            )
+            .beside(pods / of(|t| t.bare), workload.peers),
+            Row::new(
+                "time from start to last bind",
+                &scenario,
+                of(|t| t.started),
+                "s",
+            )
+            .beside(of(|t| t.bare), workload.peers),
+            Row::new(
+                "rate over the bare binder's",
+                &scenario,
+                ratio(|t| t.bare, |t| t.started),
+                "x",
+            )
+            .against(Bound::AtLeast, part, "target; median of the pairs"),
+        ],
+        Target::Times(seconds, factor) => vec![
+            Row::new(
+                "time from start to last bind",
+                &scenario,
+                of(|t| t.started),
+                "s",
+            )
+            .against(Bound::AtMost, seconds, workload.peers),
+            Row::new(
+                "time from last pod to last bind",
+                &scenario,
+                of(|t| t.running),
+                "s",
+            )
+            .beside(of(|t| t.bare), "reference: the bare binder"),
+            Row::new(
+                "time over the bare binder's",
+                &scenario,
+                ratio(|t| t.running, |t| t.bare),
+                "x",
+            )
+            .against(Bound::AtMost, factor, "target; median of the pairs"),
+        ],
+    }
+}

@@ -1,0 +1,146 @@
+//! One workload: the bare binder, the scheduler from its start, the scheduler that runs already.
+
+use super::cluster::{Cluster, NAMESPACE, SCHEDULER};
+use super::requests::post_all;
+use super::{Target, Workload, objects};
+use crate::connection;
+use crate::driver::{Scheduler, ShellSettings};
+use crate::execute::LeaseName;
+use anyhow::ensure;
+use gpu_batch_policies::lease::LeaseSettings;
+use gpu_batch_policies::settings::{Leadership, Settings};
+use std::time::{Duration, Instant};
+
+const REPEATS: usize = 3;
+
+/// How often the scheduler's counter is read.
+const POLL: Duration = Duration::from_millis(2);
+
+/// How long a run may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The times of one repetition, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// The bare binder, all pods being there.
+    pub(super) bare: f64,
+    /// The scheduler, from its start to the last bind, all pods being there.
+    pub(super) started: f64,
+    /// The scheduler that runs already, from the creation of the last pod; measured only where that
+    /// has a target.
+    pub(super) running: f64,
+}
+
+pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Vec<Times>> {
+    let mut all = Vec::new();
+    for repetition in 0..REPEATS {
+        let (bare, started);
+        // Who goes second finds a larger store and a warmer API server.
+        if repetition % 2 == 0 {
+            bare = bare_binder(cluster, workload).await?;
+            started = from_start(cluster, workload).await?;
+        } else {
+            started = from_start(cluster, workload).await?;
+            bare = bare_binder(cluster, workload).await?;
+        }
+        let running = match workload.target {
+            Target::Times(..) => while_running(cluster, workload).await?,
+            Target::Rate(_) => f64::NAN,
+        };
+        let times = Times {
+            bare,
+            started,
+            running,
+        };
+        tracing::info!("{}: {times:?}", workload.name);
+        all.push(times);
+    }
+    Ok(all)
+}
+
+async fn create(cluster: &Cluster, workload: &Workload) -> anyhow::Result<()> {
+    cluster
+        .create(objects::pod_groups(workload, NAMESPACE))
+        .await?;
+    cluster.create(objects::pods(workload, NAMESPACE)).await
+}
+
+async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+    create(cluster, workload).await?;
+    let bindings = objects::bindings(workload, NAMESPACE);
+    let at_a_time = Settings::default().in_flight.actions;
+    let started = Instant::now();
+    // A client of its own, as the scheduler has: the connections are made anew.
+    let client = connection::client(&cluster.config)?;
+    post_all(&client, bindings, at_a_time).await?;
+    let took = started.elapsed();
+    cluster.clear().await?;
+    Ok(took.as_secs_f64())
+}
+
+async fn from_start(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+    create(cluster, workload).await?;
+    let started = Instant::now();
+    let scheduler = start(cluster).await?;
+    let took = until_bound(&scheduler, workload, started).await;
+    scheduler.stop().await?;
+    cluster.clear().await?;
+    took
+}
+
+async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+    let scheduler = start(cluster).await?;
+    let begun = Instant::now();
+    while !scheduler.is_ready() {
+        ensure!(
+            begun.elapsed() < PATIENCE,
+            "the scheduler does not become ready"
+        );
+        tokio::time::sleep(POLL).await;
+    }
+    create(cluster, workload).await?;
+    let created = Instant::now();
+    let took = until_bound(&scheduler, workload, created).await;
+    scheduler.stop().await?;
+    cluster.clear().await?;
+    took
+}
+
+async fn start(cluster: &Cluster) -> anyhow::Result<Scheduler> {
+    let settings = Settings {
+        leadership: Leadership::Elected(LeaseSettings {
+            identity: "bench".into(),
+            ..LeaseSettings::default()
+        }),
+        ..Settings::default()
+    };
+    let shell = ShellSettings {
+        scheduler_name: SCHEDULER.to_owned(),
+        lease: LeaseName {
+            namespace: NAMESPACE.to_owned(),
+            name: SCHEDULER.to_owned(),
+        },
+        instance: SCHEDULER.to_owned(),
+        listen: None,
+    };
+    Ok(Scheduler::start(&cluster.config, settings, shell).await?)
+}
+
+async fn until_bound(
+    scheduler: &Scheduler,
+    workload: &Workload,
+    since: Instant,
+) -> anyhow::Result<f64> {
+    let pods = workload.pods() as u64;
+    loop {
+        let bound = scheduler.binds();
+        if bound >= pods {
+            return Ok(since.elapsed().as_secs_f64());
+        }
+        ensure!(
+            since.elapsed() < PATIENCE,
+            "{bound} of {pods} pods are bound after {PATIENCE:?}"
+        );
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -1,0 +1,203 @@
+use serde::Serialize;
+use std::fmt::Write;
+
+/// One measured figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub name: &'static str,
+    /// On what.
+    pub scenario: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it is compared with: the target, or what a peer measured in the same run; `None` for
+    /// figures that stand for themselves.
+    pub reference: Option<f64>,
+    /// `value` over `reference`.
+    pub ratio: Option<f64>,
+    /// On which side of the reference the figure should be.
+    pub bound: Option<Bound>,
+    /// What the reference is, and what others take for the same work on such a machine.
+    pub note: &'static str,
+}
+
+/// On which side of its reference a figure should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// At most the reference: times.
+    AtMost,
+    /// At least the reference: rates.
+    AtLeast,
+}
+
+impl Row {
+    /// A figure without a reference.
+    pub fn new(
+        name: &'static str,
+        scenario: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            scenario: scenario.into(),
+            value,
+            unit,
+            reference: None,
+            ratio: None,
+            bound: None,
+            note: "",
+        }
+    }
+
+    /// The same with what it is compared with.
+    #[must_use]
+    pub fn against(mut self, bound: Bound, reference: f64, note: &'static str) -> Self {
+        self.reference = Some(reference);
+        self.ratio = Some(self.value / reference);
+        self.bound = Some(bound);
+        self.note = note;
+        self
+    }
+
+    /// The same beside what another did in the same run, without a judgement.
+    #[must_use]
+    pub fn beside(mut self, reference: f64, note: &'static str) -> Self {
+        self.reference = Some(reference);
+        self.ratio = Some(self.value / reference);
+        self.note = note;
+        self
+    }
+
+    /// Whether the figure is on the right side of its reference; figures without one always are.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        match (self.bound, self.reference) {
+            (Some(Bound::AtMost), Some(reference)) => self.value <= reference,
+            (Some(Bound::AtLeast), Some(reference)) => self.value >= reference,
+            _ => true,
+        }
+    }
+}
+
+/// The rows as a table for people, in Markdown.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let mut lines = vec![
+        [
+            "figure",
+            "scenario",
+            "value",
+            "reference",
+            "ratio",
+            "holds",
+            "note",
+        ]
+        .map(String::from),
+    ];
+    for row in rows {
+        let sign = match row.bound {
+            Some(Bound::AtMost) => "<= ",
+            Some(Bound::AtLeast) => ">= ",
+            None => "",
+        };
+        let holds = match (row.bound, row.holds()) {
+            (None, _) => "",
+            (Some(_), true) => "yes",
+            (Some(_), false) => "no",
+        };
+        lines.push([
+            row.name.to_owned(),
+            row.scenario.clone(),
+            format!("{} {}", figure(row.value), row.unit),
+            row.reference.map_or_else(String::new, |reference| {
+                format!("{sign}{} {}", figure(reference), row.unit)
+            }),
+            row.ratio.map_or_else(String::new, figure),
+            holds.to_owned(),
+            row.note.to_owned(),
+        ]);
+    }
+    render(&lines)
+}
+
+fn render(lines: &[[String; 7]]) -> String {
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: [usize; 7] = std::array::from_fn(width);
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        for (cell, width) in line.iter().zip(widths) {
+            // Writing into a string cannot fail.
+            let _ = write!(text, "| {cell:width$} ");
+        }
+        text.push_str("|\n");
+        if number == 0 {
+            for width in widths {
+                let _ = write!(text, "|{:-<1$}", "", width + 2);
+            }
+            text.push_str("|\n");
+        }
+    }
+    text
+}
+
+/// Three significant digits, and thousands in groups.
+fn figure(value: f64) -> String {
+    let digits = match value.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 0.1 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    if digits > 0 {
+        return text;
+    }
+    let mut grouped = String::new();
+    for (position, digit) in text.chars().enumerate() {
+        if position > 0 && (text.len() - position).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, Row, figure, table};
+
+    #[test]
+    fn figures_keep_three_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.012_34, "0.0123"),
+            (0.5, "0.50"),
+            (2.345, "2.35"),
+            (45.67, "45.7"),
+            (1234.5, "1,234"),
+            (1_234_567.0, "1,234,567"),
+        ] {
+            assert_eq!(figure(value), text);
+        }
+    }
+
+    #[test]
+    fn a_row_says_whether_it_holds() {
+        let row = Row::new("rate", "few", 9.0, "pods/s");
+        assert!(row.holds());
+        assert!(!row.clone().against(Bound::AtLeast, 10.0, "").holds());
+        assert!(row.clone().against(Bound::AtMost, 10.0, "").holds());
+        let text = table(&[row.against(Bound::AtLeast, 10.0, "target")]);
+        assert!(
+            text.contains("| 9.00 pods/s | >= 10.0 pods/s | 0.90  | no"),
+            "{text}"
+        );
+    }
+}
