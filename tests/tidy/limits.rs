@@ -1,0 +1,120 @@
+//! How large things may be.
+
+use crate::source::Source;
+use crate::{check, hold};
+
+const FILE_LINES_MAX: usize = 800;
+const FILE_LINES_MEDIAN_MAX: usize = 250;
+const FUNCTION_LINES_MAX: usize = 70;
+const COLUMNS_MAX: usize = 100;
+
+fn long_files(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().count();
+    if lines <= FILE_LINES_MAX {
+        return Vec::new();
+    }
+    let message = format!("{lines} lines, at most {FILE_LINES_MAX} are allowed");
+    vec![source.at(lines, &message)]
+}
+
+fn long_lines(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().enumerate();
+    let long = lines.filter(|(_, line)| line.chars().count() > COLUMNS_MAX);
+    long.map(|(index, _)| source.at(index + 1, &format!("more than {COLUMNS_MAX} columns")))
+        .collect()
+}
+
+/// Relies on rustfmt: a function ends with the first `}` under its first letter. Lines that hold
+/// only a comment do not count.
+fn long_functions(source: &Source) -> Vec<String> {
+    let mut violations = Vec::new();
+    let lines = source.production();
+    for (index, (number, line)) in lines.iter().enumerate() {
+        if !begins_function(line) || line.ends_with('}') || line.ends_with(';') {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let end = format!("{}}}", " ".repeat(indent));
+        let body = lines[index + 1..].iter().map(|(_, line)| line.trim_end());
+        let length = body
+            .take_while(|line| *line != end)
+            .filter(|line| !line.trim().is_empty())
+            .count();
+        if length > FUNCTION_LINES_MAX {
+            let message = format!("a function of {length} lines, {FUNCTION_LINES_MAX} are allowed");
+            violations.push(source.at(*number, &message));
+        }
+    }
+    violations
+}
+
+fn begins_function(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let before = [
+        "pub",
+        "pub(crate)",
+        "pub(super)",
+        "const",
+        "async",
+        "extern",
+    ];
+    words.find(|word| !before.contains(word)) == Some("fn")
+}
+
+fn old_module_files(source: &Source) -> Vec<String> {
+    let old = source.path.ends_with("/mod.rs");
+    let message = "`foo.rs` beside `foo/`, so that tabs and searches tell modules apart";
+    old.then(|| source.at(1, message)).into_iter().collect()
+}
+
+#[test]
+fn no_file_is_too_long() {
+    hold(long_files);
+    check(long_files, "src/a.rs", &"\n".repeat(800), &[]);
+    check(long_files, "src/a.rs", &"\n".repeat(801), &[801]);
+}
+
+#[test]
+fn most_files_are_short() {
+    let mut lengths: Vec<usize> = Source::all()
+        .iter()
+        .map(|source| source.text.lines().count())
+        .collect();
+    lengths.sort_unstable();
+    let median = lengths[lengths.len() / 2];
+    assert!(
+        median < FILE_LINES_MEDIAN_MAX,
+        "the median is {median} lines"
+    );
+}
+
+#[test]
+fn no_line_is_too_long() {
+    hold(long_lines);
+    check(
+        long_lines,
+        "src/a.rs",
+        &format!("{}\n{}\n", "x".repeat(100), "é".repeat(101)),
+        &[2],
+    );
+}
+
+#[test]
+fn no_function_is_too_long() {
+    hold(long_functions);
+    let function = |lines| {
+        let body = "        a();\n\n        // b\n".repeat(lines);
+        format!("impl A {{\n    pub(crate) const fn b(\n    ) {{\n{body}    }}\n}}\n")
+    };
+    // The line that closes the parameters counts too.
+    check(long_functions, "src/a.rs", &function(69), &[]);
+    check(long_functions, "src/a.rs", &function(70), &[2]);
+    check(long_functions, "src/tests.rs", &function(70), &[]);
+}
+
+#[test]
+fn modules_lie_beside_their_folders() {
+    hold(old_module_files);
+    check(old_module_files, "src/a/mod.rs", "", &[1]);
+    check(old_module_files, "src/a.rs", "", &[]);
+}
