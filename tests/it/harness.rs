@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::{Binaries, ControlPlane, LocalError, Options};
+use gpu_batch::local::{Binaries, ControlPlane, LocalError, Options, Program};
 
 /// Starts a control plane of the test's own, in 2 to 4 s. `None` as for [`binaries`].
 pub(crate) async fn start(options: Options) -> Option<ControlPlane> {
@@ -16,7 +16,11 @@ pub(crate) async fn start(options: Options) -> Option<ControlPlane> {
 /// The programs for `options`. `None` where they are missing and cannot be built for want of Go:
 /// the test is skipped there, except where `CI` is set.
 pub(crate) async fn binaries(options: Options) -> Option<Binaries> {
-    let programs = options.programs();
+    binaries_of(options.programs()).await
+}
+
+/// The same for any programs.
+pub(crate) async fn binaries_of(programs: Vec<Program>) -> Option<Binaries> {
     let found = tokio::task::spawn_blocking(move || {
         Binaries::find_or_build(&programs, |line| eprintln!("{line}"))
     });

@@ -4,5 +4,18 @@
     reason = "a test that panics has failed, also in its helpers"
 )]
 
+mod cluster;
+mod crowd;
+mod definitions;
+mod deploy;
+mod disturbances;
+mod gangs;
 mod harness;
+mod http;
+mod jobs;
+mod leaders;
 mod local;
+mod native;
+mod queues;
+mod waiting;
+mod work;

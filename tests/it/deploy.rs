@@ -1,0 +1,205 @@
+//! What is in `deploy/`, on a real API server: the definitions with their rules, and the program
+//! with no more rights than its role gives it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use gpu_batch::local::Options;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::cluster::{self, Cluster, until};
+use crate::http;
+use crate::work::ensure;
+
+fn documents(file: &str) -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(file);
+    serde_saphyr::from_multiple(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn good_objects_are_accepted_and_bad_ones_refused_with_the_rule_that_they_break() {
+    let Some(cluster) = cluster::own("definitions", Options::default()).await else {
+        return;
+    };
+    cluster.kubectl(&["apply", "-k", "deploy/crds"]).await;
+    cluster.kubectl(&["apply", "-k", "deploy"]).await;
+    for object in documents("good_manifests.yaml") {
+        if let Err(message) = cluster.try_create(&object).await {
+            panic!("{message}\n{object:#}");
+        }
+    }
+    let bad = documents("bad_manifests.yaml");
+    assert!(bad.len() > 40, "{}", bad.len());
+    for object in bad {
+        let annotations = &object["metadata"]["annotations"];
+        let expected = annotations["expect"].as_str().unwrap();
+        let refusal = match annotations["before"].as_str() {
+            None => cluster.try_create(&object).await,
+            Some(before) => {
+                let mut first = object.clone();
+                first["spec"] = serde_saphyr::from_str(before).unwrap();
+                let mut second = cluster.create(&first).await;
+                second["spec"] = object["spec"].clone();
+                cluster.replace(&second).await
+            }
+        };
+        let refusal = refusal.expect_err(expected);
+        assert!(refusal.contains(expected), "{expected}: {refusal}");
+    }
+    let again = cluster.kubectl(&["apply", "-k", "deploy"]).await;
+    let changed: Vec<_> = again
+        .lines()
+        .filter(|l| !l.ends_with("unchanged"))
+        .collect();
+    assert!(changed.is_empty(), "{changed:?}");
+}
+
+impl Cluster {
+    async fn replace(&self, object: &Value) -> Result<Value, String> {
+        let path = format!(
+            "{}/{}?fieldValidation=Strict",
+            self.collection(object),
+            object["metadata"]["name"].as_str().unwrap()
+        );
+        let body = serde_json::to_vec(object).unwrap();
+        self.send(http_put(&path, body)).await
+    }
+
+    /// A kubeconfig for the service account of `deploy/`.
+    async fn kubeconfig_of_the_account(&self) -> tempfile::TempPath {
+        let token = self
+            .kubectl(&["create", "token", "gpu-batch", "-n", "gpu-batch"])
+            .await;
+        let text = std::fs::read_to_string(&self.kubeconfig).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config["users"][0]["user"] = json!({"token": token.trim()});
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, config.to_string()).unwrap();
+        file.into_temp_path()
+    }
+}
+
+fn http_put(path: &str, body: Vec<u8>) -> ::http::Request<Vec<u8>> {
+    ::http::Request::put(path).body(body).unwrap()
+}
+
+/// `gpu-batch run` as a process, killed when the test ends.
+struct Program {
+    child: Child,
+    address: SocketAddr,
+    _files: [tempfile::TempPath; 2],
+    log: tempfile::TempPath,
+}
+
+impl Program {
+    async fn start(cluster: &Cluster) -> Self {
+        let kubeconfig = cluster.kubeconfig_of_the_account().await;
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = address.local_addr().unwrap();
+        let config = tempfile::NamedTempFile::new().unwrap();
+        let text = format!(
+            "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\nserveAddress: {address}\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        let config = config.into_temp_path();
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_gpu-batch"))
+            .args(["run", "--kubeconfig"])
+            .arg(&*kubeconfig)
+            .arg("--config")
+            .arg(&*config)
+            .stdin(Stdio::null())
+            .stderr(log.reopen().unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            address,
+            _files: [kubeconfig, config],
+            log: log.into_temp_path(),
+        }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn the_program_needs_no_more_rights_than_its_role_and_stops_on_sigterm() {
+    let Some(cluster) = cluster::own("role", Options::default()).await else {
+        return;
+    };
+    cluster.kubectl(&["apply", "-k", "deploy/crds"]).await;
+    cluster.kubectl(&["apply", "-k", "deploy"]).await;
+    cluster.nodes(["r1"]).await;
+    let mut program = Program::start(&cluster).await;
+    until("readiness", async || {
+        ensure(program.child.id().is_some(), program.log())?;
+        let connected = tokio::net::TcpStream::connect(program.address).await;
+        ensure(connected.is_ok(), program.log())?;
+        let (status, page) = http::get(program.address, "/readyz").await;
+        ensure(status == 200, page)
+    })
+    .await;
+
+    // Everything that it does: binds, statuses, conditions, events, evictions, the Lease.
+    let spec = json!({"minMember": 2, "stalenessGracePeriod": "1s"});
+    cluster.group("train", &spec).await;
+    let pods = cluster.members("train", 2, 4, &json!({})).await;
+    cluster.bound(&pods).await;
+    cluster.create(&cluster.pod("large", 8, &json!({}))).await;
+    cluster.pod_waits("large", "Unschedulable").await;
+    cluster.event("Pod", "large", "DoesNotFit").await;
+    cluster
+        .group_when("train", |status| status["phase"] == "Running")
+        .await;
+    cluster.delete(&cluster.pod_path(&pods[0])).await;
+    until("eviction", async || {
+        let pod = cluster.get(&cluster.pod_path(&pods[1])).await;
+        ensure(pod.is_err(), pod)
+    })
+    .await;
+    cluster.bound(&["large".to_owned()]).await;
+    let queue = "/apis/gpu-batch.io/v1alpha1/queues/default";
+    until("the status of the queue", async || {
+        let queue = cluster.get(queue).await?;
+        ensure(queue["status"]["allocated"]["nvidia.com/gpu"] == "8", queue)
+    })
+    .await;
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/gpu-batch/leases/gpu-batch";
+    let holder = cluster.get(lease).await.unwrap()["spec"]["holderIdentity"].clone();
+    assert_ne!(holder, "", "nobody holds the Lease");
+
+    let (_, page) = http::get(program.address, "/metrics").await;
+    http::check_open_metrics(&page);
+    for bad in [
+        "outcome=\"refused\"",
+        "outcome=\"unknown\"",
+        "cause=\"failed\"",
+    ] {
+        assert!(!page.contains(bad), "{page}");
+    }
+    let pid = i32::try_from(program.child.id().unwrap()).unwrap();
+    let asked = Instant::now();
+    kill(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(6), program.child.wait()).await;
+    let status = ended.expect("it ends within 6 s").unwrap();
+    eprintln!("ended {:?} after SIGTERM", asked.elapsed());
+    assert_eq!(status.code(), Some(0), "{}", program.log());
+    let log = program.log();
+    for word in ["forbidden", "403", "panicked"] {
+        assert!(!log.contains(word), "{log}");
+    }
+    // The Lease is given back, so that another need not wait.
+    let lease = cluster.get(lease).await.unwrap();
+    assert_eq!(lease["spec"]["holderIdentity"], "", "{lease:#}");
+}

@@ -1,0 +1,90 @@
+//! One of several schedulers works, and each tells how it is.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use gpu_batch::local::Options;
+use serde_json::json;
+
+use crate::cluster::{self, until};
+use crate::http;
+use crate::work::ensure;
+
+const ELECTION: &str = "leaderElection: {namespace: leaders, identity: IDENTITY}\n";
+
+#[tokio::test]
+async fn the_metrics_count_what_was_done_but_name_no_pod() {
+    let Some(cluster) = cluster::own("measured", Options::default()).await else {
+        return;
+    };
+    cluster.define_kinds().await;
+    cluster.nodes(["r1"]).await;
+    let scheduler = cluster.scheduler("").await;
+    cluster
+        .create(&cluster.pod("measured-pod", 1, &json!({})))
+        .await;
+    cluster.bound(&["measured-pod".to_owned()]).await;
+    let address = scheduler.address();
+    assert_eq!(
+        http::get(address, "/healthz").await,
+        (200, "ok\n".to_owned())
+    );
+    assert_eq!(http::get(address, "/readyz").await.0, 200);
+    assert_eq!(http::get(address, "/debug/audit").await.0, 200);
+    let wanted = [
+        "gpu_batch_leader 1",
+        "action=\"bind\",outcome=\"done\"} 1",
+        "gpu_batch_queue_allocated{queue=\"default\",resource=\"nvidia.com/gpu\"} 1",
+    ];
+    // Copies of the state are at most a second old.
+    let page = until("metrics", async || {
+        let (status, page) = http::get(address, "/metrics").await;
+        assert_eq!(status, 200);
+        ensure(wanted.iter().all(|sample| page.contains(sample)), &page)?;
+        Ok(page)
+    })
+    .await;
+    http::check_open_metrics(&page);
+    assert!(!page.contains("measured-pod"), "{page}");
+    scheduler.stop().await.unwrap();
+}
+
+async fn leads(address: SocketAddr) -> Result<(), String> {
+    let (_, page) = http::get(address, "/metrics").await;
+    ensure(page.contains("gpu_batch_leader 1"), address)
+}
+
+#[tokio::test]
+async fn one_of_two_schedulers_works_and_the_other_takes_over_at_once() {
+    let Some(cluster) = cluster::own("leaders", Options::default()).await else {
+        return;
+    };
+    cluster.define_kinds().await;
+    cluster.nodes(["r1"]).await;
+    let first = cluster.scheduler(&ELECTION.replace("IDENTITY", "a")).await;
+    until("the first leads", async || leads(first.address()).await).await;
+    let second = cluster.scheduler(&ELECTION.replace("IDENTITY", "b")).await;
+    until("the second is ready", async || {
+        let (status, page) = http::get(second.address(), "/readyz").await;
+        ensure(status == 200, page)
+    })
+    .await;
+    cluster.create(&cluster.pod("one", 1, &json!({}))).await;
+    cluster.bound(&["one".to_owned()]).await;
+    leads(first.address()).await.unwrap();
+    let lease = cluster
+        .get("/apis/coordination.k8s.io/v1/namespaces/leaders/leases/gpu-batch")
+        .await;
+    assert!(leads(second.address()).await.is_err(), "{lease:#?}");
+
+    let stopped = Instant::now();
+    first.stop().await.unwrap();
+    cluster.create(&cluster.pod("two", 1, &json!({}))).await;
+    cluster.bound(&["two".to_owned()]).await;
+    let pause = stopped.elapsed();
+    eprintln!("handed over and bound after {pause:?}");
+    // A look at the Lease every 2 s, and the rest.
+    assert!(pause < Duration::from_secs(5), "{pause:?}");
+    leads(second.address()).await.unwrap();
+    second.stop().await.unwrap();
+}
