@@ -21,7 +21,7 @@ mod pod;
 mod pod_group;
 mod policy;
 mod problems;
-mod quantity;
+pub(crate) mod quantity;
 mod queue;
 mod resources;
 mod selector;

@@ -16,7 +16,7 @@ const MAX_SHIFT: i64 = 64;
 
 /// Why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum QuantityError {
+pub(crate) enum QuantityError {
     #[error("is not a quantity; write it like 8, 500m or 16Gi")]
     Malformed,
     #[error("is negative")]
@@ -66,6 +66,11 @@ pub(super) fn base_units(
         Ok(amount) if amount <= AMOUNT_MAX => Ok(amount),
         _ => Err(QuantityError::TooLarge),
     }
+}
+
+/// Reads a quantity of a resource into its base unit.
+pub(crate) fn amount(resource: &str, text: &str) -> Result<Amount, QuantityError> {
+    thousandths(text).and_then(|amount| base_units(resource, amount))
 }
 
 /// Splits the leading decimal digits off.

@@ -47,6 +47,8 @@ pub enum Program {
     Kubectl,
     /// The installer of charts.
     Helm,
+    /// This program, as the scheduler of a control plane that is kept. It is never built.
+    GpuBatch,
 }
 
 impl Program {
@@ -60,6 +62,7 @@ impl Program {
             Self::Kwok => "kwok",
             Self::Kubectl => "kubectl",
             Self::Helm => "helm",
+            Self::GpuBatch => "gpu-batch",
         }
     }
 
@@ -190,7 +193,11 @@ fn build(
         fs::create_dir_all(folder).map_err(LocalError::io("make the folder", folder))?;
         fs::write(&file, text).map_err(LocalError::io("write", file))?;
     }
-    progress("building a local Kubernetes from source; this happens once and takes some minutes");
+    progress(&format!(
+        "building a local Kubernetes from source, once: about 7 minutes on 2 cores and 4 GB of disk, \
+         into {}",
+        cache.display()
+    ));
     run_build(module.path(), programs, cache, progress)
 }
 

@@ -118,7 +118,7 @@ impl ControlPlane {
                 Program::KubeControllerManager => setting.kube_controller_manager(),
                 Program::KubeScheduler => setting.kube_scheduler(),
                 Program::Kwok => setting.kwok(&binaries.stages()?),
-                Program::Kubectl | Program::Helm => continue,
+                Program::Kubectl | Program::Helm | Program::GpuBatch => continue,
             };
             if !matches!(program, Program::Etcd | Program::KubeApiserver) {
                 // The rest gives up when it finds no API server.
@@ -157,6 +157,19 @@ impl ControlPlane {
         // A proxy of the environment does not lead to our loopback interface.
         config.proxy_url = None;
         Client::try_from(config).map_err(|e| failed(&e))
+    }
+
+    /// Starts `executable`, which is a `gpu-batch`, as the scheduler. Its log is `gpu-batch.log`.
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if it cannot be started.
+    pub fn start_scheduler(&mut self, executable: PathBuf) -> Result<(), LocalError> {
+        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
+        self.processes.start(
+            Program::GpuBatch,
+            executable,
+            vec!["run".into(), kubeconfig],
+        )
     }
 
     /// Stops `program` in its tracks: its connections stay open and nothing is answered.

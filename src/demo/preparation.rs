@@ -1,0 +1,114 @@
+//! What comes before the first gang: programs, a control plane, nodes and queues.
+
+use super::cluster::{CONTROL_PLANE, Cluster};
+use super::setting::{GPUS, NODES, TEAMS};
+use super::{ClusterOfTheUser, Options};
+use crate::local::{Binaries, Program};
+use anyhow::bail;
+use console::{Term, style};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Finds the programs of the local control plane, or builds them with a line for each and a clock
+/// that shows that it goes on. It blocks, possibly for minutes.
+///
+/// # Errors
+/// As [`Binaries::find_or_build`].
+pub(super) fn find_binaries(keep: bool) -> anyhow::Result<Binaries> {
+    let mut programs = CONTROL_PLANE.programs();
+    if keep {
+        programs.push(Program::Kubectl);
+    }
+    let (sender, lines) = mpsc::channel::<String>();
+    let clock = std::thread::spawn(move || show_progress(&lines));
+    let binaries = Binaries::find_or_build(&programs, |line| {
+        // Whoever shows it ends after us.
+        let _ = sender.send(line.to_owned());
+    });
+    drop(sender);
+    let _ = clock.join();
+    Ok(binaries?)
+}
+
+/// Shows lines until no more can come.
+fn show_progress(lines: &mpsc::Receiver<String>) {
+    let terminal = Term::stdout();
+    let start = Instant::now();
+    let mut current = None::<String>;
+    loop {
+        let received = lines.recv_timeout(Duration::from_secs(1));
+        if received == Err(RecvTimeoutError::Disconnected) {
+            break;
+        }
+        let since = start.elapsed().as_secs();
+        let clock = style(format!("{:>2}:{:02}", since / 60, since % 60)).dim();
+        let is_new = received.is_ok();
+        current = received.ok().or(current);
+        let Some(line) = &current else { continue };
+        if !is_new && !terminal.is_term() {
+            continue;
+        }
+        if !is_new {
+            let _ = terminal.clear_last_lines(1);
+        }
+        let _ = terminal.write_line(&format!("{clock}  {line}"));
+    }
+    if current.is_some() {
+        let since = start.elapsed().as_secs();
+        println!(
+            "built in {}:{:02}; the next start takes seconds",
+            since / 60,
+            since % 60
+        );
+    }
+}
+
+/// The cluster with everything in it, ready for gangs.
+pub(super) async fn prepare(
+    options: &Options,
+    binaries: Option<&Binaries>,
+) -> anyhow::Result<Cluster> {
+    let start = Instant::now();
+    let mut cluster = match (&options.cluster, binaries) {
+        (Some(user), _) => connect(user).await?,
+        (None, Some(binaries)) => {
+            println!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
+            Cluster::local(binaries).await?
+        }
+        (None, None) => bail!("neither a cluster nor the programs of one"),
+    };
+    println!(
+        "Creating {NODES} fake nodes with {GPUS} GPUs and {} team queues",
+        TEAMS.len()
+    );
+    if let Err(error) = cluster.prepare().await {
+        // The first error says more than what the cleaning may meet.
+        let _ = cluster.clean_up().await;
+        return Err(error);
+    }
+    println!("Ready after {:.1} s", start.elapsed().as_secs_f64());
+    println!();
+    Ok(cluster)
+}
+
+async fn connect(user: &ClusterOfTheUser) -> anyhow::Result<Cluster> {
+    let cluster = Cluster::of_the_user(&user.kubeconfig, user.context.as_deref()).await?;
+    let real = cluster.real_nodes().await?;
+    let namespaces: Vec<&str> = TEAMS.iter().map(|team| team.namespace).collect();
+    println!(
+        "Cluster {}, with {real} real nodes",
+        cluster.config.cluster_url
+    );
+    println!("The demo creates there, and deletes at its end:");
+    println!("  {NODES} fake nodes, tainted so that no other work comes to them");
+    println!("  the custom resource definitions of gpu-batch, if they are missing");
+    println!("  the Topology default and four Queues");
+    println!(
+        "  Jobs and PodGroups in the namespaces {}",
+        namespaces.join(", ")
+    );
+    if !user.confirmed {
+        bail!("nothing was done: add --yes to do it, on a cluster for tests only");
+    }
+    Ok(cluster)
+}

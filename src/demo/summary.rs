@@ -1,0 +1,154 @@
+//! What is left to say at the end.
+
+use super::check::Check;
+use super::table::{Counts, clock, reasons};
+use super::witness::{Course, Witness};
+use crate::driver::Reports;
+use console::style;
+use std::time::{Duration, Instant};
+
+/// How many violations of one promise are named.
+const VIOLATIONS_SHOWN: usize = 10;
+
+/// GPUs in use over the time in which somebody waited for some.
+#[derive(Debug, Default)]
+pub(super) struct Utilisation {
+    used_ms: u128,
+    all_ms: u128,
+}
+
+impl Utilisation {
+    /// Things were so for a while.
+    pub(super) fn add(&mut self, witness: &Witness, lasted: Duration) {
+        let waits = |course: &Course| course.is_waiting() && !course.gang.hopeless;
+        if witness.courses.values().any(waits) {
+            let (used, all) = witness.gpus();
+            self.used_ms += u128::from(used) * lasted.as_millis();
+            self.all_ms += u128::from(all) * lasted.as_millis();
+        }
+    }
+
+    fn percent(&self) -> u128 {
+        self.used_ms * 100 / self.all_ms.max(1)
+    }
+}
+
+/// Prints what happened, what was checked, and what still waits.
+pub(super) fn print(
+    witness: &Witness,
+    reports: &Reports,
+    utilisation: &Utilisation,
+    checks: &[Check],
+    elapsed: Duration,
+) {
+    let now = Instant::now();
+    print_figures(witness, utilisation, elapsed, now);
+    println!();
+    println!("{}", style("Checked against the API server").bold());
+    for check in checks {
+        let verdict = if check.violations.is_empty() {
+            style("ok").green()
+        } else {
+            style("VIOLATED").red().bold()
+        };
+        println!("  {verdict:<4} {:<27} {}", check.promise, check.extent);
+        for violation in check.violations.iter().take(VIOLATIONS_SHOWN) {
+            println!("       {violation}");
+        }
+        let more = check.violations.len().saturating_sub(VIOLATIONS_SHOWN);
+        if more > 0 {
+            println!("       and {more} more");
+        }
+    }
+    print_waiting(witness, reports);
+}
+
+fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration, now: Instant) {
+    let courses = || witness.courses.values();
+    let submitted = courses().filter(|course| course.submitted.is_some());
+    let started = courses().filter(|course| course.started.is_some());
+    let mut waits: Vec<Duration> = started.map(|course| course.waited(now)).collect();
+    waits.sort();
+    let counts = Counts::of(witness);
+    println!();
+    println!(
+        "{}",
+        style(format!("Summary after {}", clock(elapsed))).bold()
+    );
+    println!(
+        "  gangs        {} submitted, {} started, {} ended, {} running, {} waiting",
+        submitted.count(),
+        waits.len(),
+        counts.ended,
+        counts.running,
+        counts.waiting,
+    );
+    println!(
+        "  pods         {} bound, {} evicted",
+        witness.binds, witness.evictions
+    );
+    println!(
+        "  waiting time {} median, {} at the 95th percentile, {} at most",
+        seconds(quantile(&waits, 50)),
+        seconds(quantile(&waits, 95)),
+        seconds(quantile(&waits, 100)),
+    );
+    let (_, all) = witness.gpus();
+    println!(
+        "  GPUs         {}% of {all} in use while gangs waited for some",
+        utilisation.percent(),
+    );
+}
+
+fn print_waiting(witness: &Witness, reports: &Reports) {
+    let mut waiting: Vec<&Course> = witness
+        .courses
+        .values()
+        .filter(|course| course.is_waiting())
+        .collect();
+    if waiting.is_empty() {
+        return;
+    }
+    waiting.sort_by_key(|course| (!course.gang.hopeless, course.submitted));
+    let reasons = reasons(reports);
+    println!();
+    println!("{}", style("Still waiting, and why").bold());
+    for course in waiting {
+        let name = course.gang.name.as_str();
+        let why = reasons
+            .get(name)
+            .map_or("submitted a moment ago", String::as_str);
+        println!("  {name:<12} {why}");
+    }
+}
+
+/// The smallest that `percent` of the sorted values do not exceed.
+fn quantile(sorted: &[Duration], percent: usize) -> Duration {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or_default()
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_one_of_the_values() {
+        let check = |values: &[u64], percent, expected| {
+            let values: Vec<Duration> = values.iter().copied().map(Duration::from_secs).collect();
+            assert_eq!(quantile(&values, percent), Duration::from_secs(expected));
+        };
+        check(&[], 95, 0);
+        check(&[7], 50, 7);
+        check(&[1, 2, 3, 4], 50, 2);
+        check(&[1, 2, 3, 4], 95, 4);
+        check(&[1, 2, 3, 4], 100, 4);
+    }
+}
