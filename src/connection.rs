@@ -82,10 +82,11 @@ pub async fn config(
 
 /// Makes a client that sends each request exactly once, and never asks a proxy for this machine.
 ///
-/// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions included,
-/// long after the engine has given the request up; an eviction that a disruption budget forbids *is*
-/// a 429. Repeating is decided by the engine alone. Each client has connections of its own (HTTP/1.1,
-/// one for each request that is under way), so a request on one client never waits for another's.
+/// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions
+/// included, long after the engine has given the request up; an eviction that a disruption budget
+/// forbids *is* a 429. Repeating is decided by the engine alone. Each client has connections of its
+/// own (HTTP/1.1, one for each request that is under way), so a request on one client never waits
+/// for another's.
 ///
 /// # Errors
 /// If the configuration cannot be used, e.g. because of its certificates.

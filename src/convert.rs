@@ -68,8 +68,8 @@ impl Converter {
         }
     }
 
-    /// Sets the time. Times of objects that lie in the future count as now, so that no clock that is
-    /// ahead makes a pod younger than new. Set it before each batch.
+    /// Sets the time. Times of objects that lie in the future count as now, so that no clock that
+    /// is ahead makes a pod younger than new. Set it before each batch.
     pub fn set_now(&mut self, now_ms: UnixMs) {
         self.now_ms = now_ms;
     }

@@ -60,8 +60,8 @@ pub trait Watched: DeserializeOwned + Send + 'static {
     /// What the engine calls the object, also when it is gone.
     fn key(&self) -> ObjectKey;
 
-    /// The object as a fact. `None`: it is of no use to the engine any more (an ended pod of another
-    /// scheduler), and the watcher reports [`Watched::key`] as deleted.
+    /// The object as a fact. `None`: it is of no use to the engine any more (an ended pod of
+    /// another scheduler), and the watcher reports [`Watched::key`] as deleted.
     fn convert(self, converter: &mut Converter) -> Option<Object>;
 }
 

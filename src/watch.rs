@@ -14,8 +14,8 @@
 //! list older than what was seen before (an API server restored from a backup, or one that lags) is
 //! refused and asked for again, which `/readyz` shows.
 //!
-//! Not used: kube's own watcher, because it decodes whole objects, and most of the memory and time of
-//! a large cluster is in fields that nobody reads.
+//! Not used: kube's own watcher, because it decodes whole objects, and most of the memory and time
+//! of a large cluster is in fields that nobody reads.
 
 mod backoff;
 mod failure;

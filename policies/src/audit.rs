@@ -7,8 +7,8 @@
 //! | I8 | what a queue holds is the sum of its members' accounts, up to the root |
 //!
 //! I2, that we never fill a node above its capacity, is asserted where places are taken
-//! ([`crate::txn::Txn::place`]): afterwards the world may shrink a node under its pods. The others of
-//! the list (one bind for each pod, partial gangs at rest, topology rules) need the
+//! ([`crate::txn::Txn::place`]): afterwards the world may shrink a node under its pods. The others
+//! of the list (one bind for each pod, partial gangs at rest, topology rules) need the
 //! history or a settled world; the simulator checks them.
 
 use crate::facts::Amount;

@@ -22,7 +22,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below the bound; 0 if the bound is 0. The bias is below 2^-32 for bounds below 2^32.
+    /// A number below the bound; 0 if the bound is 0. The bias is below 2^-32 for bounds below
+    /// 2^32.
     pub fn below(&mut self, bound: u64) -> u64 {
         let product = u128::from(self.next_u64()) * u128::from(bound);
         u64::try_from(product >> 64).unwrap_or(0)

@@ -1,3 +1,5 @@
+//! Durations in our own kinds and in the configuration.
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,3 +1,5 @@
+//! The definitions as the YAML that `deploy/crds` holds.
+
 use super::{PodGroup, Queue, Topology};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;

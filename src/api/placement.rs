@@ -1,3 +1,5 @@
+//! Placements: how nodes are chosen.
+
 use gpu_batch_policies::facts;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, MapAccess, Visitor};

@@ -1,3 +1,5 @@
+//! The kind Queue.
+
 #![expect(
     unreachable_pub,
     reason = "KubeSchema repeats the types inside a function"

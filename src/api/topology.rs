@@ -1,3 +1,5 @@
+//! The kind Topology.
+
 #![expect(
     unreachable_pub,
     reason = "KubeSchema repeats the types inside a function"

@@ -1,8 +1,8 @@
 //! The whole scheduler against a real API server, beside a bare binder in the same run.
 //!
 //! The *bare binder* knows the answer and only posts the bindings, with the scheduler's own client
-//! and as many requests under way; nobody can be faster against this API server on this machine. Both
-//! work on pods of the same kind, made anew for each run, and take turns.
+//! and as many requests under way; nobody can be faster against this API server on this machine.
+//! Both work on pods of the same kind, made anew for each run, and take turns.
 //!
 //! ```text
 //!   for each repetition:   create pods -> bare binder -> delete      (the order alternates)

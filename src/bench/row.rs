@@ -1,3 +1,5 @@
+//! One measured figure, and tables of them.
+
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,3 +1,5 @@
+//! From the file as written to a configuration that can be used.
+
 use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, LeaseName};
 use crate::api::{API_VERSION, InvalidDuration, Placement, parse_placement};

@@ -1,3 +1,5 @@
+//! The file's fields, what they mean and their defaults.
+
 use crate::api::{API_VERSION, Duration, Placement, SignedDuration, format_duration_ms};
 use gpu_batch_policies::settings::Settings;
 use schemars::JsonSchema;
@@ -24,8 +26,8 @@ pub struct ConfigurationFile {
     pub log: LogFile,
     /// Which of several replicas acts.
     pub leader_election: LeaderElectionFile,
-    /// How nodes are chosen where neither gang nor queue says: binpack or spread, or one of them for
-    /// GPU and one for CPU work, as in {gpu: binpack, cpu: spread}.
+    /// How nodes are chosen where neither gang nor queue says: binpack or spread, or one of them
+    /// for GPU and one for CPU work, as in {gpu: binpack, cpu: spread}.
     pub placement: Placement,
     /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
     /// say; a duration, negative (-1s): never.

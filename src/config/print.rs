@@ -1,3 +1,5 @@
+//! The configuration file with every default, as text.
+
 use super::ConfigurationFile;
 use anyhow::Context;
 use schemars::generate::SchemaSettings;

@@ -169,8 +169,8 @@ impl Fields {
         objects
     }
 
-    /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet are
-    /// given back by their field.
+    /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet
+    /// are given back by their field.
     pub(super) fn placement(
         &mut self,
         name: &str,

@@ -6,8 +6,8 @@ use crate::api::{InvalidPlacement, parse_duration_ms, parse_placement};
 use crate::objects::{Pod, Timestamp};
 use gpu_batch_policies::facts::{GangHints, Placement, PlacementChoice};
 
-/// Reads the hints of a pod. A bad value is a problem that names the annotation; a placement that is
-/// not built yet is unsupported.
+/// Reads the hints of a pod. A bad value is a problem that names the annotation; a placement that
+/// is not built yet is unsupported.
 pub(super) fn hints(
     pod: &Pod,
     converter: &Converter,

@@ -28,8 +28,8 @@ impl Watched for Node {
 
 /// The facts of a node.
 ///
-/// A node with more labels or annotations than there may be is cordoned here: nobody can say what it
-/// would match.
+/// A node with more labels or annotations than there may be is cordoned here: nobody can say what
+/// it would match.
 pub(super) fn node(node: Node) -> NodeFacts {
     let mut problems = Problems::default();
     let uid = identity::uid("Node", &node.metadata);

@@ -1,3 +1,5 @@
+//! What is wrong with an object, field by field, bounded in number and length.
+
 use super::limits;
 use gpu_batch_policies::facts::Problem;
 use std::fmt;

@@ -10,8 +10,8 @@ use gpu_batch_policies::facts::Amounts;
 use std::fmt;
 use sums::{Sums, add, base_units, raise, read};
 
-/// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at them,
-/// so they take no room; a pod of ours that asks for one is held with `Unsupported`.
+/// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at
+/// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
 pub(super) const VIRTUAL: [&str; 4] = [
     "nvidia.com/gpucores",
     "nvidia.com/gpumem",

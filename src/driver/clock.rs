@@ -1,3 +1,5 @@
+//! The one clock: wall time at the start, monotonic time since.
+
 use gpu_batch_policies::facts::UnixMs;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -18,8 +18,8 @@ const CAPACITY: usize = 1 << 16;
 ///
 /// Memory is bounded by the objects that exist. If the driver falls behind and 65,536 different
 /// objects wait, [`Inbox::watched`] waits too: then the watches read no more, the API server ends
-/// those that lag, and they go on from where they were (or list again). News of an object that waits
-/// already always gets in, and so do outcomes: the engine bounds how many there are.
+/// those that lag, and they go on from where they were (or list again). News of an object that
+/// waits already always gets in, and so do outcomes: the engine bounds how many there are.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pending: Mutex<Pending>,

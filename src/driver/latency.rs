@@ -1,3 +1,5 @@
+//! How long pods wait until they are bound.
+
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs};
 use prometheus_client::metrics::histogram::Histogram;

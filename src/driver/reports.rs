@@ -1,3 +1,5 @@
+//! Copies of the state, for whoever asks the driver.
+
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::report::{GangReport, QueueReport};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! The scheduler as a library: start it, ask it, stop it.
+
 use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
 use crate::config::Configuration;
 use crate::connection::{self, ConnectionError};

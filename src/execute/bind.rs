@@ -1,3 +1,5 @@
+//! Bindings as requests.
+
 use super::exchange::Request;
 use gpu_batch_policies::command::Bind;
 use serde::Serialize;

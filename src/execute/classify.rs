@@ -1,3 +1,5 @@
+//! What an answer of the API server means.
+
 use super::exchange::{Answer, ExchangeError};
 use gpu_batch_policies::event::Outcome;
 use http::StatusCode;

@@ -1,3 +1,5 @@
+//! Evictions as requests.
+
 use super::exchange::Request;
 use gpu_batch_policies::command::PodReference;
 use serde_json::json;

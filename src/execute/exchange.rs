@@ -1,3 +1,5 @@
+//! One request and its answer, within a deadline.
+
 use crate::connection::reason;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, StatusCode};

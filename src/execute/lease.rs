@@ -1,3 +1,5 @@
+//! Requests for the lease.
+
 use super::classify::classify;
 use super::exchange::{Answer, ExchangeError, Request};
 use super::time::micros;

@@ -1,3 +1,5 @@
+//! Reading one pod back.
+
 use super::classify::classify;
 use super::exchange::{Answer, ExchangeError, Request};
 use gpu_batch_policies::command::PodReference;

@@ -1,3 +1,5 @@
+//! Kubernetes events as requests.
+
 use super::exchange::Request;
 use super::time::micros;
 use gpu_batch_policies::command::{Announcement, CommandId};

@@ -1,3 +1,5 @@
+//! Statuses and conditions as requests.
+
 use super::exchange::{JSON_PATCH, Request, STRATEGIC_MERGE_PATCH};
 use super::quantity;
 use super::time::seconds;

@@ -1,3 +1,5 @@
+//! Times as Kubernetes writes them.
+
 use gpu_batch_policies::facts::UnixMs;
 use jiff::Timestamp;
 

@@ -1,3 +1,5 @@
+//! Queues, PodGroups and Topologies, as JSON that nobody has checked.
+
 use super::{Meta, null_is_default};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,3 +1,5 @@
+//! PodGroups of `scheduling.k8s.io`.
+
 use super::{Meta, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;

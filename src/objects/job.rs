@@ -1,3 +1,5 @@
+//! Jobs.
+
 use super::{Meta, null_is_default};
 use serde::Deserialize;
 

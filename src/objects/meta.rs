@@ -1,3 +1,5 @@
+//! Metadata.
+
 use super::{Annotations, Pairs, null_is_default};
 use gpu_batch_policies::facts::UnixMs;
 use serde::de::{Error, Visitor};

@@ -1,3 +1,5 @@
+//! Nodes.
+
 use super::{Condition, Meta, Pairs, Quantity, null_is_default};
 use serde::Deserialize;
 

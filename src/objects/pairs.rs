@@ -1,3 +1,5 @@
+//! Labels, annotations and resource lists: pairs in one allocation.
+
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! Pods.
+
 use super::{
     Affinity, Meta, Pairs, Quantity, Timestamp, Toleration, TopologySpreadConstraint, Volume,
     null_is_default,

@@ -1,3 +1,5 @@
+//! Namespaces and PriorityClasses.
+
 use super::{Meta, Pairs, Requirement};
 use serde::Deserialize;
 

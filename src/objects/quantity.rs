@@ -1,3 +1,5 @@
+//! Quantities, as text until somebody needs the number.
+
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;

@@ -1,3 +1,5 @@
+//! What a pod asks of the node and of other pods.
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

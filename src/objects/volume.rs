@@ -1,3 +1,5 @@
+//! Volumes, as far as they restrict nodes.
+
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;

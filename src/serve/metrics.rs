@@ -1,3 +1,5 @@
+//! Everything that is measured: `docs/metrics.md` says what it means.
+
 use crate::driver::Reports;
 use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::event::Kind;

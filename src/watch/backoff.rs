@@ -1,3 +1,5 @@
+//! How long until the next attempt.
+
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(200);

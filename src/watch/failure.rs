@@ -1,3 +1,5 @@
+//! Why a list or a watch failed, and what follows from it.
+
 use crate::connection::reason;
 use kube::core::Status;
 use std::time::Duration;

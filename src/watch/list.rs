@@ -1,3 +1,5 @@
+//! Listing a kind, page by page.
+
 use super::{Failure, Watcher, version};
 use crate::objects::{ListOf, Watched};
 use std::time::Duration;

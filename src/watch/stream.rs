@@ -1,3 +1,5 @@
+//! Watching a kind, line by line.
+
 use super::{Failure, Watcher, version};
 use crate::objects::Watched;
 use futures::{AsyncBufRead, AsyncBufReadExt};
@@ -62,10 +64,11 @@ impl<T: Watched> Watcher<T> {
         let mut heard = false;
         loop {
             line.clear();
+            let next = tokio::time::timeout(SILENCE_MAX, stream.read_until(b'\n', &mut line));
             let read = tokio::select! {
                 biased;
                 _ = self.shared.relist.changed() => return Failure::RelistWanted,
-                read = tokio::time::timeout(SILENCE_MAX, stream.read_until(b'\n', &mut line)) => read,
+                read = next => read,
             };
             match read {
                 Ok(Ok(length)) if length > 0 => {}

@@ -142,7 +142,8 @@ impl Engine {
             .as_deref()
     }
 
-    /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound for.
+    /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound
+    /// for.
     fn settle_accounts(&mut self, id: GangId) {
         let gang = &self.state.gangs[id];
         let preemptible = gang.spec.preemptible;

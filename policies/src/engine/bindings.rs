@@ -258,7 +258,8 @@ impl Engine {
         }
     }
 
-    /// We do not lead any more: what was not sent is taken back; what was sent is followed to its end.
+    /// We do not lead any more: what was not sent is taken back; what was sent is followed to its
+    /// end.
     pub(crate) fn take_back_unsent(&mut self) {
         let unsent: alloc::vec::Vec<Uid> = self
             .bindings

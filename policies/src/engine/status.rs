@@ -25,8 +25,8 @@ const FIRST_WORD_DELAY_MS: u64 = 2_000;
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
 impl Engine {
-    /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether there
-    /// was more to look at than fits into a slice.
+    /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether
+    /// there was more to look at than fits into a slice.
     pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
         let limits = self.settings.in_flight;
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);

@@ -1,3 +1,5 @@
+//! Amounts and labels: lists by name, and how to look into them.
+
 use alloc::{boxed::Box, vec::Vec};
 
 /// An amount of a resource in its base unit: thousandths of a core for `cpu`, bytes for `memory`,

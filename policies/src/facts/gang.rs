@@ -1,3 +1,5 @@
+//! What PodGroups and Jobs say of gangs.
+
 use super::{Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 

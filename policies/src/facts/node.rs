@@ -1,3 +1,5 @@
+//! What a node says.
+
 use super::{Amounts, Labels, Problem, Uid};
 use alloc::{boxed::Box, vec::Vec};
 

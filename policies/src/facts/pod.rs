@@ -1,3 +1,5 @@
+//! What a pod says.
+
 use super::{PlacementChoice, PodShape, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 

@@ -1,3 +1,5 @@
+//! What a queue says, and Namespaces and PriorityClasses with it.
+
 use super::{Amount, Labels, MatchOperator, PlacementChoice, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 

@@ -1,3 +1,5 @@
+//! What decides where a pod can run; pods of one shape are judged once.
+
 use super::{Amounts, Labels, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 

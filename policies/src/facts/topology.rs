@@ -1,3 +1,5 @@
+//! What a Topology says.
+
 use super::{Problem, Uid};
 use alloc::{boxed::Box, vec::Vec};
 

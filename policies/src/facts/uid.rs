@@ -1,3 +1,5 @@
+//! UIDs as numbers.
+
 use core::fmt;
 
 /// The identity of one object's life.

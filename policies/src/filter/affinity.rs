@@ -1,3 +1,5 @@
+//! Node selectors and required node affinity, as kube-scheduler reads them.
+
 use super::syntax::{is_label_key, is_label_value};
 use crate::facts::{
     Labels, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, label,

@@ -1,3 +1,5 @@
+//! Why no GPU of a node is to be used.
+
 use super::{PRODUCT_LABEL, split_product};
 use crate::facts::{NodeFacts, label};
 use core::fmt;

@@ -1,3 +1,5 @@
+//! One candidate for the lease.
+
 use super::{LeaseAnswer, LeaseRequest, LeaseSeen, LeaseSettings};
 use alloc::boxed::Box;
 

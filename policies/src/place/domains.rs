@@ -1,5 +1,6 @@
 //! Which domain: as near as preferred if possible, wider if not, never wider than required; among
-//! domains of a level the one that is left with the least (best fit), so that the others stay whole.
+//! domains of a level the one that is left with the least (best fit), so that the others stay
+//! whole.
 
 use super::{Area, Near, Request};
 use crate::ids::{ClassId, Id, NodeId};

@@ -111,8 +111,8 @@ fn cycle_message(definitions: &[&QueueFacts], parents: &[Option<usize>], start: 
     format!("the queue is its own ancestor: {path}").into()
 }
 
-/// What is wrong with the queue by itself. Conversion and the CRD refuse most of it already; neither
-/// is trusted.
+/// What is wrong with the queue by itself. Conversion and the CRD refuse most of it already;
+/// neither is trusted.
 pub(super) fn invalid(facts: &QueueFacts) -> Option<Fault> {
     let in_resources = |field: &str| field.starts_with("spec.resources");
     let reported = facts

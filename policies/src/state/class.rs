@@ -17,7 +17,8 @@ pub(crate) struct Class {
     pub(crate) requests: Resources,
     /// `nvidia.com/gpu` of one pod.
     pub(crate) gpus: Amount,
-    /// The scarcest resource that it asks for: nodes are searched in the order of what is free of it.
+    /// The scarcest resource that it asks for: nodes are searched in the order of what is free of
+    /// it.
     pub(crate) primary: ResourceId,
     /// It asks for a GPU of any sort.
     pub(crate) accelerated: bool,
