@@ -37,7 +37,7 @@ pub(crate) struct Cluster {
 struct Shared {
     control_plane: ControlPlane,
     binaries: Binaries,
-    scheduler: Scheduler,
+    _scheduler: Scheduler,
     /// Runs the scheduler, longer than the runtime of any test.
     _runtime: Runtime,
 }
@@ -71,7 +71,7 @@ fn start_shared() -> Option<Shared> {
     Some(Shared {
         control_plane,
         binaries,
-        scheduler,
+        _scheduler: scheduler,
         _runtime: runtime,
     })
 }
@@ -142,11 +142,8 @@ impl Cluster {
 
     /// A scheduler in this process; `text` is its configuration, beside what every test needs.
     pub(crate) async fn scheduler(&self, text: &str) -> Scheduler {
-        self.scheduler_with(&self.kubeconfig, text).await
-    }
-
-    pub(crate) async fn scheduler_with(&self, kubeconfig: &PathBuf, text: &str) -> Scheduler {
-        let config = connection::config(Some(kubeconfig), None).await.unwrap();
+        let kubeconfig = Some(&*self.kubeconfig);
+        let config = connection::config(kubeconfig, None).await.unwrap();
         Scheduler::start(&config, configuration(text))
             .await
             .unwrap()
