@@ -159,7 +159,7 @@ impl Engine {
     /// Keeps the lease, and notices when leadership comes or goes.
     fn run_election(&mut self, now_ms: UnixMs) {
         if self.stopping
-            && self.outbox.is_quiet()
+            && self.is_drained()
             && let Some(election) = &mut self.election
         {
             election.release();
@@ -286,17 +286,23 @@ impl Engine {
         audit::violations(&self.state)
     }
 
-    /// Stops planning and, once no bind or eviction is under way, gives the lease back.
+    /// Stops planning, finishes the gangs of which a part is on its way, and then gives the lease
+    /// back.
     pub fn shut_down(&mut self) {
         self.stopping = true;
-        self.take_back_unsent();
+        self.take_back_unbegun();
+    }
+
+    /// Whether nothing that must not be lost is under way or left to be sent.
+    fn is_drained(&self) -> bool {
+        self.outbox.is_quiet() && self.bindings.is_empty()
     }
 
     /// Whether there is nothing left to do after [`Engine::shut_down`].
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
         let released = self.election.as_ref().is_none_or(Election::is_released);
-        self.stopping && self.outbox.is_quiet() && released
+        self.stopping && self.is_drained() && released
     }
 }
 

@@ -70,6 +70,45 @@ async fn forty_gangs_at_once_are_each_whole_or_wait_and_no_node_holds_too_much()
     scheduler.stop().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_scheduler_that_is_stopped_leaves_no_gang_half_bound() {
+    let Some(cluster) = cluster::own("stopped", Options::default()).await else {
+        return;
+    };
+    cluster.define_kinds().await;
+    cluster
+        .nodes(["r1", "r1", "r1", "r1", "r1", "r1", "r1", "r1"])
+        .await;
+    let groups = ["a", "b", "c", "d"];
+    for group in groups {
+        cluster.group(group, &json!({"minMember": 16})).await;
+        cluster.members(group, 16, 1, &json!({})).await;
+    }
+    // Four requests at a time, so that the stop comes between those of one gang.
+    let scheduler = cluster.scheduler("inFlight: {actions: 4}\n").await;
+    let path = "/api/v1/namespaces/stopped/pods";
+    until("a first binding", async || {
+        let pods = cluster.list(path).await?;
+        let bound = pods.iter().any(|pod| pod["spec"]["nodeName"].is_string());
+        ensure(bound, pods.len())
+    })
+    .await;
+    scheduler.stop().await.unwrap();
+    let pods = cluster.list(path).await.unwrap();
+    for group in groups {
+        let label = |pod: &&Value| pod["metadata"]["labels"]["gpu-batch.io/pod-group"] == group;
+        let members = pods.iter().filter(label);
+        let bound = members
+            .filter(|pod| pod["spec"]["nodeName"].is_string())
+            .count();
+        eprintln!("{bound} of 16 members of {group} are bound");
+        assert!(
+            bound == 0 || bound == 16,
+            "{bound} of 16 members of {group}"
+        );
+    }
+}
+
 async fn check_what_is_bound(cluster: &Cluster) {
     let path = "/api/v1/namespaces/crowd/pods";
     let pods = cluster.list(path).await.unwrap();

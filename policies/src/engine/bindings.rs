@@ -258,6 +258,32 @@ impl Engine {
         }
     }
 
+    /// Takes back the gangs of which no member has a node yet and no request was sent: the next
+    /// leader places them. All others are finished, so that none is left in part.
+    pub(crate) fn take_back_unbegun(&mut self) {
+        let unsent = |uid: &Uid| self.bindings.get(uid) == Some(&Step::Queued);
+        let mut unbegun = alloc::vec::Vec::new();
+        for uid in self.bindings.keys().filter(|uid| unsent(uid)) {
+            let pod = self.state.pod_ids.get(uid).map(|id| &self.state.pods[*id]);
+            let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
+            let members = gang.map_or(&[][..], |gang| &self.state.gangs[gang].members);
+            let begun = members.iter().any(|member| {
+                let member = &self.state.pods[*member];
+                match member.stage {
+                    Stage::Bound(_) => true,
+                    Stage::Assumed(_) => !unsent(&member.uid),
+                    Stage::Waiting | Stage::Ended { .. } => false,
+                }
+            });
+            if !begun {
+                unbegun.push(*uid);
+            }
+        }
+        for uid in unbegun {
+            self.take_back(uid);
+        }
+    }
+
     /// We do not lead any more: what was not sent is taken back; what was sent is followed to its
     /// end.
     pub(crate) fn take_back_unsent(&mut self) {

@@ -5,6 +5,7 @@ mod world;
 use crate::facts::GroupSource;
 use crate::reason::Reason;
 use crate::report::PodState;
+use crate::settings::Settings;
 use crate::status::Phase;
 use world::{World, gang, node, pod, queue, topology};
 
@@ -257,4 +258,24 @@ fn a_refused_gang_is_not_tried_again_for_nothing() {
     world.settle();
     assert!(world.steps - steps <= 4, "{} steps", world.steps - steps);
     assert_eq!(world.reason("default/pod/a"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_shut_down_finishes_the_gangs_that_have_begun_and_no_other() {
+    let mut settings = Settings::default();
+    settings.in_flight.actions = 2;
+    let mut world = World::with(settings);
+    world.apply(node("n1", 8));
+    for (name, pods) in [("g", ["a", "b", "c"]), ("h", ["d", "e", "f"])] {
+        world.apply(gang(name, 3));
+        for pod_name in pods {
+            world.apply(pod(pod_name, 1).of(name));
+        }
+    }
+    world.step();
+    assert_eq!(world.binds, 2);
+    world.shut_down();
+    world.settle();
+    assert_eq!(world.binds, 3);
+    assert_eq!(world.nodes_of(&["a", "b", "c"]).len(), 3);
 }

@@ -37,6 +37,10 @@ pub(super) trait Thing {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(super) fn with(settings: Settings) -> Self {
         let listings = Kind::ALL.map(|kind| {
             Event::Listed(Listing {
                 kind,
@@ -44,7 +48,7 @@ impl World {
             })
         });
         Self {
-            engine: Engine::new(Settings::default()),
+            engine: Engine::new(settings),
             now_ms: START_MS,
             pods: BTreeMap::new(),
             uids: BTreeMap::new(),
@@ -91,20 +95,29 @@ impl World {
     /// Steps until nothing is left to do, and audits every step.
     pub(super) fn settle(&mut self) {
         for _ in 0..1000 {
-            let events = core::mem::take(&mut self.events);
-            let commands = self.engine.step(self.now_ms, events);
-            self.steps += 1;
-            let violations = self.engine.audit();
-            assert!(violations.is_empty(), "{violations:?}");
-            for command in &commands {
-                let outcome = self.carry_out(&command.action);
-                self.events.push(Event::Outcome(command.id, outcome));
-            }
-            if commands.is_empty() && self.engine.is_idle() {
+            if !self.step() && self.engine.is_idle() {
                 return;
             }
         }
         panic!("the engine does not come to rest");
+    }
+
+    /// One step; whether there were commands.
+    pub(super) fn step(&mut self) -> bool {
+        let events = core::mem::take(&mut self.events);
+        let commands = self.engine.step(self.now_ms, events);
+        self.steps += 1;
+        let violations = self.engine.audit();
+        assert!(violations.is_empty(), "{violations:?}");
+        for command in &commands {
+            let outcome = self.carry_out(&command.action);
+            self.events.push(Event::Outcome(command.id, outcome));
+        }
+        !commands.is_empty()
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.engine.shut_down();
     }
 
     fn carry_out(&mut self, action: &Action) -> Outcome {
