@@ -26,7 +26,10 @@ async fn sibling_queues_share_by_weight_and_their_status_says_so() {
     };
     cluster.define_kinds().await;
     cluster.nodes(["r1", "r1"]).await;
-    let weight = |weight: u32| json!({"parent": "research", "resources": [{"name": "nvidia.com/gpu", "weight": weight}]});
+    let weight = |weight: u32| {
+        let resources = json!([{"name": "nvidia.com/gpu", "weight": weight}]);
+        json!({"parent": "research", "resources": resources})
+    };
     cluster.queue("research", &json!({})).await;
     cluster.queue("vision", &weight(3)).await;
     cluster.queue("speech", &weight(1)).await;
