@@ -72,8 +72,8 @@ pub struct ClusterOfTheUser {
     pub confirmed: bool,
 }
 
-/// Runs the demo and prints what it shows, until all gangs have ended, time is up, or the process is
-/// interrupted (SIGINT, SIGTERM). Nothing is left running, unless it was asked to be kept.
+/// Runs the demo and prints what it shows, until all gangs have ended, time is up, or the process
+/// is interrupted (SIGINT, SIGTERM). Nothing is left running, unless it was asked to be kept.
 ///
 /// # Errors
 /// If there is no cluster, if the scheduler ends, or if the final checks find a violation.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// How often a line is written where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Standard output. The cursor is hidden while the table stands, and comes back when this is dropped.
+/// Standard output. The cursor is hidden while the table stands, and comes back when this is
+/// dropped.
 pub(super) struct Screen {
     terminal: Term,
     /// The size for which the table was drawn last, and how many lines it has.

@@ -202,5 +202,5 @@ fn samples_are_the_files_that_they_name() {
             seen.insert(name.to_owned(), path.clone());
         }
     }
-    assert!(seen.contains_key("docs/first-gang.yaml"), "{seen:?}");
+    assert!(seen.contains_key("examples/first-gang.yaml"), "{seen:?}");
 }

@@ -1,3 +1,5 @@
+//! Follows the pods of the demo, and notes what happens to each.
+
 use super::Witness;
 use crate::demo::setting::PART_OF;
 use futures::{StreamExt, TryStreamExt};
