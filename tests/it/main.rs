@@ -10,6 +10,8 @@ mod definitions;
 mod deploy;
 mod disturbances;
 mod gangs;
+#[cfg(target_os = "linux")] // It reads /proc to see what is left running.
+mod demo;
 mod harness;
 mod http;
 mod jobs;
