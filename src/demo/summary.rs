@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// How many violations of one promise are named.
 const VIOLATIONS_SHOWN: usize = 10;
+/// How many gangs that wait are named.
+const WAITING_SHOWN: usize = 8;
 /// What stands before a reason.
 const NAME_COLUMNS: usize = 15;
 
@@ -117,7 +119,7 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     let width = usize::from(columns).clamp(60, 120) - NAME_COLUMNS;
     println!();
     println!("{}", style("Still waiting, and why").bold());
-    for course in waiting {
+    for course in waiting.iter().take(WAITING_SHOWN) {
         let name = course.gang.name.as_str();
         let why = reasons
             .get(name)
@@ -125,6 +127,10 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
         for (number, line) in wrapped(why, width).into_iter().enumerate() {
             println!("  {:<12} {line}", if number == 0 { name } else { "" });
         }
+    }
+    let more = waiting.len().saturating_sub(WAITING_SHOWN);
+    if more > 0 {
+        println!("  and {more} more");
     }
 }
 
