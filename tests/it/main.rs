@@ -7,11 +7,11 @@
 mod cluster;
 mod crowd;
 mod definitions;
+#[cfg(target_os = "linux")] // It reads /proc to see what is left running.
+mod demo;
 mod deploy;
 mod disturbances;
 mod gangs;
-#[cfg(target_os = "linux")] // It reads /proc to see what is left running.
-mod demo;
 mod harness;
 mod http;
 mod jobs;
