@@ -314,7 +314,7 @@ fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
         "get queues",
         "get podgroups -A",
         "get pods -A -o wide --field-selector status.phase=Pending",
-        "describe job -n demo-vision too-large",
+        "get podgroup -n demo-vision incomplete -o yaml",
     ] {
         println!("  {} {command}", kubectl.display());
     }

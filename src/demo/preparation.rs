@@ -5,7 +5,7 @@ use super::setting::{GPUS, NODES, TEAMS};
 use super::{ClusterOfTheUser, Options};
 use crate::local::{Binaries, Program};
 use anyhow::bail;
-use console::{Term, style};
+use console::{Term, style, truncate_str};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,15 @@ fn show_progress(lines: &mpsc::Receiver<String>) {
         if !is_new {
             let _ = terminal.clear_last_lines(1);
         }
-        let _ = terminal.write_line(&format!("{clock}  {line}"));
+        // A longer line would be wrapped, and clearing one line would leave the other.
+        let columns = usize::from(terminal.size().1);
+        let line = format!("{clock}  {line}");
+        let shown = if terminal.is_term() {
+            truncate_str(&line, columns, "…")
+        } else {
+            line.as_str().into()
+        };
+        let _ = terminal.write_line(&shown);
     }
     if current.is_some() {
         let since = start.elapsed().as_secs();

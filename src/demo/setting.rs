@@ -36,7 +36,7 @@ pub(super) struct Team {
 }
 
 /// The queue above the teams' queues.
-const PARENT: &str = "research";
+pub(super) const PARENT: &str = "research";
 
 /// The guaranteed GPUs sum up to 416 of 512; the rest goes by weight.
 pub(super) const TEAMS: [Team; 3] = [
@@ -58,7 +58,7 @@ pub(super) const TEAMS: [Team; 3] = [
         namespace: "demo-robotics",
         queue: "team-robotics",
         quota: 64,
-        limit: Some(128),
+        limit: Some(160),
         weight: 1,
     },
 ];

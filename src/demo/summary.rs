@@ -4,11 +4,15 @@ use super::check::Check;
 use super::table::{Counts, clock, reasons};
 use super::witness::{Course, Witness};
 use crate::driver::Reports;
-use console::style;
+use console::{Term, style};
 use std::time::{Duration, Instant};
 
 /// How many violations of one promise are named.
 const VIOLATIONS_SHOWN: usize = 10;
+/// How many gangs that wait are named.
+const WAITING_SHOWN: usize = 8;
+/// What stands before a reason.
+const NAME_COLUMNS: usize = 15;
 
 /// GPUs in use over the time in which somebody waited for some.
 #[derive(Debug, Default)]
@@ -111,15 +115,39 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     }
     waiting.sort_by_key(|course| (!course.gang.hopeless, course.submitted));
     let reasons = reasons(reports);
+    let (_, columns) = Term::stdout().size();
+    let width = usize::from(columns).clamp(60, 120) - NAME_COLUMNS;
     println!();
     println!("{}", style("Still waiting, and why").bold());
-    for course in waiting {
+    for course in waiting.iter().take(WAITING_SHOWN) {
         let name = course.gang.name.as_str();
         let why = reasons
             .get(name)
             .map_or("submitted a moment ago", String::as_str);
-        println!("  {name:<12} {why}");
+        for (number, line) in wrapped(why, width).into_iter().enumerate() {
+            println!("  {:<12} {line}", if number == 0 { name } else { "" });
+        }
     }
+    let more = waiting.len().saturating_sub(WAITING_SHOWN);
+    if more > 0 {
+        println!("  and {more} more");
+    }
+}
+
+/// The words of a text in lines of at most `width` characters, where words allow it.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + word.chars().count() < width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The smallest that `percent` of the sorted values do not exceed.
@@ -138,6 +166,13 @@ fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_between_words() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
+        assert_eq!(wrapped("", 4), [""]);
+    }
 
     #[test]
     fn a_quantile_is_one_of_the_values() {

@@ -1,6 +1,6 @@
 //! The live table: what a person sees once a second, as lines of text.
 
-use super::setting::{NODES, TEAMS};
+use super::setting::{GPUS, NODES, PARENT, TEAMS};
 use super::witness::{Course, GPU, NodeUse, Witness};
 use crate::driver::Reports;
 use console::{Color, Style, measure_text_width, pad_str, style, truncate_str};
@@ -164,7 +164,7 @@ fn queues(view: &View<'_>, columns: usize) -> Vec<String> {
         lines.push(format!(
             "{indent}{}{held:>4}  {:>5}  {fair:>4}  {:>5}  {:>4}  {:>4}  {:>4}%  {}",
             color.apply_to(name),
-            team.map_or_else(dash, |team| team.quota.to_string()),
+            quota(&queue.name).map_or_else(dash, |quota| quota.to_string()),
             team.and_then(|team| team.limit)
                 .map_or_else(dash, |limit| limit.to_string()),
             queue.status.pending,
@@ -176,13 +176,24 @@ fn queues(view: &View<'_>, columns: usize) -> Vec<String> {
     lines
 }
 
+/// The guaranteed GPUs of a queue of the demo.
+fn quota(queue: &str) -> Option<u32> {
+    let team = TEAMS.iter().find(|team| team.queue == queue);
+    let parent = (queue == PARENT).then_some(GPUS);
+    team.map(|team| team.quota).or(parent)
+}
+
+/// Those that wait for ever take half of the rows at most: they would hide all others.
 fn waiting_longest(view: &View<'_>, rows: usize) -> Vec<String> {
-    let mut waiting: Vec<&Course> = view
-        .witness
-        .courses
-        .values()
-        .filter(|course| course.is_waiting())
-        .collect();
+    let waiting = view.witness.courses.values();
+    let waiting = waiting.filter(|course| course.is_waiting());
+    let (mut hopeless, mut waiting): (Vec<&Course>, Vec<&Course>) =
+        waiting.partition(|course| course.gang.hopeless);
+    hopeless.sort_by_key(|course| course.submitted);
+    hopeless.truncate(rows.saturating_sub(waiting.len()).max(rows / 2));
+    waiting.sort_by_key(|course| course.submitted);
+    waiting.truncate(rows - hopeless.len());
+    waiting.extend(hopeless);
     waiting.sort_by_key(|course| course.submitted);
     let heading = "WAITING LONGEST  QUEUE          GPUS    FOR  WHY";
     let mut lines = vec![style(heading).dim().to_string()];

@@ -2,16 +2,16 @@
 
 mod manifest;
 
-use super::setting::{GPUS, TEAMS};
+use super::setting::{GPUS, TEAMS, Team};
 use std::time::Duration;
 
 const SEED: u64 = 2026;
 /// The part of the time in which gangs arrive; in the rest they end.
-const ARRIVALS: f64 = 0.62;
+const ARRIVALS: f64 = 0.6;
 /// The work of all gangs, in thousandths of what all GPUs can do in the whole time.
-const WORK_THOUSANDTHS: u64 = 720;
+const WORK_THOUSANDTHS: u64 = 800;
 /// The part of the first team's gangs that are there at the very start.
-const BURST: f64 = 0.3;
+const BURST: f64 = 0.45;
 /// How long a gang runs, in seconds, at least and at most.
 const RUN_S: (u32, u32) = (4, 60);
 
@@ -139,13 +139,13 @@ pub(super) fn gangs(count: u32, length: Duration) -> Vec<Gang> {
 }
 
 fn gang(number: u32, length: Duration, random: &mut fastrand::Rng) -> Gang {
-    let shape = pick(random);
     // The teams come one after the other, so that what the first took over its quota goes back.
     let (team, from) = match random.u32(0..10) {
         0..4 => (&TEAMS[0], 0.0),
         4..8 => (&TEAMS[1], 0.08),
         _ => (&TEAMS[2], 0.16),
     };
+    let shape = pick(team, random);
     let arrival = if from == 0.0 && random.f64() < BURST {
         0.01 * random.f64()
     } else {
@@ -172,10 +172,17 @@ fn gang(number: u32, length: Duration, random: &mut fastrand::Rng) -> Gang {
     }
 }
 
-fn pick(random: &mut fastrand::Rng) -> &'static Shape {
-    let all = SHAPES.iter().map(|shape| shape.frequency).sum();
+/// A team with a limit has no use for shapes that take most of it.
+fn pick(team: &Team, random: &mut fastrand::Rng) -> &'static Shape {
+    let largest = team.limit.map_or(GPUS, |limit| limit / 2);
+    let fitting = || {
+        SHAPES
+            .iter()
+            .filter(move |shape| shape.pods.1 * shape.gpus <= largest)
+    };
+    let all = fitting().map(|shape| shape.frequency).sum();
     let mut ticket = random.u32(0..all);
-    for shape in &SHAPES {
+    for shape in fitting() {
         if ticket < shape.frequency {
             return shape;
         }
@@ -202,7 +209,7 @@ fn scale_run_times(gangs: &mut [Gang], length: Duration) {
 /// One gang for each of the commonest reasons to wait.
 fn hopeless(length: Duration) -> Vec<Gang> {
     let [language, vision, robotics] = &TEAMS;
-    let waits = |name: &str, team: &super::setting::Team, queue, pods, traits, at: f64| Gang {
+    let waits = |name: &str, team: &Team, queue, pods, traits, at: f64| Gang {
         name: name.into(),
         namespace: team.namespace,
         queue,
@@ -217,7 +224,7 @@ fn hopeless(length: Duration) -> Vec<Gang> {
     };
     let too_large = waits("too-large", vision, vision.queue, 9, Traits::OneRack, 0.03);
     let typo = waits("typo", language, "team-langauge", 2, Traits::Plain, 0.05);
-    let greedy = waits("greedy", robotics, robotics.queue, 17, Traits::Plain, 0.07);
+    let greedy = waits("greedy", robotics, robotics.queue, 21, Traits::Plain, 0.07);
     let incomplete = Gang {
         form: Form::PodGroup,
         minimum: 4,

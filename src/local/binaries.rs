@@ -193,9 +193,9 @@ fn build(
         fs::create_dir_all(folder).map_err(LocalError::io("make the folder", folder))?;
         fs::write(&file, text).map_err(LocalError::io("write", file))?;
     }
+    progress("building a local Kubernetes from source, once: about 7 minutes on 2 cores");
     progress(&format!(
-        "building a local Kubernetes from source, once: about 7 minutes on 2 cores and 4 GB of disk, \
-         into {}",
+        "it takes up to 4 GB of disk; the programs go to {}",
         cache.display()
     ));
     run_build(module.path(), programs, cache, progress)

@@ -1,5 +1,7 @@
 //! What every test here needs: a control plane, or the reason why there is none.
 
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gpu_batch::local::{Binaries, ControlPlane, LocalError, Options, Program};
@@ -44,4 +46,16 @@ pub(crate) async fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> boo
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// The command lines of the processes that have `folder` in theirs.
+#[cfg(target_os = "linux")] // It reads /proc.
+pub(crate) fn processes_that_name(folder: &Path) -> Vec<String> {
+    let folder = folder.to_str().unwrap();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(folder))
+        .collect()
 }

@@ -7,6 +7,8 @@
 mod cluster;
 mod crowd;
 mod definitions;
+#[cfg(target_os = "linux")] // It reads /proc to see what is left running.
+mod demo;
 mod deploy;
 mod disturbances;
 mod gangs;

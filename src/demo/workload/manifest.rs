@@ -5,8 +5,8 @@ use crate::api::API_VERSION;
 use crate::demo::setting::{DEMO_ONLY, GANG_LABEL, PART_OF};
 use serde_json::{Value, json};
 
-/// Cores and GiB of memory that come with each GPU.
-const CPUS_PER_GPU: u32 = 12;
+/// Cores and GiB of memory that come with each GPU: few, so that it is GPUs that run out.
+const CPUS_PER_GPU: u32 = 10;
 const MEMORY_GIB_PER_GPU: u32 = 96;
 
 impl Gang {

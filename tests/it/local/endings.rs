@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::harness::{self, wait_for};
+use crate::harness::{self, processes_that_name, wait_for};
 
 #[tokio::test]
 async fn nothing_is_left_after_a_drop() {
@@ -138,15 +138,4 @@ impl Holder {
         })
         .await;
     }
-}
-
-/// The command lines of the processes that have `folder` in theirs.
-fn processes_that_name(folder: &Path) -> Vec<String> {
-    let folder = folder.to_str().unwrap();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
-        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(folder))
-        .collect()
 }
