@@ -1,10 +1,13 @@
 //! Tables for people: aligned, in colours only on a terminal, the same bytes in every pipe.
 
-use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table};
+use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 use std::io::IsTerminal;
 
 /// How wide a table is where there is no terminal to ask, and at least.
 const WIDTH: u16 = 110;
+
+/// The last column is never narrower, even if the table then is too wide.
+const LAST_COLUMN: Width = Width::Fixed(40);
 
 /// What a cell says of the thing that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +70,15 @@ impl Screen {
     }
 }
 
-/// Draws rows under their headings. Only the last column is wrapped. Ends with a line break.
+/// Draws rows under their headings, without columns in which all rows are empty. Only the last
+/// column is wrapped. Ends with a line break.
 #[must_use]
 pub fn draw(headings: &[&str], rows: Vec<Vec<Entry>>, screen: Screen) -> String {
+    let used = |index: usize| {
+        rows.iter()
+            .any(|row| row.get(index).is_some_and(|entry| !entry.text.is_empty()))
+    };
+    let used: Vec<usize> = (0..headings.len()).filter(|index| used(*index)).collect();
     let mut table = Table::new();
     table
         .load_style(comfy_table::presets::NOTHING)
@@ -79,8 +88,8 @@ pub fn draw(headings: &[&str], rows: Vec<Vec<Entry>>, screen: Screen) -> String 
     }
     table.set_width(table.width().unwrap_or(WIDTH).max(WIDTH));
     let colours = screen == Screen::Terminal { colours: true };
-    table.set_header(headings.iter().map(|heading| {
-        let cell = Cell::new(heading);
+    table.set_header(used.iter().map(|index| {
+        let cell = Cell::new(headings[*index]);
         if colours {
             cell.add_attribute(Attribute::Bold)
         } else {
@@ -88,14 +97,18 @@ pub fn draw(headings: &[&str], rows: Vec<Vec<Entry>>, screen: Screen) -> String 
         }
     }));
     for row in rows {
-        table.add_row(row.into_iter().map(|entry| cell(entry, colours)));
+        let entries = row.into_iter().enumerate();
+        let shown = entries.filter(|(index, _)| used.contains(index));
+        table.add_row(shown.map(|(_, entry)| cell(entry, colours)));
     }
-    let last = headings.len().saturating_sub(1);
+    let last = used.len().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
-        if index < last {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
+        column.set_constraint(if index < last {
+            ColumnConstraint::ContentWidth
+        } else {
+            ColumnConstraint::LowerBoundary(LAST_COLUMN)
+        });
     }
     table.trim_fmt() + "\n"
 }
@@ -117,6 +130,13 @@ fn cell(entry: Entry, colours: bool) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_column_is_not_drawn() {
+        let rows = vec![vec!["a".into(), "".into(), "b".into()]];
+        let drawn = draw(&["ONE", "TWO", "THREE"], rows, Screen::Plain);
+        assert_eq!(drawn, "ONE  THREE\na    b\n");
+    }
 
     #[test]
     fn columns_are_aligned_and_only_the_last_one_is_wrapped() {

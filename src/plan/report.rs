@@ -140,6 +140,16 @@ impl GroupView {
         }
     }
 
+    /// The message, if anything waits.
+    fn told(&self) -> &str {
+        let members = &self.members;
+        let settled = members.bound + members.succeeded + members.failed;
+        if self.reason.is_none() && settled >= members.created && members.created > 0 {
+            return "";
+        }
+        &self.message
+    }
+
     fn tone(&self) -> Tone {
         if self.phase == Phase::Failed.as_str() {
             Tone::Bad
@@ -209,7 +219,7 @@ fn groups(plan: &Plan, screen: Screen) -> String {
             Entry::new(group.phase, group.tone()),
             format!("{met}/{}", members.expected).into(),
             group.reason.unwrap_or_default().into(),
-            group.message.as_str().into(),
+            group.told().into(),
         ]
     });
     let headings = ["GANG", "QUEUE", "PHASE", "BOUND/MIN", "REASON", "MESSAGE"];
