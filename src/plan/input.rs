@@ -60,19 +60,17 @@ pub fn read(paths: &[PathBuf], scheduler_name: &str, now_ms: UnixMs) -> Result<I
     let refused = read.refused.iter().map(refusal);
     errors.extend(refused);
     let mut notes = Vec::new();
-    for object in &read.objects {
-        problems_of(object, &mut errors, &mut notes);
+    for (source, object) in &read.objects {
+        problems_of(source, object, &mut errors, &mut notes);
     }
     if !errors.is_empty() {
         return Err(BadInput(errors));
     }
     notes.extend(ignored(&read));
-    notes.extend(nothing_to_do(&read.objects, scheduler_name));
-    notes.extend(jobs_without_pods(&read.objects));
-    Ok(Input {
-        objects: read.objects,
-        notes,
-    })
+    let objects: Vec<Object> = read.objects.into_iter().map(|(_, object)| object).collect();
+    notes.extend(nothing_to_do(&objects, scheduler_name));
+    notes.extend(jobs_without_pods(&objects));
+    Ok(Input { objects, notes })
 }
 
 fn refusal((source, refused): &(String, RefusedDocument)) -> String {
@@ -146,12 +144,13 @@ fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
             max_documents: usize::MAX,
             max_total_scalar_bytes: usize::MAX,
         },
+        with_snippet: false,
     };
     serde_saphyr::from_multiple_with_options(text, options)
 }
 
 /// Sorts what is wrong with an object into errors and notes.
-fn problems_of(object: &Object, errors: &mut Vec<String>, notes: &mut Vec<String>) {
+fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &mut Vec<String>) {
     let (title, problems) = match object {
         Object::Node(node) => (format!("Node {}", node.name), &node.problems),
         Object::Pod(pod) => (format!("Pod {}/{}", pod.namespace, pod.name), &pod.problems),
@@ -164,7 +163,7 @@ fn problems_of(object: &Object, errors: &mut Vec<String>, notes: &mut Vec<String
         Object::PriorityClass(_) | Object::Namespace(_) | Object::Job(_) => return,
     };
     for Problem { field, message } in problems {
-        let text = format!("{title}: {field}: {message}");
+        let text = format!("{source}: {title}: {field}: {message}");
         if is_refused_by_the_api_server(object, field) {
             errors.push(text);
         } else {
@@ -207,10 +206,8 @@ fn nothing_to_do(objects: &[Object], scheduler_name: &str) -> Option<String> {
     }
     Some(match pods {
         0 => "there are no pods to schedule".to_owned(),
-        pods => format!(
-            "none of the {pods} pods has spec.schedulerName: {scheduler_name}; \
-             all of them count as other schedulers' pods"
-        ),
+        1 => format!("the only pod does not have spec.schedulerName: {scheduler_name}"),
+        pods => format!("none of the {pods} pods has spec.schedulerName: {scheduler_name}"),
     })
 }
 
