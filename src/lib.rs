@@ -15,6 +15,8 @@ pub mod execute;
 pub mod local;
 pub mod objects;
 pub mod plan;
+pub mod queue_tree;
 pub mod serve;
+pub mod table;
 pub mod telemetry;
 pub mod watch;

@@ -27,12 +27,19 @@ pub(crate) fn refusal(
         } => {
             let wanted = wanted(state, *class, *need, surplus);
             let place = place_of(state, *scope);
-            let nearest = match best {
-                Some(Area::Cluster) | None => format!("{fits} can be placed now"),
-                Some(area) => format!("{} comes nearest with room for {fits}", name(state, *area)),
+            let nearest = match (best, fits) {
+                // Of one that does not fit there is nothing to say but why.
+                (_, 0) if *need == 1 => String::new(),
+                (Some(Area::Cluster) | None, 0) => "there is no room for any; ".into(),
+                (Some(Area::Cluster) | None, _) => format!("there is room for {fits}; "),
+                (Some(area), _) => {
+                    let area = name(state, *area);
+                    format!("{area} comes nearest with room for {fits}; ")
+                }
             };
+            let do_not = if *need == 1 { "does not" } else { "do not" };
             let nodes = nodes(state, *class);
-            format!("{wanted} do not fit {place}: {nearest}; {nodes}")
+            format!("{wanted} {do_not} fit {place}: {nearest}{nodes}")
         }
         Refusal::NotTogether { proved } => {
             let sizes: Vec<String> = request
@@ -93,7 +100,7 @@ fn name(state: &ClusterState, area: Area) -> String {
     }
 }
 
-/// `of 64 nodes 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+/// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
 fn nodes(state: &mut ClusterState, class: ClassId) -> String {
     state.refresh(class);
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
@@ -139,7 +146,7 @@ fn nodes(state: &mut ClusterState, class: ClassId) -> String {
         return "there are no nodes".into();
     }
     format!(
-        "of {all} node{} {}",
+        "of {all} node{}, {}",
         if all == 1 { "" } else { "s" },
         parts.join(", ")
     )

@@ -1,9 +1,110 @@
 use super::Failure;
+use crate::config::Configuration;
+use crate::objects::Timestamp;
+use crate::plan::{self, Evicted, Input, Plan};
+use crate::table::Screen;
+use anyhow::{Context, anyhow};
+use gpu_batch_policies::facts::UnixMs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Say what the scheduler would do with objects from files.
+/// Say what the scheduler would do with objects from files, without a cluster.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+#[command(after_help = "\
+Examples:
+  gpu-batch plan -f examples/gang.yaml
+  gpu-batch plan -f cluster.yaml -f new-job.yaml --cycles 2 -o json
+  kubectl get nodes,pods,queues.gpu-batch.io -A -o json | gpu-batch plan -f -
 
-pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(anyhow::anyhow!("being built").into())
+The environment variable GPU_BATCH_NOW (RFC 3339) fixes the clock.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    files: Files,
+    /// How many cycles to plan: in the next one, bound pods run and the room of evicted and leaving
+    /// ones is free
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    cycles: u32,
+    /// What happens to an evicted pod between cycles
+    #[arg(long, value_enum, default_value_t = Evicted::Recreate)]
+    evicted: Evicted,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// Where objects come from, and what the scheduler is told about them.
+#[derive(Debug, clap::Args)]
+pub(super) struct Files {
+    /// A file of Kubernetes objects (YAML or JSON), a folder of such files, or - for standard input
+    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub(super) filename: Vec<PathBuf>,
+    /// The configuration file (see `gpu-batch config --print-defaults`)
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Output {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let Files { filename, config } = &args.files;
+    let plan = plan(filename, config.as_deref(), args.cycles, args.evicted)?;
+    let text = match args.output {
+        Output::Table => plan::draw(&plan, Screen::of_stdout()),
+        Output::Json => serde_json::to_string_pretty(&plan)? + "\n",
+    };
+    print(&text)
+}
+
+/// Reads the files, says on standard error what there is to know about them, and plans.
+pub(super) fn plan(
+    files: &[PathBuf],
+    config: Option<&Path>,
+    cycles: u32,
+    evicted: Evicted,
+) -> Result<Plan, Failure> {
+    let bad = |error: anyhow::Error| Failure::BadInput(error);
+    let configuration = Configuration::load(config).map_err(|error| bad(error.into()))?;
+    let now_ms = now().map_err(bad)?;
+    let Input { objects, notes } = plan::read(files, &configuration.scheduler_name, now_ms)
+        .map_err(|error| bad(error.into()))?;
+    for note in notes {
+        eprintln!("note: {note}");
+    }
+    let options = plan::Options {
+        settings: configuration.settings,
+        now_ms,
+        cycles,
+        evicted,
+    };
+    Ok(plan::run(objects, options)?)
+}
+
+/// Prints a result. Whoever reads it may stop reading, as `head` does.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result.context("failed to print")?),
+    }
+}
+
+/// The clock, or what `GPU_BATCH_NOW` says instead.
+fn now() -> anyhow::Result<UnixMs> {
+    let Some(text) = std::env::var_os("GPU_BATCH_NOW") else {
+        let elapsed = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        return Ok(u64::try_from(elapsed.as_millis())?);
+    };
+    let time = text.to_str().and_then(Timestamp::parse);
+    time.map(|time| time.0).ok_or_else(|| {
+        let text = text.display();
+        anyhow!("GPU_BATCH_NOW: `{text}` is not a time such as 2026-11-21T10:00:00Z")
+    })
 }

@@ -1,9 +1,81 @@
 use super::Failure;
+use super::plan::{Output, plan, print};
+use crate::api::Queue;
+use crate::connection;
+use crate::plan::Evicted;
+use crate::queue_tree::{self, QueueView};
+use crate::table::Screen;
+use anyhow::Context;
+use kube::api::{Api, ListParams};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Show the queue tree with shares and use.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+#[command(after_help = "\
+Examples:
+  gpu-batch queues
+  gpu-batch queues --context production -o json
+  gpu-batch queues -f examples/queues.yaml
 
-pub(super) fn run(_args: Args) -> Result<(), Failure> {
-    Err(anyhow::anyhow!("being built").into())
+From a cluster it shows what the scheduler has last written to the status of the Queues; from files,
+what the scheduler would make of them.")]
+pub(super) struct Args {
+    /// The kubeconfig to use. Without it: $KUBECONFIG, ~/.kube/config, then the service account
+    #[arg(long, value_name = "FILE", conflicts_with = "filename")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, conflicts_with = "filename")]
+    context: Option<String>,
+    /// Instead of a cluster: a file of Kubernetes objects, a folder of such files, or - for standard
+    /// input
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
+    filename: Vec<PathBuf>,
+    /// With files, the configuration file (see `gpu-batch config --print-defaults`)
+    #[arg(long, value_name = "FILE", requires = "filename")]
+    config: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let queues = if args.filename.is_empty() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("failed to start the asynchronous runtime")?;
+        runtime.block_on(of_cluster(
+            args.kubeconfig.as_deref(),
+            args.context.as_deref(),
+        ))?
+    } else {
+        plan(&args.filename, args.config.as_deref(), 1, Evicted::Recreate)?.queues
+    };
+    print(&match args.output {
+        Output::Table if queues.is_empty() => "There are no queues.\n".to_owned(),
+        Output::Table => queue_tree::draw(&queues, Screen::of_stdout()),
+        Output::Json => {
+            let queues = BTreeMap::from([("queues", &queues)]);
+            serde_json::to_string_pretty(&queues)? + "\n"
+        }
+    })
+}
+
+async fn of_cluster(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<BTreeMap<String, QueueView>, Failure> {
+    let client = connection::connect(kubeconfig, context)
+        .await
+        .map_err(|error| Failure::BadInput(error.into()))?;
+    let queues = Api::<Queue>::all(client)
+        .list(&ListParams::default())
+        .await
+        .context("failed to list the Queues; are the CRDs installed (`gpu-batch crds`)?")?;
+    let named = queues.items.into_iter().map(|queue| {
+        let name = queue.metadata.name.clone().unwrap_or_default();
+        (name, QueueView::of_object(queue))
+    });
+    Ok(named.collect())
 }

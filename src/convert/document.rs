@@ -41,7 +41,7 @@ pub enum Document {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromFiles<S> {
     /// The facts; PriorityClasses first, otherwise in the order of the files.
-    pub objects: Vec<Object>,
+    pub objects: Vec<(S, Object)>,
     /// Kinds that the scheduler has no use for: `apiVersion` and `kind`.
     pub ignored: Vec<(S, String)>,
     /// What cannot be read.
@@ -74,7 +74,7 @@ pub fn from_files<S: Clone>(
         let title = title(&value);
         match from_value(value, converter) {
             Ok(Document::Object(object)) if seen.insert(identity(&object)) => {
-                result.objects.push(*object);
+                result.objects.push((source, *object));
             }
             Ok(Document::Object(_)) => result.refused.push((
                 source,

@@ -11,7 +11,7 @@ use crate::reason::Reason;
 use crate::state::gang::{CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Verdict, Wait};
 use crate::state::membership::job_minimum;
 use crate::state::pod::{Own, Pod, Stage};
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
 
 /// The queue of whoever names none.
@@ -446,6 +446,13 @@ fn waiting_for_members(counts: &Counts) -> Verdict {
     let Counts {
         created, expected, ..
     } = counts;
-    let message = format!("{created} of at least {expected} members exist");
+    let ended = counts.succeeded + counts.failed;
+    let leaving = created - ended - counts.bound - counts.assumed - counts.waiting;
+    let leave = match leaving {
+        0 => String::new(),
+        1 => ", 1 of them is being deleted".into(),
+        _ => format!(", {leaving} of them are being deleted"),
+    };
+    let message = format!("{created} of at least {expected} members exist{leave}");
     Verdict::new(Reason::WaitingForMembers, message)
 }

@@ -123,7 +123,11 @@ fn lists_are_taken_apart_and_empty_documents_skipped() {
     let bad = json!({"apiVersion": "v1", "kind": "List", "items": 5});
     let documents = [("f", list), ("g", Value::Null), ("h", bad)];
     let files = from_files(documents, &mut converter());
-    let kinds: Vec<Kind> = files.objects.iter().map(Object::kind).collect();
+    let kinds: Vec<Kind> = files
+        .objects
+        .iter()
+        .map(|(_, object)| object.kind())
+        .collect();
     assert_eq!(kinds, [Kind::Node, Kind::Namespace, Kind::Namespace]);
     assert_eq!(files.ignored, [("f", "apps/v1 Deployment".to_owned())]);
     let refused: Vec<(&str, &str)> = files
@@ -175,7 +179,7 @@ fn pods_get_their_priority_from_the_classes_wherever_they_stand() {
     let documents = documents.into_iter().map(|document| ((), document));
     let files = from_files(documents, &mut converter());
     let mut pods = Vec::new();
-    for object in &files.objects {
+    for (_, object) in &files.objects {
         if let Object::Pod(pod) = object {
             pods.push((
                 &*pod.name,

@@ -1,0 +1,235 @@
+//! Kubernetes objects from files.
+
+use crate::convert::{Converter, FromFiles, RefusedDocument, from_files};
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::{Problem, UnixMs};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How many errors are told at once.
+const ERRORS_TOLD: usize = 20;
+
+/// What the files hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// The objects.
+    pub objects: Vec<Object>,
+    /// What a user should know about them: sentences for standard error.
+    pub notes: Vec<String>,
+}
+
+/// Files that cannot be used: each error with the file, the object and the field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadInput(Vec<String>);
+
+impl fmt::Display for BadInput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = &self.0[..self.0.len().min(ERRORS_TOLD)];
+        write!(formatter, "{}", told.join("\n"))?;
+        match self.0.len() - told.len() {
+            0 => Ok(()),
+            more => write!(formatter, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for BadInput {}
+
+/// Reads files, folders (their `.yaml`, `.yml` and `.json` files, not those of folders in them) and
+/// standard input (`-`).
+///
+/// A wrong field of a Node or a Pod, which the API server would have refused, is an error. A wrong
+/// field of a kind of ours is what the scheduler itself judges: it becomes a note, and the plan
+/// shows what comes of it.
+///
+/// # Errors
+/// Everything that cannot be read.
+pub fn read(paths: &[PathBuf], scheduler_name: &str, now_ms: UnixMs) -> Result<Input, BadInput> {
+    let mut documents = Vec::new();
+    let mut errors = Vec::new();
+    for path in paths {
+        if let Err(error) = load(path, &mut documents) {
+            errors.push(error);
+        }
+    }
+    let mut converter = Converter::new(scheduler_name, now_ms);
+    let read = from_files(documents, &mut converter);
+    let refused = read.refused.iter().map(refusal);
+    errors.extend(refused);
+    let mut notes = Vec::new();
+    for (source, object) in &read.objects {
+        problems_of(source, object, &mut errors, &mut notes);
+    }
+    if !errors.is_empty() {
+        return Err(BadInput(errors));
+    }
+    notes.extend(ignored(&read));
+    let objects: Vec<Object> = read.objects.into_iter().map(|(_, object)| object).collect();
+    notes.extend(nothing_to_do(&objects, scheduler_name));
+    notes.extend(jobs_without_pods(&objects));
+    Ok(Input { objects, notes })
+}
+
+fn refusal((source, refused): &(String, RefusedDocument)) -> String {
+    format!("{source}: {refused}")
+}
+
+/// Adds the documents of a path, each with its source.
+fn load(path: &Path, documents: &mut Vec<(String, Value)>) -> Result<(), String> {
+    let name = path.display().to_string();
+    let failed = |error: std::io::Error| format!("{name}: {error}");
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+        return parse("standard input", &text, documents);
+    }
+    if !path.is_dir() {
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        return parse(&name, &text, documents);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if matches!(extension, Some("yaml" | "yml" | "json")) && file.is_file() {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(format!(
+            "{name}: the folder has no .yaml, .yml or .json file"
+        ));
+    }
+    files.sort();
+    files.iter().try_for_each(|file| load(file, documents))
+}
+
+/// Takes a text apart into documents. JSON is YAML too, but is read faster as what it is.
+fn parse(name: &str, text: &str, documents: &mut Vec<(String, Value)>) -> Result<(), String> {
+    let json = || -> Option<Vec<Value>> {
+        let stream = serde_json::Deserializer::from_str(text).into_iter();
+        stream.collect::<Result<_, _>>().ok()
+    };
+    let values = if text.trim_start().starts_with('{') {
+        json()
+    } else {
+        None
+    };
+    let values = match values {
+        Some(values) => values,
+        None => yaml(text).map_err(|error| format!("{name}: {error}"))?,
+    };
+    let alone = values.len() == 1;
+    let numbered = values.into_iter().enumerate().map(|(index, value)| {
+        let source = if alone {
+            name.to_owned()
+        } else {
+            format!("{name}, document {}", index + 1)
+        };
+        (source, value)
+    });
+    documents.extend(numbered);
+    Ok(())
+}
+
+/// A whole cluster may be captured in one file, so there is no bound on its size.
+fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: usize::MAX,
+            max_nodes: usize::MAX,
+            max_documents: usize::MAX,
+            max_total_scalar_bytes: usize::MAX,
+        },
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options)
+}
+
+/// Sorts what is wrong with an object into errors and notes.
+fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &mut Vec<String>) {
+    let (title, problems) = match object {
+        Object::Node(node) => (format!("Node {}", node.name), &node.problems),
+        Object::Pod(pod) => (format!("Pod {}/{}", pod.namespace, pod.name), &pod.problems),
+        Object::Queue(queue) => (format!("Queue {}", queue.name), &queue.problems),
+        Object::PodGroup(group) => (
+            format!("PodGroup {}/{}", group.namespace, group.name),
+            &group.problems,
+        ),
+        Object::Topology(topology) => (format!("Topology {}", topology.name), &topology.problems),
+        Object::PriorityClass(_) | Object::Namespace(_) | Object::Job(_) => return,
+    };
+    for Problem { field, message } in problems {
+        let text = format!("{source}: {title}: {field}: {message}");
+        if is_refused_by_the_api_server(object, field) {
+            errors.push(text);
+        } else {
+            notes.push(text);
+        }
+    }
+}
+
+/// A PriorityClass may well exist in the cluster without being in the files.
+fn is_refused_by_the_api_server(object: &Object, field: &str) -> bool {
+    let core = matches!(object, Object::Node(_) | Object::Pod(_));
+    core && !field.starts_with("metadata") && field != "spec.priorityClassName"
+}
+
+/// Kinds that the scheduler has no use for, in one line.
+fn ignored(read: &FromFiles<String>) -> Option<String> {
+    let mut kinds: BTreeMap<&str, u32> = BTreeMap::new();
+    for (_, kind) in &read.ignored {
+        *kinds.entry(kind).or_default() += 1;
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    Some(format!("not used: {}", kinds.join(", ")))
+}
+
+fn nothing_to_do(objects: &[Object], scheduler_name: &str) -> Option<String> {
+    let mut pods = 0;
+    for object in objects {
+        if let Object::Pod(pod) = object {
+            if pod.ours {
+                return None;
+            }
+            pods += 1;
+        }
+    }
+    Some(match pods {
+        0 => "there are no pods to schedule".to_owned(),
+        1 => format!("the only pod does not have spec.schedulerName: {scheduler_name}"),
+        pods => format!("none of the {pods} pods has spec.schedulerName: {scheduler_name}"),
+    })
+}
+
+/// Only Pods are placed; the Job controller that makes them runs in a cluster.
+fn jobs_without_pods(objects: &[Object]) -> Option<String> {
+    let owner = |object: &Object| match object {
+        Object::Pod(pod) => pod.owner.as_ref().map(|owner| owner.uid),
+        _ => None,
+    };
+    let owners: BTreeSet<_> = objects.iter().filter_map(owner).collect();
+    let mut jobs = objects.iter().filter_map(|object| match object {
+        Object::Job(job) if !owners.contains(&job.uid) => Some(job),
+        _ => None,
+    });
+    let first = jobs.next()?;
+    let named = format!("{}/{}", first.namespace, first.name);
+    let jobs = match jobs.count() {
+        0 => format!("Job {named} has"),
+        more => format!("Job {named} and {more} more have"),
+    };
+    Some(format!(
+        "{jobs} no pods in the files; only Pods are planned, because the controller that makes them \
+         runs in a cluster"
+    ))
+}

@@ -1,0 +1,208 @@
+//! A world in which every command succeeds at once.
+
+use super::report::Plan;
+use gpu_batch_policies::command::{Action, Bind, Command};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
+use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What happens to a pod after its eviction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Evicted {
+    /// It comes back Pending under the same name, as its controller would make it
+    Recreate,
+    /// It is gone
+    Remove,
+}
+
+/// How the world goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What the engine decides by. Leadership and the bounds of requests are of no use here.
+    pub settings: Settings,
+    /// The time of the first cycle; each further one is 1 s later.
+    pub now_ms: UnixMs,
+    /// How many cycles there are, at least 1.
+    pub cycles: u32,
+    /// What happens to evicted pods.
+    pub evicted: Evicted,
+}
+
+/// The engine did not come to rest: a bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the engine did not come to rest in cycle {cycle}; please report this with the files")]
+pub struct NotQuiet {
+    /// The cycle in which it happened.
+    pub cycle: u32,
+}
+
+/// How many steps a cycle may take. One with 140,000 pods takes some hundreds.
+const STEPS_MAX: u32 = 100_000;
+/// The length of a cycle.
+const CYCLE_MS: UnixMs = 1_000;
+/// No API server is here to be spared.
+const UNBOUNDED: u32 = u32::MAX;
+
+/// Lets the engine plan: each cycle loads all changes as one batch and steps until quiet. Room of
+/// evicted and leaving pods is free in the next cycle; between cycles bound pods begin to run.
+///
+/// # Errors
+/// [`NotQuiet`] if a cycle does not end.
+pub fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
+    let cycles = options.cycles.max(1);
+    let mut world = World::new(&objects, options);
+    world
+        .settle(listings(objects))
+        .ok_or(NotQuiet { cycle: 1 })?;
+    for cycle in 2..=cycles {
+        let events = world.pass();
+        world.settle(events).ok_or(NotQuiet { cycle })?;
+    }
+    Ok(Plan::of(
+        cycles,
+        &mut world.engine,
+        &world.evicted,
+        &world.queues,
+    ))
+}
+
+struct World {
+    engine: Engine,
+    now_ms: UnixMs,
+    after_eviction: Evicted,
+    pods: BTreeMap<Uid, PodFacts>,
+    queues: BTreeMap<Box<str>, QueueFacts>,
+    /// Evicted in this cycle.
+    evicted: BTreeSet<Uid>,
+    /// How many pods came back.
+    recreated: u128,
+}
+
+impl World {
+    fn new(objects: &[Object], options: Options) -> Self {
+        let settings = Settings {
+            leadership: Leadership::Assumed,
+            in_flight: InFlight {
+                actions: UNBOUNDED,
+                statuses: UNBOUNDED,
+                announcements: UNBOUNDED,
+            },
+            ..options.settings
+        };
+        let pods = objects.iter().filter_map(|object| match object {
+            Object::Pod(pod) => Some((pod.uid, pod.clone())),
+            _ => None,
+        });
+        let queues = objects.iter().filter_map(|object| match object {
+            Object::Queue(queue) => Some((queue.name.clone(), queue.clone())),
+            _ => None,
+        });
+        Self {
+            engine: Engine::new(settings),
+            now_ms: options.now_ms,
+            after_eviction: options.evicted,
+            pods: pods.collect(),
+            queues: queues.collect(),
+            evicted: BTreeSet::new(),
+            recreated: 0,
+        }
+    }
+
+    /// Steps until nothing is left to do; `None` if that takes for ever.
+    fn settle(&mut self, mut events: Vec<Event>) -> Option<()> {
+        for _ in 0..STEPS_MAX {
+            let commands = self.engine.step(self.now_ms, events);
+            events = Vec::new();
+            for command in commands {
+                self.carry_out(command, &mut events);
+            }
+            if events.is_empty() {
+                if self.engine.is_idle() {
+                    return Some(());
+                }
+                events.push(Event::Continue);
+            }
+        }
+        None
+    }
+
+    fn carry_out(&mut self, command: Command, events: &mut Vec<Event>) {
+        match command.action {
+            Action::Bind(bind) => self.bind(bind),
+            Action::Evict(evict) => {
+                self.evicted.insert(evict.pod.uid);
+                if let Some(pod) = self.pods.get_mut(&evict.pod.uid) {
+                    pod.deleting = true;
+                    events.push(Object::Pod(pod.clone()).into());
+                }
+            }
+            Action::PatchStatus(_) | Action::Publish(_) | Action::Observe(_) | Action::Lease(_) => {
+            }
+        }
+        events.push(Event::Outcome(command.id, Outcome::Done));
+    }
+
+    fn bind(&mut self, bind: Bind) {
+        if let Some(pod) = self.pods.get_mut(&bind.pod.uid) {
+            pod.node = Some(bind.node);
+            pod.bound_queue = Some(bind.queue);
+            pod.bound_pod_group = bind.pod_group;
+        }
+    }
+
+    /// From one cycle to the next: what leaves is gone, what is bound runs.
+    fn pass(&mut self) -> Vec<Event> {
+        self.now_ms = self.now_ms.saturating_add(CYCLE_MS);
+        let now_ms = self.now_ms;
+        let evicted = std::mem::take(&mut self.evicted);
+        let mut events = Vec::new();
+        for (uid, mut pod) in std::mem::take(&mut self.pods) {
+            if pod.deleting {
+                events.push(Event::Deleted(ObjectKey::Pod(uid)));
+                if !evicted.contains(&uid) || self.after_eviction == Evicted::Remove {
+                    continue;
+                }
+                self.recreated += 1;
+                pod = reborn(pod, Uid(u128::MAX - self.recreated), now_ms);
+                events.push(Object::Pod(pod.clone()).into());
+            } else if pod.node.is_some() && pod.phase == PodPhase::Pending {
+                pod.phase = PodPhase::Running;
+                pod.started_ms.get_or_insert(now_ms);
+                events.push(Object::Pod(pod.clone()).into());
+            }
+            self.pods.insert(pod.uid, pod);
+        }
+        events
+    }
+}
+
+/// What a controller makes of an evicted pod: another one of the same name.
+fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
+    PodFacts {
+        uid,
+        node: None,
+        phase: PodPhase::Pending,
+        deleting: false,
+        created_ms: now_ms,
+        started_ms: None,
+        bound_queue: None,
+        bound_pod_group: None,
+        unscheduled: None,
+        ..pod
+    }
+}
+
+/// Everything as the first list of every kind.
+fn listings(objects: Vec<Object>) -> Vec<Event> {
+    let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
+    for object in objects {
+        by_kind.entry(object.kind()).or_default().push(object);
+    }
+    let listing = |kind| {
+        let objects = by_kind.remove(&kind).unwrap_or_default();
+        Event::Listed(Listing { kind, objects })
+    };
+    Kind::ALL.map(listing).into()
+}

@@ -1,0 +1,292 @@
+//! The tree of queues with shares and use, as it is drawn and as it is written in JSON.
+
+use crate::api::{self, PodGroupCounts};
+use crate::execute::quantity;
+use crate::table::{self, Entry, Screen, Tone};
+use gpu_batch_policies::facts::QueueFacts;
+use gpu_batch_policies::report::QueueReport;
+use gpu_batch_policies::status::GovernedAmounts;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Quantities by `resource` or `resource@product`.
+pub type Quantities = BTreeMap<String, String>;
+
+/// The resource that every queue shows.
+const GPU: &str = "nvidia.com/gpu";
+
+/// One queue as users see it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueView {
+    /// The queue above; `None`: the root.
+    pub parent: Option<String>,
+    /// Whether it can be used; `None` while no scheduler has looked at it.
+    pub ready: Option<bool>,
+    /// Why it is not Ready.
+    pub reason: Option<String>,
+    /// The same as a sentence.
+    pub message: String,
+    /// Whether it admits nothing new.
+    pub closed: bool,
+    /// What it is guaranteed.
+    pub quota: Quantities,
+    /// What it never exceeds.
+    pub limit: Quantities,
+    /// What its gangs hold.
+    pub allocated: Quantities,
+    /// What they hold and ask for.
+    pub requested: Quantities,
+    /// What fairness would give it now.
+    pub fair_share: Quantities,
+    /// Its dominant share of the cluster.
+    pub dominant_share: String,
+    /// Its gangs, and those of all queues below.
+    pub pod_groups: PodGroupCounts,
+}
+
+impl QueueView {
+    /// A queue as the engine reports it; `facts`: its object, if it has one.
+    #[must_use]
+    pub fn of_report(report: &QueueReport, facts: Option<&QueueFacts>) -> Self {
+        let status = &report.status;
+        let (mut quota, mut limit) = (Quantities::new(), Quantities::new());
+        for entry in facts.iter().flat_map(|facts| &facts.resources) {
+            let key = key(&entry.name, entry.product.as_deref().unwrap_or_default());
+            if let Some(amount) = entry.limit {
+                limit.insert(key.clone(), quantity::amount(&key, amount));
+            }
+            let amount = quantity::amount(&key, entry.quota);
+            quota.insert(key, amount);
+        }
+        let fault = status.fault.as_ref();
+        Self {
+            parent: report.parent.as_deref().map(str::to_owned),
+            ready: Some(fault.is_none()),
+            reason: fault.map(|(fault, _)| fault.as_str().to_owned()),
+            message: fault.map_or_else(String::new, |(_, message)| message.to_string()),
+            closed: facts.is_some_and(|facts| facts.closed),
+            quota,
+            limit,
+            allocated: quantities(&status.allocated),
+            requested: quantities(&status.requested),
+            fair_share: quantities(&status.fair_share),
+            dominant_share: quantity::share(status.dominant_share_millionths),
+            pod_groups: PodGroupCounts {
+                pending: status.pending.into(),
+                running: status.running.into(),
+            },
+        }
+    }
+
+    /// A queue as a running cluster has it: its spec, and the status that the scheduler wrote.
+    #[must_use]
+    pub fn of_object(queue: api::Queue) -> Self {
+        let spec = queue.spec;
+        let status = queue.status.unwrap_or_default();
+        let (mut quota, mut limit) = (Quantities::new(), Quantities::new());
+        for entry in spec.resources {
+            let key = key(&entry.name, &entry.product);
+            limit.extend(entry.limit.map(|limit| (key.clone(), limit.0)));
+            quota.insert(key, entry.quota.0);
+        }
+        let mut conditions = status.conditions.into_iter();
+        let ready = conditions.find(|condition| condition.type_ == "Ready");
+        let is_ready = ready.as_ref().map(|condition| condition.status == "True");
+        let fault = ready.filter(|_| is_ready == Some(false));
+        let text = |quantities: BTreeMap<String, _>| -> Quantities {
+            let quantities = quantities.into_iter();
+            quantities
+                .map(|(key, quantity)| (key, text_of(quantity)))
+                .collect()
+        };
+        Self {
+            parent: spec.parent,
+            ready: is_ready,
+            reason: fault.as_ref().map(|fault| fault.reason.clone()),
+            message: fault.map(|fault| fault.message).unwrap_or_default(),
+            closed: spec.closed,
+            quota,
+            limit,
+            allocated: text(status.allocated),
+            requested: text(status.requested),
+            fair_share: text(status.fair_share),
+            dominant_share: status.dominant_share.unwrap_or_default(),
+            pod_groups: status.pod_groups.unwrap_or_default(),
+        }
+    }
+
+    /// What is shown of it: GPUs, what its spec names, and what it holds or is due.
+    fn resources(&self) -> Vec<&str> {
+        let maps = [&self.quota, &self.limit, &self.allocated, &self.fair_share];
+        let names = maps
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .map(String::as_str);
+        let others: BTreeSet<&str> = names.filter(|name| *name != GPU).collect();
+        std::iter::once(GPU).chain(others).collect()
+    }
+
+    fn readiness(&self) -> Entry {
+        match (self.ready, self.closed) {
+            (Some(true), false) => Entry::new("yes", Tone::Good),
+            (Some(true), true) => Entry::new("yes, closed", Tone::Waiting),
+            (Some(false), _) => Entry::new("no", Tone::Bad),
+            (None, _) => Entry::new("unknown", Tone::Waiting),
+        }
+    }
+
+    /// Why it is not Ready.
+    fn note(&self) -> String {
+        match (&self.reason, self.ready) {
+            (Some(reason), _) => format!("{reason}: {}", self.message),
+            (None, None) => "no scheduler has looked at it yet".to_owned(),
+            (None, Some(_)) => String::new(),
+        }
+    }
+}
+
+fn text_of(quantity: k8s_openapi::apimachinery::pkg::api::resource::Quantity) -> String {
+    quantity.0
+}
+
+fn key(resource: &str, product: &str) -> String {
+    match product {
+        "" => resource.to_owned(),
+        product => format!("{resource}@{product}"),
+    }
+}
+
+fn quantities(amounts: &GovernedAmounts) -> Quantities {
+    let quantities = amounts.iter();
+    quantities
+        .map(|(key, amount)| (key.to_string(), quantity::amount(key, *amount)))
+        .collect()
+}
+
+/// Draws the tree: a row for each queue and, below it, one for each further resource that is
+/// divided there.
+#[must_use]
+pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
+    let tree = Tree::of(queues);
+    let mut rows = Vec::new();
+    for branch in &tree.branches {
+        let view = &queues[branch.name];
+        for (index, resource) in view.resources().into_iter().enumerate() {
+            let amount = |of: &Quantities, absent: &str| -> Entry {
+                of.get(resource).map_or(absent, String::as_str).into()
+            };
+            let mut row = vec![
+                Entry::from(resource),
+                amount(&view.allocated, "0"),
+                amount(&view.quota, "0"),
+                amount(&view.limit, "-"),
+                amount(&view.fair_share, "0"),
+            ];
+            let (head, tail) = if index == 0 {
+                let head = [
+                    format!("{}{}", branch.lines, branch.name).into(),
+                    view.readiness(),
+                ];
+                let counts = view.pod_groups;
+                let share = Entry::from(view.dominant_share.as_str());
+                let counts = [counts.pending, counts.running].map(|n| n.to_string().into());
+                let [pending, running] = counts;
+                (head, [share, pending, running, view.note().into()])
+            } else {
+                let head = [branch.continued.as_str().into(), "".into()];
+                (head, ["", "", "", ""].map(Entry::from))
+            };
+            row.splice(0..0, head);
+            row.extend(tail);
+            rows.push(row);
+        }
+    }
+    let headings = [
+        "QUEUE",
+        "READY",
+        "RESOURCE",
+        "HELD",
+        "QUOTA",
+        "LIMIT",
+        "FAIR SHARE",
+        "DOMINANT SHARE",
+        "PENDING",
+        "RUNNING",
+        "NOTE",
+    ];
+    table::draw(&headings, rows, screen)
+}
+
+/// A queue with the lines that lead to it.
+struct Branch<'a> {
+    name: &'a str,
+    lines: String,
+    /// The lines of a second row of the same queue.
+    continued: String,
+}
+
+/// Queues in the order in which they are drawn: parents before children, siblings by name.
+struct Tree<'a> {
+    children: BTreeMap<&'a str, Vec<&'a str>>,
+    seen: BTreeSet<&'a str>,
+    branches: Vec<Branch<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    /// Queues whose parent does not exist, and one of each cycle, stand at the top.
+    fn of(queues: &'a BTreeMap<String, QueueView>) -> Self {
+        let mut tree = Self {
+            children: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            branches: Vec::new(),
+        };
+        let mut tops = Vec::new();
+        for (name, view) in queues {
+            match view
+                .parent
+                .as_deref()
+                .filter(|parent| queues.contains_key(*parent))
+            {
+                Some(parent) => tree.children.entry(parent).or_default().push(name),
+                None => tops.push(name.as_str()),
+            }
+        }
+        tops.extend(queues.keys().map(String::as_str));
+        for name in tops {
+            tree.add(name);
+        }
+        tree
+    }
+
+    /// Adds a queue and all below it, each once.
+    fn add(&mut self, top: &'a str) {
+        // Name, what stands before it, and what stands before those below it.
+        let mut open = vec![(top, String::new(), String::new())];
+        while let Some((name, lines, below)) = open.pop() {
+            if !self.seen.insert(name) {
+                continue;
+            }
+            let children = self.children.get(name).cloned().unwrap_or_default();
+            let continued = if children.is_empty() {
+                below.clone()
+            } else {
+                format!("{below}│")
+            };
+            self.branches.push(Branch {
+                name,
+                lines,
+                continued,
+            });
+            let last = children.len().saturating_sub(1);
+            for (index, child) in children.into_iter().enumerate().rev() {
+                let (turn, line) = if index == last {
+                    ("└─ ", "   ")
+                } else {
+                    ("├─ ", "│  ")
+                };
+                open.push((child, format!("{below}{turn}"), format!("{below}{line}")));
+            }
+        }
+    }
+}
