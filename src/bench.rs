@@ -11,15 +11,6 @@ mod row;
 
 pub use row::{Bound, Row, table};
 
-use std::time::{Duration, Instant};
-
-/// Runs something and says how long it took.
-fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
-    let started = Instant::now();
-    let result = work();
-    (result, started.elapsed())
-}
-
 /// The value below which this part of the samples lies (nearest rank); 0 without samples.
 fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
@@ -39,7 +30,7 @@ fn as_f64(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-fn milliseconds(duration: Duration) -> f64 {
+fn milliseconds(duration: std::time::Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 

@@ -1,5 +1,6 @@
 use super::Failure;
 use crate::bench::{self, Row};
+use crate::config::LogFormat;
 use crate::telemetry;
 use anyhow::Context;
 use std::path::PathBuf;
@@ -8,9 +9,8 @@ use std::path::PathBuf;
 ///
 /// Each row says what was measured, on what, and what it is compared with: the project's target, or
 /// a bare binder in the same run, which only sends the bindings. Build with --release.
-///
-/// Example: gpu-batch bench engine --filter gang
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gpu-batch bench engine --filter gang")]
 pub(super) struct Args {
     /// What to measure
     suite: Suite,
@@ -42,7 +42,7 @@ enum Output {
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    telemetry::init(false);
+    telemetry::init(LogFormat::Text, "warn,gpu_batch::bench=info");
     let rows = match args.suite {
         Suite::Engine => bench::engine::run(&args.filter),
         Suite::Live => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 const NODES: usize = 19_200;
 const RACKS: usize = 9_600;
-const REPEATS: usize = 5;
+const REPEATS: usize = 7;
 
 /// A gang that must share one of 9,600 racks, and one that must share one of 96 blocks and should
 /// be in as few racks as possible.

@@ -3,12 +3,11 @@
 use super::cluster::{Cluster, NAMESPACE, SCHEDULER};
 use super::requests::post_all;
 use super::{Target, Workload, objects};
+use crate::config::{Configuration, LeaseName};
 use crate::connection;
-use crate::driver::{Scheduler, ShellSettings};
-use crate::execute::LeaseName;
+use crate::driver::Scheduler;
 use anyhow::ensure;
-use gpu_batch_policies::lease::LeaseSettings;
-use gpu_batch_policies::settings::{Leadership, Settings};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 const REPEATS: usize = 3;
@@ -68,7 +67,7 @@ async fn create(cluster: &Cluster, workload: &Workload) -> anyhow::Result<()> {
 async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
     create(cluster, workload).await?;
     let bindings = objects::bindings(workload, NAMESPACE);
-    let at_a_time = Settings::default().in_flight.actions;
+    let at_a_time = configuration()?.settings.in_flight.actions;
     let started = Instant::now();
     // A client of its own, as the scheduler has: the connections are made anew.
     let client = connection::client(&cluster.config)?;
@@ -107,23 +106,21 @@ async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result
 }
 
 async fn start(cluster: &Cluster) -> anyhow::Result<Scheduler> {
-    let settings = Settings {
-        leadership: Leadership::Elected(LeaseSettings {
-            identity: "bench".into(),
-            ..LeaseSettings::default()
-        }),
-        ..Settings::default()
-    };
-    let shell = ShellSettings {
+    Ok(Scheduler::start(&cluster.config, configuration()?).await?)
+}
+
+/// What `gpu-batch run` has without a configuration file, under a name and a lease of our own.
+fn configuration() -> anyhow::Result<Configuration> {
+    let defaults = Configuration::load(None)?;
+    Ok(Configuration {
         scheduler_name: SCHEDULER.to_owned(),
+        serve_address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         lease: LeaseName {
             namespace: NAMESPACE.to_owned(),
             name: SCHEDULER.to_owned(),
         },
-        instance: SCHEDULER.to_owned(),
-        listen: None,
-    };
-    Ok(Scheduler::start(&cluster.config, settings, shell).await?)
+        ..defaults
+    })
 }
 
 async fn until_bound(
