@@ -1,7 +1,7 @@
 //! Refusals in words: what is missing, where it comes nearest, what each node did.
 
 use crate::filter::Filter;
-use crate::ids::ClassId;
+use crate::ids::{ClassId, ResourceId};
 use crate::place::{Area, Refusal, Request};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -103,7 +103,21 @@ fn name(state: &ClusterState, area: Area) -> String {
 /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
 fn nodes(state: &mut ClusterState, class: ClassId) -> String {
     state.refresh(class);
+    let now = state.changes.end();
+    let described = state.table_as_of(class).and_then(|t| t.described.as_ref());
+    if let Some((_, text)) = described.filter(|(then, _)| *then == now) {
+        return text.clone();
+    }
+    let text = describe_nodes(state, class);
+    if let Some(table) = &mut state.classes[class].table {
+        table.described = Some((now, text.clone()));
+    }
+    text
+}
+
+fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
+    let mut lacking: BTreeMap<Option<ResourceId>, u32> = BTreeMap::new();
     let mut open = 0u32;
     let mut all = 0u32;
     for (id, node) in state.nodes.iter() {
@@ -117,13 +131,16 @@ fn nodes(state: &mut ClusterState, class: ClassId) -> String {
         if table.count(id) > 0 {
             open += 1;
         } else if table.is_eligible(id) {
-            let class = &state.classes[class];
-            let filter = match node.lacking(&class.requests) {
-                Some(resource) => Filter::Resource(state.resource_names.name(resource).into()),
-                None => Filter::HostPort,
-            };
-            *refused.entry(filter).or_insert(0) += 1;
+            let missing = node.lacking(&state.classes[class].requests);
+            *lacking.entry(missing).or_insert(0) += 1;
         }
+    }
+    for (missing, nodes) in lacking {
+        let filter = match missing {
+            Some(resource) => Filter::Resource(state.resource_names.name(resource).into()),
+            None => Filter::HostPort,
+        };
+        *refused.entry(filter).or_insert(0) += nodes;
     }
     let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

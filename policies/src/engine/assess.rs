@@ -383,14 +383,19 @@ impl Engine {
         };
         self.agenda.add(queue, key.clone(), id);
         self.state.gangs[id].candidate = Some((queue, key));
-        self.show_head(queue);
+        if self.agenda.head(queue) == Some(id) {
+            self.show_head(queue);
+        }
     }
 
     /// Takes a gang off the agenda, from wherever it stands there.
     pub(crate) fn leave_agenda(&mut self, id: GangId) {
         if let Some((queue, key)) = self.state.gangs[id].candidate.take() {
+            let was_head = self.agenda.head(queue) == Some(id);
             self.agenda.remove(queue, key, id);
-            self.show_head(queue);
+            if was_head {
+                self.show_head(queue);
+            }
         }
         if let Wait::Room(_, wake) = &self.state.gangs[id].wait {
             self.agenda.unpark(id, wake);

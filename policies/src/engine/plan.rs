@@ -239,9 +239,9 @@ impl Engine {
     /// Makes sure that what the gang says of topology means something; makes the topology of a
     /// native group's label.
     pub(crate) fn resolve_topology(&mut self, id: GangId) -> Result<(), String> {
-        let spec = self.state.gangs[id].spec.clone();
-        if let Some(label) = &spec.required_label {
-            self.state.label_topology(label);
+        let spec = &self.state.gangs[id].spec;
+        if let Some(label) = spec.required_label.clone() {
+            self.state.label_topology(&label);
             return Ok(());
         }
         let name = spec.topology.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);

@@ -7,7 +7,7 @@ use crate::ids::{Id, NodeId, ResourceId, TopologyId};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::node::Node;
 use crate::topology::{Topology, label};
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// All pods of one shape.
@@ -98,6 +98,9 @@ pub(crate) struct Table {
     pub(crate) total: u64,
     /// How far in the log of changes this table has read.
     pub(crate) cursor: u64,
+    /// What the nodes say of the class, in words, as of that place in the log: gangs of one class
+    /// that are refused one after the other are told the same.
+    pub(crate) described: Option<(u64, String)>,
     sums: SmallVec<[DomainSums; 1]>,
 }
 
@@ -122,6 +125,7 @@ impl Table {
             counts: Vec::new(),
             total: 0,
             cursor: 0,
+            described: None,
             sums: SmallVec::new(),
         }
     }
