@@ -18,6 +18,7 @@ mod filling;
 mod graph;
 mod keys;
 mod ledger;
+mod node;
 mod order;
 mod report;
 mod shares;
@@ -92,7 +93,7 @@ impl QueueTree {
             definitions: BTreeMap::new(),
             definitions_changed: true,
             keys: GovernedKeys::new(),
-            structure: Structure::new(),
+            structure: Structure::default(),
             epoch: 0,
             ledger: Ledger::default(),
             order: Order::default(),

@@ -13,8 +13,9 @@
 //! O(candidates below it x keys) for its rescaled use.
 
 use super::ledger::Matrix;
+use super::node::Node;
 use super::shares::{ChildUse, Fraction, dominant, rescale};
-use super::tree::{Node, Structure};
+use super::tree::Structure;
 use super::{Demand, GovernedId, QueueId, QueueTree, View};
 use crate::facts::Amount;
 use alloc::{vec, vec::Vec};

@@ -2,7 +2,7 @@
 
 use super::GovernedId;
 use super::ledger::Ledger;
-use super::tree::{Node, Terms};
+use super::node::{Node, Terms};
 use crate::facts::{AMOUNT_MAX, Amount};
 use core::cmp::Ordering;
 

@@ -1,106 +1,19 @@
 //! The hierarchy: who is whose parent, what is divided among whom, what is inherited.
 
-use super::graph::{Fault, Place, places};
+use super::graph::{Place, places};
 use super::keys::GovernedKeys;
+use super::node::{Node, Terms};
 use super::{GovernedId, QueueId};
 use crate::facts::{AMOUNT_MAX, Amount, PlacementChoice, QueueFacts, QueueResource, Uid, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::iter;
-use core::ops::Range;
 use smallvec::SmallVec;
 
 /// The queue that always exists.
 pub(super) const DEFAULT: &str = "default";
 
-/// What one queue may have of one key that is divided among its siblings.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
-    /// Guaranteed.
-    pub quota: Amount,
-    /// Never exceeded.
-    pub limit: Option<Amount>,
-    /// Share of what is over quota.
-    pub weight: u16,
-    /// Whether the queue has an entry, or these are the terms of a sibling without one.
-    pub written: bool,
-    /// The most that the parent can ever have of the key by the limits above.
-    pub reach: Amount,
-}
-
-impl Terms {
-    fn of(entry: Option<&QueueResource>, reach: Amount) -> Self {
-        Self {
-            quota: entry.map_or(0, |entry| entry.quota),
-            limit: entry.and_then(|entry| entry.limit),
-            weight: entry.map_or(1, |entry| entry.weight),
-            written: entry.is_some(),
-            reach,
-        }
-    }
-}
-
-/// One queue in the hierarchy. The root has no name, no parent and no terms.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Node {
-    pub name: Box<str>,
-    /// Whether a queue has this number now.
-    pub exists: bool,
-    /// Whom its use is charged to, upwards; `None` for the root alone.
-    pub parent: Option<QueueId>,
-    /// By name.
-    pub children: Vec<QueueId>,
-    /// The root has 0.
-    pub depth: usize,
-    /// Where the queues below it are in [`Structure::top_down`].
-    below: Range<usize>,
-    /// Its place among its siblings by creation and name.
-    pub rank: u32,
-    pub priority: i32,
-    /// What is divided among its siblings, sorted, and on what terms it takes part.
-    pub terms: SmallVec<[(GovernedId, Terms); 2]>,
-    pub fault: Option<Fault>,
-    pub ready_since_ms: UnixMs,
-    pub placement: PlacementChoice,
-    pub preempt_min_runtime_ms: u64,
-    pub reclaim_min_runtime_ms: u64,
-}
-
-impl Node {
-    pub(super) fn is_leaf(&self) -> bool {
-        self.children.is_empty()
-    }
-
-    pub(super) fn terms_of(&self, key: GovernedId) -> Option<&Terms> {
-        let at = self
-            .terms
-            .binary_search_by_key(&key, |(key, _)| *key)
-            .ok()?;
-        Some(&self.terms[at].1)
-    }
-
-    /// The terms whose quota decides over something that touches these keys.
-    ///
-    /// A queue with an entry for a model and none for the whole resource has been promised that
-    /// model: the plain key, of which it has no quota, then says nothing about it.
-    pub(super) fn quota_terms(
-        &self,
-        keys: &GovernedKeys,
-        touches: impl Fn(GovernedId) -> bool,
-    ) -> impl Iterator<Item = &(GovernedId, Terms)> {
-        let excused: SmallVec<[GovernedId; 2]> = self
-            .terms
-            .iter()
-            .filter(|(key, terms)| terms.written && touches(*key))
-            .filter_map(|(key, _)| keys.plain(*key))
-            .collect();
-        self.terms
-            .iter()
-            .filter(move |(key, terms)| touches(*key) && (terms.written || !excused.contains(key)))
-    }
-}
-
 /// All queues, by number; the root is number 0.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Structure {
     nodes: Vec<Node>,
     by_name: BTreeMap<Box<str>, QueueId>,
@@ -110,14 +23,19 @@ pub(super) struct Structure {
     pub(super) depth: usize,
 }
 
-impl Structure {
-    pub(super) fn new() -> Self {
+impl Default for Structure {
+    /// The root alone.
+    fn default() -> Self {
         Self {
             nodes: vec![Node::default()],
-            ..Self::default()
+            by_name: BTreeMap::new(),
+            top_down: Vec::new(),
+            depth: 0,
         }
     }
+}
 
+impl Structure {
     /// How many numbers are in use or were.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()

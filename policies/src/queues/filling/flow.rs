@@ -18,7 +18,7 @@ mod turn;
 use super::number::Number;
 use crate::facts::Amount;
 use crate::queues::ledger::Matrix;
-use crate::queues::tree::Node;
+use crate::queues::node::Node;
 use crate::queues::{GovernedId, QueueId, View};
 use alloc::{vec, vec::Vec};
 use smallvec::SmallVec;
@@ -45,25 +45,14 @@ struct Progress {
     turn: Option<Turn>,
     /// `None` for blocked queues.
     next: Option<Event>,
-    /// What the ticks until two events are compared with: the level of the children that are
-    /// served; for a leaf, all that it wants.
+    /// What ticks must be negligible to for events to be simultaneous: the level of the children
+    /// that are served.
     scale: Number,
+    /// When it was last visited.
+    instant: usize,
 }
 
 impl Progress {
-    /// The turn at a later time of the parent's clock.
-    fn turn_at(&self, parent_clock: Number) -> Option<Turn> {
-        let turn = self.turn?;
-        let rises = !self.rate.is_zero() && !turn.pace.is_zero();
-        let risen = parent_clock.minus(self.parent_clock);
-        let level = if rises {
-            turn.level.plus(risen)
-        } else {
-            turn.level
-        };
-        Some(Turn { level, ..turn })
-    }
-
     /// How far away the next event is on the parent's clock, at a later time of it.
     fn next_from(&self, parent_clock: Number) -> Option<Number> {
         if self.rate.is_zero() {
@@ -71,12 +60,6 @@ impl Progress {
         }
         let ticks = self.next?.ticks.over(self.rate);
         Some(ticks.minus(parent_clock.minus(self.parent_clock)))
-    }
-
-    /// The next event, if it is due by the queue's clock.
-    fn due(&self) -> Option<Event> {
-        self.next
-            .filter(|event| event.ticks.is_negligible_to(self.scale))
     }
 }
 
@@ -158,48 +141,62 @@ impl<'a> Filling<'a> {
     }
 
     /// Goes from event to event until there is none left.
-    ///
-    /// Of simultaneous events those further down come first, and a queue is left only when nothing
-    /// is due any more at or below it: whether a queue gives way to a sibling may depend on what
-    /// it serves after the last of them.
     fn pass_events(&mut self) {
-        let mut path: SmallVec<[QueueId; 8]> = SmallVec::from_slice(&[QueueId::ROOT]);
-        // On the way down to the next event, not on the way up from the last one.
-        let mut down = true;
         // Each event blocks a leaf, uses a quota up, or levels two siblings or two keys. The bound
-        // on the steps only guards against a sequence of events that rounding would repeat.
-        let events = (self.queues.len() + 8) * (self.keys + 2) * 4;
-        let most_steps = events.saturating_mul(2 * self.view.structure.depth + 2);
-        for _ in 0..most_steps {
-            let Some(&id) = path.last() else { return };
-            let progress = self.progress(id);
-            match if down { progress.next } else { progress.due() } {
-                Some(Event {
-                    child: Some(child), ..
-                }) => {
-                    self.catch_up(child);
-                    path.push(child);
-                    down = true;
-                }
-                Some(Event { ticks, child: None }) => {
-                    self.advance(&path, ticks);
-                    if self.note_full(id) {
-                        self.catch_up_below(id);
-                        self.settle_below(id);
-                    }
-                    self.settle(id);
-                    down = false;
-                }
-                None if id == QueueId::ROOT && !down => down = true,
-                None => {
-                    path.pop();
-                    if let Some(&parent) = path.last() {
-                        self.settle(parent);
-                    }
-                    down = false;
-                }
+        // on their number only guards against a sequence of events that rounding would repeat.
+        let most_events = (self.queues.len() + 8) * (self.keys + 2) * 4;
+        for instant in 1..=most_events {
+            let mut path: SmallVec<[QueueId; 8]> = SmallVec::from_slice(&[QueueId::ROOT]);
+            let mut next = self.queues[0].next;
+            while let Some(child) = next.and_then(|event| event.child) {
+                self.enter(&mut path, child, instant);
+                next = self.progress(child).next;
+            }
+            let Some(event) = next else { return };
+            self.advance(&path, event.ticks);
+            self.settle_path(path, instant);
+        }
+    }
+
+    /// Goes on to a child.
+    fn enter(&mut self, path: &mut SmallVec<[QueueId; 8]>, child: QueueId, instant: usize) {
+        self.catch_up(child);
+        self.queues[child.index()].instant = instant;
+        path.push(child);
+    }
+
+    /// Settles all queues of a path, from its end to the root.
+    ///
+    /// On the way it visits all queues at or below which something else happens at that instant,
+    /// children before parents: whether a queue gives way to a sibling may depend on what it
+    /// serves after the last of simultaneous events.
+    fn settle_path(&mut self, mut path: SmallVec<[QueueId; 8]>, instant: usize) {
+        while let Some(&id) = path.last() {
+            if let Some(child) = self.simultaneous(id, instant) {
+                self.enter(&mut path, child, instant);
+                continue;
+            }
+            if self.note_full(id) {
+                self.catch_up_below(id);
+                self.settle_below(id);
+            }
+            self.settle(id);
+            if self.simultaneous(id, instant).is_none() {
+                path.pop();
             }
         }
+    }
+
+    /// A child that is served, that has not been visited at this instant, and that has an event at
+    /// this instant as far as rounding lets us know.
+    fn simultaneous(&self, id: QueueId, instant: usize) -> Option<QueueId> {
+        let Progress { clock, scale, .. } = *self.progress(id);
+        let is_now = |&child: &QueueId| {
+            let progress = self.progress(child);
+            let ticks = progress.next_from(clock);
+            progress.instant != instant && ticks.is_some_and(|it| it.is_negligible_to(scale))
+        };
+        self.node(id).children.iter().copied().find(is_now)
     }
 
     /// Lets so many ticks pass for the last queue of a path, and that time for those above it.
@@ -236,10 +233,11 @@ impl<'a> Filling<'a> {
             self.amount[cell] = self.amount[cell].plus(self.flow[cell].times(ticks));
         }
         let progress = &mut self.queues[id.index()];
-        let parent_clock = progress.parent_clock.plus(parent_ticks);
-        progress.turn = progress.turn_at(parent_clock);
         progress.clock = progress.clock.plus(ticks);
-        progress.parent_clock = parent_clock;
+        progress.parent_clock = progress.parent_clock.plus(parent_ticks);
+        if let Some(turn) = progress.turn.as_mut().filter(|turn| !turn.pace.is_zero()) {
+            turn.level = turn.level.plus(turn.pace.times(ticks));
+        }
         if let Some(event) = &mut progress.next {
             event.ticks = event.ticks.minus(ticks);
         }
@@ -274,11 +272,11 @@ impl<'a> Filling<'a> {
     /// Computes anew what a queue that is up to date does next, given what its children do.
     fn settle(&mut self, id: QueueId) {
         let (blocked, scale, next_in_turn) = if self.node(id).is_leaf() {
-            (self.is_blocked_leaf(id), Number::ONE, None)
+            (self.is_blocked_leaf(id), Number::ZERO, None)
         } else {
-            let turns: SmallVec<[_; 8]> = self.turns(id).collect();
+            self.reset_clock(id);
+            let turns = self.turns(id);
             let level = first(&turns).map_or(Number::ZERO, |turn| turn.level);
-            self.keep_clock_fine(id, level);
             self.serve(id, &turns);
             (turns.is_empty(), level, next_to_be_served(&turns))
         };
@@ -304,12 +302,9 @@ impl<'a> Filling<'a> {
             || wants.any(|(flow, &full)| !flow.is_zero() && full)
     }
 
-    /// Sets an inner queue's clock back to 0 when it has run past the levels that it measures: so
-    /// much later, it could not tell apart moments at which levels differ.
-    fn keep_clock_fine(&mut self, id: QueueId, level: Number) {
-        if self.progress(id).clock <= level {
-            return;
-        }
+    /// Brings all children up to date and sets an inner queue's clock back to 0, so that it can tell
+    /// apart moments that are very near to each other, as long as nothing happens between them.
+    fn reset_clock(&mut self, id: QueueId) {
         for &child in &self.node(id).children {
             self.catch_up(child);
             self.queues[child.index()].parent_clock = Number::ZERO;
@@ -329,10 +324,7 @@ impl<'a> Filling<'a> {
             let rate = served
                 .next_if(|(next, _)| *next == child)
                 .map_or(Number::ZERO, |(_, rate)| rate);
-            if rate != self.progress(child).rate {
-                self.catch_up(child);
-                self.queues[child.index()].rate = rate;
-            }
+            self.queues[child.index()].rate = rate;
             if rate.is_zero() {
                 continue;
             }
@@ -344,29 +336,22 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The children that are not blocked, and where they stand now.
-    fn turns(&self, id: QueueId) -> impl Iterator<Item = (QueueId, Turn)> {
-        let clock = self.progress(id).clock;
-        let turn = move |&child: &QueueId| Some((child, self.progress(child).turn_at(clock)?));
-        self.node(id).children.iter().filter_map(turn)
+    /// The children that are not blocked, and where they stand.
+    fn turns(&self, id: QueueId) -> SmallVec<[(QueueId, Turn); 8]> {
+        let turn = |&child: &QueueId| Some((child, self.progress(child).turn?));
+        self.node(id).children.iter().filter_map(turn).collect()
     }
 
     /// The next event at a queue or below it, if the first at itself is so many ticks away.
     fn next_event(&self, id: QueueId, own_ticks: Option<Number>) -> Option<Event> {
-        let Progress { clock, scale, .. } = *self.progress(id);
+        let clock = self.progress(id).clock;
         let own = own_ticks.map(|ticks| Event { ticks, child: None });
         let below = self.node(id).children.iter().filter_map(|&child| {
             let ticks = self.progress(child).next_from(clock)?;
             let child = Some(child);
             Some(Event { ticks, child })
         });
-        match (own, below.min_by_key(|event| event.ticks)) {
-            (Some(own), Some(below)) => {
-                let own_first = !below.ticks.minus(own.ticks).is_negligible_to(scale);
-                Some(if own_first { own } else { below })
-            }
-            (own, below) => below.or(own),
-        }
+        own.into_iter().chain(below).min_by_key(|event| event.ticks)
     }
 
     /// The ticks until the first event at a queue itself.

@@ -3,7 +3,7 @@
 use super::Filling;
 use crate::facts::Amount;
 use crate::queues::filling::number::Number;
-use crate::queues::tree::Terms;
+use crate::queues::node::Terms;
 use crate::queues::{GovernedId, QueueId};
 use core::cmp::Reverse;
 use smallvec::SmallVec;
