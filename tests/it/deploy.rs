@@ -143,11 +143,8 @@ async fn the_program_needs_no_more_rights_than_its_role_and_stops_on_sigterm() {
     cluster.nodes(["r1"]).await;
     let mut program = Program::start(&cluster).await;
     until("readiness", async || {
-        ensure(program.child.id().is_some(), program.log())?;
-        let connected = tokio::net::TcpStream::connect(program.address).await;
-        ensure(connected.is_ok(), program.log())?;
         let (status, page) = http::get(program.address, "/readyz").await;
-        ensure(status == 200, page)
+        ensure(status == 200, (page, program.log()))
     })
     .await;
 
@@ -179,7 +176,8 @@ async fn the_program_needs_no_more_rights_than_its_role_and_stops_on_sigterm() {
     let holder = cluster.get(lease).await.unwrap()["spec"]["holderIdentity"].clone();
     assert_ne!(holder, "", "nobody holds the Lease");
 
-    let (_, page) = http::get(program.address, "/metrics").await;
+    let (status, page) = http::get(program.address, "/metrics").await;
+    assert_eq!(status, 200, "{page}");
     http::check_open_metrics(&page);
     for bad in [
         "outcome=\"refused\"",

@@ -187,13 +187,12 @@ async fn check(cluster: &Cluster, case: &Case) {
     let scheduled = condition(&group, "PodGroupScheduled");
     assert_eq!(scheduled["status"], "False", "{}", case.name);
     assert_eq!(scheduled["reason"], case.reason, "{}", case.name);
-    let message = scheduled["message"].as_str().unwrap();
     for member in 0..case.pods {
         let pod = format!("{}-{member}", case.name);
         let said = cluster.pod_waits(&pod, case.pod_reason).await;
         // The API server itself writes the condition of a gated pod.
         let gated = case.reason == "SchedulingGated";
-        assert!(gated || said.contains(message), "{pod}: {said}");
+        assert!(gated || said.contains(case.says), "{pod}: {said}");
         cluster.none_bound(&[pod]).await.unwrap();
     }
     cluster.event("PodGroup", case.name, case.reason).await;
