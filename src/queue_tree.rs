@@ -290,3 +290,6 @@ impl<'a> Tree<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
