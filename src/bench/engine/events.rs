@@ -1,6 +1,5 @@
 //! One event in a full cluster where many gangs wait.
 
-mod memory;
 mod world;
 
 use super::session::{Session, done};
@@ -57,9 +56,7 @@ fn at_size(size: Size) -> Vec<Row> {
     let Size { nodes, pods, gangs } = size;
     let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
     let mut world = World::new(size);
-    let before = memory::resident_bytes();
     let mut session = Session::new(128, world.objects());
-    let resident = memory::resident_bytes().zip(before);
     let planned = session.plan(Session::listed());
     session.settle(planned.commands);
     let mut samples = measure_events(&mut session, &mut world);
@@ -100,15 +97,6 @@ fn at_size(size: Size) -> Vec<Row> {
             quantile(&mut samples.slices, 1.0),
             Some(5_000.0),
         ));
-    }
-    if let Some((after, before)) = resident {
-        let mebibytes = after.saturating_sub(before) as f64 / f64::from(1 << 20);
-        let row = Row::new("memory of the engine", scenario, mebibytes, "MiB");
-        rows.push(if target {
-            row.against(Bound::AtMost, 400.0, "target of the whole scheduler")
-        } else {
-            row
-        });
     }
     rows
 }
