@@ -27,8 +27,8 @@ pub(super) struct Args {
     /// The context of the kubeconfig
     #[arg(long, conflicts_with = "filename")]
     context: Option<String>,
-    /// Instead of a cluster: a file of Kubernetes objects, a folder of such files, or - for standard
-    /// input
+    /// Instead of a cluster: a file of Kubernetes objects, a folder of such files, or - for
+    /// standard input
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     filename: Vec<PathBuf>,
     /// With files, the configuration file (see `gpu-batch config --print-defaults`)

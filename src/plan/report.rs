@@ -208,7 +208,8 @@ fn pods(plan: &Plan, screen: Screen) -> String {
     table::draw(&["POD", "STATE", "NODE", "REASON"], rows.collect(), screen)
 }
 
-/// The messages stand here and not with the pods, because all that wait in a gang wait for the same.
+/// The messages stand here and not with the pods, because all that wait in a gang wait for the
+/// same.
 fn groups(plan: &Plan, screen: Screen) -> String {
     let rows = plan.pod_groups.iter().map(|(name, group)| {
         let members = &group.members;
