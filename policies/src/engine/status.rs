@@ -10,7 +10,8 @@ use crate::event::Outcome;
 use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
-use crate::state::gang::{Gang, Verdict, Wait};
+use crate::reason::Reason;
+use crate::state::gang::{Gang, GangKey, Verdict, Wait};
 use crate::state::pod::Stage;
 use crate::status::{MemberCounts, Phase, PodGroupStatus};
 use alloc::{boxed::Box, format};
@@ -62,6 +63,11 @@ impl Engine {
 
     fn gang_patch(&mut self, id: GangId, now_ms: UnixMs) -> Option<StatusPatch> {
         let gang = self.state.gangs.get(id)?;
+        let native = matches!(gang.key, GangKey::Group(GroupSource::Native, ..));
+        if native && gang.members.is_empty() {
+            // A native group without a pod of ours is another scheduler's.
+            return None;
+        }
         let counts = count(&self.state, id, now_ms);
         let status = self.gang_status(id, &counts, now_ms);
         let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
@@ -114,6 +120,7 @@ impl Engine {
             ),
         };
         let waits = matches!(phase, Phase::Pending | Phase::Binding);
+        let turn = (gang.wait == Wait::Turn).then_some(Reason::WaitingForTurn);
         PodGroupStatus {
             observed_generation: gang.object.as_ref().map_or(0, |object| object.generation),
             phase,
@@ -125,7 +132,10 @@ impl Engine {
                 succeeded: counts.succeeded,
                 failed: counts.failed,
             },
-            reason: verdict.map(|verdict| verdict.reason).filter(|_| waits),
+            reason: verdict
+                .map(|verdict| verdict.reason)
+                .or(turn)
+                .filter(|_| waits),
             message: message.into(),
             scheduled,
             scheduled_since_ms: since_ms,
@@ -143,7 +153,8 @@ impl Engine {
         let announcement = gang.verdict().and_then(|verdict| {
             Some(Announcement {
                 regarding: self.object_of(gang)?,
-                warning: true,
+                // A gang that is still being put together is no trouble.
+                warning: verdict.reason != Reason::WaitingForMembers,
                 reason: verdict.reason.as_str(),
                 message: verdict.message.clone().into(),
             })

@@ -120,7 +120,10 @@ pub(super) fn fill(
                 break;
             };
             while let Some(next) = rooms.next_if(|(next, _)| *next >= pods.len() as u64) {
-                (fits, part) = next;
+                // The tightest, and of equals the first, so that neighbours stay neighbours.
+                if next.0 < fits {
+                    (fits, part) = next;
+                }
             }
             let share = usize::try_from(fits).unwrap_or(usize::MAX).min(pods.len());
             let (here, rest) = pods.split_at(share);
