@@ -23,6 +23,15 @@ const READY_POLL: Duration = Duration::from_millis(50);
 /// How often a start is tried when another process takes a port between its choice and its use.
 const PORT_ATTEMPTS: u32 = 3;
 
+/// The scheduler is the only one here, in a cluster without a namespace for its Lease; and another
+/// process of this machine may have the default port.
+const SCHEDULER_CONFIG: &str = "\
+apiVersion: gpu-batch.io/v1alpha1
+kind: Configuration
+serveAddress: 127.0.0.1:0
+leaderElection: {enabled: false}
+";
+
 /// What runs beside etcd and the API server. The default is nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -164,12 +173,15 @@ impl ControlPlane {
     /// # Errors
     /// [`LocalError::Io`] if it cannot be started.
     pub fn start_scheduler(&mut self, executable: PathBuf) -> Result<(), LocalError> {
-        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
-        self.processes.start(
-            Program::GpuBatch,
-            executable,
-            vec!["run".into(), kubeconfig],
-        )
+        let config = self.folder().join("gpu-batch.yaml");
+        fs::write(&config, SCHEDULER_CONFIG).map_err(LocalError::io("write", &config))?;
+        let arguments = vec![
+            "run".into(),
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            format!("--config={}", config.display()),
+        ];
+        self.processes
+            .start(Program::GpuBatch, executable, arguments)
     }
 
     /// Stops `program` in its tracks: its connections stay open and nothing is answered.
