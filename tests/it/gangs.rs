@@ -201,7 +201,7 @@ async fn a_replacement_joins_the_rack_of_its_gang() {
     cluster
         .merge(&format!("/api/v1/nodes/{free}"), &cordon(false))
         .await;
-    assert_eq!(cluster.bound(&replacement).await.concat(), free);
+    assert_eq!(cluster.bound(&replacement).await.concat(), *free);
 }
 
 #[tokio::test]
