@@ -66,6 +66,7 @@ pub struct Engine {
     dirty_queues: bool,
     queues_reported_ms: UnixMs,
     reported_queues: BTreeMap<QueueId, QueueStatus>,
+    /// Gangs that wait and gangs that run, by queue.
     gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     /// The commands of this step.
     commands: Vec<Command>,
@@ -221,11 +222,13 @@ impl Engine {
     /// The queues are others than before: whoever stood in one is entered anew.
     fn forget_queues(&mut self) {
         self.agenda = Agenda::default();
+        self.gangs_by_queue.clear();
         self.reported_queues.clear();
         self.dirty_queues = true;
         for id in self.state.gangs.ids() {
             let gang = &mut self.state.gangs[id];
             gang.candidate = None;
+            gang.tally = None;
             gang.wait = Wait::Nothing;
         }
     }

@@ -8,9 +8,11 @@ use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::{CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Verdict, Wait};
+use crate::state::gang::{
+    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Tally, Verdict, Wait,
+};
 use crate::state::membership::job_minimum;
-use crate::state::pod::{Own, Pod, Stage};
+use crate::state::pod::{Own, Stage};
 use alloc::{format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
 
@@ -40,11 +42,13 @@ impl Engine {
         self.follow_losses(id, &counts, now_ms);
         let wait = self.judge(id, &counts, now_ms);
         self.enter(id, wait, &counts);
+        self.tally(id, &counts);
         self.report(id, &counts);
     }
 
     fn remove_gang(&mut self, id: GangId) {
         self.leave_agenda(id);
+        self.replace_tally(id, None);
         if let Some(gang) = self.state.gangs.remove(id) {
             self.state.gang_ids.remove(&gang.key);
             self.dirty_queues = true;
@@ -53,20 +57,16 @@ impl Engine {
 
     /// What the gang asks for: from its PodGroup, else from its pods.
     fn spec_of(&self, gang: &Gang) -> GangSpec {
-        let mut members: Vec<&Pod> = gang
-            .members
-            .iter()
-            .map(|id| &self.state.pods[*id])
-            .collect();
-        members.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
-        let oldest = members.first().and_then(|pod| pod.own.as_deref());
-        let lowest = members.iter().map(|pod| pod.priority).min().unwrap_or(0);
+        let members = || gang.members.iter().map(|id| &self.state.pods[*id]);
+        let first = members().min_by_key(|pod| (pod.created_ms, &pod.name));
+        let oldest = first.and_then(|pod| pod.own.as_deref());
+        let lowest = members().map(|pod| pod.priority).min().unwrap_or(0);
         let mut spec = match &gang.object {
             Some(object) => self.spec_of_object(object, oldest, lowest),
             None => self.spec_of_pods(gang, oldest, lowest),
         };
         if gang.object.is_none() {
-            spec.created_ms = members.first().map_or(0, |pod| pod.created_ms);
+            spec.created_ms = first.map_or(0, |pod| pod.created_ms);
         }
         spec
     }
@@ -79,12 +79,11 @@ impl Engine {
     ) -> GangSpec {
         let class = object.priority_class.as_ref();
         let class = class.and_then(|name| self.state.priority_classes.get(name));
-        // A native group without a queue follows its oldest pod; ours names it or means `default`.
-        let follow = oldest.filter(|_| object.source == GroupSource::Native);
+        // A group that names no queue follows its oldest pod.
         let queue = object
             .queue
             .clone()
-            .or_else(|| follow.and_then(|own| own.queue.clone()));
+            .or_else(|| oldest.and_then(|own| own.queue.clone()));
         GangSpec {
             queue: queue.unwrap_or_else(|| DEFAULT_QUEUE.into()),
             minimum: match object.minimum {
@@ -430,6 +429,35 @@ impl Engine {
         waiting.sort_unstable();
         waiting.hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Counts the gang in its queue and those above it, as one that waits or one that runs.
+    fn tally(&mut self, id: GangId, counts: &Counts) {
+        let gang = &self.state.gangs[id];
+        let waits = counts.needed > 0 && gang.wait != Wait::Nothing;
+        let runs = counts.needed == 0 && counts.bound > 0;
+        let queue = self.state.queues.find(&gang.spec.queue);
+        let now = queue
+            .filter(|_| waits || runs)
+            .map(|queue| Tally { queue, runs });
+        self.replace_tally(id, now);
+    }
+
+    fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
+        let before = core::mem::replace(&mut self.state.gangs[id].tally, now);
+        if before == now {
+            return;
+        }
+        for (tally, one) in [(before, -1), (now, 1)] {
+            let Some(Tally { queue, runs }) = tally else {
+                continue;
+            };
+            for queue in self.state.queues.path(queue) {
+                let (pending, running) = self.gangs_by_queue.entry(queue).or_default();
+                let count = if runs { running } else { pending };
+                *count = count.saturating_add_signed(one);
+            }
+        }
     }
 
     fn report(&mut self, id: GangId, counts: &Counts) {

@@ -6,7 +6,6 @@ use crate::facts::{Amount, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
 use crate::report::{GangReport, PodReport, PodState, QueueReport};
-use crate::state::gang::Wait;
 use crate::state::pod::{Pod, Stage};
 use crate::status::{Phase, QueueStatus};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
@@ -99,7 +98,6 @@ impl Engine {
     /// All queues, parents before children, siblings by name.
     #[must_use]
     pub fn queue_reports(&mut self) -> Vec<QueueReport> {
-        self.count_gangs_by_queue();
         let ids = self.state.queues.ids();
         ids.into_iter()
             .map(|id| QueueReport {
@@ -111,31 +109,12 @@ impl Engine {
             .collect()
     }
 
-    /// The status of a queue, with the gangs as they were last counted.
+    /// The status of a queue, with its gangs.
     pub(crate) fn queue_status(&mut self, queue: QueueId) -> QueueStatus {
         let mut status = self.state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
         (status.pending, status.running) = (pending, running);
         status
-    }
-
-    /// Counts gangs that wait and gangs that run, for each queue and those above it.
-    pub(crate) fn count_gangs_by_queue(&mut self) {
-        let mut counts: BTreeMap<QueueId, (u32, u32)> = BTreeMap::new();
-        for (id, gang) in self.state.gangs.iter() {
-            let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
-                continue;
-            };
-            let members = count(&self.state, id, 0);
-            let runs = members.needed == 0 && members.bound > 0;
-            let waits = members.needed > 0 && !matches!(gang.wait, Wait::Nothing);
-            for queue in self.state.queues.path(queue) {
-                let (pending, running) = counts.entry(queue).or_default();
-                *pending += u32::from(waits);
-                *running += u32::from(runs);
-            }
-        }
-        self.gangs_by_queue = counts;
     }
 
     /// How many gangs are in each phase, with the reason of those that wait.

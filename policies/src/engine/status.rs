@@ -252,7 +252,6 @@ impl Engine {
         let next_ms = now_ms.saturating_add(self.settings.queue_status_interval_ms);
         self.queues_reported_ms = next_ms;
         self.timers.set(next_ms, Timer::QueueStatus);
-        self.count_gangs_by_queue();
         for queue in self.state.queues.ids() {
             self.outbox.status(StatusKey::Queue(queue));
         }

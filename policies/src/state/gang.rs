@@ -35,6 +35,8 @@ pub(crate) struct Gang {
     pub(crate) wait: Wait,
     /// Where it stands among the candidates of its queue.
     pub(crate) candidate: Option<(QueueId, CandidateKey)>,
+    /// How it counts in its queue.
+    pub(crate) tally: Option<Tally>,
     /// When its minimum was bound.
     pub(crate) bound_ms: Option<UnixMs>,
     /// How many members had a place (or had succeeded) at the last look.
@@ -51,6 +53,14 @@ pub(crate) struct Gang {
     pub(crate) tried: u64,
     /// The reason that was last announced.
     pub(crate) announced: Option<Reason>,
+}
+
+/// How a gang counts in its queue and those above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) queue: QueueId,
+    /// Its minimum is met; otherwise it waits.
+    pub(crate) runs: bool,
 }
 
 /// What a gang asks for, from its PodGroup or from its pods.
@@ -162,6 +172,7 @@ impl Gang {
             spec: GangSpec::default(),
             wait: Wait::Nothing,
             candidate: None,
+            tally: None,
             bound_ms: None,
             held: 0,
             bereaved: false,
