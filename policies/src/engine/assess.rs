@@ -193,7 +193,8 @@ impl Engine {
         let due_ms = lost_ms.saturating_add(grace);
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
-        } else {
+        } else if self.leading {
+            // Who stands by sends nothing, and must not keep it for the day when it leads.
             self.evict_stale(id);
         }
     }
