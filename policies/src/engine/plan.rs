@@ -11,7 +11,7 @@ use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
 use crate::topology::Level;
-use crate::txn::Txn;
+use crate::txn::{Checkpoint, Txn};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -139,12 +139,47 @@ impl Engine {
         *work += 20 * pods.len() as u64;
         let demand = self.demand_of_pods(pods.iter().take(need));
         self.check_queue(id, queue, &demand)?;
-        let request = self.request(id, queue, pods, need);
+        let first: Vec<PodId> = pods.iter().take(need).copied().collect();
+        let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
-        match place(&mut self.state, &mut txn, &request, work) {
+        let start = txn.checkpoint();
+        let mut placed = place(&mut self.state, &mut txn, &request, work);
+        if placed.is_ok() && !self.keeps_to_queue(id, queue, &demand, start, &mut txn) {
+            // Others than those that were checked found a place, and are too many for the queue.
+            request = self.request(id, queue, first, need);
+            placed = place(&mut self.state, &mut txn, &request, work)
+                .map_err(|_| Refusal::NotTogether { proved: false });
+        }
+        match placed {
             Ok(()) => Ok(txn.commit()),
             Err(refusal) => Err(self.explain_refusal(id, &request, counts, &refusal)),
         }
+    }
+
+    /// Whether the queue has room for the members that were placed, which may be others than those
+    /// whose demand was checked. If not, nothing is placed any more.
+    fn keeps_to_queue(
+        &mut self,
+        id: GangId,
+        queue: QueueId,
+        checked: &Demand,
+        start: Checkpoint,
+        txn: &mut Txn,
+    ) -> bool {
+        let placed = txn.placed().to_vec();
+        let demand = self.demand_of_pods(placed.iter().map(|(pod, _)| pod));
+        if demand == *checked {
+            return true;
+        }
+        // What is placed is charged already: it is checked without.
+        txn.rollback(&mut self.state, start);
+        if self.check_queue(id, queue, &demand).is_err() {
+            return false;
+        }
+        for (pod, node) in placed {
+            txn.place(&mut self.state, pod, node);
+        }
+        true
     }
 
     fn check_queue(
