@@ -5,7 +5,7 @@ use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, UnixMs};
 use crate::ids::{ClassId, GangId, PodId};
-use crate::place::{Group, Near, Refusal, Request, place};
+use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
@@ -152,7 +152,7 @@ impl Engine {
         }
         match placed {
             Ok(()) => Ok(txn.commit()),
-            Err(refusal) => Err(self.explain_refusal(id, &request, counts, &refusal)),
+            Err(refusal) => Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
     }
 
@@ -333,7 +333,7 @@ impl Engine {
     fn explain_refusal(
         &mut self,
         id: GangId,
-        request: &Request,
+        request: &mut Request,
         counts: &Counts,
         refusal: &Refusal,
     ) -> (Verdict, Wake) {
@@ -353,6 +353,14 @@ impl Engine {
                 (*proved, Wake::AnyRoom(classes))
             }
         };
+        if only_limits_refuse(&mut self.state, request, refusal) {
+            let message = format!(
+                "the limits of the queue {} and its parents on GPU models leave no room for the \
+                 members, which would fit otherwise",
+                self.state.gangs[id].spec.queue
+            );
+            return (Verdict::new(Reason::OverLimit, message), wake);
+        }
         let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();
         let reason = match (lost, proved) {
             (true, _) => Reason::MembersLost,

@@ -331,3 +331,18 @@ fn a_gang_that_has_recovered_is_not_evicted() {
     world.settle();
     assert_eq!(world.evictions, 0);
 }
+
+#[test]
+fn a_limit_on_a_model_is_no_lack_of_nodes() {
+    let mut world = World::new();
+    world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
+    let mut team = queue("team").limit(2);
+    team.resources[0].product = Some("H100".into());
+    world.apply(team);
+    world.apply(pod("a", 4).queue("team"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/a"), Some(Reason::OverLimit));
+    world.apply(queue("team").limit(8));
+    world.settle();
+    assert!(world.node_of("a").is_some());
+}
