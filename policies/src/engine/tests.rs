@@ -346,3 +346,19 @@ fn a_limit_on_a_model_is_no_lack_of_nodes() {
     world.settle();
     assert!(world.node_of("a").is_some());
 }
+
+#[test]
+fn a_member_that_is_moved_to_another_gang_starts_no_clock() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 1).of("g").on("n1"));
+    }
+    world.settle();
+    world.apply(pod("b", 1).on("n1"));
+    world.settle();
+    world.pass(61_000);
+    world.settle();
+    assert_eq!(world.evictions, 0);
+}
