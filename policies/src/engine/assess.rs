@@ -204,7 +204,10 @@ impl Engine {
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
             return match self.missing_object(id) {
                 Some(verdict) if counts.created > 0 => Wait::Held(verdict),
-                _ if counts.needed > 0 => Wait::Held(waiting_for_members(counts)),
+                _ if counts.needed > 0 => {
+                    let bad = self.bad_spec(id);
+                    Wait::Held(bad.unwrap_or_else(|| waiting_for_members(counts)))
+                }
                 _ => Wait::Nothing,
             };
         }

@@ -362,3 +362,13 @@ fn a_member_that_is_moved_to_another_gang_starts_no_clock() {
     world.settle();
     assert_eq!(world.evictions, 0);
 }
+
+#[test]
+fn a_bad_group_says_so_before_it_has_members() {
+    let mut world = World::new();
+    let mut group = gang("g", 2);
+    group.priority_class = Some("nobody".into());
+    world.apply(group);
+    world.settle();
+    assert_eq!(world.reason("default/g"), Some(Reason::InvalidSpec));
+}
