@@ -112,6 +112,29 @@ pub(crate) fn place(
     placed
 }
 
+/// Whether the members were refused for the limits on GPU models alone: without them they would fit.
+pub(crate) fn only_limits_refuse(
+    state: &mut ClusterState,
+    request: &mut Request,
+    refusal: &Refusal,
+) -> bool {
+    let &Refusal::TooFew {
+        class, scope, need, ..
+    } = refusal
+    else {
+        return false;
+    };
+    let Some(limits) = request.model_limits.take() else {
+        return false;
+    };
+    state.refresh(class);
+    let fits = domains::areas(state, scope)
+        .into_iter()
+        .any(|area| domains::room(state, request, class, area) >= need);
+    request.model_limits = Some(limits);
+    fits
+}
+
 impl Request {
     fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
         if state.classes[class].accelerated {

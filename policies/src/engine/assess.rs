@@ -193,7 +193,8 @@ impl Engine {
         let due_ms = lost_ms.saturating_add(grace);
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
-        } else {
+        } else if self.leading {
+            // Who stands by sends nothing, and must not keep it for the day when it leads.
             self.evict_stale(id);
         }
     }
@@ -203,7 +204,10 @@ impl Engine {
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
             return match self.missing_object(id) {
                 Some(verdict) if counts.created > 0 => Wait::Held(verdict),
-                _ if counts.needed > 0 => Wait::Held(waiting_for_members(counts)),
+                _ if counts.needed > 0 => {
+                    let bad = self.bad_spec(id);
+                    Wait::Held(bad.unwrap_or_else(|| waiting_for_members(counts)))
+                }
                 _ => Wait::Nothing,
             };
         }

@@ -5,13 +5,13 @@ use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, UnixMs};
 use crate::ids::{ClassId, GangId, PodId};
-use crate::place::{Group, Near, Refusal, Request, place};
+use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
 use crate::topology::Level;
-use crate::txn::Txn;
+use crate::txn::{Checkpoint, Txn};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -139,12 +139,47 @@ impl Engine {
         *work += 20 * pods.len() as u64;
         let demand = self.demand_of_pods(pods.iter().take(need));
         self.check_queue(id, queue, &demand)?;
-        let request = self.request(id, queue, pods, need);
+        let first: Vec<PodId> = pods.iter().take(need).copied().collect();
+        let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
-        match place(&mut self.state, &mut txn, &request, work) {
-            Ok(()) => Ok(txn.commit()),
-            Err(refusal) => Err(self.explain_refusal(id, &request, counts, &refusal)),
+        let start = txn.checkpoint();
+        let mut placed = place(&mut self.state, &mut txn, &request, work);
+        if placed.is_ok() && !self.keeps_to_queue(id, queue, &demand, start, &mut txn) {
+            // Others than those that were checked found a place, and are too many for the queue.
+            request = self.request(id, queue, first, need);
+            placed = place(&mut self.state, &mut txn, &request, work)
+                .map_err(|_| Refusal::NotTogether { proved: false });
         }
+        match placed {
+            Ok(()) => Ok(txn.commit()),
+            Err(refusal) => Err(self.explain_refusal(id, &mut request, counts, &refusal)),
+        }
+    }
+
+    /// Whether the queue has room for the members that were placed, which may be others than those
+    /// whose demand was checked. If not, nothing is placed any more.
+    fn keeps_to_queue(
+        &mut self,
+        id: GangId,
+        queue: QueueId,
+        checked: &Demand,
+        start: Checkpoint,
+        txn: &mut Txn,
+    ) -> bool {
+        let placed = txn.placed().to_vec();
+        let demand = self.demand_of_pods(placed.iter().map(|(pod, _)| pod));
+        if demand == *checked {
+            return true;
+        }
+        // What is placed is charged already: it is checked without.
+        txn.rollback(&mut self.state, start);
+        if self.check_queue(id, queue, &demand).is_err() {
+            return false;
+        }
+        for (pod, node) in placed {
+            txn.place(&mut self.state, pod, node);
+        }
+        true
     }
 
     fn check_queue(
@@ -298,7 +333,7 @@ impl Engine {
     fn explain_refusal(
         &mut self,
         id: GangId,
-        request: &Request,
+        request: &mut Request,
         counts: &Counts,
         refusal: &Refusal,
     ) -> (Verdict, Wake) {
@@ -318,6 +353,14 @@ impl Engine {
                 (*proved, Wake::AnyRoom(classes))
             }
         };
+        if only_limits_refuse(&mut self.state, request, refusal) {
+            let message = format!(
+                "the limits of the queue {} and its parents on GPU models leave no room for the \
+                 members, which would fit otherwise",
+                self.state.gangs[id].spec.queue
+            );
+            return (Verdict::new(Reason::OverLimit, message), wake);
+        }
         let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();
         let reason = match (lost, proved) {
             (true, _) => Reason::MembersLost,

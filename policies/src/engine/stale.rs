@@ -7,6 +7,7 @@ use crate::command::{Action, Evict, EvictionCause};
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
+use crate::state::pod::Pod;
 use alloc::vec::Vec;
 
 /// How long before an eviction that was refused, by a disruption budget say, is tried again.
@@ -30,7 +31,13 @@ impl Engine {
     }
 
     pub(crate) fn send_eviction(&mut self, uid: Uid, deadline_ms: UnixMs) {
-        let Some(pod) = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]) else {
+        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        // The gang may have come together again while the request waited to be sent.
+        let stale = |pod: &&Pod| {
+            let gang = pod.own.as_ref().and_then(|own| own.gang);
+            gang.is_some_and(|gang| self.state.gangs[gang].lost_ms.is_some())
+        };
+        let Some(pod) = pod.filter(stale) else {
             self.evicting.remove(&uid);
             return;
         };

@@ -279,3 +279,96 @@ fn a_shut_down_finishes_the_gangs_that_have_begun_and_no_other() {
     assert_eq!(world.binds, 3);
     assert_eq!(world.nodes_of(&["a", "b", "c"]).len(), 3);
 }
+
+#[test]
+fn the_member_that_starts_is_the_one_that_the_limit_allows() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("team").limit(4));
+    let mut group = gang("g", 1);
+    group.queue = Some("team".into());
+    world.apply(group);
+    world.apply(pod("a-small", 1).of("g"));
+    world.apply(pod("b-large", 8).of("g"));
+    world.settle();
+    assert!(world.node_of("a-small").is_some());
+    assert_eq!(world.node_of("b-large"), None);
+}
+
+#[test]
+fn a_member_that_was_made_smaller_lets_the_queue_go_on() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("team").limit(4));
+    world.apply(pod("a", 4).queue("team").on("n1"));
+    world.settle();
+    world.apply(pod("b", 2).queue("team"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/b"), Some(Reason::OverLimit));
+    world.apply(pod("a", 2).queue("team").on("n1"));
+    world.settle();
+    assert!(world.node_of("b").is_some());
+}
+
+#[test]
+fn a_gang_that_has_recovered_is_not_evicted() {
+    let mut settings = Settings::default();
+    settings.in_flight.actions = 0;
+    let mut world = World::with(settings);
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 1).of("g").on("n1"));
+    }
+    world.settle();
+    world.delete("b");
+    world.settle();
+    world.pass(61_000);
+    world.step();
+    world.apply(pod("c", 1).of("g").on("n1"));
+    world.step();
+    world.let_act();
+    world.settle();
+    assert_eq!(world.evictions, 0);
+}
+
+#[test]
+fn a_limit_on_a_model_is_no_lack_of_nodes() {
+    let mut world = World::new();
+    world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
+    let mut team = queue("team").limit(2);
+    team.resources[0].product = Some("H100".into());
+    world.apply(team);
+    world.apply(pod("a", 4).queue("team"));
+    world.settle();
+    assert_eq!(world.reason("default/pod/a"), Some(Reason::OverLimit));
+    world.apply(queue("team").limit(8));
+    world.settle();
+    assert!(world.node_of("a").is_some());
+}
+
+#[test]
+fn a_member_that_is_moved_to_another_gang_starts_no_clock() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 1).of("g").on("n1"));
+    }
+    world.settle();
+    world.apply(pod("b", 1).on("n1"));
+    world.settle();
+    world.pass(61_000);
+    world.settle();
+    assert_eq!(world.evictions, 0);
+}
+
+#[test]
+fn a_bad_group_says_so_before_it_has_members() {
+    let mut world = World::new();
+    let mut group = gang("g", 2);
+    group.priority_class = Some("nobody".into());
+    world.apply(group);
+    world.settle();
+    assert_eq!(world.reason("default/g"), Some(Reason::InvalidSpec));
+}

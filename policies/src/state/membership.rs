@@ -2,7 +2,7 @@
 
 use super::ClusterState;
 use super::gang::{Gang, GangKey};
-use super::pod::{Own, Pod};
+use super::pod::{Own, Pod, Stage};
 use crate::facts::{GangMinimum, GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
 use alloc::{boxed::Box, format, string::String, vec::Vec};
@@ -100,6 +100,16 @@ impl ClusterState {
             return;
         }
         self.leave_gang(pod);
+        let record = &self.pods[pod];
+        let held = match record.stage {
+            Stage::Assumed(_) | Stage::Bound(_) => !record.deleting,
+            Stage::Ended { succeeded } => succeeded,
+            Stage::Waiting => false,
+        };
+        if let Some(gang) = current.filter(|_| held) {
+            // It was moved by a change, not lost: that never starts the staleness clock.
+            self.gangs[gang].held = self.gangs[gang].held.saturating_sub(1);
+        }
         let namespace = self.pods[pod].namespace.clone();
         let gang = self.gang(key, &namespace, name);
         self.gangs[gang].members.push(pod);

@@ -78,6 +78,12 @@ impl ClusterState {
         let node = self.pods[pod].stage.node();
         if let Some(node) = node {
             self.vacate(pod, node, false);
+            // A smaller pod leaves room in its queue too.
+            let account = self.pods[pod]
+                .own
+                .as_ref()
+                .and_then(|own| own.account.as_ref());
+            self.released.extend(account.map(|account| account.queue));
         }
         self.close_account(pod);
         self.pods[pod].class = class;

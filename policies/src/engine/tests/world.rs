@@ -120,6 +120,11 @@ impl World {
         self.engine.shut_down();
     }
 
+    /// Requests may be sent again, after they could not.
+    pub(super) fn let_act(&mut self) {
+        self.engine.settings.in_flight = Settings::default().in_flight;
+    }
+
     fn carry_out(&mut self, action: &Action) -> Outcome {
         match action {
             Action::Bind(bind) => {
