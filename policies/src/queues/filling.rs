@@ -16,7 +16,7 @@
 //! by priority, and that counts in full.
 //!
 //! Exact fractions would double their digits at each event, so amounts are kept in
-//! [`Number`]s of 64 significant bits, and what is within 2^-48 counts as level. At the end amounts
+//! [`Number`]s of 64 significant bits, and what is within 2^-52 counts as level. At the end amounts
 //! are cut to whole base units, level by level, so that children never exceed their parent.
 //!
 //! An event costs O(siblings x keys) at each queue on its path, and there are about two of them for
@@ -37,7 +37,7 @@ pub(super) fn fair_shares(view: View<'_>) -> Matrix {
     // What a parent has depends on the divisions above it alone, so each pass settles one level.
     for _ in 0..view.structure.depth {
         let filling = Filling::run(view, &wanted, &parent_amount);
-        shares = whole_units(view, &filling);
+        shares = whole_units(view, &wanted, &filling);
         if !lower_over_committed(view, &wanted, &shares, &mut parent_amount) {
             break;
         }
@@ -105,18 +105,22 @@ fn lower_over_committed(
     changed
 }
 
-/// Cuts amounts to whole base units, parents first; what rounding would give to children beyond
-/// their parent's amount, the last of them does without.
-fn whole_units(view: View<'_>, filling: &Filling<'_>) -> Matrix {
+/// Cuts amounts to whole base units, parents first, and holds them to what must never be exceeded:
+/// the capacity, limits, what is wanted, and the parent's amount. What rounding would give to
+/// children beyond that, the last of them does without.
+fn whole_units(view: View<'_>, wanted: &Matrix, filling: &Filling<'_>) -> Matrix {
     let mut shares = Matrix::new(view.structure.len(), view.ledger.keys());
     for key in view.ledger.all_keys() {
-        let key = key.index();
-        shares.row_mut(QueueId::ROOT)[key] = filling.amount(QueueId::ROOT, key).floor();
+        let at = key.index();
+        let whole = |id: QueueId| filling.amount(id, at).floor().min(wanted.row(id)[at]);
+        shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(view.ledger.capacity(key));
         for id in view.structure.with_root() {
-            let mut left = shares.row(id)[key];
+            let mut left = shares.row(id)[at];
             for &child in &view.structure.node(id).children {
-                let amount = filling.amount(child, key).floor().min(left);
-                shares.row_mut(child)[key] = amount;
+                let terms = view.structure.node(child).terms_of(key);
+                let limit = terms.and_then(|terms| terms.limit).unwrap_or(left);
+                let amount = whole(child).min(limit).min(left);
+                shares.row_mut(child)[at] = amount;
                 left -= amount;
             }
         }

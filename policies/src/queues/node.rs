@@ -41,6 +41,8 @@ pub(super) struct Node {
     pub name: Box<str>,
     /// Whether a queue has this number now.
     pub exists: bool,
+    /// Whether there is an object.
+    pub defined: bool,
     /// Whom its use is charged to, upwards; `None` for the root alone.
     pub parent: Option<QueueId>,
     /// By name.

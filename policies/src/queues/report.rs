@@ -68,7 +68,7 @@ impl QueueTree {
             let facts = self.definitions.get(&name);
             QueueReport {
                 parent: facts.and_then(|facts| facts.parent.clone()),
-                defined: facts.is_some(),
+                defined: self.structure.node(id).defined,
                 status: self.status(id),
                 name,
             }

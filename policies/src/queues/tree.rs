@@ -95,10 +95,11 @@ impl Structure {
             structure.nodes[id.index()] = Node {
                 name: facts.name.clone(),
                 exists: true,
+                defined: definitions.contains_key(&facts.name),
                 parent: Some(parent),
                 children: core::mem::take(&mut structure.nodes[id.index()].children),
                 priority: facts.priority,
-                ready_since_ms: old.ready_since(id, &place, now_ms),
+                ready_since_ms: old.ready_since(&facts.name, &place, now_ms),
                 fault: place.fault,
                 ..Node::default()
             };
@@ -113,14 +114,12 @@ impl Structure {
         structure
     }
 
-    /// Since when the queue is as Ready as it is, seen from the structure that is replaced.
-    fn ready_since(&self, id: QueueId, place: &Place, now_ms: UnixMs) -> UnixMs {
-        match self.nodes.get(id.index()) {
-            Some(old) if old.exists && old.fault.is_some() == place.fault.is_some() => {
-                old.ready_since_ms
-            }
-            _ => now_ms,
-        }
+    /// Since when a queue is as Ready as it is, seen from the structure that is replaced.
+    fn ready_since(&self, name: &str, place: &Place, now_ms: UnixMs) -> UnixMs {
+        let old = self.find(name).map(|id| self.node(id));
+        let as_ready = |old: &&Node| old.defined && old.fault.is_some() == place.fault.is_some();
+        old.filter(as_ready)
+            .map_or(now_ms, |old| old.ready_since_ms)
     }
 
     /// Fills `top_down`, `depth`, and of every node its depth and what is below it.

@@ -45,9 +45,8 @@ struct Progress {
     turn: Option<Turn>,
     /// `None` for blocked queues.
     next: Option<Event>,
-    /// What ticks must be negligible to for events to be simultaneous: the level of the children
-    /// that are served.
-    scale: Number,
+    /// The level of the children that are served, when the clock was 0.
+    level: Number,
     /// When it was last visited.
     instant: usize,
 }
@@ -190,11 +189,12 @@ impl<'a> Filling<'a> {
     /// A child that is served, that has not been visited at this instant, and that has an event at
     /// this instant as far as rounding lets us know.
     fn simultaneous(&self, id: QueueId, instant: usize) -> Option<QueueId> {
-        let Progress { clock, scale, .. } = *self.progress(id);
+        let Progress { clock, level, .. } = *self.progress(id);
+        let level = level.plus(clock);
         let is_now = |&child: &QueueId| {
             let progress = self.progress(child);
             let ticks = progress.next_from(clock);
-            progress.instant != instant && ticks.is_some_and(|it| it.is_negligible_to(scale))
+            progress.instant != instant && ticks.is_some_and(|it| it.is_negligible_to(level))
         };
         self.node(id).children.iter().copied().find(is_now)
     }
@@ -271,7 +271,7 @@ impl<'a> Filling<'a> {
 
     /// Computes anew what a queue that is up to date does next, given what its children do.
     fn settle(&mut self, id: QueueId) {
-        let (blocked, scale, next_in_turn) = if self.node(id).is_leaf() {
+        let (blocked, level, next_in_turn) = if self.node(id).is_leaf() {
             (self.is_blocked_leaf(id), Number::ZERO, None)
         } else {
             self.reset_clock(id);
@@ -283,7 +283,7 @@ impl<'a> Filling<'a> {
         let turn = (!blocked && id != QueueId::ROOT).then(|| self.turn_of(id));
         let progress = &mut self.queues[id.index()];
         progress.turn = turn;
-        progress.scale = scale;
+        progress.level = level;
         self.queues[id.index()].next = if blocked {
             None
         } else {

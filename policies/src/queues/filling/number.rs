@@ -4,7 +4,7 @@ use crate::facts::Amount;
 use core::cmp::Ordering;
 
 /// How far apart two numbers may be, as a power of two of the larger one, to count as equal.
-const CLOSE: i32 = -48;
+const CLOSE: i32 = -52;
 
 /// A number that is not negative, with 64 significant bits: `mantissa x 2^exponent`.
 ///

@@ -92,10 +92,7 @@ fn over_committed_quotas_weigh_no_more_than_what_the_parent_has() {
 
 #[test]
 fn dominant_shares_are_equalised_across_resources() {
-    let both = |name, parent| {
-        let entries = [entry(GPU, 0, None, 1), entry("cpu", 0, None, 1)];
-        with(queue(name, parent), &entries)
-    };
+    let both = |name, parent| both(name, parent, (0, 0), 1);
     check(
         "the example of the DRF paper: 9 CPUs and 18 GB as 9 and 18",
         vec![both("a", ""), both("b", "")],
@@ -130,6 +127,71 @@ fn dominant_shares_are_equalised_across_resources() {
             ("p", &[("cpu", 50), (GPU, 100)]),
         ],
     );
+}
+
+fn both(name: &str, parent: &str, quota: (Amount, Amount), weight: u16) -> QueueFacts {
+    let entries = [
+        entry(GPU, quota.0, None, weight),
+        entry("cpu", quota.1, None, weight),
+    ];
+    with(queue(name, parent), &entries)
+}
+
+#[test]
+fn an_inner_queue_is_held_back_by_another_resource_once_that_is_its_dominant_one() {
+    // p1 has 20 GPUs by quota. p2 asks for 2 CPUs with each GPU: at 40 of each, CPU takes over.
+    check(
+        "20 + t GPUs and 2 t CPUs",
+        vec![
+            both("p", "", (20, 0), 1),
+            both("p1", "p", (20, 0), 1),
+            both("p2", "p", (0, 0), 1),
+            both("q", "", (0, 0), 1),
+        ],
+        &[(GPU, 140), ("cpu", 140)],
+        &[
+            ("p1", &[(GPU, 20)]),
+            ("p2", &[(GPU, 100), ("cpu", 200)]),
+            ("q", &[(GPU, 100)]),
+        ],
+        &[
+            ("p1", &[(GPU, 20)]),
+            ("p2", &[(GPU, 40), ("cpu", 80)]),
+            ("q", &[(GPU, 80)]),
+        ],
+    );
+}
+
+#[test]
+fn quotas_that_end_at_the_same_moment_end_from_the_leaves_up() {
+    // p and p2 use their GPU quota up together, whatever rounding says. p1, which is next in p, asks for CPUs alone, and of
+    // those p has quota left; so p is served on, before the queue without any quota.
+    let urgent = |mut facts: QueueFacts| {
+        facts.priority = 1;
+        facts
+    };
+    for quota in 1..60 {
+        check(
+            "p has quota left for what it serves next",
+            vec![
+                both("p", "", (quota, 700), 1),
+                urgent(both("p1", "p", (0, 0), 0)),
+                both("p2", "p", (quota, 700), 0),
+                urgent(both("a", "", (0, 0), 0)),
+            ],
+            &[(GPU, 100), ("cpu", 1000)],
+            &[
+                ("p1", &[("cpu", 578)]),
+                ("p2", &[(GPU, 61), ("cpu", 61)]),
+                ("a", &[("cpu", 6000)]),
+            ],
+            &[
+                ("p1", &[("cpu", 578)]),
+                ("p2", &[(GPU, quota), ("cpu", quota)]),
+                ("a", &[("cpu", 1000 - 578 - quota)]),
+            ],
+        );
+    }
 }
 
 #[test]

@@ -125,6 +125,18 @@ fn readiness_has_a_time_and_comes_back() {
     tree.apply(below("p", ""));
     tree.refresh(30);
     assert_eq!((since(&mut tree), fault(&mut tree, "a")), (30, None));
+    tree.apply(below("default", ""));
+    tree.refresh(35);
+    assert_eq!(
+        tree.status(tree.at("default")).ready_since_ms,
+        35,
+        "as an object"
+    );
+    tree.delete("b");
+    tree.apply(below("takes the number of b", ""));
+    tree.refresh(37);
+    let newcomer = tree.at("takes the number of b");
+    assert_eq!(tree.status(newcomer).ready_since_ms, 37);
     tree.delete("p");
     tree.refresh(40);
     assert_eq!(since(&mut tree), 40);

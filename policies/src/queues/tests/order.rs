@@ -135,13 +135,47 @@ fn a_gang_that_asks_for_nothing_divided_has_no_quota_and_its_queue_keeps_its_sha
     assert_eq!(tree.next(), "a", "it has quota left again");
 }
 
+/// A queue that names GPUs and CPUs.
+fn both(name: &str, parent: &str) -> QueueFacts {
+    let entries = [entry(GPU, 0, None, 1), entry("cpu", 0, None, 1)];
+    with(queue(name, parent), &entries)
+}
+
+#[test]
+fn the_share_of_a_leaf_is_that_of_everything_it_holds() {
+    let mut tree = tree(vec![both("a", ""), both("b", "")]);
+    tree.capacities(&[(GPU, 8), ("cpu", 100)]);
+    tree.hold("a", &[(GPU, 4)]);
+    tree.hold("b", &[("cpu", 40)]);
+    tree.wait("a", &[("cpu", 1)]);
+    tree.wait("b", &[("cpu", 1)]);
+    assert_eq!(tree.next(), "b", "40 % against 50 %");
+    tree.capacities(&[("cpu", 50)]);
+    assert_eq!(tree.next(), "a", "80 % now");
+}
+
+#[test]
+fn quota_of_something_else_does_not_excuse_what_a_child_has_beyond_its_turn() {
+    let mut tree = tree(vec![
+        both("p", ""),
+        gpus("c", "p", 8),
+        both("c1", "c"),
+        both("d", "p"),
+        both("q", ""),
+    ]);
+    tree.capacities(&[(GPU, 10), ("cpu", 10)]);
+    tree.hold("c1", &[(GPU, 8), ("cpu", 6)]);
+    tree.hold("d", &[("cpu", 1)]);
+    tree.hold("q", &[("cpu", 3)]);
+    for leaf in ["c1", "d", "q"] {
+        tree.wait(leaf, &[("cpu", 1)]);
+    }
+    assert_eq!(tree.next(), "d", "c counts as far as d: 2 against 3");
+}
+
 #[test]
 fn a_child_that_ran_ahead_on_another_resource_does_not_starve_its_sibling() {
     // The example of the paper: p2 has all GPUs, since nobody else wants any; p1 and q share CPUs.
-    let both = |name, parent| {
-        let entries = [entry(GPU, 0, None, 1), entry("cpu", 0, None, 1)];
-        with(queue(name, parent), &entries)
-    };
     let mut tree = tree(vec![
         both("p", ""),
         both("p1", "p"),
