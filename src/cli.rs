@@ -59,6 +59,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) if reader_left(&error) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
             eprintln!("error: {error:#}");
             ExitCode::from(1)
@@ -68,4 +69,10 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Whether the output went into a pipe that nobody reads any more, as with `| head`.
+fn reader_left(error: &anyhow::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<std::io::Error>();
+    cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -130,15 +130,21 @@ impl Engine {
         now_ms: UnixMs,
         work: &mut u64,
     ) -> Result<Vec<(PodId, crate::ids::NodeId)>, (Verdict, Wake)> {
-        let pods = self.waiting_pods(id, now_ms);
+        let mut pods = self.waiting_pods(id, now_ms);
         let need = if counts.needed == 0 {
             1
         } else {
             counts.needed as usize
         };
         *work += 20 * pods.len() as u64;
-        let demand = self.demand_of_pods(pods.iter().take(need));
-        self.check_queue(id, queue, &demand)?;
+        let mut demand = self.demand_of_pods(pods.iter().take(need));
+        if self.check_queue(id, queue, &demand).is_err() {
+            // The first members are too many for the queue; the smallest may not be.
+            pods.sort_by_key(|pod| self.state.classes[self.state.pods[*pod].class].gpus);
+            pods.truncate(need);
+            demand = self.demand_of_pods(pods.iter());
+            self.check_queue(id, queue, &demand)?;
+        }
         let first: Vec<PodId> = pods.iter().take(need).copied().collect();
         let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();

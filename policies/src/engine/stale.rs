@@ -23,6 +23,8 @@ impl Engine {
         let bound = members.filter(|pod| pod.stage.is_bound() && !pod.deleting);
         let mut uids: Vec<Uid> = bound.map(|pod| pod.uid).collect();
         uids.sort_unstable();
+        let alive = &self.state.pod_ids;
+        self.evicting.retain(|uid| alive.contains_key(uid));
         for uid in uids {
             if self.evicting.insert(uid) {
                 self.outbox.evictions.push_back(uid);

@@ -372,3 +372,35 @@ fn a_bad_group_says_so_before_it_has_members() {
     world.settle();
     assert_eq!(world.reason("default/g"), Some(Reason::InvalidSpec));
 }
+
+#[test]
+fn the_member_that_a_limit_allows_starts_though_an_earlier_one_is_too_large() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("team").limit(4));
+    let mut group = gang("g", 1);
+    group.queue = Some("team".into());
+    world.apply(group);
+    world.apply(pod("a-large", 8).of("g"));
+    world.apply(pod("b-small", 1).of("g"));
+    world.settle();
+    assert_eq!(world.node_of("a-large"), None);
+    assert!(world.node_of("b-small").is_some());
+}
+
+#[test]
+fn members_that_are_done_and_cleaned_away_are_not_lost() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    world.apply(pod("a", 4).of("g"));
+    world.apply(pod("b", 4).of("g"));
+    world.settle();
+    world.end("b");
+    world.settle();
+    world.delete("b");
+    world.settle();
+    world.pass(61_000);
+    world.settle();
+    assert_eq!(world.evictions, 0);
+}

@@ -6,6 +6,9 @@ use crate::facts::{PodFacts, PodPhase, Uid};
 use crate::ids::{NodeId, PodId};
 use alloc::boxed::Box;
 
+/// The end of a member that did its part.
+const SUCCEEDED: Stage = Stage::Ended { succeeded: true };
+
 impl ClusterState {
     pub(crate) fn apply_pod(&mut self, facts: PodFacts) {
         if facts.phase.ended() && !facts.ours {
@@ -136,6 +139,12 @@ impl ClusterState {
         };
         if let Some(node) = self.pods[pod].stage.node() {
             self.vacate(pod, node, true);
+        }
+        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
+            // Who has done its part and is cleaned away is not lost.
+            let held = &mut self.gangs[gang].held;
+            *held = held.saturating_sub(1);
         }
         self.close_account(pod);
         self.forget_owner(pod);
