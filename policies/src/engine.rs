@@ -217,6 +217,8 @@ impl Engine {
         self.send_actions(now_ms);
         self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
+        // What this step itself has freed may let others start: they are woken at once.
+        self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
     }
 
     /// The queues are others than before: whoever stood in one is entered anew.

@@ -343,7 +343,8 @@ impl Engine {
         let queues = &self.state.queues;
         let admitted = queues.admit(&gang.spec.queue, &gang.namespace, labels);
         admitted.or_else(|refusal| {
-            let replaces = counts.needed > 0 && counts.bound > 0;
+            // A raised minimum is no loss: the members that it adds are new.
+            let replaces = counts.needed > 0 && gang.bereaved;
             let open = matches!(
                 refusal.reason,
                 Reason::QueueClosed | Reason::NamespaceNotAllowed
@@ -372,7 +373,7 @@ impl Engine {
         let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
             return;
         };
-        let replaces = counts.needed > 0 && counts.bound > 0;
+        let replaces = counts.needed > 0 && gang.bereaved;
         let key = CandidateKey {
             kind: if replaces {
                 CandidateKind::Replacement

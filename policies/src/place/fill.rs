@@ -34,14 +34,15 @@ pub(super) fn one_class(
         match best {
             Some((area, fits)) if fits >= need => {
                 let pods = &group.pods[..request.need];
-                let start = txn.placed().len();
+                let start = txn.checkpoint();
+                let before = txn.placed().len();
                 fill(state, txn, request, group.class, pods, area, work);
-                let all = txn.placed().len() - start == request.need;
-                return if all {
-                    Ok(())
-                } else {
-                    Err(Refusal::NotTogether { proved: false })
-                };
+                if txn.placed().len() - before == request.need {
+                    return Ok(());
+                }
+                // Limits on GPU models were counted for the area and ran out on the way.
+                txn.rollback(state, start);
+                refusal = Some(Refusal::NotTogether { proved: false });
             }
             _ => {
                 let (best, fits) = best.map_or((None, 0), |(area, fits)| (Some(area), fits));

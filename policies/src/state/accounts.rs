@@ -249,6 +249,7 @@ impl ClusterState {
         if current == queue {
             return;
         }
+        self.released.extend(current.map(|(queue, _)| queue));
         self.close_account(pod);
         let node = self.pods[pod].stage.node();
         self.capacity.stale.extend(node);
