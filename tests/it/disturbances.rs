@@ -17,7 +17,7 @@ async fn pods_of_other_schedulers_take_room_and_give_it_back() {
     let pods = cluster.members("train", 2, 2, &json!({})).await;
     let group = cluster.group_waits("train", "DoesNotFit").await;
     let message = condition(&group, "PodGroupScheduled")["message"].to_string();
-    assert!(message.contains("1 can be placed now"), "{message}");
+    assert!(message.contains("there is room for 1"), "{message}");
     cluster.delete(&cluster.pod_path("foreign")).await;
     cluster.bound(&pods).await;
 }

@@ -75,7 +75,7 @@ async fn a_gang_that_does_not_fit_stays_unbound_until_a_node_is_added() {
         message.starts_with("3 members with 8 nvidia.com/gpu each do not fit"),
         "{message}"
     );
-    assert!(message.contains("2 can be placed now"), "{message}");
+    assert!(message.contains("there is room for 2"), "{message}");
     // The column of the wide table.
     assert_eq!(group["status"]["message"], message);
     for pod in &pods {

@@ -98,7 +98,7 @@ fn cases_of_groups() -> Vec<Case> {
                 "too-large",
                 json!({"minMember": 2}),
                 "DoesNotFit",
-                "1 can be placed now",
+                "there is room for 1",
             )
         },
         Case {
