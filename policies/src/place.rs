@@ -112,7 +112,8 @@ pub(crate) fn place(
     placed
 }
 
-/// Whether the members were refused for the limits on GPU models alone: without them they would fit.
+/// Whether the members were refused for the limits on GPU models alone: without them they would
+/// fit.
 pub(crate) fn only_limits_refuse(
     state: &mut ClusterState,
     request: &mut Request,

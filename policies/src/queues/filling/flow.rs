@@ -302,8 +302,8 @@ impl<'a> Filling<'a> {
             || wants.any(|(flow, &full)| !flow.is_zero() && full)
     }
 
-    /// Brings all children up to date and sets an inner queue's clock back to 0, so that it can tell
-    /// apart moments that are very near to each other, as long as nothing happens between them.
+    /// Brings all children up to date and sets an inner queue's clock back to 0, so that it can
+    /// tell apart moments that are very near to each other, as long as nothing happens between.
     fn reset_clock(&mut self, id: QueueId) {
         for &child in &self.node(id).children {
             self.catch_up(child);

@@ -164,8 +164,9 @@ fn an_inner_queue_is_held_back_by_another_resource_once_that_is_its_dominant_one
 
 #[test]
 fn quotas_that_end_at_the_same_moment_end_from_the_leaves_up() {
-    // p and p2 use their GPU quota up together, whatever rounding says. p1, which is next in p, asks for CPUs alone, and of
-    // those p has quota left; so p is served on, before the queue without any quota.
+    // p and p2 use their GPU quota up together, whatever rounding says. p1, which is next in p,
+    // asks for CPUs alone, and of those p has quota left; so p is served on, before the queue
+    // without any quota.
     let urgent = |mut facts: QueueFacts| {
         facts.priority = 1;
         facts
