@@ -11,8 +11,7 @@ pub(crate) type Resources = SmallVec<[(ResourceId, Amount); 5]>;
 #[derive(Debug)]
 pub(crate) struct ResourceNames(Interner<ResourceId>);
 
-/// The resource that queues divide by GPU model.
-pub(crate) const GPU: &str = "nvidia.com/gpu";
+pub(crate) use crate::gpu::GPU;
 
 impl ResourceNames {
     pub(crate) fn new() -> Self {

@@ -14,7 +14,7 @@ mod nodes;
 pub(crate) mod pod;
 mod pods;
 pub(crate) mod tables;
-mod topologies;
+pub(crate) mod topologies;
 
 use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId, Slab, TopologyId};

@@ -4,7 +4,7 @@
 //! parents. A node without a level's label is a domain of its own there, never "the same as the
 //! others". Below the last level of a Topology there is always the level `node`.
 
-use crate::facts::{Labels, TopologyLevel};
+use crate::facts::{Labels, TopologyLevel, label};
 use crate::ids::{DomainId, Id, NodeId, Slab};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 use smallvec::SmallVec;
@@ -218,14 +218,6 @@ impl Topology {
         };
         id
     }
-}
-
-/// The value of a label.
-pub(crate) fn label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
-    let position = labels
-        .binary_search_by(|(name, _)| (**name).cmp(key))
-        .ok()?;
-    Some(&labels[position].1)
 }
 
 /// The order in which equally good nodes are filled: by their path in the Topology `default`, then

@@ -10,6 +10,7 @@ use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
+use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
 use crate::txn::{Checkpoint, Txn};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
@@ -17,9 +18,6 @@ use core::cmp::Reverse;
 
 /// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
 const SLICE_WORK: u64 = 200_000;
-
-/// The Topology that a gang without one is placed by, as near as its finest level.
-const DEFAULT_TOPOLOGY: &str = "default";
 
 impl Engine {
     /// Tries the gangs whose turn it is, until none is left or the slice is used up. Whether it was

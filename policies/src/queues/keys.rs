@@ -7,8 +7,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// The one resource that is always governed.
-pub(super) const GPU: &str = "nvidia.com/gpu";
+pub(super) use crate::gpu::GPU;
 
 /// A governed key: a resource, or one model of it. The numbers are given in the order of first
 /// appearance and never again to another key.

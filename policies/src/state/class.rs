@@ -1,12 +1,12 @@
 //! Classes: all pods of one shape are judged once.
 
-use crate::facts::{Amount, MatchOperator, PodShape};
+use crate::facts::{Amount, MatchOperator, PodShape, label};
 use crate::filter::Filter;
 use crate::gpu;
 use crate::ids::{Id, NodeId, ResourceId, TopologyId};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::node::Node;
-use crate::topology::{Topology, label};
+use crate::topology::Topology;
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
