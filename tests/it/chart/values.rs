@@ -104,7 +104,7 @@ fn the_schema_takes_the_configuration_that_the_program_takes() {
         .into_generator()
         .into_root_schema_for::<ConfigurationFile>();
     let mut schema = schema.to_value();
-    without_defaults(&mut schema);
+    for_helm(&mut schema);
     for name in ["$schema", "title"] {
         schema.as_object_mut().unwrap().remove(name);
     }
@@ -127,14 +127,31 @@ fn remove(schema: &mut Value, names: &[&str]) {
     }
 }
 
-/// The program knows its defaults; the chart does not repeat them.
-fn without_defaults(schema: &mut Value) {
+/// The program knows its defaults; the chart does not repeat them. Rules for the API server become
+/// patterns.
+fn for_helm(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             fields.remove("default");
-            fields.values_mut().for_each(without_defaults);
+            if let Some(rules) = fields.remove("x-kubernetes-validations") {
+                let patterns: Vec<Value> = rules
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .flat_map(|rule| {
+                        rule["rule"]
+                            .as_str()
+                            .unwrap()
+                            .split("self.matches('")
+                            .skip(1)
+                    })
+                    .map(|rest| json!({"pattern": rest.split("')").next().unwrap()}))
+                    .collect();
+                fields.insert("allOf".to_owned(), Value::Array(patterns));
+            }
+            fields.values_mut().for_each(for_helm);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_defaults),
+        Value::Array(items) => items.iter_mut().for_each(for_helm),
         _ => {}
     }
 }
