@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 pub mod api_server;
+mod client;
+pub mod crash_sweep;
 pub mod faults;
 pub mod objects;
 pub mod random;

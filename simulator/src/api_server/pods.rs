@@ -77,6 +77,7 @@ impl ApiServer {
             pod.status.scheduled = Some(true);
             pod.status.scheduled_since_s = now_ms / 1_000;
         }
+        pod.facts.bound_ms = Some(pod.status.scheduled_since_s * 1_000);
         self.change_pod(pod);
         Answer::Done
     }
