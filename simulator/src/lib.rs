@@ -6,6 +6,7 @@
 //! the same seed gives the same run on every machine.
 #![forbid(unsafe_code)]
 
+pub mod api_server;
 pub mod faults;
 pub mod objects;
 pub mod random;

@@ -4,6 +4,7 @@
     reason = "a test that panics has failed, also in its helpers"
 )]
 
+mod chart;
 mod cluster;
 mod crowd;
 mod definitions;

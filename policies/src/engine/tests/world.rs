@@ -135,6 +135,7 @@ impl World {
                     .map(|name| (GroupSource::GpuBatch, name));
                 let facts = self.pods.get_mut(&bind.pod.name).unwrap();
                 facts.node = Some(bind.node.clone());
+                facts.bound_ms = Some(self.now_ms);
                 facts.phase = PodPhase::Running;
                 self.events.push(Object::Pod(facts.clone()).into());
             }
@@ -261,6 +262,7 @@ impl Thing for PodSketch {
             phase: PodPhase::Pending,
             deleting: false,
             created_ms: START_MS - 60_000,
+            bound_ms: None,
             started_ms: None,
             priority: 0,
             never_preempts: false,
