@@ -9,7 +9,7 @@ use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use alloc::vec::Vec;
+use alloc::{collections::btree_map::Entry, vec::Vec};
 
 /// How long before an eviction that was refused, by a disruption budget say, is tried again.
 const EVICT_AGAIN_MS: u64 = 10_000;
@@ -31,8 +31,8 @@ impl Engine {
         let alive = &self.state.pod_ids;
         self.evicting.retain(|uid, _| alive.contains_key(uid));
         for uid in uids {
-            if !self.evicting.contains_key(&uid) {
-                self.evicting.insert(uid, cause);
+            if let Entry::Vacant(asked) = self.evicting.entry(uid) {
+                asked.insert(cause);
                 self.outbox.evictions.push_back(uid);
             }
         }

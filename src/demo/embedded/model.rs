@@ -129,7 +129,9 @@ impl Model {
     pub(super) fn advance(&mut self) -> anyhow::Result<()> {
         self.now_ms += STEP_MS;
         let elapsed = self.elapsed();
-        let due = self.arriving.partition_point(|gang| gang.arrival <= elapsed);
+        let due = self
+            .arriving
+            .partition_point(|gang| gang.arrival <= elapsed);
         for gang in self.arriving.drain(..due).collect::<Vec<_>>() {
             self.submit(gang)?;
         }

@@ -151,7 +151,7 @@ impl World {
         match action {
             Action::Bind(bind) => {
                 self.binds += 1;
-                if self.refused.iter().any(|name| *name == &*bind.pod.name) {
+                if self.refused.contains(&&*bind.pod.name) {
                     let message = "a webhook says no".into();
                     return Outcome::Refused { message };
                 }
