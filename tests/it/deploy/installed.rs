@@ -288,15 +288,26 @@ async fn requests_are_served_before_those_of_others(cluster: &Cluster) {
     }
 }
 
-/// Definitions, queues and gangs outlive the release.
+/// As `docs/upgrade.md` says. Definitions, queues and gangs outlive the release.
 async fn it_is_upgraded_and_removed(cluster: &Cluster, helm: &Helm) {
     cluster.queue("team", &json!({})).await;
+    let definitions = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&definitions, helm.run(&["show", "crds", CHART]).unwrap()).unwrap();
+    let file = definitions.path().to_str().unwrap();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", file];
+    let applied = cluster.kubectl(&apply).await;
+    assert_eq!(
+        applied.matches("serverside-applied").count(),
+        3,
+        "{applied}"
+    );
     let notes = cluster.helm(
         helm,
         &[
             "upgrade",
             "gpu-batch",
             CHART,
+            "--reset-then-reuse-values",
             "--set",
             "replicas=3,configuration.log.level=debug",
         ],

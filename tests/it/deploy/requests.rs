@@ -6,11 +6,19 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 
-/// Verb, API group and resource, as in `create /pods/binding`, each with how often it was asked for.
+/// Verb, API group and resource, as in `create /pods/binding`, each with how often it was made.
 pub(crate) type Requests = BTreeMap<String, usize>;
+
+/// The namespace of the service account. What it may do there and nowhere else gets a prefix.
+const HOME: &str = "gpu-batch";
+
+fn inside(namespace: &Value) -> &'static str {
+    if *namespace == HOME { "at home: " } else { "" }
+}
 
 /// Everything that a role allows, whatever the names of the objects.
 pub(crate) fn allowed(role: &Value) -> BTreeSet<String> {
+    let place = inside(&role["metadata"]["namespace"]);
     let list = |value: &Value| -> Vec<String> {
         let items = value.as_array().unwrap().iter();
         items
@@ -25,7 +33,7 @@ pub(crate) fn allowed(role: &Value) -> BTreeSet<String> {
                 all.extend(
                     verbs
                         .iter()
-                        .map(|verb| format!("{verb} {group}/{resource}")),
+                        .map(|verb| format!("{place}{verb} {group}/{resource}")),
                 );
             }
         }
@@ -43,7 +51,9 @@ impl Cluster {
                 continue;
             }
             let text = |name: &str| event["objectRef"][name].as_str().unwrap_or_default();
-            let mut request = format!("{} {}/{}", verb(&event), text("apiGroup"), text("resource"));
+            let place = inside(&event["objectRef"]["namespace"]);
+            let verb = event["verb"].as_str().unwrap();
+            let mut request = format!("{place}{verb} {}/{}", text("apiGroup"), text("resource"));
             if !text("subresource").is_empty() {
                 request = format!("{request}/{}", text("subresource"));
             }
@@ -51,8 +61,4 @@ impl Cluster {
         }
         requests
     }
-}
-
-fn verb(event: &Value) -> &str {
-    event["verb"].as_str().unwrap()
 }
