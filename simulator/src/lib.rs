@@ -6,10 +6,12 @@
 //! the same seed gives the same run on every machine.
 #![forbid(unsafe_code)]
 
+pub mod api_server;
 pub mod faults;
 pub mod objects;
 pub mod random;
 mod rest;
 pub mod run;
 pub mod scenario;
+pub mod shell;
 pub mod world;

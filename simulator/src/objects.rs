@@ -61,6 +61,7 @@ pub fn pod(name: &str, uid: Uid, created_ms: UnixMs, cpus: u64, gpus: u64) -> Po
         phase: PodPhase::Pending,
         deleting: false,
         created_ms,
+        bound_ms: None,
         started_ms: None,
         priority: 0,
         never_preempts: false,

@@ -239,6 +239,7 @@ impl Run {
         new.uid = self.world.new_uid();
         new.created_ms = self.now_ms;
         new.node = None;
+        new.bound_ms = None;
         new.phase = PodPhase::Pending;
         new.unscheduled = None;
         new.bound_queue = None;

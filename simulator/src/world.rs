@@ -192,6 +192,7 @@ impl World {
         }
         *self.binds.entry(facts.uid).or_insert(0) += 1;
         facts.node = Some(bind.node.clone());
+        facts.bound_ms = Some(news_ms);
         facts.phase = PodPhase::Running;
         facts.bound_queue = Some(bind.queue.clone());
         facts.bound_pod_group.clone_from(&bind.pod_group);

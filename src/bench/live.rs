@@ -11,7 +11,9 @@
 
 mod cluster;
 mod objects;
+mod process;
 mod requests;
+pub mod restart;
 mod run;
 
 use super::{Bound, Row, median};
@@ -111,6 +113,10 @@ pub async fn run(filter: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Vec<
         let times = measured.with_context(|| format!("cannot measure {}", workload.name))?;
         removed.context("cannot remove what was created for the measurement")?;
         rows.extend(report(workload, &times));
+    }
+    if "restart".contains(filter) {
+        let executable = std::env::current_exe().context("cannot find this program")?;
+        rows.extend(restart::measure(restart::BIG, &executable, kubeconfig).await?);
     }
     Ok(rows)
 }

@@ -2,7 +2,7 @@
 
 use super::problems::{Problems, shortened};
 use super::{Converter, hints, identity, limits, names, shape};
-use crate::objects::{Meta, Pod, Watched};
+use crate::objects::{Condition, Meta, Pod, Timestamp, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition,
@@ -77,6 +77,7 @@ fn outline(
         phase,
         deleting: meta.deletion_timestamp.is_some(),
         created_ms: created.map_or(converter.now_ms, |time| converter.past(time)),
+        bound_ms: bound(pod).map(|time| converter.past(time)),
         started_ms: pod.status.start_time.map(|time| converter.past(time)),
         priority: saturated(pod.spec.priority.unwrap_or(0)),
         never_preempts: pod.spec.preemption_policy.as_deref() == Some("Never"),
@@ -164,9 +165,18 @@ fn owner(pod: &Pod) -> Option<OwnerReference> {
     })
 }
 
-fn unscheduled(pod: &Pod) -> Option<ScheduledCondition> {
+fn scheduled(pod: &Pod) -> Option<&Condition> {
     let mut conditions = pod.status.conditions.iter().flatten();
-    let condition = conditions.find(|condition| &*condition.kind == "PodScheduled")?;
+    conditions.find(|condition| &*condition.kind == "PodScheduled")
+}
+
+fn bound(pod: &Pod) -> Option<Timestamp> {
+    let condition = scheduled(pod).filter(|condition| &*condition.status == "True")?;
+    condition.last_transition_time
+}
+
+fn unscheduled(pod: &Pod) -> Option<ScheduledCondition> {
+    let condition = scheduled(pod)?;
     (&*condition.status == "False").then(|| ScheduledCondition {
         reason: shortened(
             condition.reason.as_deref().unwrap_or_default(),

@@ -156,6 +156,19 @@ async fn a_request_without_an_answer_ends_as_unknown_at_its_deadline() {
 }
 
 #[tokio::test]
+async fn a_command_whose_time_is_over_is_never_sent() {
+    let fixture = Fixture::start(|_| answer(201, &json!({}))).await;
+    // The first opens a connection, on which the second could be sent at once.
+    assert_eq!(
+        fixture.outcome(bind(), Duration::from_secs(5)).await,
+        Outcome::Done
+    );
+    let late = fixture.outcome(bind(), Duration::ZERO).await;
+    assert_eq!(late, Outcome::Unknown);
+    assert_eq!(fixture.api.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn a_lost_connection_ends_as_unknown() {
     let mut fixture = Fixture::start(|_| answer(201, &json!({}))).await;
     // Nobody listens there.

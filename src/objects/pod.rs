@@ -169,7 +169,7 @@ pub struct PodStatus {
 
 /// A condition of a pod or a node.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Condition {
     /// `type`.
     #[serde(rename = "type")]
@@ -180,6 +180,8 @@ pub struct Condition {
     pub reason: Option<Box<str>>,
     /// `message`.
     pub message: Option<Box<str>>,
+    /// `lastTransitionTime`: since when `status` has been what it is.
+    pub last_transition_time: Option<Timestamp>,
 }
 
 /// What the kubelet says of one container.

@@ -147,6 +147,7 @@ impl World {
     fn bind(&mut self, bind: Bind) {
         if let Some(pod) = self.pods.get_mut(&bind.pod.uid) {
             pod.node = Some(bind.node);
+            pod.bound_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
         }
@@ -186,6 +187,7 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
         phase: PodPhase::Pending,
         deleting: false,
         created_ms: now_ms,
+        bound_ms: None,
         started_ms: None,
         bound_queue: None,
         bound_pod_group: None,

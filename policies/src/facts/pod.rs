@@ -23,6 +23,9 @@ pub struct PodFacts {
     pub deleting: bool,
     /// `metadata.creationTimestamp`.
     pub created_ms: UnixMs,
+    /// When it was bound: the API server sets the condition `PodScheduled=True` with the binding
+    /// and its `lastTransitionTime`, to the second. `None` where it has no node or nobody says.
+    pub bound_ms: Option<UnixMs>,
     /// `status.startTime`.
     pub started_ms: Option<UnixMs>,
     /// `spec.priority`; 0 where absent.

@@ -76,6 +76,7 @@ pub(super) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
         phase: PodPhase::Pending,
         deleting: false,
         created_ms: CREATED_MS,
+        bound_ms: None,
         started_ms: None,
         priority: 0,
         never_preempts: false,

@@ -9,7 +9,7 @@ use anyhow::Context;
 use http::Request;
 use kube::Client;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What carries this label belongs to the measurement.
@@ -30,6 +30,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// A cluster with the fake nodes of one workload.
 pub(super) struct Cluster {
     pub(super) config: kube::Config,
+    /// The file that `config` was read from; `None`: what the environment names.
+    pub(super) kubeconfig: Option<PathBuf>,
     client: Client,
     nodes: usize,
     /// `None`: the cluster is the user's.
@@ -55,10 +57,11 @@ impl Cluster {
             config.proxy_url = None;
         }
         let client = connection::client(&config)?;
-        let cluster = Self {
+        let mut cluster = Self {
+            kubeconfig: kubeconfig.map(Path::to_owned),
             config,
             client,
-            nodes,
+            nodes: 0,
             local,
         };
         if cluster.local.is_some() {
@@ -69,10 +72,15 @@ impl Cluster {
             body: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
         };
         cluster.create(vec![namespace]).await?;
-        cluster
-            .create((0..nodes).map(objects::node).collect())
-            .await?;
+        cluster.add_nodes(nodes).await?;
         Ok(cluster)
+    }
+
+    /// Makes so many more nodes.
+    pub(super) async fn add_nodes(&mut self, nodes: usize) -> anyhow::Result<()> {
+        let numbers = self.nodes..self.nodes + nodes;
+        self.nodes += nodes;
+        self.create(numbers.map(objects::node).collect()).await
     }
 
     /// Makes the custom resources known; on a user's cluster they are there.
@@ -102,7 +110,7 @@ impl Cluster {
         post_all(&self.client, posts, AT_A_TIME).await
     }
 
-    async fn get(&self, path: &str) -> anyhow::Result<Value> {
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
         let body = send(&self.client, Request::get(path), Vec::new()).await?;
         Ok(serde_json::from_slice(&body)?)
     }
@@ -115,6 +123,17 @@ impl Cluster {
             serde_json::to_vec(&options)?,
         )
         .await?;
+        Ok(())
+    }
+
+    /// Deletes a pod and waits until it is gone.
+    pub(super) async fn delete_pod(&self, name: &str) -> anyhow::Result<()> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+        self.delete(&format!("{path}/{name}")).await?;
+        let named = format!("{path}?fieldSelector=metadata.name={name}");
+        while self.get(&named).await?["items"][0].is_object() {
+            tokio::time::sleep(POLL).await;
+        }
         Ok(())
     }
 

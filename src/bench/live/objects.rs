@@ -2,7 +2,7 @@
 
 use super::Workload;
 use super::requests::Post;
-use crate::bench::live::cluster::{LABEL, SCHEDULER, node_name};
+use crate::bench::live::cluster::{LABEL, NAMESPACE, SCHEDULER, node_name};
 use serde_json::{Value, json};
 
 /// A fake node of 8 GPUs. Only pods of the measurement tolerate its taint.
@@ -36,46 +36,58 @@ pub(super) fn node(number: usize) -> Post {
 }
 
 /// The PodGroups of a workload; single pods have none.
-pub(super) fn pod_groups(workload: &Workload, namespace: &str) -> Vec<Post> {
+pub(super) fn pod_groups(workload: &Workload) -> Vec<Post> {
     let gangs = if workload.members > 1 {
         workload.gangs
     } else {
         0
     };
-    let group = |gang| Post {
-        path: format!("/apis/gpu-batch.io/v1alpha1/namespaces/{namespace}/podgroups"),
-        body: json!({
-            "apiVersion": "gpu-batch.io/v1alpha1",
-            "kind": "PodGroup",
-            "metadata": {"name": format!("gang-{gang}")},
-            "spec": {"minMember": workload.members},
-        }),
-    };
-    (0..gangs).map(group).collect()
-}
-
-/// The pods of a workload.
-pub(super) fn pods(workload: &Workload, namespace: &str) -> Vec<Post> {
-    (0..workload.pods())
-        .map(|number| pod(workload, namespace, number))
+    (0..gangs)
+        .map(|gang| pod_group(&format!("gang-{gang}"), workload.members))
         .collect()
 }
 
-fn pod(workload: &Workload, namespace: &str, number: usize) -> Post {
-    let mut labels = json!({});
-    if workload.members > 1 {
-        labels["gpu-batch.io/pod-group"] = json!(format!("gang-{}", number / workload.members));
+/// A PodGroup of so many members.
+pub(super) fn pod_group(name: &str, members: usize) -> Post {
+    Post {
+        path: format!("/apis/gpu-batch.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"),
+        body: json!({
+            "apiVersion": "gpu-batch.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {"minMember": members},
+        }),
     }
+}
+
+/// The pods of a workload.
+pub(super) fn pods(workload: &Workload) -> Vec<Post> {
+    (0..workload.pods())
+        .map(|number| pod(workload, number))
+        .collect()
+}
+
+fn pod(workload: &Workload, number: usize) -> Post {
+    let mut post = plain_pod(&pod_name(number), workload.gpus);
+    if workload.members > 1 {
+        let gang = format!("gang-{}", number / workload.members);
+        post.body["metadata"]["labels"]["gpu-batch.io/pod-group"] = json!(gang);
+    }
+    post
+}
+
+/// A pod without a PodGroup.
+pub(super) fn plain_pod(name: &str, gpus: u32) -> Post {
     let resources: Value = json!({
         "requests": {"cpu": "1", "memory": "4Gi"},
-        "limits": {"nvidia.com/gpu": workload.gpus.to_string()},
+        "limits": {"nvidia.com/gpu": gpus.to_string()},
     });
     Post {
-        path: format!("/api/v1/namespaces/{namespace}/pods"),
+        path: format!("/api/v1/namespaces/{NAMESPACE}/pods"),
         body: json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": pod_name(number), "labels": labels},
+            "metadata": {"name": name, "labels": {}},
             "spec": {
                 "schedulerName": SCHEDULER,
                 "nodeSelector": {LABEL: "true"},
@@ -87,16 +99,16 @@ fn pod(workload: &Workload, namespace: &str, number: usize) -> Post {
 }
 
 /// The bindings that the bare binder posts: it fills one node after the other.
-pub(super) fn bindings(workload: &Workload, namespace: &str) -> Vec<Post> {
+pub(super) fn bindings(workload: &Workload) -> Vec<Post> {
     let pods_on_node = (8 / workload.gpus as usize).max(1);
     let binding = |number| {
         let name = pod_name(number);
         Post {
-            path: format!("/api/v1/namespaces/{namespace}/pods/{name}/binding"),
+            path: format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding"),
             body: json!({
                 "apiVersion": "v1",
                 "kind": "Binding",
-                "metadata": {"namespace": namespace, "name": name},
+                "metadata": {"namespace": NAMESPACE, "name": name},
                 "target": {
                     "apiVersion": "v1",
                     "kind": "Node",

@@ -58,15 +58,13 @@ pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::R
 }
 
 async fn create(cluster: &Cluster, workload: &Workload) -> anyhow::Result<()> {
-    cluster
-        .create(objects::pod_groups(workload, NAMESPACE))
-        .await?;
-    cluster.create(objects::pods(workload, NAMESPACE)).await
+    cluster.create(objects::pod_groups(workload)).await?;
+    cluster.create(objects::pods(workload)).await
 }
 
 async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
     create(cluster, workload).await?;
-    let bindings = objects::bindings(workload, NAMESPACE);
+    let bindings = objects::bindings(workload);
     let at_a_time = configuration()?.settings.in_flight.actions;
     let started = Instant::now();
     // A client of its own, as the scheduler has: the connections are made anew.

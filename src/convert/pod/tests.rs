@@ -61,6 +61,23 @@ fn full_pod() -> Value {
 }
 
 #[test]
+fn a_bound_pod_says_when_it_was_bound() {
+    let bound_ms = |status: &str, since: &str| {
+        let mut value = full_pod();
+        value["status"]["conditions"] = json!([
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T09:40:00Z"},
+            {"type": "PodScheduled", "status": status, "lastTransitionTime": since},
+        ]);
+        own_facts(value).bound_ms
+    };
+    let half_past = Some(NOW_MS - 1_800_000);
+    assert_eq!(bound_ms("True", "2026-11-21T09:30:00Z"), half_past);
+    assert_eq!(bound_ms("False", "2026-11-21T09:30:00Z"), None);
+    // A clock that runs ahead binds no pod in the future.
+    assert_eq!(bound_ms("True", "2026-11-21T10:00:09Z"), Some(NOW_MS));
+}
+
+#[test]
 fn a_pod_of_ours_is_read_in_full() {
     let facts = facts(full_pod()).unwrap();
     let uid = Uid::parse(UID).unwrap();

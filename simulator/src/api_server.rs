@@ -1,0 +1,280 @@
+//! The part of kube-apiserver that a scheduler touches, exactly, and without faults.
+//!
+//! One store with one growing revision; every write takes the next one and becomes the version of
+//! the object. A write that changes nothing takes none. Requests are carried out one at a time;
+//! lost, late and repeated requests are made outside, and nothing here is
+//! random.
+//!
+//! Left out are admission (priorities, default tolerations, taints of new nodes), authorization,
+//! validation beyond what these worlds could violate, finalizers, and pages of lists. Read in the
+//! sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`, `pkg/registry/core/pod/strategy.go`
+//! and `apiserver/pkg/registry`.
+
+mod exchange;
+mod fields;
+mod history;
+mod lease;
+mod pods;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use exchange::{
+    Answer, Change, Conflict, Expected, Name, PodStatus, Request, Sort, Status, Stored, Version,
+};
+
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs};
+use history::History;
+use lease::Lease;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A PodDisruptionBudget as the eviction API sees it. Its controller is not part of the model:
+/// whoever makes one says how many disruptions it allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// It selects the pods with this label `gpu-batch.io/pod-group`.
+    pub pod_group: Box<str>,
+    /// `status.disruptionsAllowed`.
+    pub disruptions_allowed: u32,
+}
+
+/// Every object, its history, and what decides over requests.
+#[derive(Debug, Clone, Default)]
+pub struct ApiServer {
+    /// PodDisruptionBudgets, by name.
+    pub budgets: BTreeMap<Box<str>, Budget>,
+    /// Flow control turns everything away except the lease, and asks to wait for so many seconds.
+    pub flow_control_s: Option<u64>,
+    revision: Version,
+    compacted: Version,
+    kinds: BTreeMap<Kind, History>,
+    lease: Option<Lease>,
+    last_uid: u128,
+}
+
+impl ApiServer {
+    /// Carries out a request.
+    pub fn handle(&mut self, request: Request, now_ms: UnixMs) -> Answer {
+        if let Some(retry_after_s) = self.flow_control_s
+            && !matches!(request, Request::Lease(_))
+        {
+            return Answer::TooManyRequests {
+                retry_after_s,
+                by_budget: false,
+            };
+        }
+        match request {
+            Request::Create(object) => self.create(object, now_ms),
+            Request::Replace { object, version } => self.replace(&object, version),
+            Request::ReplaceStatus { object, version } => self.replace_status(&object, version),
+            Request::Delete {
+                name,
+                expected,
+                grace_s,
+            } => self.delete(&name, expected, grace_s, now_ms),
+            Request::Get(name) => self.get(&name).cloned().map_or(Answer::NotFound, found),
+            Request::List { kind, at } => self.list(kind, at),
+            Request::Watch { kind, after } => self.watch(kind, after),
+            Request::Bind(bind) => self.bind(&bind, now_ms),
+            Request::Evict(evict) => self.evict(&evict.pod, now_ms),
+            Request::PatchStatus(patch) => self.patch_status(patch),
+            Request::Lease(request) => self.handle_lease(&request, now_ms),
+            Request::Publish(_) => {
+                self.revision += 1;
+                Answer::Done
+            }
+        }
+    }
+
+    /// The newest revision of the store.
+    #[must_use]
+    pub fn revision(&self) -> Version {
+        self.revision
+    }
+
+    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`].
+    pub fn compact(&mut self, revision: Version) {
+        self.compacted = self.compacted.max(revision.min(self.revision));
+        for history in self.kinds.values_mut() {
+            history.compact(self.compacted);
+        }
+    }
+
+    /// An object as it is now.
+    #[must_use]
+    pub fn get(&self, name: &Name) -> Option<&Arc<Stored>> {
+        self.kinds.get(&name.kind)?.get(name)
+    }
+
+    /// All objects of a kind as they are now, by namespace and name.
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Arc<Stored>> {
+        self.kinds.get(&kind).into_iter().flat_map(History::objects)
+    }
+
+    /// All pods as they are now.
+    pub fn pods(&self) -> impl Iterator<Item = &PodFacts> {
+        self.objects(Kind::Pod)
+            .filter_map(|stored| match &stored.object {
+                Object::Pod(facts) => Some(facts),
+                _ => None,
+            })
+    }
+
+    fn create(&mut self, mut object: Object, now_ms: UnixMs) -> Answer {
+        let name = Name::of(&object);
+        if self.get(&name).is_some() {
+            return Answer::AlreadyExists;
+        }
+        self.last_uid += 1;
+        match fields::created(&mut object, Uid(self.last_uid), whole_seconds(now_ms)) {
+            Ok(status) => Answer::Created(self.store(name, object, status)),
+            Err(why) => Answer::Invalid(why),
+        }
+    }
+
+    fn replace(&mut self, object: &Object, version: Option<Version>) -> Answer {
+        let name = Name::of(object);
+        let Some(old) = self.get(&name).cloned() else {
+            return Answer::NotFound;
+        };
+        if fields::uid(object).is_some_and(|uid| fields::uid(&old.object) != Some(uid)) {
+            return Answer::Conflict(Conflict::Uid);
+        }
+        match version {
+            None if !fields::may_replace_any_version(name.kind) => {
+                return Answer::Invalid("metadata.resourceVersion must be specified");
+            }
+            Some(version) if version != old.version => return Answer::Conflict(Conflict::Version),
+            _ => {}
+        }
+        match fields::replaced(&old.object, object) {
+            Ok(object) => found(self.change(name, &old, object, old.status.clone())),
+            Err(why) => Answer::Invalid(why),
+        }
+    }
+
+    fn replace_status(&mut self, object: &Object, version: Option<Version>) -> Answer {
+        let name = Name::of(object);
+        let Some(old) = self.get(&name).cloned() else {
+            return Answer::NotFound;
+        };
+        if fields::uid(object) != fields::uid(&old.object) {
+            return Answer::Conflict(Conflict::Uid);
+        }
+        if version.is_some_and(|version| version != old.version) {
+            return Answer::Conflict(Conflict::Version);
+        }
+        match fields::status_replaced(&old, object) {
+            Some((object, status)) => found(self.change(name, &old, object, status)),
+            None => Answer::NotFound,
+        }
+    }
+
+    fn delete(
+        &mut self,
+        name: &Name,
+        expected: Expected,
+        grace_s: Option<u64>,
+        now_ms: UnixMs,
+    ) -> Answer {
+        let Some(old) = self.get(name).cloned() else {
+            return Answer::NotFound;
+        };
+        if expected
+            .uid
+            .is_some_and(|uid| fields::uid(&old.object) != Some(uid))
+        {
+            return Answer::Conflict(Conflict::Uid);
+        }
+        if expected
+            .version
+            .is_some_and(|version| version != old.version)
+        {
+            return Answer::Conflict(Conflict::Version);
+        }
+        if name.kind == Kind::Pod {
+            self.delete_pod(name, grace_s, now_ms);
+        } else {
+            self.remove(name);
+        }
+        Answer::Done
+    }
+
+    fn list(&self, kind: Kind, at: Option<Version>) -> Answer {
+        let Some(version) = at else {
+            return Answer::Listed {
+                version: self.revision,
+                objects: self.objects(kind).cloned().collect(),
+            };
+        };
+        if version > self.revision {
+            return Answer::TooLarge;
+        }
+        if version < self.compacted {
+            return Answer::Gone;
+        }
+        let history = self.kinds.get(&kind);
+        Answer::Listed {
+            version,
+            objects: history.map_or_else(Vec::new, |history| history.at(version)),
+        }
+    }
+
+    /// The first change that is still there is the one at the compacted revision.
+    fn watch(&self, kind: Kind, after: Version) -> Answer {
+        if after + 1 < self.compacted {
+            return Answer::Gone;
+        }
+        let history = self.kinds.get(&kind);
+        Answer::Changes {
+            changes: history.map_or_else(Vec::new, |history| history.after(after)),
+            version: self.revision.max(after),
+        }
+    }
+
+    /// Writes an object if it is not as it was.
+    fn change(
+        &mut self,
+        name: Name,
+        old: &Arc<Stored>,
+        object: Object,
+        status: Status,
+    ) -> Arc<Stored> {
+        if old.object == object && old.status == status {
+            return Arc::clone(old);
+        }
+        self.store(name, object, status)
+    }
+
+    fn store(&mut self, name: Name, object: Object, status: Status) -> Arc<Stored> {
+        self.revision += 1;
+        let stored = Arc::new(Stored {
+            object,
+            version: self.revision,
+            status,
+        });
+        let history = self.kinds.entry(name.kind).or_default();
+        history.put(name, Arc::clone(&stored));
+        stored
+    }
+
+    fn remove(&mut self, name: &Name) {
+        self.revision += 1;
+        if let Some(history) = self.kinds.get_mut(&name.kind) {
+            history.remove(name, self.revision);
+        }
+    }
+}
+
+fn found(stored: Arc<Stored>) -> Answer {
+    Answer::Found(stored)
+}
+
+/// Times of objects have whole seconds.
+fn whole_seconds(ms: UnixMs) -> UnixMs {
+    ms / 1_000 * 1_000
+}

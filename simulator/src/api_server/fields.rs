@@ -1,0 +1,169 @@
+//! What of an object a request may set, and what the API server sets itself.
+
+use super::{PodStatus, Status, Stored};
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{
+    GroupSource, NodeFacts, PodFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
+};
+
+/// The object's UID; `None` for kinds whose facts have none.
+pub(super) fn uid(object: &Object) -> Option<Uid> {
+    match object {
+        Object::Node(facts) => Some(facts.uid),
+        Object::Pod(facts) => Some(facts.uid),
+        Object::Queue(facts) => Some(facts.uid),
+        Object::PodGroup(facts) => Some(facts.uid),
+        Object::Topology(facts) => Some(facts.uid),
+        Object::Job(facts) => Some(facts.uid),
+        Object::PriorityClass(_) | Object::Namespace(_) => None,
+    }
+}
+
+/// Whether a PUT may leave out the version it replaces: custom resources never.
+pub(super) fn may_replace_any_version(kind: Kind) -> bool {
+    !matches!(kind, Kind::Queue | Kind::PodGroup | Kind::Topology)
+}
+
+/// Sets what a new object does not choose itself.
+pub(super) fn created(
+    object: &mut Object,
+    uid: Uid,
+    created_ms: UnixMs,
+) -> Result<Status, &'static str> {
+    Ok(match object {
+        Object::Node(facts) => {
+            facts.uid = uid;
+            Status::Nothing
+        }
+        Object::Pod(facts) => {
+            if facts.node.is_some() && !facts.gates.is_empty() {
+                return Err("spec.nodeName must be empty while there are scheduling gates");
+            }
+            facts.uid = uid;
+            facts.created_ms = created_ms;
+            facts.started_ms = None;
+            facts.phase = PodPhase::Pending;
+            facts.deleting = false;
+            facts.unscheduled = None;
+            let mut status = PodStatus::default();
+            if !facts.gates.is_empty() {
+                facts.unscheduled = Some(ScheduledCondition {
+                    reason: "SchedulingGated".into(),
+                    message: "Scheduling is blocked due to non-empty scheduling gates".into(),
+                });
+                status.scheduled = Some(false);
+            }
+            Status::Pod(status)
+        }
+        Object::Queue(facts) => {
+            (facts.uid, facts.created_ms, facts.generation) = (uid, created_ms, 1);
+            Status::Queue(None)
+        }
+        Object::PodGroup(facts) => {
+            (facts.uid, facts.created_ms) = (uid, created_ms);
+            // Kubernetes does not count generations of its own groups.
+            facts.generation = i64::from(facts.source == GroupSource::GpuBatch);
+            Status::PodGroup(None)
+        }
+        Object::Topology(facts) => {
+            facts.uid = uid;
+            Status::Nothing
+        }
+        Object::Job(facts) => {
+            facts.uid = uid;
+            Status::Nothing
+        }
+        Object::PriorityClass(_) | Object::Namespace(_) => Status::Nothing,
+    })
+}
+
+/// The object that a PUT of `new` makes of `old`.
+pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static str> {
+    Ok(match (old, new) {
+        (Object::Node(old), Object::Node(new)) => Object::Node(NodeFacts {
+            ready: old.ready,
+            allocatable: old.allocatable.clone(),
+            capacity: old.capacity.clone(),
+            problems: old.problems.clone(),
+            ..new.clone()
+        }),
+        (Object::Pod(old), Object::Pod(new)) => Object::Pod(pod_replaced(old, new)?),
+        (Object::Queue(old), Object::Queue(new)) => {
+            let mut new = new.clone();
+            (new.created_ms, new.generation) = (old.created_ms, old.generation);
+            new.generation += i64::from(new != *old);
+            Object::Queue(new)
+        }
+        (Object::PodGroup(old), Object::PodGroup(new)) => {
+            let mut new = new.clone();
+            (new.created_ms, new.generation) = (old.created_ms, old.generation);
+            let counted = old.source == GroupSource::GpuBatch;
+            new.generation += i64::from(counted && new != *old);
+            Object::PodGroup(new)
+        }
+        (_, new) => new.clone(),
+    })
+}
+
+/// Labels and annotations may change, and gates may go. The rest of a spec is fixed, and the status
+/// is not part of it.
+fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str> {
+    if new.gates.iter().any(|gate| !old.gates.contains(gate)) {
+        return Err("spec.schedulingGates may only be removed");
+    }
+    let result = PodFacts {
+        gates: new.gates.clone(),
+        pod_group: new.pod_group.clone(),
+        sub_group: new.sub_group.clone(),
+        queue: new.queue.clone(),
+        hints: new.hints.clone(),
+        owner: new.owner.clone(),
+        bound_queue: new.bound_queue.clone(),
+        bound_pod_group: new.bound_pod_group.clone(),
+        problems: new.problems.clone(),
+        ..old.clone()
+    };
+    let fixed = new.node == old.node
+        && new.ours == old.ours
+        && new.priority == old.priority
+        && new.never_preempts == old.never_preempts
+        && new.native_group == old.native_group
+        && new.shape == old.shape;
+    if fixed {
+        Ok(result)
+    } else {
+        Err("spec: pod updates may not change it")
+    }
+}
+
+/// The object that a PUT of `new` to `status` makes of the stored one; `None` where the kind has no
+/// status that kubelets write.
+pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Status)> {
+    match (&old.object, &old.status, new) {
+        (Object::Node(facts), status, Object::Node(new)) => {
+            let facts = NodeFacts {
+                ready: new.ready,
+                allocatable: new.allocatable.clone(),
+                capacity: new.capacity.clone(),
+                ..facts.clone()
+            };
+            Some((Object::Node(facts), status.clone()))
+        }
+        (Object::Pod(facts), Status::Pod(status), Object::Pod(new)) => {
+            let facts = PodFacts {
+                phase: new.phase,
+                started_ms: new.started_ms,
+                unscheduled: new.unscheduled.clone(),
+                ..facts.clone()
+            };
+            let mut status = status.clone();
+            match (&facts.unscheduled, status.scheduled) {
+                (Some(_), _) => status.scheduled = Some(false),
+                (None, Some(false)) => status.scheduled = Some(true),
+                (None, _) => {}
+            }
+            Some((Object::Pod(facts), Status::Pod(status)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,157 @@
+//! Pods: bindings, evictions, and deletions with a grace.
+//!
+//! ```text
+//!  without a node, ended, or grace 0:   delete --> MODIFIED (leaving), DELETED
+//!  with a node:                         delete --> MODIFIED (leaving) ... the kubelet deletes it
+//!                                                                        with grace 0 --> DELETED
+//! ```
+
+use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored};
+use gpu_batch_policies::command::{Bind, PodReference};
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::{PodFacts, PodPhase, UnixMs};
+use std::sync::Arc;
+
+/// `terminationGracePeriodSeconds` of every pod here: Kubernetes' default.
+const GRACE_S: u64 = 30;
+
+/// A pod as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct StoredPod {
+    pub(super) name: Name,
+    pub(super) facts: PodFacts,
+    pub(super) status: PodStatus,
+    stored: Arc<Stored>,
+}
+
+impl ApiServer {
+    pub(super) fn pod(&self, namespace: &str, name: &str) -> Option<StoredPod> {
+        self.pod_named(Name::pod(namespace, name))
+    }
+
+    fn pod_named(&self, name: Name) -> Option<StoredPod> {
+        let stored = self.get(&name)?;
+        match (&stored.object, &stored.status) {
+            (Object::Pod(facts), Status::Pod(status)) => Some(StoredPod {
+                name,
+                facts: facts.clone(),
+                status: status.clone(),
+                stored: Arc::clone(stored),
+            }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn change_pod(&mut self, pod: StoredPod) -> Arc<Stored> {
+        let (object, status) = (Object::Pod(pod.facts), Status::Pod(pod.status));
+        self.change(pod.name, &pod.stored, object, status)
+    }
+
+    /// The node is not looked at: it may be full, or not exist.
+    pub(super) fn bind(&mut self, bind: &Bind, now_ms: UnixMs) -> Answer {
+        let Some(mut pod) = self.pod(&bind.pod.namespace, &bind.pod.name) else {
+            return Answer::NotFound;
+        };
+        let conflict = if pod.facts.uid != bind.pod.uid {
+            Some(Conflict::Uid)
+        } else if pod.facts.deleting {
+            Some(Conflict::BeingDeleted)
+        } else if pod.facts.node.is_some() {
+            Some(Conflict::AlreadyBound)
+        } else if !pod.facts.gates.is_empty() {
+            Some(Conflict::Gated)
+        } else {
+            None
+        };
+        if let Some(conflict) = conflict {
+            return Answer::Conflict(conflict);
+        }
+        pod.facts.node = Some(bind.node.clone());
+        // Annotations are merged: what the binding does not say stays.
+        pod.facts.bound_queue = Some(bind.queue.clone());
+        if let Some(pod_group) = &bind.pod_group {
+            pod.facts.bound_pod_group = Some(pod_group.clone());
+        }
+        pod.facts.unscheduled = None;
+        if pod.status.scheduled != Some(true) {
+            pod.status.scheduled = Some(true);
+            pod.status.scheduled_since_s = now_ms / 1_000;
+        }
+        self.change_pod(pod);
+        Answer::Done
+    }
+
+    /// A budget is asked only for a running pod, and before the UID is compared.
+    pub(super) fn evict(&mut self, reference: &PodReference, now_ms: UnixMs) -> Answer {
+        let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
+            return Answer::NotFound;
+        };
+        let guarded = pod.facts.phase == PodPhase::Running && !pod.facts.deleting;
+        if guarded && let Some(refusal) = self.ask_budgets(&pod.facts) {
+            return refusal;
+        }
+        if pod.facts.uid != reference.uid {
+            return Answer::Conflict(Conflict::Uid);
+        }
+        pod.status.disruption_target = true;
+        let name = pod.name.clone();
+        self.change_pod(pod);
+        self.delete_pod(&name, None, now_ms);
+        Answer::Done
+    }
+
+    fn ask_budgets(&mut self, facts: &PodFacts) -> Option<Answer> {
+        let mut selecting = self.budgets.values_mut().filter(|budget| {
+            budget.namespace == facts.namespace
+                && facts.pod_group.as_ref() == Some(&budget.pod_group)
+        });
+        let budget = selecting.next()?;
+        if selecting.next().is_some() {
+            return Some(Answer::InternalError("more than one PodDisruptionBudget"));
+        }
+        if budget.disruptions_allowed == 0 {
+            return Some(Answer::TooManyRequests {
+                retry_after_s: 0,
+                by_budget: true,
+            });
+        }
+        budget.disruptions_allowed -= 1;
+        self.revision += 1;
+        None
+    }
+
+    /// Even a pod that goes at once is first marked as leaving; watches see both. The grace of a
+    /// pod that is leaving can only be shortened.
+    pub(super) fn delete_pod(&mut self, name: &Name, grace_s: Option<u64>, now_ms: UnixMs) {
+        let Some(mut pod) = self.pod_named(name.clone()) else {
+            return;
+        };
+        let now_s = now_ms / 1_000;
+        let grace_s = match (pod.status.deletion_grace_s, grace_s) {
+            (None, asked_s) => {
+                let at_once = pod.facts.node.is_none() || pod.facts.phase.ended();
+                let grace_s = if at_once {
+                    0
+                } else {
+                    asked_s.unwrap_or(GRACE_S)
+                };
+                pod.status.deletion_s = now_s + grace_s;
+                grace_s
+            }
+            (Some(left_s), Some(asked_s)) if asked_s < left_s => {
+                let shortened_s = pod.status.deletion_s.saturating_sub(left_s) + asked_s;
+                pod.status.deletion_s = shortened_s.max(now_s);
+                // A grace that is over already still leaves the last word to the kubelet.
+                let over = shortened_s < now_s && asked_s > 0;
+                if over { 1 } else { asked_s }
+            }
+            (Some(_), _) => return,
+        };
+        pod.facts.deleting = true;
+        pod.status.deletion_grace_s = Some(grace_s);
+        self.change_pod(pod);
+        if grace_s == 0 {
+            self.remove(name);
+        }
+    }
+}

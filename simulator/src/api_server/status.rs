@@ -1,0 +1,90 @@
+//! Statuses as the scheduler writes them. None of them counts as a change of the spec, so the
+//! generation stays.
+
+use super::{Answer, ApiServer, Name, Status, found, whole_seconds};
+use gpu_batch_policies::command::StatusPatch;
+use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::facts::{GroupSource, ScheduledCondition, Uid};
+use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
+
+const OTHER_UID: &str = "metadata.uid is another one";
+
+impl ApiServer {
+    /// A patch of an object with another UID is invalid (422): the UID is a field that must not
+    /// change, respectively a test that fails.
+    pub(super) fn patch_status(&mut self, patch: StatusPatch) -> Answer {
+        match patch {
+            StatusPatch::PodGroup {
+                source,
+                namespace,
+                name,
+                uid,
+                status,
+            } => {
+                let kind = match source {
+                    GroupSource::GpuBatch => Kind::PodGroup,
+                    GroupSource::Native => Kind::NativePodGroup,
+                };
+                let name = Name {
+                    kind,
+                    namespace,
+                    name,
+                };
+                self.write_status(name, uid, Status::PodGroup(Some(written(source, status))))
+            }
+            StatusPatch::Queue {
+                name,
+                uid,
+                mut status,
+            } => {
+                status.ready_since_ms = whole_seconds(status.ready_since_ms);
+                let name = Name {
+                    kind: Kind::Queue,
+                    namespace: "".into(),
+                    name,
+                };
+                self.write_status(name, uid, Status::Queue(Some(status)))
+            }
+            StatusPatch::Unscheduled {
+                pod: reference,
+                reason,
+                message,
+                since_ms,
+            } => {
+                let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
+                    return Answer::NotFound;
+                };
+                if pod.facts.uid != reference.uid {
+                    return Answer::Invalid(OTHER_UID);
+                }
+                pod.facts.unscheduled = Some(ScheduledCondition { reason, message });
+                pod.status.scheduled = Some(false);
+                pod.status.scheduled_since_s = since_ms / 1_000;
+                found(self.change_pod(pod))
+            }
+        }
+    }
+
+    fn write_status(&mut self, name: Name, uid: Uid, status: Status) -> Answer {
+        let Some(old) = self.get(&name).cloned() else {
+            return Answer::NotFound;
+        };
+        if super::fields::uid(&old.object) != Some(uid) {
+            return Answer::Invalid(OTHER_UID);
+        }
+        let object = old.object.clone();
+        found(self.change(name, &old, object, status))
+    }
+}
+
+/// A PodGroup's status as it is stored. Of a native group only the condition is merged in.
+fn written(source: GroupSource, mut status: PodGroupStatus) -> PodGroupStatus {
+    status.scheduled_since_ms = whole_seconds(status.scheduled_since_ms);
+    status.stale_since_ms = status.stale_since_ms.map(whole_seconds);
+    if source == GroupSource::Native {
+        status.phase = Phase::Pending;
+        status.members = MemberCounts::default();
+        status.stale_since_ms = None;
+    }
+    status
+}
