@@ -187,11 +187,7 @@ async fn listen(
     let failed = |source| SchedulerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    tasks.spawn(async move {
-        if let Err(error) = serve::serve(listener, sources).await {
-            tracing::error!("stopped serving on {address}: {error}");
-        }
-    });
+    tasks.spawn(serve::serve(listener, sources));
     Ok(address)
 }
 
