@@ -31,8 +31,8 @@ impl Engine {
         let alive = &self.state.pod_ids;
         self.evicting.retain(|uid, _| alive.contains_key(uid));
         for uid in uids {
-            if let Entry::Vacant(entry) = self.evicting.entry(uid) {
-                entry.insert(cause);
+            if let Entry::Vacant(asked) = self.evicting.entry(uid) {
+                asked.insert(cause);
                 self.outbox.evictions.push_back(uid);
             }
         }
