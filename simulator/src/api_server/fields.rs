@@ -42,6 +42,7 @@ pub(super) fn created(
             facts.uid = uid;
             facts.created_ms = created_ms;
             facts.started_ms = None;
+            facts.bound_ms = None;
             facts.phase = PodPhase::Pending;
             facts.deleting = false;
             facts.unscheduled = None;
