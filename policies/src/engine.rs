@@ -15,6 +15,7 @@ mod bindings;
 mod counts;
 mod outbox;
 mod plan;
+mod quarantine;
 mod reports;
 mod stale;
 mod status;
@@ -26,6 +27,7 @@ use crate::audit;
 use crate::command::{Action, Command, CommandId};
 use crate::event::{Event, Kind, Object, Outcome};
 use crate::facts::{Uid, UnixMs};
+use crate::ids::GangId;
 use crate::lease::{Election, LeaseAnswer};
 use crate::queues::QueueId;
 use crate::settings::{Leadership, Settings};
@@ -40,6 +42,7 @@ use alloc::{
 };
 use bindings::Step;
 use outbox::{Flight, Outbox};
+use quarantine::Quarantine;
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -71,6 +74,12 @@ pub struct Engine {
     /// The commands of this step.
     commands: Vec<Command>,
     now_ms: UnixMs,
+    /// The gang that is being handled.
+    in_hand: Option<GangId>,
+    quarantine: Quarantine,
+    /// The gang whose planning is to panic.
+    #[cfg(feature = "planted-panic")]
+    planted_panic: Option<alloc::boxed::Box<str>>,
 }
 
 impl Engine {
@@ -101,6 +110,10 @@ impl Engine {
             gangs_by_queue: BTreeMap::new(),
             commands: Vec::new(),
             now_ms: 0,
+            in_hand: None,
+            quarantine: Quarantine::new(),
+            #[cfg(feature = "planted-panic")]
+            planted_panic: None,
         }
     }
 

@@ -12,8 +12,8 @@ use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
 pub struct Passage {
     /// When the request arrives, each time that it does.
     pub arrivals_ms: Vec<u64>,
-    /// Which of the arrivals is answered to the client.
-    pub answered: usize,
+    /// Which of the arrivals the client hears of.
+    pub heard: usize,
     /// How long the answer takes; `None`: it never arrives.
     pub answer_ms: Option<u64>,
     /// What the client hears instead of the answer.
@@ -29,7 +29,7 @@ impl Passage {
         }
         let mut passage = Self {
             arrivals_ms: vec![way_ms],
-            answered: 0,
+            heard: 0,
             answer_ms: Some(random.between(1, 20)),
             instead: None,
         };
@@ -68,7 +68,7 @@ impl Passage {
         if faults.strikes(FaultKind::RequestRepeated, random) {
             let again_ms = passage.arrivals_ms[0] + random.between(0, 2_000);
             passage.arrivals_ms.push(again_ms);
-            passage.answered = usize::from(random.percent(50));
+            passage.heard = usize::from(random.percent(50));
         }
         if faults.strikes(FaultKind::ErrorAfterEffect, random) {
             passage.instead = Some(Outcome::Unknown);
@@ -82,11 +82,9 @@ impl Passage {
     }
 }
 
+/// A refused status is not written again until it changes: that is what a refusal means.
 fn may_be_refused(action: &Action) -> bool {
-    matches!(
-        action,
-        Action::Bind(_) | Action::Evict(_) | Action::PatchStatus(_)
-    )
+    matches!(action, Action::Bind(_) | Action::Evict(_))
 }
 
 /// The request of a command.

@@ -12,7 +12,7 @@ mod inbox;
 mod informer;
 mod watchdog;
 
-pub(crate) use informer::listed;
+pub(crate) use informer::{Informer, listed};
 
 use crate::api_server::ApiServer;
 use crate::faults::Faults;
@@ -23,7 +23,7 @@ use gpu_batch_policies::event::{Event, Kind, Outcome};
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use inbox::Inbox;
-use informer::{Informer, News};
+use informer::News;
 use std::collections::BTreeMap;
 use watchdog::Watchdog;
 
@@ -55,8 +55,9 @@ pub(crate) struct Stepped {
 impl Contender {
     /// A process that starts now, with a wall clock that is so far ahead.
     pub(crate) fn start(settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) -> Self {
-        let Leadership::Elected(lease) = settings.leadership.clone() else {
-            unreachable!("every contender is elected: the run makes its settings")
+        let lease = match &settings.leadership {
+            Leadership::Assumed => None,
+            Leadership::Elected(lease) => Some(lease.clone()),
         };
         Self {
             engine: Engine::new(settings.clone()),

@@ -54,7 +54,7 @@ fault_kinds! {
     ErrorAfterEffect: Mode::Chance(60),
     /// Flow control turns one request away.
     Throttled: Mode::Chance(60),
-    /// An admission webhook of somebody else refuses a binding, an eviction or a status.
+    /// An admission webhook of somebody else refuses a binding or an eviction.
     WebhookRefuses: Mode::Chance(50),
     /// For up to 4 s flow control turns everything away except the lease.
     FlowControlStorm: Mode::Times(2),
@@ -140,6 +140,16 @@ impl Faults {
             intensity: [0; KINDS],
             struck: [0; KINDS],
         }
+    }
+
+    /// These kinds, each so often: of a thousand opportunities, or in all.
+    #[must_use]
+    pub fn of(kinds: &[(FaultKind, u32)]) -> Self {
+        let mut faults = Self::none();
+        for (kind, intensity) in kinds {
+            faults.intensity[*kind as usize] = *intensity;
+        }
+        faults
     }
 
     /// A random subset of the kinds, each with an intensity of its own.

@@ -1,7 +1,7 @@
 //! The other shell around [`gpu_batch_policies`]: a model world in virtual time.
 //!
 //! A cluster (the API server in [`api_server`], kubelets, owners and garbage collection), schedulers
-//! that watch it and send requests ([`client`]), faults between all of them ([`faults`]), worlds
+//! that watch it and send requests ([`shell`]), faults between all of them ([`faults`]), worlds
 //! drawn from a seed, runs that check what must hold at every step and at rest ([`run`]), and
 //! campaigns over many seeds ([`campaign`]). Nothing here reads a clock, a file or a random source:
 //! the same seed gives the same run on every machine.
@@ -18,3 +18,4 @@ pub mod random;
 mod rest;
 pub mod run;
 mod scenario;
+pub mod shell;

@@ -7,22 +7,20 @@
 
 mod striking;
 
-use crate::api_server::Answer;
-use crate::client::{self, Passage};
 use crate::cluster::{Cluster, Task};
 use crate::contender::Contender;
 use crate::faults::{FaultKind, Faults};
 use crate::random::Random;
 use crate::rest;
 use crate::scenario::{self, Arrival};
-use gpu_batch_policies::command::{Action, Command, CommandId};
-use gpu_batch_policies::event::{Kind, Object, Outcome};
+use crate::shell::Shell;
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GangMinimum, NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use striking::Striking;
 
 /// When every run begins.
@@ -111,23 +109,8 @@ enum Happening {
     /// A machine comes in the place of another.
     Join(Box<NodeFacts>),
     Task(Task),
-    /// A request gets to the API server.
-    Request(Arc<Flight>, bool),
-    /// An answer gets to a scheduler.
-    Answer(Arc<Flight>, Outcome),
     /// A scheduler starts.
     Start(usize),
-}
-
-/// A command under way.
-#[derive(Debug)]
-struct Flight {
-    slot: usize,
-    incarnation: u32,
-    id: CommandId,
-    action: Action,
-    answer_ms: Option<u64>,
-    instead: Option<Outcome>,
 }
 
 struct Run<'say> {
@@ -136,8 +119,7 @@ struct Run<'say> {
     faults: Faults,
     striking: Striking,
     cluster: Cluster,
-    /// Schedulers, each with the number of its start.
-    contenders: [Option<(u32, Contender)>; 2],
+    shells: [Shell; 2],
     identities: [String; 2],
     settings: Settings,
     starts: u32,
@@ -148,8 +130,6 @@ struct Run<'say> {
     active_ms: UnixMs,
     step: u32,
     gangs: u32,
-    binds: BTreeMap<Uid, u32>,
-    evictions: u32,
     trace: u64,
     say: Option<&'say mut dyn FnMut(String)>,
 }
@@ -172,7 +152,7 @@ impl<'say> Run<'say> {
             faults,
             striking: Striking::default(),
             cluster,
-            contenders: [None, None],
+            shells: [Shell::default(), Shell::default()],
             identities: ["replica-0".to_owned(), "replica-1".to_owned()],
             starts: 0,
             happenings: BTreeMap::new(),
@@ -182,8 +162,6 @@ impl<'say> Run<'say> {
             active_ms: START_MS,
             step: 0,
             gangs,
-            binds: BTreeMap::new(),
-            evictions: 0,
             trace: 0,
             say,
         };
@@ -224,7 +202,13 @@ impl<'say> Run<'say> {
                 self.happen(happening);
                 self.controllers();
             }
-            for slot in 0..self.contenders.len() {
+            for slot in 0..self.shells.len() {
+                if self.shells[slot].carry(&mut self.cluster.api, self.now_ms) {
+                    self.active_ms = self.now_ms;
+                }
+                self.controllers();
+            }
+            for slot in 0..self.shells.len() {
                 self.turn(slot)?;
             }
             if self.is_at_rest() {
@@ -241,11 +225,10 @@ impl<'say> Run<'say> {
 
     fn next_ms(&self) -> UnixMs {
         let happening = self.happenings.keys().next().map(|(at_ms, _)| *at_ms);
-        let running = self.contenders.iter().flatten();
-        let contenders = running.map(|(_, contender)| contender.due_ms());
+        let shells = self.shells.iter().map(Shell::due_ms);
         let quiet_ms = self.active_ms + QUIET_MS;
         let quiet = Some(quiet_ms).filter(|at_ms| *at_ms > self.now_ms);
-        contenders
+        shells
             .chain(happening)
             .chain(quiet)
             .min()
@@ -266,12 +249,8 @@ impl<'say> Run<'say> {
     }
 
     fn happen(&mut self, happening: Happening) {
-        if !matches!(&happening, Happening::Request(flight, _) | Happening::Answer(flight, _)
-            if matches!(flight.action, Action::Lease(_)))
-        {
-            self.active_ms = self.now_ms;
-            self.log(|| format!("{happening:?}"));
-        }
+        self.active_ms = self.now_ms;
+        self.log(|| format!("{happening:?}"));
         match happening {
             Happening::Arrival(arrival) => self.arrive(arrival),
             Happening::Strike(kind) => {
@@ -290,14 +269,6 @@ impl<'say> Run<'say> {
                     ..
                 } = self;
                 cluster.perform(&task, faults, random, self.now_ms);
-            }
-            Happening::Request(flight, answered) => self.request(flight, answered),
-            Happening::Answer(flight, outcome) => {
-                if let Some((incarnation, contender)) = &mut self.contenders[flight.slot]
-                    && *incarnation == flight.incarnation
-                {
-                    contender.answered(flight.id, outcome);
-                }
             }
             Happening::Start(slot) => self.start(slot),
         }
@@ -364,88 +335,32 @@ impl<'say> Run<'say> {
         Some(pods[index].clone())
     }
 
-    fn request(&mut self, flight: Arc<Flight>, answered: bool) {
-        let api = &mut self.cluster.api;
-        api.flow_control_s = (self.now_ms < self.striking.storm_until_ms).then_some(1);
-        let answer = api.handle(client::request(&flight.action), self.now_ms);
-        api.flow_control_s = None;
-        match (&flight.action, &answer) {
-            (Action::Bind(bind), Answer::Done) => {
-                *self.binds.entry(bind.pod.uid).or_insert(0) += 1;
-            }
-            (Action::Evict(_), Answer::Done) => self.evictions += 1,
-            _ => {}
-        }
-        if answered && let Some(answer_ms) = flight.answer_ms {
-            let outcome = match &flight.instead {
-                Some(instead) => instead.clone(),
-                None => client::outcome(&flight.action, answer),
-            };
-            let at_ms = self.now_ms + answer_ms;
-            self.plan(at_ms, Happening::Answer(flight, outcome));
-        }
-    }
-
-    /// A scheduler takes its turn, if there is a reason for one.
+    /// A scheduler takes its turn.
     fn turn(&mut self, slot: usize) -> Result<(), Failure> {
+        let Self {
+            shells,
+            cluster,
+            faults,
+            random,
+            ..
+        } = self;
         let log = self.say.is_some();
-        let Some((incarnation, contender)) = &mut self.contenders[slot] else {
-            return Ok(());
-        };
-        let incarnation = *incarnation;
-        let (faults, random) = (&mut self.faults, &mut self.random);
-        contender.follow(&mut self.cluster.api, faults, random, self.now_ms);
-        let Some(stepped) = contender.turn(self.now_ms, log) else {
-            return Ok(());
-        };
-        let ended = contender.is_shut_down();
-        self.step += 1;
-        if log {
-            for event in std::mem::take(&mut contender.last_events) {
-                self.log(|| format!("  {slot} < {event}"));
+        let turn = shells[slot].turn(&mut cluster.api, faults, random, self.now_ms, log);
+        self.step += u32::from(turn.stepped);
+        for event in turn.events {
+            self.log(|| format!("  {slot} < {event}"));
+        }
+        for (id, action) in turn.commands {
+            self.log(|| format!("  {slot} > {id:?} {action:?}"));
+            self.trace = hash(self.trace, &format!("{slot} {id:?} {action:?}"));
+            if !matches!(action, Action::Lease(_)) {
+                self.active_ms = self.now_ms;
             }
         }
-        for command in stepped.commands {
-            self.send(slot, incarnation, command);
-        }
-        if ended {
-            self.contenders[slot] = None;
-        }
-        if stepped.violations.is_empty() {
+        if turn.violations.is_empty() {
             return Ok(());
         }
-        Err(self.failure(stepped.violations))
-    }
-
-    fn send(&mut self, slot: usize, incarnation: u32, command: Command) {
-        self.log(|| format!("  {slot} > {:?} {:?}", command.id, command.action));
-        self.trace = hash(self.trace, &format!("{command:?}"));
-        let lease = matches!(command.action, Action::Lease(_));
-        if !lease {
-            self.active_ms = self.now_ms;
-        }
-        let slow = !lease && self.now_ms < self.striking.slow_until_ms;
-        let (faults, random) = (&mut self.faults, &mut self.random);
-        let passage = Passage::draw(&command.action, slow, faults, random);
-        let flight = Arc::new(Flight {
-            slot,
-            incarnation,
-            id: command.id,
-            action: command.action,
-            answer_ms: passage.answer_ms,
-            instead: passage.instead.clone(),
-        });
-        for (index, way_ms) in passage.arrivals_ms.iter().enumerate() {
-            let answered = index == passage.answered;
-            let request = Happening::Request(Arc::clone(&flight), answered);
-            self.plan(self.now_ms + way_ms, request);
-        }
-        if passage.arrivals_ms.is_empty()
-            && let (Some(outcome), Some(answer_ms)) = (passage.instead, passage.answer_ms)
-        {
-            let at_ms = self.now_ms + answer_ms;
-            self.plan(at_ms, Happening::Answer(flight, outcome));
-        }
+        Err(self.failure(turn.violations))
     }
 
     fn is_at_rest(&self) -> bool {
@@ -457,15 +372,18 @@ impl<'say> Run<'say> {
     }
 
     fn leader(&self) -> Option<&Contender> {
-        let mut running = self.contenders.iter().flatten();
-        let leading = running.find(|(_, contender)| contender.engine.is_leader());
-        leading.map(|(_, contender)| contender)
+        let mut running = self.shells.iter().filter_map(Shell::process);
+        running.find(|process| process.engine.is_leader())
     }
 
     fn judge(self) -> Result<Summary, Failure> {
         let mut violations = Vec::new();
-        for (uid, binds) in self.binds.iter().filter(|(_, binds)| **binds > 1) {
-            violations.push(format!("I4: pod {uid} was bound {binds} times"));
+        let mut binds: BTreeMap<Uid, u32> = BTreeMap::new();
+        for (uid, times) in self.shells.iter().flat_map(Shell::binds) {
+            *binds.entry(*uid).or_default() += times;
+        }
+        for (uid, times) in binds.iter().filter(|(_, times)| **times > 1) {
+            violations.push(format!("I4: pod {uid} was bound {times} times"));
         }
         let rejected = self.cluster.rejected;
         if rejected > 0 && !self.striking.explains_overcommit && self.starts == 1 {
@@ -481,8 +399,8 @@ impl<'say> Run<'say> {
             steps: self.step,
             gangs: self.gangs,
             pods: self.cluster.made(),
-            binds: self.binds.values().sum(),
-            evictions: self.evictions,
+            binds: binds.values().sum(),
+            evictions: self.shells.iter().map(Shell::evictions).sum(),
             faults: self.faults,
             trace: self.trace,
         })

@@ -88,8 +88,7 @@ impl Scheduler {
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
         let driver = Driver {
-            engine: Engine::new(settings.clone()),
-            settings,
+            engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
             executor: Arc::new(executor),
             clock,

@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) fn assess_touched(&mut self, now_ms: UnixMs) {
         while let Some(gang) = self.state.touched.pop_first() {
             if self.state.gangs.get(gang).is_some() {
-                self.assess(gang, now_ms);
+                self.in_hand(gang, |engine| engine.assess(gang, now_ms));
             }
         }
     }
@@ -39,8 +39,13 @@ impl Engine {
         self.state.gangs[id].spec = spec;
         self.settle_accounts(id);
         let counts = count(&self.state, id, now_ms);
-        self.follow_losses(id, &counts, now_ms);
-        let wait = self.judge(id, &counts, now_ms);
+        let wait = match self.quarantined(id) {
+            Some(verdict) => Wait::Held(verdict),
+            None => {
+                self.follow_losses(id, &counts, now_ms);
+                self.judge(id, &counts, now_ms)
+            }
+        };
         self.enter(id, wait, &counts);
         self.tally(id, &counts);
         self.report(id, &counts);

@@ -29,7 +29,9 @@ impl Engine {
                 return false;
             };
             match self.agenda.head(queue) {
-                Some(gang) => self.attempt(gang, queue, now_ms, &mut work),
+                Some(gang) => self.in_hand(gang, |engine| {
+                    engine.attempt(gang, queue, now_ms, &mut work);
+                }),
                 None => self.show_head(queue),
             }
             work += 100;
@@ -39,7 +41,8 @@ impl Engine {
 
     /// Tells the queue tree what the next gang of a leaf asks for.
     pub(crate) fn show_head(&mut self, queue: QueueId) {
-        let demand = self.agenda.head(queue).map(|gang| self.demand_of(gang));
+        let head = self.agenda.head(queue);
+        let demand = head.map(|gang| self.in_hand(gang, |engine| engine.demand_of(gang)));
         self.state.queues.set_candidate(queue, demand);
     }
 
@@ -100,6 +103,8 @@ impl Engine {
 
     /// Tries one gang: its minimum, or one more of its surplus.
     fn attempt(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs, work: &mut u64) {
+        #[cfg(feature = "planted-panic")]
+        self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, work);
         self.leave_agenda(id);

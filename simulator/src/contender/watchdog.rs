@@ -19,7 +19,8 @@ struct Shown {
 /// Watches one engine. Times are those of its clock.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    lease: LeaseSettings,
+    /// `None`: it leads always.
+    lease: Option<LeaseSettings>,
     limits: InFlight,
     nodes: BTreeMap<Box<str>, Amounts>,
     pods: BTreeMap<Uid, Shown>,
@@ -32,7 +33,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(super) fn new(lease: LeaseSettings, limits: InFlight) -> Self {
+    pub(super) fn new(lease: Option<LeaseSettings>, limits: InFlight) -> Self {
         Self {
             lease,
             limits,
@@ -132,7 +133,8 @@ impl Watchdog {
                 self.sent.remove(&pod.uid);
             }
             (Action::Lease(request), Outcome::Lease(seen)) => {
-                if seen.holder != self.lease.identity {
+                let ours = |lease: &LeaseSettings| seen.holder == lease.identity;
+                if !self.lease.as_ref().is_some_and(ours) {
                     self.renewed_ms = None;
                 } else if matches!(request, LeaseRequest::Write { .. }) {
                     self.renewed_ms = Some(sent_ms);
@@ -170,13 +172,14 @@ impl Watchdog {
 
     /// I13.
     fn leads(&self, now_ms: UnixMs, command: &Command, leads: bool, found: &mut Vec<String>) {
+        let Some(lease) = &self.lease else { return };
         let until_ms = |span_ms| self.renewed_ms.map_or(0, |sent_ms| sent_ms + span_ms);
-        if !leads || now_ms >= until_ms(self.lease.renew_deadline_ms) {
+        if !leads || now_ms >= until_ms(lease.renew_deadline_ms) {
             found.push(format!(
                 "I13: {:?} was sent without the lease",
                 command.action
             ));
-        } else if command.deadline_ms >= until_ms(self.lease.duration_ms) {
+        } else if command.deadline_ms >= until_ms(lease.duration_ms) {
             found.push(format!("I13: {:?} may outlive the lease", command.action));
         }
     }

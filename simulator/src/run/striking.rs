@@ -2,14 +2,13 @@
 
 use super::{Happening, Run};
 use crate::api_server::{Answer, Budget, Name, Request};
-use crate::contender::Contender;
+use crate::contender::Informer;
 use crate::faults::FaultKind;
 use crate::objects::pod;
+use crate::shell::Shell;
 use gpu_batch_policies::command::{Bind, PodReference};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{
-    Amounts, NodeFacts, PodFacts, PodPhase, Taint, TaintEffect, Uid, UnixMs,
-};
+use gpu_batch_policies::facts::{Amounts, NodeFacts, PodFacts, PodPhase, Taint, TaintEffect, Uid};
 use gpu_batch_policies::settings::Leadership;
 
 const TEN_YEARS_MS: u64 = 315_360_000_000;
@@ -18,8 +17,6 @@ const GPU: &str = "nvidia.com/gpu";
 /// What is on at the moment.
 #[derive(Debug, Default)]
 pub(super) struct Striking {
-    pub(super) storm_until_ms: UnixMs,
-    pub(super) slow_until_ms: UnixMs,
     /// Something has happened after which a kubelet may rightly find its node too small.
     pub(super) explains_overcommit: bool,
     foreign: u64,
@@ -32,11 +29,17 @@ impl Run<'_> {
         let number = self.random.next_u64();
         match kind {
             FaultKind::FlowControlStorm => {
-                self.striking.storm_until_ms = now_ms + self.random.between(500, 4_000);
+                let until_ms = now_ms + self.random.between(500, 4_000);
+                for shell in &mut self.shells {
+                    shell.storm_until_ms = until_ms;
+                }
                 true
             }
             FaultKind::ApiServerSlow => {
-                self.striking.slow_until_ms = now_ms + self.random.between(1_000, 6_000);
+                let until_ms = now_ms + self.random.between(1_000, 6_000);
+                for shell in &mut self.shells {
+                    shell.slow_until_ms = until_ms;
+                }
                 true
             }
             FaultKind::HistoryCompacted => {
@@ -91,7 +94,7 @@ impl Run<'_> {
                 true
             }
             FaultKind::SecondContender => {
-                let free = self.contenders[1].is_none();
+                let free = self.shells[1].process().is_none();
                 if free {
                     self.plan(now_ms, Happening::Start(1));
                 }
@@ -109,12 +112,9 @@ impl Run<'_> {
     fn cut_watch(&mut self) -> bool {
         let again_ms = self.now_ms + self.random.between(200, 4_000);
         let which = self.random.next_u64();
-        let running = self.contenders.iter_mut().flatten();
-        for (_, contender) in running {
-            for (index, informer) in contender.informers.iter_mut().enumerate() {
-                if which >> index & 1 == 1 {
-                    informer.cut(again_ms);
-                }
+        for (index, informer) in self.informers().enumerate() {
+            if which >> index & 1 == 1 {
+                informer.cut(again_ms);
             }
         }
         true
@@ -123,13 +123,16 @@ impl Run<'_> {
     fn hold_kind(&mut self) -> bool {
         let until_ms = self.now_ms + self.random.between(1_000, 20_000);
         let kind = *self.random.pick(&Kind::ALL);
-        for (_, contender) in self.contenders.iter_mut().flatten() {
-            let informers = contender.informers.iter_mut();
-            for informer in informers.filter(|informer| informer.kind() == kind) {
-                informer.hold(until_ms);
-            }
+        let informers = self.informers();
+        for informer in informers.filter(|informer| informer.kind() == kind) {
+            informer.hold(until_ms);
         }
         true
+    }
+
+    fn informers(&mut self) -> impl Iterator<Item = &mut Informer> {
+        let running = self.shells.iter_mut().filter_map(Shell::process_mut);
+        running.flat_map(|process| &mut process.informers)
     }
 
     fn strike_node(&mut self, kind: FaultKind, number: u64) -> bool {
@@ -229,7 +232,7 @@ impl Run<'_> {
 
     fn strike_contender(&mut self, kind: FaultKind, number: u64) -> bool {
         let slots: Vec<usize> = (0..2)
-            .filter(|slot| self.contenders[*slot].is_some())
+            .filter(|slot| self.shells[*slot].process().is_some())
             .collect();
         let Some(index) = number.checked_rem(slots.len() as u64) else {
             return false;
@@ -245,22 +248,22 @@ impl Run<'_> {
             && self
                 .faults
                 .strikes(FaultKind::ClockStalls, &mut self.random);
-        let Some((_, contender)) = &mut self.contenders[slot] else {
+        let Some(process) = self.shells[slot].process_mut() else {
             return false;
         };
         match kind {
             FaultKind::BatchesLate | FaultKind::ContenderPaused => {
-                if contender.is_paused(now_ms) {
+                if process.is_paused(now_ms) {
                     return false;
                 }
-                contender.pause(now_ms, now_ms + pause_ms, stalls);
+                process.pause(now_ms, now_ms + pause_ms, stalls);
             }
             FaultKind::ShutDown => {
-                contender.shut_down();
+                process.shut_down();
                 self.plan(back_ms, Happening::Start(slot));
             }
             _ => {
-                self.contenders[slot] = None;
+                self.shells[slot].kill();
                 self.plan(back_ms, Happening::Start(slot));
             }
         }
@@ -283,21 +286,19 @@ impl Run<'_> {
         if let Leadership::Elected(lease) = &mut settings.leadership {
             lease.identity = self.identities[slot].as_str().into();
         }
-        let contender = Contender::start(settings, clock_ahead_ms, self.now_ms);
-        self.contenders[slot] = Some((self.starts, contender));
+        self.shells[slot].start(settings, clock_ahead_ms, self.now_ms);
     }
 
     /// No more faults, and what they broke is mended.
     pub(super) fn heal(&mut self) {
         self.faults.stop();
         self.healed = true;
-        self.striking.storm_until_ms = 0;
-        self.striking.slow_until_ms = 0;
+        for shell in &mut self.shells {
+            (shell.storm_until_ms, shell.slow_until_ms) = (0, 0);
+        }
         self.cluster.api.budgets.clear();
-        for (_, contender) in self.contenders.iter_mut().flatten() {
-            for informer in &mut contender.informers {
-                informer.hold(0);
-            }
+        for informer in self.informers() {
+            informer.hold(0);
         }
     }
 }

@@ -143,6 +143,7 @@ fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
         if random.percent(15) {
             topology.name = Some("zones".into());
             topology.required = Some("zone".into());
+            topology.preferred = None;
         }
         group.topology = Some(topology);
     }

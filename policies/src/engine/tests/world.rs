@@ -30,6 +30,15 @@ pub(super) struct World {
     events: Vec<Event>,
 }
 
+/// Empty lists of every kind.
+fn listings() -> Vec<Event> {
+    let listing = |kind| Listing {
+        kind,
+        objects: Vec::new(),
+    };
+    Kind::ALL.map(listing).map(Event::Listed).into()
+}
+
 /// Something that a test can put into the world.
 pub(super) trait Thing {
     fn object(self, world: &mut World) -> Object;
@@ -41,12 +50,6 @@ impl World {
     }
 
     pub(super) fn with(settings: Settings) -> Self {
-        let listings = Kind::ALL.map(|kind| {
-            Event::Listed(Listing {
-                kind,
-                objects: Vec::new(),
-            })
-        });
         Self {
             engine: Engine::new(settings),
             now_ms: START_MS,
@@ -58,7 +61,7 @@ impl World {
             scheduled: 0,
             steps: 0,
             last_group: None,
-            events: listings.into(),
+            events: listings(),
         }
     }
 
@@ -114,6 +117,19 @@ impl World {
             self.events.push(Event::Outcome(command.id, outcome));
         }
         !commands.is_empty()
+    }
+
+    /// The engine panics over a gang; the next one gets empty lists.
+    pub(super) fn panic_over(&mut self, gang: &str, message: &str) {
+        let engine = &mut self.engine;
+        let gangs = engine.state.gangs.iter();
+        engine.in_hand = gangs
+            .filter(|(_, found)| &*found.name == gang)
+            .map(|(id, _)| id)
+            .next();
+        assert_eq!(engine.gang_in_hand(), Some(gang));
+        self.engine = engine.after_panic(message);
+        self.events = listings();
     }
 
     pub(super) fn shut_down(&mut self) {
@@ -361,6 +377,16 @@ impl PodGroupFacts {
             required,
             ..TopologyRequest::default()
         });
+        self
+    }
+
+    pub(super) fn queue(mut self, queue: &str) -> Self {
+        self.queue = Some(queue.into());
+        self
+    }
+
+    pub(super) fn generation(mut self, generation: i64) -> Self {
+        self.generation = generation;
         self
     }
 

@@ -1,0 +1,249 @@
+//! A place where scheduler processes run one after the other, and the network between it and the
+//! API server.
+//!
+//! ```text
+//!   ApiServer --lists, watches--> process --commands--> under way --requests--> ApiServer
+//!                                    ^                      |
+//!                                    +------answers---------+
+//! ```
+//!
+//! A process that is killed leaves its requests under way: they still happen, and their answers get
+//! to nobody.
+
+use crate::api_server::{Answer, ApiServer};
+use crate::client::{self, Passage};
+use crate::contender::Contender;
+use crate::faults::Faults;
+use crate::random::Random;
+use gpu_batch_policies::command::{Action, Command, CommandId};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::Outcome;
+use gpu_batch_policies::facts::{Uid, UnixMs};
+use gpu_batch_policies::settings::Settings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One replica of the scheduler, whichever process is in it.
+#[derive(Debug, Default)]
+pub struct Shell {
+    process: Option<Contender>,
+    starts: u32,
+    under_way: BTreeMap<(UnixMs, u64), Passing>,
+    numbered: u64,
+    /// Until then flow control turns everything away but the lease.
+    pub storm_until_ms: UnixMs,
+    /// Until then every request but the lease takes seconds.
+    pub slow_until_ms: UnixMs,
+    binds: BTreeMap<Uid, u32>,
+    evictions: u32,
+}
+
+/// What one turn has brought.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// Whether the engine was stepped.
+    pub stepped: bool,
+    /// What it was told, if that is to be logged.
+    pub events: Vec<String>,
+    /// What it wants done; it is under way.
+    pub commands: Vec<(CommandId, Action)>,
+    /// What does not hold.
+    pub violations: Vec<String>,
+}
+
+/// Something on the network.
+#[derive(Debug, Clone)]
+enum Passing {
+    /// It gets to the API server; whether this is the copy that the process hears of.
+    Request(Arc<Flight>, bool),
+    Answer(Arc<Flight>, Outcome),
+}
+
+/// A command under way.
+#[derive(Debug)]
+struct Flight {
+    /// The process that sent it.
+    start: u32,
+    id: CommandId,
+    action: Action,
+    answer_ms: Option<u64>,
+    instead: Option<Outcome>,
+}
+
+impl Shell {
+    /// A process starts, with a wall clock that is so far ahead of the world's. One that was still
+    /// running is killed.
+    pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
+        self.starts += 1;
+        self.process = Some(Contender::start(settings, clock_ahead_ms, now_ms));
+    }
+
+    /// The process is killed.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// The engine of the process, if one runs.
+    #[must_use]
+    pub fn engine(&self) -> Option<&Engine> {
+        self.process.as_ref().map(|process| &process.engine)
+    }
+
+    /// The same for reports that are worked out on demand.
+    pub fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.process.as_mut().map(|process| &mut process.engine)
+    }
+
+    pub(crate) fn process(&self) -> Option<&Contender> {
+        self.process.as_ref()
+    }
+
+    pub(crate) fn process_mut(&mut self) -> Option<&mut Contender> {
+        self.process.as_mut()
+    }
+
+    /// All watches are cut, and go on later where they were.
+    pub fn cut_watches(&mut self, again_ms: UnixMs) {
+        for informer in self.process.iter_mut().flat_map(|it| &mut it.informers) {
+            informer.cut(again_ms);
+        }
+    }
+
+    /// How often each pod was bound by requests from here.
+    #[must_use]
+    pub fn binds(&self) -> &BTreeMap<Uid, u32> {
+        &self.binds
+    }
+
+    /// How many evictions were accepted.
+    #[must_use]
+    pub fn evictions(&self) -> u32 {
+        self.evictions
+    }
+
+    /// When there is something to do.
+    #[must_use]
+    pub fn due_ms(&self) -> UnixMs {
+        let network = self.under_way.keys().next().map(|(at_ms, _)| *at_ms);
+        let process = self.process.as_ref().map(Contender::due_ms);
+        network
+            .into_iter()
+            .chain(process)
+            .min()
+            .unwrap_or(UnixMs::MAX)
+    }
+
+    /// Requests and answers that are due get where they go. Whether there were any but for the
+    /// lease.
+    pub fn carry(&mut self, server: &mut ApiServer, now_ms: UnixMs) -> bool {
+        let mut busy = false;
+        while let Some(entry) = self.under_way.first_entry()
+            && entry.key().0 <= now_ms
+        {
+            match entry.remove() {
+                Passing::Request(flight, heard) => {
+                    busy |= !matches!(flight.action, Action::Lease(_));
+                    self.request(flight, heard, server, now_ms);
+                }
+                Passing::Answer(flight, outcome) => {
+                    if let Some(process) = &mut self.process
+                        && flight.start == self.starts
+                    {
+                        process.answered(flight.id, outcome);
+                    }
+                }
+            }
+        }
+        busy
+    }
+
+    fn request(
+        &mut self,
+        flight: Arc<Flight>,
+        heard: bool,
+        server: &mut ApiServer,
+        now_ms: UnixMs,
+    ) {
+        server.flow_control_s = (now_ms < self.storm_until_ms).then_some(1);
+        let answer = server.handle(client::request(&flight.action), now_ms);
+        server.flow_control_s = None;
+        match (&flight.action, &answer) {
+            (Action::Bind(bind), Answer::Done) => {
+                *self.binds.entry(bind.pod.uid).or_insert(0) += 1;
+            }
+            (Action::Evict(_), Answer::Done) => self.evictions += 1,
+            _ => {}
+        }
+        if heard && let Some(answer_ms) = flight.answer_ms {
+            let outcome = match &flight.instead {
+                Some(instead) => instead.clone(),
+                None => client::outcome(&flight.action, answer),
+            };
+            self.pass(now_ms + answer_ms, Passing::Answer(flight, outcome));
+        }
+    }
+
+    /// The process takes its turn, if there is a reason for one: it hears what has arrived, steps
+    /// its engine once, and sends what that wants.
+    pub fn turn(
+        &mut self,
+        server: &mut ApiServer,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+        log: bool,
+    ) -> Turn {
+        let Some(process) = &mut self.process else {
+            return Turn::default();
+        };
+        process.follow(server, faults, random, now_ms);
+        let Some(stepped) = process.turn(now_ms, log) else {
+            return Turn::default();
+        };
+        let events = std::mem::take(&mut process.last_events);
+        if process.is_shut_down() {
+            self.process = None;
+        }
+        let commands = stepped.commands;
+        let sent = commands
+            .iter()
+            .map(|command| (command.id, command.action.clone()))
+            .collect();
+        for command in commands {
+            self.send(command, faults, random, now_ms);
+        }
+        Turn {
+            stepped: true,
+            events,
+            commands: sent,
+            violations: stepped.violations,
+        }
+    }
+
+    fn send(&mut self, command: Command, faults: &mut Faults, random: &mut Random, now_ms: UnixMs) {
+        let lease = matches!(command.action, Action::Lease(_));
+        let slow = !lease && now_ms < self.slow_until_ms;
+        let passage = Passage::draw(&command.action, slow, faults, random);
+        let flight = Arc::new(Flight {
+            start: self.starts,
+            id: command.id,
+            action: command.action,
+            answer_ms: passage.answer_ms,
+            instead: passage.instead.clone(),
+        });
+        for (index, way_ms) in passage.arrivals_ms.iter().enumerate() {
+            let request = Passing::Request(Arc::clone(&flight), index == passage.heard);
+            self.pass(now_ms + way_ms, request);
+        }
+        if passage.arrivals_ms.is_empty()
+            && let (Some(outcome), Some(answer_ms)) = (passage.instead, passage.answer_ms)
+        {
+            self.pass(now_ms + answer_ms, Passing::Answer(flight, outcome));
+        }
+    }
+
+    fn pass(&mut self, at_ms: UnixMs, passing: Passing) {
+        self.numbered += 1;
+        self.under_way.insert((at_ms, self.numbered), passing);
+    }
+}
