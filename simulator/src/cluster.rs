@@ -49,6 +49,7 @@ pub(crate) struct Cluster {
     terminating: BTreeSet<Uid>,
     names: BTreeMap<Uid, Name>,
     seen: Version,
+    settling: bool,
     /// Pods that kubelets failed for want of room.
     pub(crate) rejected: u32,
 }
@@ -276,6 +277,11 @@ impl Cluster {
             facts.gates.clear();
             self.put(Object::Pod(facts), now_ms);
         }
+    }
+
+    /// From now on work runs for ever, so that there is an end to changes.
+    pub(crate) fn settle(&mut self) {
+        self.settling = true;
     }
 
     /// How many pods owners have made.

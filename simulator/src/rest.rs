@@ -9,7 +9,6 @@ use gangs::{Gang, gangs, level_domain};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, Uid, UnixMs};
-use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use room::Rooms;
@@ -97,7 +96,7 @@ fn waiting(
     }
     let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
     // What a quota has left for gangs that are not preemptible is judged by the property tests.
-    if closed || reason == Some(Reason::NonPreemptibleOverQuota) {
+    if closed || gang.protected {
         return;
     }
     if possible(cluster, gang)

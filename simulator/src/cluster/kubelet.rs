@@ -31,7 +31,8 @@ impl Cluster {
         } else {
             facts.phase = PodPhase::Running;
             facts.started_ms = Some(now_ms / 1_000 * 1_000);
-            if let Some(runtime_ms) = self.owners.runtime_ms(uid) {
+            let runtime_ms = self.owners.runtime_ms(uid).filter(|_| !self.settling);
+            if let Some(runtime_ms) = runtime_ms {
                 self.tasks.push((now_ms + runtime_ms, Task::Succeed(uid)));
             }
         }

@@ -70,9 +70,16 @@ impl Informer {
     /// The watch ends; what was under way is lost, and asked for again later.
     pub(crate) fn cut(&mut self, again_ms: UnixMs) {
         if self.state == State::Watching {
+            let lists = self.under_way.iter();
+            let lost = lists
+                .filter(|(_, news)| matches!(news, News::Listed(..)))
+                .count();
             self.under_way.clear();
             self.fetched = self.delivered;
-            self.state = State::Cut(again_ms);
+            self.state = match lost {
+                0 => State::Cut(again_ms),
+                _ => State::Listing(again_ms),
+            };
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Gang<'world> {
     /// Its spec was changed.
     pub(super) changed: bool,
     pub(super) never_stale: bool,
+    /// It is not preemptible: only ever within quota.
+    pub(super) protected: bool,
     /// Its description is missing.
     pub(super) unknown: bool,
     pub(super) bound: Vec<&'world PodFacts>,
@@ -138,6 +140,7 @@ fn of_group<'world>(group: &PodGroupFacts) -> Gang<'world> {
         required: by_level.or(group.required_label.clone().map(|label| vec![label])),
         changed: group.generation > 1,
         never_stale: group.staleness_grace_ms.is_some_and(|grace| grace < 0),
+        protected: group.preemptible == Some(false),
         ..Gang::default()
     }
 }

@@ -293,6 +293,7 @@ impl Run<'_> {
     pub(super) fn heal(&mut self) {
         self.faults.stop();
         self.healed = true;
+        self.cluster.settle();
         for shell in &mut self.shells {
             (shell.storm_until_ms, shell.slow_until_ms) = (0, 0);
         }
