@@ -68,7 +68,10 @@ impl ApiServer {
         }
         pod.facts.node = Some(bind.node.clone());
         // Annotations are merged: what the binding does not say stays.
-        pod.facts.bound_queue = Some(bind.queue.clone());
+        // Another scheduler's binding names no queue.
+        if !bind.queue.is_empty() {
+            pod.facts.bound_queue = Some(bind.queue.clone());
+        }
         if let Some(pod_group) = &bind.pod_group {
             pod.facts.bound_pod_group = Some(pod_group.clone());
         }

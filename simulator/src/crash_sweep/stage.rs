@@ -370,8 +370,11 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Whether a request comes through of which those who lead then know nothing. Who survives has
+    /// kept the room for it.
     fn strays(&self) -> bool {
-        matches!(self.case.fault, Fault::Late | Fault::Repeated)
+        let stray = matches!(self.case.fault, Fault::Late | Fault::Repeated);
+        stray && self.case.successor != Successor::Survivor
     }
 
     fn refuses(&self, pod: &str) -> bool {
