@@ -6,6 +6,7 @@
 //! | `/readyz` | 200 once decisions are made; else 503 and what is missing, a line each |
 //! | `/metrics` | OpenMetrics |
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
+//! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
 //!
 //! Nothing here touches the engine: the driver is asked for copies.
 
@@ -13,12 +14,14 @@ mod metrics;
 
 pub(crate) use metrics::Metrics;
 
+use crate::comparer::Comparer;
 use crate::driver::{Clock, Health, Inbox, Question, Reports};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use gpu_batch_policies::report::Inventory;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -50,6 +53,11 @@ impl Sources {
         self.ask(Question::Audit).await
     }
 
+    /// Where every pod is and what every node holds; `None` if the driver does not answer.
+    pub(crate) async fn inventory(&self) -> Option<Inventory> {
+        self.ask(Question::Inventory).await
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         self.inbox.ask(question(sender));
@@ -61,13 +69,18 @@ impl Sources {
 }
 
 /// Serves until the task is cancelled.
-pub(crate) async fn serve(listener: TcpListener, sources: Sources) -> std::io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) -> std::io::Result<()> {
+    let sources = comparer.sources.clone();
+    let compare = Router::new()
+        .route("/debug/compare", get(compare))
+        .with_state(comparer);
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/debug/audit", get(audit))
-        .with_state(sources);
+        .with_state(sources)
+        .merge(compare);
     axum::serve(listener, router).await
 }
 
@@ -111,6 +124,14 @@ async fn audit(State(sources): State<Sources>) -> Response {
         Some(violations) if violations.is_empty() => "ok\n".into_response(),
         Some(violations) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&violations)).into_response(),
         None => silent(),
+    }
+}
+
+async fn compare(State(comparer): State<Comparer>) -> Response {
+    match comparer.compare().await {
+        Ok(differences) if differences.is_empty() => "ok\n".into_response(),
+        Ok(differences) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&differences)).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }
 
