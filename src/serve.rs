@@ -6,6 +6,7 @@
 //! | `/readyz` | 200 once decisions are made; else 503 and what is missing, a line each |
 //! | `/metrics` | OpenMetrics |
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
+//! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
 //!
 //! Nothing here touches the engine: the driver is asked for copies, at most one a second of each.
 //! The pages name queues, and pods and nodes only in the violation of an invariant; whatever else
@@ -17,12 +18,14 @@ mod metrics;
 
 pub(crate) use metrics::Metrics;
 
+use crate::comparer::Comparer;
 use crate::driver::{Clock, Health, Inbox, Question, Reports};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use gpu_batch_policies::report::Inventory;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -57,6 +60,11 @@ impl Sources {
         self.ask(Question::Audit).await
     }
 
+    /// Where every pod is and what every node holds; `None` if the driver does not answer.
+    pub(crate) async fn inventory(&self) -> Option<Inventory> {
+        self.ask(Question::Inventory).await
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         self.inbox.ask(question(sender));
@@ -70,17 +78,25 @@ impl Sources {
 /// What the last audit found, and when. Held while one is made, so that there is one at a time.
 type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
 
+/// Held while a comparison runs: each lists all pods.
+type OneAtATime = Arc<Mutex<()>>;
+
 /// Serves until the task is cancelled.
-pub(crate) async fn serve(listener: TcpListener, sources: Sources) {
+pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
+    let sources = comparer.sources.clone();
     let audit = Router::new()
         .route("/debug/audit", get(audit))
         .with_state((sources.clone(), LastAudit::default()));
+    let compare = Router::new()
+        .route("/debug/compare", get(compare))
+        .with_state((comparer, OneAtATime::default()));
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(sources)
-        .merge(audit);
+        .merge(audit)
+        .merge(compare);
     connections::accept(listener, router).await;
 }
 
@@ -136,6 +152,15 @@ async fn audit(State((sources, last)): State<(Sources, LastAudit)>) -> Response 
             (StatusCode::INTERNAL_SERVER_ERROR, lines(violations)).into_response()
         }
         None => silent(),
+    }
+}
+
+async fn compare(State((comparer, turn)): State<(Comparer, OneAtATime)>) -> Response {
+    let _turn = turn.lock().await;
+    match comparer.compare().await {
+        Ok(differences) if differences.is_empty() => "ok\n".into_response(),
+        Ok(differences) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&differences)).into_response(),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
     }
 }
 

@@ -1,4 +1,5 @@
 use super::{Sources, serve};
+use crate::comparer::Comparer;
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
 use crate::serve::Metrics;
 use gpu_batch_policies::event::Kind;
@@ -26,12 +27,18 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let url = format!("http://{address}");
-        tokio::spawn(serve(listener, sources.clone()));
         let config = kube::Config::new(url.parse().unwrap());
+        let client = crate::connection::client(&config).unwrap();
+        let comparer = Comparer {
+            sources: sources.clone(),
+            client: client.clone(),
+            scheduler_name: "gpu-batch".to_owned(),
+        };
+        tokio::spawn(serve(listener, comparer));
         Self {
             sources,
             address,
-            client: crate::connection::client(&config).unwrap(),
+            client,
         }
     }
 
@@ -101,6 +108,7 @@ async fn metrics_and_audit_ask_the_driver() {
                     }
                     Question::Audit(asker) if answered == 2 => asker.send(vec![]).unwrap(),
                     Question::Audit(asker) => asker.send(vec!["I1 is broken".into()]).unwrap(),
+                    Question::Inventory(_) => panic!("nobody compares here"),
                 }
             }
         }
