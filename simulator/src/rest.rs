@@ -23,11 +23,12 @@ pub(crate) fn violations(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) 
         .into_iter()
         .map(|gang| (gang.name.clone(), gang))
         .collect();
-    let rooms = Rooms::of(cluster);
-    for gang in gangs(cluster) {
-        partial(&gang, &mut found);
-        apart(cluster, &gang, &mut found);
-        waiting(cluster, &rooms, &gang, &reports, &mut found);
+    let gangs = gangs(cluster);
+    let rooms = Rooms::of(cluster, &gangs);
+    for gang in &gangs {
+        partial(gang, &mut found);
+        apart(cluster, gang, &mut found);
+        waiting(cluster, &rooms, gang, &reports, &mut found);
     }
     statuses(cluster, &reports, &mut found);
     if places(&leader.engine) != rebuilt(cluster, leader.settings(), now_ms) {

@@ -26,6 +26,8 @@ pub(super) struct Watchdog {
     pods: BTreeMap<Uid, Shown>,
     /// Where it has sent pods to that it has not been shown there yet.
     sent: BTreeMap<Uid, Box<str>>,
+    /// Where a request may still bring a pod that had no node when the API server was asked.
+    doubtful: BTreeMap<Uid, Box<str>>,
     under_way: BTreeMap<CommandId, (UnixMs, Action)>,
     last_id: Option<CommandId>,
     /// When the last write of the lease that succeeded was sent.
@@ -40,6 +42,7 @@ impl Watchdog {
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             sent: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
             under_way: BTreeMap::new(),
             last_id: None,
             renewed_ms: None,
@@ -106,6 +109,7 @@ impl Watchdog {
     fn gone(&mut self, uid: Uid) {
         self.pods.remove(&uid);
         self.sent.remove(&uid);
+        self.doubtful.remove(&uid);
     }
 
     fn ended(&mut self, id: CommandId, outcome: &Outcome) {
@@ -130,7 +134,9 @@ impl Watchdog {
                 self.sent.remove(&pod.uid);
             }
             (Action::Observe(pod), Outcome::Observed(PodSeen::Unbound)) => {
-                self.sent.remove(&pod.uid);
+                if let Some(node) = self.sent.remove(&pod.uid) {
+                    self.doubtful.insert(pod.uid, node);
+                }
             }
             (Action::Lease(request), Outcome::Lease(seen)) => {
                 let ours = |lease: &LeaseSettings| seen.holder == lease.identity;
@@ -184,9 +190,13 @@ impl Watchdog {
         }
     }
 
-    /// I2. A binding that is sent again is not new: its room was taken before.
+    /// I2. A binding that is sent again is not new: the first may still arrive, so nothing is gained
+    /// by sending it elsewhere.
     fn binds(&mut self, uid: Uid, node: &str, found: &mut Vec<String>) {
-        if self.sent.get(&uid).is_some_and(|sent| **sent == *node) {
+        let to_node =
+            |sent: &BTreeMap<Uid, Box<str>>| sent.get(&uid).is_some_and(|to| **to == *node);
+        if to_node(&self.sent) || to_node(&self.doubtful) {
+            self.sent.insert(uid, node.into());
             return;
         }
         if let Some(other) = self.pods.get(&uid).and_then(|pod| pod.node.as_ref()) {

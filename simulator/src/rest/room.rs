@@ -1,5 +1,6 @@
 //! Whether pods fit, found by trying everything: slow, and obviously right.
 
+use super::gangs::Gang;
 use crate::cluster::Cluster;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
@@ -20,7 +21,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    pub(super) fn of(cluster: &Cluster) -> Self {
+    pub(super) fn of(cluster: &Cluster, gangs: &[Gang<'_>]) -> Self {
         let mut rooms = Self {
             nodes: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -44,11 +45,16 @@ impl Rooms {
             if let Some(free) = rooms.nodes.get_mut(node) {
                 take(free, &asked);
             }
-            let queue = facts.bound_queue.clone().or(facts.queue.clone());
-            let Some(queue) = queue.filter(|_| facts.ours) else {
-                continue;
-            };
-            let path: Vec<Box<str>> = rooms.queue_path(&queue).map(|q| q.name.clone()).collect();
+        }
+        let bound = gangs.iter().flat_map(|gang| &gang.bound);
+        let queues = gangs
+            .iter()
+            .flat_map(|gang| gang.bound.iter().map(|_| &gang.queue));
+        for (facts, queue) in bound.zip(queues) {
+            // Who was bound by another scheduler counts where its gang does.
+            let queue = facts.bound_queue.as_ref().unwrap_or(queue);
+            let asked = asked(&facts.shape);
+            let path: Vec<Box<str>> = rooms.queue_path(queue).map(|q| q.name.clone()).collect();
             for ancestor in path {
                 let held = rooms.held.entry(ancestor).or_default();
                 for (held, asked) in held.iter_mut().zip(asked) {
