@@ -4,7 +4,7 @@ use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, UnixMs};
-use crate::ids::{ClassId, GangId, PodId};
+use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
@@ -139,7 +139,7 @@ impl Engine {
         counts: &Counts,
         now_ms: UnixMs,
         work: &mut u64,
-    ) -> Result<Vec<(PodId, crate::ids::NodeId)>, (Verdict, Wake)> {
+    ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let pods = self.waiting_pods(id, now_ms);
         let need = counts.needed.max(1) as usize;
         *work += 20 * pods.len() as u64;
@@ -222,7 +222,6 @@ impl Engine {
         pods: Vec<PodId>,
         need: usize,
     ) -> Request {
-        let gang = &self.state.gangs[id];
         let mut groups: Vec<Group> = Vec::new();
         for pod in pods {
             let class = self.state.pods[pod].class;
@@ -247,33 +246,53 @@ impl Engine {
                 self.state.pods[group.pods[0]].name.clone(),
             )
         });
-        let held = |pod: &&PodId| {
-            let pod = &self.state.pods[**pod];
-            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
-        };
-        let mut members: Vec<&PodId> = gang.members.iter().filter(held).collect();
-        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
-        let occupied: Vec<_> = members
-            .iter()
-            .filter_map(|pod| self.state.node_of(**pod))
-            .collect();
+        let occupied = self.occupied(id);
         // A resolved topology was checked when the gang was assessed; one that has gone since makes
         // the gang touched, and it is assessed before it is tried again.
         let near = self.resolve_topology_now(id);
-        let known = |node: &&crate::ids::NodeId| self.state.nodes[**node].known.is_some();
         Request {
             groups,
             need,
             near,
-            anchor: occupied
-                .iter()
-                .find(known)
-                .copied()
-                .filter(|_| near.is_some()),
+            anchor: self.anchor(&occupied).filter(|_| near.is_some()),
             model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
             placement: self.placement(id, queue),
             occupied,
         }
+    }
+
+    /// The nodes of the members that run or are being bound, by member name.
+    pub(crate) fn occupied(&self, id: GangId) -> Vec<NodeId> {
+        let held = |pod: &&PodId| {
+            let pod = &self.state.pods[**pod];
+            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+        };
+        let members = self.state.gangs[id].members.iter();
+        let mut members: Vec<&PodId> = members.filter(held).collect();
+        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
+        let nodes = members.iter().map(|pod| self.state.node_of(**pod));
+        nodes.flatten().collect()
+    }
+
+    /// The node whose domains are those of the members that run: the first that is there.
+    pub(crate) fn anchor(&self, occupied: &[NodeId]) -> Option<NodeId> {
+        let known = |node: &&NodeId| self.state.nodes[**node].known.is_some();
+        occupied.iter().find(known).copied()
+    }
+
+    /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
+    /// may come back, with the same labels.
+    pub(crate) fn domain_unknown(&self, id: GangId) -> Option<Verdict> {
+        self.resolve_topology_now(id)?.required?;
+        let occupied = self.occupied(id);
+        if self.anchor(&occupied).is_some() {
+            return None;
+        }
+        let node = &self.state.nodes[*occupied.first()?].name;
+        let message = format!(
+            "the domain of the members that run is not known while their node {node} is gone"
+        );
+        Some(Verdict::new(Reason::DoesNotFit, message))
     }
 
     /// The gang's own choice, else its queue's, else the configuration's.
