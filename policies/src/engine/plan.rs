@@ -261,7 +261,8 @@ impl Engine {
         }
     }
 
-    /// The nodes of the members that run or are being bound, by member name.
+    /// The nodes of the members that run or are being bound, by member name; those that another
+    /// scheduler put somewhere come last.
     pub(crate) fn occupied(&self, id: GangId) -> Vec<NodeId> {
         let held = |pod: &&PodId| {
             let pod = &self.state.pods[**pod];
@@ -269,7 +270,13 @@ impl Engine {
         };
         let members = self.state.gangs[id].members.iter();
         let mut members: Vec<&PodId> = members.filter(held).collect();
-        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
+        let key = |pod: &PodId| {
+            let pod = &self.state.pods[*pod];
+            let own = pod.own.as_ref();
+            let stranger = pod.stage.is_bound() && own.is_none_or(|own| own.bound_queue.is_none());
+            (stranger, pod.name.clone())
+        };
+        members.sort_by_cached_key(|pod| key(pod));
         let nodes = members.iter().map(|pod| self.state.node_of(**pod));
         nodes.flatten().collect()
     }
