@@ -15,6 +15,9 @@ pub(crate) mod quantity;
 mod status;
 mod time;
 
+#[cfg(test)]
+pub(crate) use status::pod_group as pod_group_status;
+
 use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError};
 use crate::driver::{Clock, Inbox};

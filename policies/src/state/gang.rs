@@ -248,6 +248,11 @@ impl Gang {
         matches!(self.start, Start::Unfinished { .. })
     }
 
+    /// The status that the watch shows.
+    pub(crate) fn shown(&self) -> Option<&PodGroupStatus> {
+        self.object.as_ref()?.status.as_ref()
+    }
+
     /// Whether a PodGroup makes it.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))

@@ -64,6 +64,7 @@ pub(super) fn created(
             (facts.uid, facts.created_ms) = (uid, created_ms);
             // Kubernetes does not count generations of its own groups.
             facts.generation = i64::from(facts.source == GroupSource::GpuBatch);
+            facts.status = None;
             Status::PodGroup(None)
         }
         Object::Topology(facts) => {
@@ -98,6 +99,7 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
         (Object::PodGroup(old), Object::PodGroup(new)) => {
             let mut new = new.clone();
             (new.created_ms, new.generation) = (old.created_ms, old.generation);
+            new.status.clone_from(&old.status);
             let counted = old.source == GroupSource::GpuBatch;
             new.generation += i64::from(counted && new != *old);
             Object::PodGroup(new)

@@ -403,6 +403,7 @@ pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
         staleness_grace_ms: None,
         unsupported: Vec::new(),
         problems: Vec::new(),
+        status: None,
     }
 }
 
