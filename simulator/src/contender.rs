@@ -130,6 +130,11 @@ impl Contender {
         }
     }
 
+    /// Whether the answer to a command would still count.
+    pub(crate) fn waits_for(&self, id: CommandId) -> bool {
+        self.deadlines.contains_key(&id)
+    }
+
     /// When there is something to do.
     pub(crate) fn due_ms(&self) -> UnixMs {
         let informers = self.informers.iter().filter_map(Informer::due_ms);

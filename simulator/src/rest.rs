@@ -14,8 +14,16 @@ use gpu_batch_policies::settings::{Leadership, Settings};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Who has bound a pod, as far as that is to be judged: members of one binder are together.
+pub(crate) type Binder = (usize, u32);
+
 /// Everything that does not hold.
-pub(crate) fn violations(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
+pub(crate) fn violations(
+    cluster: &Cluster,
+    leader: &Contender,
+    binders: &BTreeMap<Uid, Binder>,
+    now_ms: UnixMs,
+) -> Vec<String> {
     let mut found = Vec::new();
     let reports: BTreeMap<String, GangReport> = leader
         .engine
@@ -27,7 +35,7 @@ pub(crate) fn violations(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) 
     let rooms = Rooms::of(cluster, &gangs);
     for gang in &gangs {
         partial(gang, &mut found);
-        apart(cluster, gang, &mut found);
+        apart(cluster, gang, binders, &mut found);
         waiting(cluster, &rooms, gang, &reports, &mut found);
     }
     statuses(cluster, &reports, &mut found);
@@ -52,16 +60,22 @@ fn partial(gang: &Gang<'_>, found: &mut Vec<String>) {
     }
 }
 
-/// I7.
-fn apart(cluster: &Cluster, gang: &Gang<'_>, found: &mut Vec<String>) {
-    let ours = gang
-        .bound
-        .iter()
-        .filter(|facts| facts.bound_queue.is_some());
-    let domains: BTreeSet<Vec<String>> = ours
-        .filter_map(|facts| level_domain(gang, cluster.node(facts.node.as_deref()?)?))
-        .collect();
-    if domains.len() > 1 {
+/// I7, of the members that one decider has bound.
+fn apart(
+    cluster: &Cluster,
+    gang: &Gang<'_>,
+    binders: &BTreeMap<Uid, Binder>,
+    found: &mut Vec<String>,
+) {
+    let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for facts in &gang.bound {
+        let node = facts.node.as_deref().and_then(|node| cluster.node(node));
+        let domain = node.and_then(|node| level_domain(gang, node));
+        if let (Some(binder), Some(domain)) = (binders.get(&facts.uid), domain) {
+            domains.entry(*binder).or_default().insert(domain);
+        }
+    }
+    if let Some(domains) = domains.values().find(|domains| domains.len() > 1) {
         found.push(format!("I7: gang {} is in {domains:?}", gang.name));
     }
 }

@@ -400,7 +400,9 @@ impl<'say> Run<'say> {
             violations.push(format!("I2: kubelets had no room for {rejected} pods"));
         }
         if let Some(leader) = self.leader() {
-            violations.extend(rest::violations(&self.cluster, leader, self.now_ms));
+            let binders = self.binders();
+            let found = rest::violations(&self.cluster, leader, &binders, self.now_ms);
+            violations.extend(found);
         }
         if !violations.is_empty() {
             return Err(self.failure(violations));
@@ -414,6 +416,26 @@ impl<'say> Run<'say> {
             faults: self.faults,
             trace: self.trace,
         })
+    }
+
+    /// Who has bound which pod. Strays are nobody's: their process had given them up, and decided
+    /// without them. All others are of one decider, unless a process may have begun with an old view.
+    fn binders(&self) -> BTreeMap<Uid, rest::Binder> {
+        let old_views = [
+            FaultKind::ListStale,
+            FaultKind::KindHeldBack,
+            FaultKind::NewsLate,
+        ];
+        let old_views = old_views.iter().any(|kind| self.faults.struck(*kind) > 0);
+        let mut binders = BTreeMap::new();
+        for (slot, shell) in self.shells.iter().enumerate() {
+            let heard = shell.binders().iter();
+            for (uid, start) in heard.filter(|(uid, _)| !shell.strays().contains(uid)) {
+                let binder = if old_views { (slot, *start) } else { (0, 0) };
+                binders.insert(*uid, binder);
+            }
+        }
+        binders
     }
 
     fn failure(&self, violations: Vec<String>) -> Failure {

@@ -20,7 +20,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::{Uid, UnixMs};
 use gpu_batch_policies::settings::Settings;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One replica of the scheduler, whichever process is in it.
@@ -35,6 +35,8 @@ pub struct Shell {
     /// Until then every request but the lease takes seconds.
     pub slow_until_ms: UnixMs,
     binds: BTreeMap<Uid, u32>,
+    binders: BTreeMap<Uid, u32>,
+    strays: BTreeSet<Uid>,
     evictions: u32,
 }
 
@@ -115,6 +117,16 @@ impl Shell {
         &self.binds
     }
 
+    /// Which start of the process asked for each binding.
+    pub(crate) fn binders(&self) -> &BTreeMap<Uid, u32> {
+        &self.binders
+    }
+
+    /// Pods that were bound by requests of which their process had already given up the answer.
+    pub(crate) fn strays(&self) -> &BTreeSet<Uid> {
+        &self.strays
+    }
+
     /// How many evictions were accepted.
     #[must_use]
     pub fn evictions(&self) -> u32 {
@@ -170,6 +182,12 @@ impl Shell {
         match (&flight.action, &answer) {
             (Action::Bind(bind), Answer::Done) => {
                 *self.binds.entry(bind.pod.uid).or_insert(0) += 1;
+                self.binders.insert(bind.pod.uid, flight.start);
+                let process = self.process.as_ref();
+                let waits = process.is_some_and(|process| process.waits_for(flight.id));
+                if !waits || flight.start != self.starts {
+                    self.strays.insert(bind.pod.uid);
+                }
             }
             (Action::Evict(_), Answer::Done) => self.evictions += 1,
             _ => {}

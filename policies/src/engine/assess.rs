@@ -391,7 +391,7 @@ impl Engine {
             gang.spec.placement,
         )
             .hash(&mut hasher);
-        self.anchor(&self.occupied(id)).hash(&mut hasher);
+        self.anchor(id).hash(&mut hasher);
         (
             counts.needed,
             counts.bound,

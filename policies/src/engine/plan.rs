@@ -254,48 +254,49 @@ impl Engine {
             groups,
             need,
             near,
-            anchor: self.anchor(&occupied).filter(|_| near.is_some()),
+            anchor: self.anchor(id).filter(|_| near.is_some()),
             model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
             placement: self.placement(id, queue),
             occupied,
         }
     }
 
-    /// The nodes of the members that run or are being bound, by member name; those that another
-    /// scheduler put somewhere come last.
-    pub(crate) fn occupied(&self, id: GangId) -> Vec<NodeId> {
+    /// The nodes of the members that run or are being bound, by member name.
+    fn occupied(&self, id: GangId) -> Vec<NodeId> {
         let held = |pod: &&PodId| {
             let pod = &self.state.pods[**pod];
             matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
         };
         let members = self.state.gangs[id].members.iter();
         let mut members: Vec<&PodId> = members.filter(held).collect();
-        let key = |pod: &PodId| {
-            let pod = &self.state.pods[*pod];
+        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
+        // Where we put members counts, whatever another scheduler has added.
+        let stranger = |pod: &&PodId| {
+            let pod = &self.state.pods[**pod];
             let own = pod.own.as_ref();
-            let stranger = pod.stage.is_bound() && own.is_none_or(|own| own.bound_queue.is_none());
-            (stranger, pod.name.clone())
+            pod.stage.is_bound() && own.is_none_or(|own| own.bound_queue.is_none())
         };
-        members.sort_by_cached_key(|pod| key(pod));
+        if !members.iter().all(stranger) {
+            members.retain(|pod| !stranger(pod));
+        }
         let nodes = members.iter().map(|pod| self.state.node_of(**pod));
         nodes.flatten().collect()
     }
 
     /// The node whose domains are those of the members that run: the first that is there.
-    pub(crate) fn anchor(&self, occupied: &[NodeId]) -> Option<NodeId> {
-        let known = |node: &&NodeId| self.state.nodes[**node].known.is_some();
-        occupied.iter().find(known).copied()
+    pub(crate) fn anchor(&self, id: GangId) -> Option<NodeId> {
+        let known = |node: &NodeId| self.state.nodes[*node].known.is_some();
+        self.occupied(id).into_iter().find(known)
     }
 
     /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
     /// may come back, with the same labels.
     pub(crate) fn domain_unknown(&self, id: GangId) -> Option<Verdict> {
         self.resolve_topology_now(id)?.required?;
-        let occupied = self.occupied(id);
-        if self.anchor(&occupied).is_some() {
+        if self.anchor(id).is_some() {
             return None;
         }
-        let node = &self.state.nodes[*occupied.first()?].name;
+        let node = &self.state.nodes[*self.occupied(id).first()?].name;
         let message = format!(
             "the domain of the members that run is not known while their node {node} is gone"
         );

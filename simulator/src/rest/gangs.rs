@@ -72,6 +72,10 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
             gang.done += 1;
         }
     }
+    for gang in gangs.values_mut() {
+        // The scheduler's own members say where the gang is, whatever another one adds.
+        gang.bound.sort_by_key(|facts| facts.bound_queue.is_none());
+    }
     gangs.into_values().collect()
 }
 
