@@ -126,6 +126,11 @@ impl Cluster {
         cluster
     }
 
+    /// A client of the administrator.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Defines the custom resources and waits until they are served.
     pub(crate) async fn define_kinds(&self) {
         for crd in api::crds() {
