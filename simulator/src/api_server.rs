@@ -5,12 +5,12 @@
 //! lost, late and repeated requests are made outside, and nothing here is
 //! random.
 //!
-//! Left out are admission (objects come with what it adds: priorities, default tolerations, labels),
-//! authorization, validation beyond what these worlds could violate, and pages of lists. Deletions
-//! are in the background, the controllers behind finalizers act at once, and a running pod is ready.
-//! Read in the sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`,
-//! `pkg/registry/core/pod/strategy.go` and `apiserver/pkg/registry`; `tests/it/conformance.rs` holds
-//! it against the real one.
+//! Left out are admission (objects come with what it adds: priorities, default tolerations,
+//! labels), authorization, validation beyond what these worlds could violate, and pages of lists.
+//! Deletions are in the background, the controllers behind finalizers act at once, and a running
+//! pod is ready. Read in the sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`,
+//! `pkg/registry/core/pod/strategy.go` and `apiserver/pkg/registry`. `tests/it/conformance.rs`
+//! holds it against the real one.
 
 mod exchange;
 mod fields;
