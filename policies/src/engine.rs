@@ -188,6 +188,10 @@ impl Engine {
         if leads != self.leading {
             self.leading = leads;
             if leads {
+                // Another may have led meanwhile, and written what it saw.
+                for gang in self.state.gangs.ids() {
+                    self.state.gangs[gang].reported = None;
+                }
                 self.reported_queues.clear();
                 self.dirty_queues = true;
                 self.state.rules_changed();
@@ -211,6 +215,7 @@ impl Engine {
                 }
                 Timer::Binding(uid) => self.binding_due(uid),
                 Timer::QueueStatus => {}
+                Timer::Rewrite(key) => self.rewrite(key),
             }
         }
         for gang in self.agenda.woken(&mut self.state) {

@@ -27,7 +27,9 @@ impl Engine {
         while work < SLICE_WORK {
             work += 100;
             if let Some((queue, gang)) = self.agenda.first_unfinished() {
-                self.attempt(gang, queue, now_ms, &mut work);
+                self.in_hand(gang, |engine| {
+                    engine.attempt(gang, queue, now_ms, &mut work);
+                });
                 continue;
             }
             let Some(queue) = self.state.queues.next_leaf() else {

@@ -22,6 +22,9 @@ const CONDITION_INTERVAL_MS: u64 = 10_000;
 /// How long after the creation (which is known to the second) of a pod or gang that waits anything
 /// is first said of it: most are placed before.
 const FIRST_WORD_DELAY_MS: u64 = 2_000;
+/// A write whose outcome was unknown may still arrive, after a newer one. So long after it the status
+/// is written once more; the watch does not show what is written there.
+const LATE_WRITE_MS: u64 = 10_000;
 /// How many statuses one step looks at.
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
@@ -257,6 +260,24 @@ impl Engine {
         }
     }
 
+    /// Writes a status once more, changed or not.
+    pub(crate) fn rewrite(&mut self, key: StatusKey) {
+        match key {
+            StatusKey::Gang(id) => {
+                if let Some(gang) = self.state.gangs.get_mut(id) {
+                    gang.reported = None;
+                    self.outbox.status(key);
+                }
+            }
+            // The watch shows the condition.
+            StatusKey::Pod(_) => {}
+            StatusKey::Queue(queue) => {
+                self.reported_queues.remove(&queue);
+                self.dirty_queues = true;
+            }
+        }
+    }
+
     /// A status write has ended. What was not written is looked at again.
     pub(crate) fn status_ended(&mut self, key: StatusKey, outcome: &Outcome, now_ms: UnixMs) {
         let again_ms = match outcome {
@@ -266,6 +287,10 @@ impl Engine {
                 now_ms.saturating_add(self.settings.retry_after_ms)
             }
         };
+        if *outcome == Outcome::Unknown {
+            let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
+            self.timers.set(rewrite_ms, Timer::Rewrite(key));
+        }
         match key {
             StatusKey::Gang(id) => {
                 if let Some(gang) = self.state.gangs.get_mut(id) {

@@ -64,8 +64,8 @@ pub(crate) struct Gang {
 ///  NOT BEGUN -------------------------> UNFINISHED -----------------> COMPLETE
 ///   ^   |                                |    ^                         |  ^
 ///   |   | it is seen with bound members  |    |                         |  |
-///   |   +--- the rest waited all along --|----+                         |  |
-///   |   +--- the rest came later: it ran and lost members --------------|--+
+///   |   +--- somebody waited all along --|----+                         |  |
+///   |   +--- else: it ran and lost members -----------------------------|--+
 ///   +------------------------------------+------------------------------+
 ///                          no member has a place any more
 /// ```

@@ -69,7 +69,10 @@ impl ApiServer {
         }
         pod.facts.node = Some(bind.node.clone());
         // Annotations are merged: what the binding does not say stays.
-        pod.facts.bound_queue = Some(bind.queue.clone());
+        // Another scheduler's binding names no queue.
+        if !bind.queue.is_empty() {
+            pod.facts.bound_queue = Some(bind.queue.clone());
+        }
         if let Some(pod_group) = &bind.pod_group {
             pod.facts.bound_pod_group = Some(pod_group.clone());
         }
@@ -78,6 +81,7 @@ impl ApiServer {
             pod.status.scheduled = Some(true);
             pod.status.scheduled_since_s = now_ms / 1_000;
         }
+        pod.facts.bound_ms = Some(pod.status.scheduled_since_s * 1_000);
         self.change_pod(pod);
         Answer::Done
     }

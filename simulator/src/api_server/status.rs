@@ -58,6 +58,7 @@ impl ApiServer {
                     return Answer::Invalid(OTHER_UID);
                 }
                 pod.facts.unscheduled = Some(ScheduledCondition { reason, message });
+                pod.facts.bound_ms = None;
                 pod.status.scheduled = Some(false);
                 pod.status.scheduled_since_s = since_ms / 1_000;
                 found(self.change_pod(pod))

@@ -30,6 +30,10 @@ pub(super) struct World {
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
     pub(super) steps: usize,
+    /// Writes of the status of PodGroups.
+    pub(super) gang_statuses: usize,
+    /// Whether their outcome is unknown.
+    pub(super) loses_statuses: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
 }
@@ -66,6 +70,8 @@ impl World {
             refused: Vec::new(),
             scheduled: 0,
             steps: 0,
+            gang_statuses: 0,
+            loses_statuses: false,
             last_group: None,
             events: listings(),
         }
@@ -184,6 +190,12 @@ impl World {
                 let facts = self.pods.get_mut(&pod.name).unwrap();
                 facts.unscheduled = Some(condition);
                 self.events.push(Object::Pod(facts.clone()).into());
+            }
+            Action::PatchStatus(StatusPatch::PodGroup { .. }) => {
+                self.gang_statuses += 1;
+                if self.loses_statuses {
+                    return Outcome::Unknown;
+                }
             }
             Action::Publish(announcement) => {
                 self.scheduled += usize::from(announcement.reason == "Scheduled");
