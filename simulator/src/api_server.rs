@@ -98,7 +98,9 @@ impl ApiServer {
         self.revision
     }
 
-    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`].
+    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`]. The rule is
+    /// etcd's. A watch cache that starts anew forgets all changes up to its start, as if that were
+    /// the revision.
     pub fn compact(&mut self, revision: Version) {
         self.compacted = self.compacted.max(revision.min(self.revision));
         for history in self.kinds.values_mut() {

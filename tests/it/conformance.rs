@@ -8,8 +8,13 @@
 //!                          +-------> Server --> Reply ---+
 //! ```
 //!
+//! The scheduler's own operations go through the shells, the simulator's and the live one: their
+//! requests and what they make of the answers are compared, too, so that the two tables of outcomes
+//! are one.
+//!
 //! `GPU_BATCH_CONFORMANCE_SEEDS=FROM..TO` runs other seeds than the first 500.
 
+mod compaction;
 mod compare;
 mod manifest;
 mod names;
@@ -24,17 +29,19 @@ use std::time::{Instant, SystemTime};
 
 use futures::StreamExt;
 use gpu_batch::local::Options;
-use gpu_batch_policies::event::{Kind, Object, Outcome, PodSeen};
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_simulator::api_server::{Answer, ApiServer, Name, Request};
+use gpu_batch_simulator::client;
 use gpu_batch_simulator::random::Random;
 use http::Method;
 use kube::Client;
 use serde_json::json;
 
 use crate::cluster;
-use compare::{Comparison, same};
+use compare::{Comparison, outcomes};
 use objects::Place;
 use reply::Reply;
 use sequence::{Operation, Sequence};
@@ -46,10 +53,10 @@ const SEEDS: Range<u64> = 0..500;
 const PARALLEL: usize = 24;
 
 /// A sequence that has run without a difference so far.
-struct Finished {
-    seed: u64,
+struct Run {
     place: Place,
     model: ApiServer,
+    server: Server,
     comparison: Comparison,
     log: Vec<String>,
 }
@@ -66,21 +73,26 @@ async fn the_model_answers_as_the_real_api_server() {
     cluster.define_kinds().await;
     let start = Instant::now();
     let (seeds, client) = (seeds(), cluster.client());
-    prepare(client, &seeds).await;
+    let ids = seeds.clone().map(|seed| seed.to_string());
+    prepare(client, ids.chain(["end".to_owned()])).await;
     let mut watches = Watches::start(client).await;
-    let sequences = seeds.clone().map(|seed| run(client.clone(), seed));
-    let ended: Vec<_> = futures::stream::iter(sequences)
+    let sequences = seeds.clone().map(|seed| {
+        let client = client.clone();
+        async move { (seed, run(client, seed).await) }
+    });
+    let mut ended: Vec<_> = futures::stream::iter(sequences)
         .buffer_unordered(PARALLEL)
         .collect()
         .await;
+    ended.sort_by_key(|(seed, _)| *seed);
     end(client).await;
     watches.have_heard_of("end").await;
     let mut operations = 0;
     let mut differences = Vec::new();
-    for ended in ended {
-        let judged = ended.and_then(|mut finished| {
-            operations += finished.log.len();
-            judge_watches(&mut finished, &watches).map_err(|why| finished.difference(&why))
+    for (_, ended) in ended {
+        let judged = ended.and_then(|mut run| {
+            operations += run.log.len();
+            judge_watches(&mut run, &watches).map_err(|why| run.difference(&why))
         });
         differences.extend(judged.err());
     }
@@ -110,9 +122,7 @@ fn seeds() -> Range<u64> {
 }
 
 /// Makes the namespaces first: the API server takes a moment to notice each.
-async fn prepare(client: &Client, seeds: &Range<u64>) {
-    let ids = seeds.clone().map(|seed| seed.to_string());
-    let ids = ids.chain(["end".to_owned()]);
+async fn prepare(client: &Client, ids: impl IntoIterator<Item = String>) {
     futures::stream::iter(ids)
         .for_each_concurrent(PARALLEL, async |id| {
             let place = Place::new(&id);
@@ -140,46 +150,49 @@ async fn end(client: &Client) {
 }
 
 /// Runs one sequence to its end or to the first difference.
-async fn run(client: Client, seed: u64) -> Result<Finished, String> {
+async fn run(client: Client, seed: u64) -> Result<Run, String> {
     let mut sequence = Sequence::new(seed);
-    let mut server = Server::new(client, sequence.place.clone());
-    let mut finished = Finished {
-        seed,
-        place: sequence.place.clone(),
-        model: ApiServer::default(),
-        comparison: Comparison::default(),
-        log: Vec::new(),
-    };
-    while let Some(operation) = sequence.next(&finished.model) {
-        let answer = finished.step(&mut server, &operation).await?;
+    let mut run = Run::new(client, sequence.place.clone());
+    while let Some(operation) = sequence.next(&run.model) {
+        let answer = run.step(&operation).await?;
         sequence.remember(&answer);
         // An answer that shows nothing: the object is read back.
         if let (Answer::Done, Some(name)) = (&answer, object_of(&operation)) {
-            let get = Operation::Ask(Request::Get(name));
-            let answer = finished.step(&mut server, &get).await?;
+            let answer = run.step(&Operation::Ask(Request::Get(name))).await?;
             sequence.remember(&answer);
         }
     }
-    Ok(finished)
+    Ok(run)
 }
 
-impl Finished {
-    async fn step(&mut self, server: &mut Server, operation: &Operation) -> Result<Answer, String> {
+impl Run {
+    fn new(client: Client, place: Place) -> Self {
+        Self {
+            server: Server::new(client, place.clone()),
+            place,
+            model: ApiServer::default(),
+            comparison: Comparison::default(),
+            log: Vec::new(),
+        }
+    }
+
+    async fn step(&mut self, operation: &Operation) -> Result<Answer, String> {
         self.log.push(format!("{operation:?}"));
         let now_ms = now_ms();
         let answer = apply(&mut self.model, operation, now_ms);
         let names = &self.comparison.names;
+        let server = &mut self.server;
         let performed = server.perform(operation, &answer, names, now_ms).await;
         let took_ms = self::now_ms().saturating_sub(now_ms);
         let slack_ms = &mut self.comparison.slack_ms;
         *slack_ms = (*slack_ms).max(took_ms + 1_000);
         let compared = performed.and_then(|(reply, outcome)| {
             let compared = self.comparison.answers(&answer, &reply);
-            let compared = compared.map_err(|why| format!("{why}\n{answer:?}\n{reply:?}"));
-            match (compared, outcome) {
-                (Ok(()), Some(outcome)) => compare_outcomes(operation, &answer, &outcome),
-                (compared, _) => compared,
-            }
+            let compared = compared.and_then(|()| match (operation, &outcome) {
+                (Operation::Act(action), Some(real)) => outcomes(action, &answer, &reply, real),
+                _ => Ok(()),
+            });
+            compared.map_err(|why| format!("{why}\n{answer:?}\n{reply:?}"))
         });
         match compared {
             Ok(()) => Ok(answer),
@@ -189,19 +202,16 @@ impl Finished {
 
     fn difference(&self, why: &str) -> String {
         let log = self.log.join("\n  ");
-        format!("seed {}:\n  {log}\n{why}", self.seed)
+        format!("sequence {}:\n  {log}\n{why}", self.place.id)
     }
 }
 
 /// The object that an operation without much of an answer is about.
 fn object_of(operation: &Operation) -> Option<Name> {
-    let Operation::Ask(request) = operation else {
-        return None;
-    };
-    let pod = match request {
-        Request::Bind(bind) => &bind.pod,
-        Request::Evict(evict) => &evict.pod,
-        Request::Delete { name, .. } => return Some(name.clone()),
+    let pod = match operation {
+        Operation::Act(Action::Bind(bind)) => &bind.pod,
+        Operation::Act(Action::Evict(evict)) => &evict.pod,
+        Operation::Ask(Request::Delete { name, .. }) => return Some(name.clone()),
         _ => return None,
     };
     Some(Name::pod(&pod.namespace, &pod.name))
@@ -214,11 +224,8 @@ fn now_ms() -> UnixMs {
 
 fn apply(model: &mut ApiServer, operation: &Operation, now_ms: UnixMs) -> Answer {
     match operation.clone() {
+        Operation::Act(action) => model.handle(client::request(&action), now_ms),
         Operation::Ask(request) => model.handle(request, now_ms),
-        Operation::Observe(pod) => {
-            let name = Name::pod(&pod.namespace, &pod.name);
-            model.handle(Request::Get(name), now_ms)
-        }
         Operation::SetBudget(name, budget) => {
             model.budgets.insert(name, budget);
             Answer::Done
@@ -238,52 +245,15 @@ fn apply(model: &mut ApiServer, operation: &Operation, now_ms: UnixMs) -> Answer
     }
 }
 
-/// What the shell makes of the real answer is what the engine is to hear of the model's.
-fn compare_outcomes(operation: &Operation, answer: &Answer, real: &Outcome) -> Result<(), String> {
-    let expected = match (operation, answer) {
-        (Operation::Observe(pod), Answer::Found(stored)) => {
-            Outcome::Observed(match &stored.object {
-                Object::Pod(facts) if facts.uid == pod.uid => {
-                    facts.node.clone().map_or(PodSeen::Unbound, PodSeen::Bound)
-                }
-                _ => PodSeen::Gone,
-            })
-        }
-        (Operation::Observe(_), Answer::NotFound) => Outcome::Observed(PodSeen::Gone),
-        (Operation::Ask(Request::Lease(LeaseRequest::Read)), Answer::NotFound) => {
-            Outcome::Lease(LeaseSeen {
-                resource_version: None,
-                holder: "".into(),
-                transitions: 0,
-                duration_ms: 0,
-            })
-        }
-        // The lease itself is compared already, and messages are the API server's own.
-        (_, Answer::Lease(_)) if matches!(real, Outcome::Lease(_)) => return Ok(()),
-        (
-            _,
-            Answer::Invalid(_)
-            | Answer::TooManyRequests {
-                by_budget: true, ..
-            },
-        ) if matches!(real, Outcome::Refused { .. }) => return Ok(()),
-        (_, Answer::Created(_) | Answer::Found(_) | Answer::Done) => Outcome::Done,
-        (_, Answer::NotFound) => Outcome::NotFound,
-        (_, Answer::AlreadyExists | Answer::Conflict(_)) => Outcome::Conflict,
-        _ => Outcome::Unknown,
-    };
-    same("the outcome", &expected, real)
-}
-
 /// What the watches said of a sequence is what the model's say.
-fn judge_watches(finished: &mut Finished, watches: &Watches) -> Result<(), String> {
+fn judge_watches(run: &mut Run, watches: &Watches) -> Result<(), String> {
     for kind in Kind::ALL {
         let watch = Request::Watch { kind, after: 0 };
-        let Answer::Changes { changes, .. } = finished.model.handle(watch, 0) else {
+        let Answer::Changes { changes, .. } = run.model.handle(watch, 0) else {
             return Err("the model forgot what happened".into());
         };
-        let heard = watches.take(kind, &finished.place.id);
-        let compared = finished.comparison.changes(&changes, &heard);
+        let heard = watches.take(kind, &run.place.id);
+        let compared = run.comparison.changes(&changes, &heard);
         compared.map_err(|why| format!("the watch of {kind:?}: {why}"))?;
     }
     Ok(())

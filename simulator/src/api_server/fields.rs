@@ -43,7 +43,6 @@ pub(super) fn created(
             facts.created_ms = created_ms;
             facts.bound_ms = None;
             facts.started_ms = None;
-            facts.bound_ms = None;
             facts.phase = PodPhase::Pending;
             facts.deleting = false;
             facts.unscheduled = None;

@@ -3,11 +3,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use gpu_batch_policies::event::Object;
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::event::{Object, Outcome};
 use gpu_batch_policies::facts::{PodFacts, PodShape, Uid, UnixMs};
 use gpu_batch_policies::lease::LeaseSeen;
 use gpu_batch_policies::status::{PodGroupStatus, QueueStatus};
 use gpu_batch_simulator::api_server::{Answer, Change, PodStatus, Sort, Status, Stored};
+use gpu_batch_simulator::client;
 use gpu_batch_simulator::objects::pod;
 use serde_json::Value;
 
@@ -53,8 +55,11 @@ impl Comparison {
             | (Answer::AlreadyExists, Reply::AlreadyExists)
             | (Answer::Gone, Reply::Gone)
             | (Answer::Invalid(_), Reply::Invalid(_))
-            | (Answer::InternalError(_), Reply::InternalError(_))
             | (Answer::TooLarge, Reply::TooLarge) => Ok(()),
+            (Answer::InternalError(model), Reply::InternalError(real)) if real.contains(model) => {
+                Ok(())
+            }
+            (_, Reply::Other(words)) => Err(format!("the model never says: {words}")),
             _ => Err("the answers are of two sorts".into()),
         }
     }
@@ -236,6 +241,24 @@ fn same_json(model: Option<Value>, real: &Value) -> Result<(), String> {
     let absent = real.as_object().is_some_and(serde_json::Map::is_empty);
     let real = if absent { &Value::Null } else { real };
     same("the status", &model.unwrap_or(Value::Null), real)
+}
+
+/// What the live shell makes of an answer is what the simulator's shell makes of the model's. Leases
+/// are compared as answers, and what is invalid is told in the API server's own words.
+pub(super) fn outcomes(
+    action: &Action,
+    model: &Answer,
+    reply: &Reply,
+    real: &Outcome,
+) -> Result<(), String> {
+    let expected = match (client::outcome(action, model.clone()), reply) {
+        (Outcome::Lease(_), Reply::Lease(seen)) => Outcome::Lease(seen.clone()),
+        (Outcome::Refused { .. }, Reply::Invalid(words)) => Outcome::Refused {
+            message: words.as_str().into(),
+        },
+        (expected, _) => expected,
+    };
+    same("the outcome", &expected, real)
 }
 
 pub(super) fn same<T: Debug + PartialEq + ?Sized>(

@@ -310,11 +310,6 @@ fn pod_status(facts: &PodFacts, status: &mut Value) {
     };
     let running = facts.phase == PodPhase::Running;
     conditions.retain(|condition| running || condition["type"] != "Ready");
-    let ready = if facts.phase == PodPhase::Running {
-        "True"
-    } else {
-        "False"
-    };
     let scheduled = conditions.iter_mut().find(|c| c["type"] == "PodScheduled");
     match (scheduled, &facts.unscheduled) {
         (Some(condition), None) if condition["status"] == "False" => {

@@ -146,6 +146,7 @@ fn conflict(message: &str) -> Option<Conflict> {
         ("Precondition failed: UID", Conflict::Uid),
         ("the object has been modified", Conflict::Version),
         ("the ResourceVersion in the precondition", Conflict::Version),
+        ("Precondition failed: ResourceVersion", Conflict::Version),
         ("is already assigned to node", Conflict::AlreadyBound),
         (
             "is being deleted, cannot be assigned",

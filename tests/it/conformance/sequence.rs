@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use gpu_batch_policies::command::{Announcement, Bind, Evict, EvictionCause, ObjectReference};
-use gpu_batch_policies::command::{PodReference, StatusPatch};
+use gpu_batch_policies::command::{
+    Action, Announcement, Bind, Evict, EvictionCause, ObjectReference, PodReference, StatusPatch,
+};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, PodFacts, PodPhase, ScheduledCondition, Uid};
 use gpu_batch_policies::lease::LeaseRequest;
@@ -27,10 +28,10 @@ const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
 /// One step of a sequence.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
-    /// A request, as the model has it.
+    /// The scheduler does something.
+    Act(Action),
+    /// Somebody else asks for something, as the model has it.
     Ask(Request),
-    /// A pod is read back, the way the scheduler does it.
-    Observe(PodReference),
     /// The disruption controller says how many pods of a gang may be disturbed.
     SetBudget(Box<str>, Budget),
     /// A budget is deleted.
@@ -97,33 +98,34 @@ impl Sequence {
     }
 
     fn draw(&mut self, model: &ApiServer) -> Operation {
-        Operation::Ask(match self.random.below(100) {
+        use Operation::{Act, Ask};
+        match self.random.below(100) {
             0..20 => {
                 let kind = self.kind();
-                self.create(kind)
+                Ask(self.create(kind))
             }
-            20..33 => Request::Bind(self.bind(model)),
-            33..42 => self.delete(model),
-            42..49 => Request::Evict(self.evict(model)),
-            49..54 => Request::Get(self.name()),
-            54..59 => Request::List {
+            20..33 => Act(Action::Bind(self.bind(model))),
+            33..42 => Ask(self.delete(model)),
+            42..49 => Act(Action::Evict(self.evict(model))),
+            49..54 => Ask(Request::Get(self.name())),
+            54..59 => Ask(Request::List {
                 kind: self.kind(),
                 at: self.random.percent(60).then(|| self.old_version()),
-            },
-            59..63 => Request::Watch {
+            }),
+            59..63 => Ask(Request::Watch {
                 kind: self.kind(),
                 after: self.known_version(),
-            },
-            63..74 => self.replace(model),
-            74..82 => self.replace_status(model),
-            82..89 => Request::PatchStatus(self.patch(model)),
-            89..92 => return Operation::Observe(self.pod(model)),
-            92..95 => Request::Lease(self.lease()),
-            95 => return Operation::DeleteLease,
-            96..98 => return self.budget(),
-            98 => return Operation::RemoveBudget(self.budget_name()),
-            _ => Request::Publish(self.publish(model)),
-        })
+            }),
+            63..74 => Ask(self.replace(model)),
+            74..82 => Ask(self.replace_status(model)),
+            82..89 => Act(Action::PatchStatus(self.patch(model))),
+            89..92 => Act(Action::Observe(self.pod(model))),
+            92..95 => Act(Action::Lease(self.lease())),
+            95 => Operation::DeleteLease,
+            96..98 => self.budget(),
+            98 => Operation::RemoveBudget(self.budget_name()),
+            _ => Act(Action::Publish(self.publish(model))),
+        }
     }
 
     /// Half of what happens, happens to pods.

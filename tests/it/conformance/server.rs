@@ -54,11 +54,12 @@ impl Server {
         names: &Names,
         now_ms: UnixMs,
     ) -> Result<(Reply, Option<Outcome>), String> {
-        if let Some((action, expecting)) = action(operation, names) {
-            let (reply, outcome) = self.act(&action, expecting, now_ms).await?;
-            return Ok((reply, Some(outcome)));
-        }
         let reply = match operation {
+            Operation::Act(action) => {
+                let (action, expecting) = renamed(action, names);
+                let (reply, outcome) = self.act(&action, expecting, now_ms).await?;
+                return Ok((reply, Some(outcome)));
+            }
             Operation::Ask(request) => self.ask(request, model, names).await?,
             Operation::SetBudget(name, budget) => {
                 self.remove_budget(name).await?;
@@ -72,7 +73,6 @@ impl Server {
                 let answer = self.send(Method::DELETE, path, &Value::Null).await?;
                 reply(&answer, Expecting::Word)?
             }
-            Operation::Observe(_) => return Err("an observation is an action".into()),
         };
         Ok((reply, None))
     }
@@ -286,35 +286,25 @@ fn version_text(version: Option<u64>, names: &Names) -> Value {
 }
 
 /// The scheduler's action, with the API server's names, and what its answer carries.
-fn action(operation: &Operation, names: &Names) -> Option<(Action, Expecting)> {
+fn renamed(action: &Action, names: &Names) -> (Action, Expecting) {
     let pod = |pod: &PodReference| PodReference {
         uid: names.real_uid(pod.uid),
         ..pod.clone()
     };
-    let request = match operation {
-        Operation::Ask(request) => request,
-        Operation::Observe(seen) => {
-            return Some((Action::Observe(pod(seen)), Expecting::Object(Kind::Pod)));
+    let action = match action {
+        Action::Observe(seen) => {
+            return (Action::Observe(pod(seen)), Expecting::Object(Kind::Pod));
         }
-        _ => return None,
-    };
-    Some(match request {
-        Request::Bind(bind) => {
-            let action = Action::Bind(Bind {
-                pod: pod(&bind.pod),
-                ..bind.clone()
-            });
-            (action, Expecting::Word)
-        }
-        Request::Evict(evict) => {
-            let action = Action::Evict(Evict {
-                pod: pod(&evict.pod),
-                ..evict.clone()
-            });
-            (action, Expecting::Word)
-        }
-        Request::PatchStatus(patch) => patch_action(patch, names),
-        Request::Lease(request) => {
+        Action::PatchStatus(patch) => return patch_renamed(patch, names),
+        Action::Bind(bind) => Action::Bind(Bind {
+            pod: pod(&bind.pod),
+            ..bind.clone()
+        }),
+        Action::Evict(evict) => Action::Evict(Evict {
+            pod: pod(&evict.pod),
+            ..evict.clone()
+        }),
+        Action::Lease(request) => {
             let mut request = request.clone();
             if let LeaseRequest::Write {
                 resource_version: Some(version),
@@ -324,18 +314,18 @@ fn action(operation: &Operation, names: &Names) -> Option<(Action, Expecting)> {
                 let real = names.real_version(version.parse().unwrap());
                 *version = real.to_string().into();
             }
-            (Action::Lease(request), Expecting::Word)
+            Action::Lease(request)
         }
-        Request::Publish(announcement) => {
+        Action::Publish(announcement) => {
             let mut announcement = announcement.clone();
             announcement.regarding.uid = names.real_uid(announcement.regarding.uid);
-            (Action::Publish(announcement), Expecting::Word)
+            Action::Publish(announcement)
         }
-        _ => return None,
-    })
+    };
+    (action, Expecting::Word)
 }
 
-fn patch_action(patch: &StatusPatch, names: &Names) -> (Action, Expecting) {
+fn patch_renamed(patch: &StatusPatch, names: &Names) -> (Action, Expecting) {
     let mut patch = patch.clone();
     let kind = match &mut patch {
         StatusPatch::PodGroup { source, uid, .. } => {
