@@ -51,7 +51,8 @@ async fn what_was_compacted_is_gone_in_the_model_and_on_the_real_api_server() {
     compact(&control_plane.etcd_url(), real).await;
     control_plane.restart(Program::KubeApiserver).await.unwrap();
 
-    for version in [0, 1, 2] {
+    // Of the deletion's two writes only the second has been seen.
+    for version in [0, 1] {
         assert_eq!(listed(&mut run, version).await, Answer::Gone, "{version}");
         assert_eq!(watched(&mut run, version).await, Answer::Gone, "{version}");
     }
