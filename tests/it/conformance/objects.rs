@@ -33,7 +33,7 @@ impl Place {
     /// A name of an object of this kind, one of few.
     pub(super) fn name(&self, kind: Kind, random: &mut Random) -> Name {
         let choices: &[&str] = match kind {
-            Kind::Pod => &["p", "q", "r"],
+            Kind::Pod => &["p", "p", "q", "r"],
             Kind::Node | Kind::Queue => &["m", "n"],
             Kind::PodGroup | Kind::NativePodGroup => &["g", "h"],
             Kind::Topology | Kind::PriorityClass | Kind::Namespace | Kind::Job => &["k"],

@@ -4,6 +4,7 @@
 //! created again under their name, and requests carry UIDs and versions of the past.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use gpu_batch_policies::command::{
     Action, Announcement, Bind, Evict, EvictionCause, ObjectReference, PodReference, StatusPatch,
@@ -23,6 +24,11 @@ use super::objects::{self, Place};
 /// A UID and a version that no object ever has.
 const NEVER_UID: Uid = Uid(1 << 40);
 const NEVER_VERSION: Version = 1 << 40;
+/// The faces of the die that [`Sequence::draw`] rolls: all, those for the end of pods, those for
+/// the lease. What takes several operations of a sort would seldom come together by chance alone.
+const ALL: Range<u64> = 0..100;
+const DISRUPTION: Range<u64> = 43..82;
+const ELECTION: Range<u64> = 93..100;
 const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
 
 /// One step of a sequence.
@@ -44,6 +50,8 @@ pub(super) enum Operation {
 pub(super) struct Sequence {
     pub(super) place: Place,
     random: Random,
+    /// Half of its operations are of these.
+    focus: Range<u64>,
     left: u64,
     step: u64,
     uids: BTreeMap<Name, Vec<Uid>>,
@@ -57,6 +65,7 @@ impl Sequence {
         let mut random = Random::new(seed);
         Self {
             place: Place::new(&seed.to_string()),
+            focus: random.pick(&[ALL, DISRUPTION, ELECTION]).clone(),
             left: random.between(10, 25),
             random,
             step: 0,
@@ -99,32 +108,34 @@ impl Sequence {
 
     fn draw(&mut self, model: &ApiServer) -> Operation {
         use Operation::{Act, Ask};
-        match self.random.below(100) {
-            0..20 => {
+        let focused = self.random.percent(50);
+        let die = if focused { &self.focus } else { &ALL };
+        match self.random.between(die.start, die.end - 1) {
+            0..18 => {
                 let kind = self.kind();
                 Ask(self.create(kind))
             }
-            20..33 => Act(Action::Bind(self.bind(model))),
-            33..42 => Ask(self.delete(model)),
-            42..49 => Act(Action::Evict(self.evict(model))),
-            49..54 => Ask(Request::Get(self.name())),
-            54..59 => Ask(Request::List {
+            18..23 => Ask(Request::Get(self.name())),
+            23..28 => Ask(Request::List {
                 kind: self.kind(),
                 at: self.random.percent(60).then(|| self.old_version()),
             }),
-            59..63 => Ask(Request::Watch {
+            28..32 => Ask(Request::Watch {
                 kind: self.kind(),
                 after: self.known_version(),
             }),
-            63..74 => Ask(self.replace(model)),
-            74..82 => Ask(self.replace_status(model)),
+            32..43 => Ask(self.replace(model)),
+            43..51 => Ask(self.delete(model)),
+            51..58 => Act(Action::Evict(self.evict(model))),
+            58..61 => self.budget(),
+            61 => Operation::RemoveBudget(self.budget_name()),
+            62..70 => Ask(self.replace_status(model)),
+            70..82 => Act(Action::Bind(self.bind(model))),
             82..89 => Act(Action::PatchStatus(self.patch(model))),
             89..92 => Act(Action::Observe(self.pod(model))),
-            92..95 => Act(Action::Lease(self.lease())),
-            95 => Operation::DeleteLease,
-            96..98 => self.budget(),
-            98 => Operation::RemoveBudget(self.budget_name()),
-            _ => Act(Action::Publish(self.publish(model))),
+            92 => Act(Action::Publish(self.publish(model))),
+            93..99 => Act(Action::Lease(self.lease())),
+            _ => Operation::DeleteLease,
         }
     }
 
@@ -150,10 +161,10 @@ impl Sequence {
     /// The current UID mostly, else one of the past or one that never was.
     fn uid(&mut self, name: &Name, model: &ApiServer) -> Uid {
         let current = model.get(name).and_then(|stored| uid_of(stored));
-        let past = self.uids.get(name).filter(|_| self.random.percent(15));
+        let past = self.uids.get(name).filter(|_| self.random.percent(20));
         match (past, current) {
             (Some(past), _) => *self.random.pick(past),
-            (None, Some(current)) if self.random.percent(95) => current,
+            (None, Some(current)) if self.random.percent(90) => current,
             _ => NEVER_UID,
         }
     }
@@ -204,7 +215,7 @@ impl Sequence {
         let name = Name::pod(&pod.namespace, &pod.name);
         if let Some(Object::Pod(facts)) = model.get(&name).map(|stored| &stored.object)
             && (facts.phase != PodPhase::Running || facts.deleting)
-            && self.random.percent(95)
+            && self.random.percent(98)
         {
             pod.uid = facts.uid;
         }
