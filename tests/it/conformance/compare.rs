@@ -243,8 +243,8 @@ fn same_json(model: Option<Value>, real: &Value) -> Result<(), String> {
     same("the status", &model.unwrap_or(Value::Null), real)
 }
 
-/// What the live shell makes of an answer is what the simulator's shell makes of the model's. Leases
-/// are compared as answers, and what is invalid is told in the API server's own words.
+/// What the live shell makes of an answer is what the simulator's makes of the model's. Leases are
+/// compared as answers, and what is invalid is told in the API server's own words.
 pub(super) fn outcomes(
     action: &Action,
     model: &Answer,

@@ -84,6 +84,8 @@ impl Sequence {
             // The first list says where the model's version 0 is.
             1 => Request::List { kind, at: None },
             2 => self.create(kind),
+            // Budgets say yes and no only to those that come after them.
+            3 if self.focus == DISRUPTION => return Some(self.budget()),
             _ => return Some(self.draw(model)),
         }))
     }
@@ -211,8 +213,13 @@ impl Sequence {
     /// The API server tries an eviction again for ten seconds where no budget guards the pod and
     /// the UID is another one. A few such are enough.
     fn evict(&mut self, model: &ApiServer) -> Evict {
-        let mut pod = self.pod(model);
-        let name = Name::pod(&pod.namespace, &pod.name);
+        let name = self.ending(model);
+        let name = name.unwrap_or_else(|| self.place.name(Kind::Pod, &mut self.random));
+        let mut pod = PodReference {
+            uid: self.uid(&name, model),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+        };
         if let Some(Object::Pod(facts)) = model.get(&name).map(|stored| &stored.object)
             && (facts.phase != PodPhase::Running || facts.deleting)
             && self.random.percent(98)
@@ -223,8 +230,17 @@ impl Sequence {
         Evict { pod, cause }
     }
 
+    /// Half of the time a pod that runs or leaves, if there is one.
+    fn ending(&mut self, model: &ApiServer) -> Option<Name> {
+        let half = self.random.percent(50);
+        let mut pods = model.pods();
+        let pod = pods.find(|pod| pod.phase == PodPhase::Running || pod.deleting);
+        let pod = pod.filter(|_| half)?;
+        Some(Name::pod(&pod.namespace, &pod.name))
+    }
+
     fn delete(&mut self, model: &ApiServer) -> Request {
-        let name = self.name();
+        let name = self.ending(model).unwrap_or_else(|| self.name());
         let has_uid = model
             .get(&name)
             .is_some_and(|stored| uid_of(stored).is_some());
