@@ -19,6 +19,7 @@ mod partial;
 mod plan;
 mod quarantine;
 mod reports;
+mod selection;
 mod status;
 #[cfg(test)]
 mod tests;

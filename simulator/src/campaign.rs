@@ -37,16 +37,23 @@ pub struct Findings {
     pub took: Vec<Duration>,
 }
 
-/// Runs all seeds of a range on so many threads. `clock` measures a seed: the crate itself reads no
-/// clock.
+/// Which seeds are run, and how.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    /// The seeds.
+    pub seeds: Range<u64>,
+    /// Faults strike.
+    pub with_faults: bool,
+    /// How many run at a time.
+    pub threads: usize,
+    /// The first failure is enough.
+    pub stop_at_first: bool,
+}
+
+/// Runs all seeds. `clock` measures each: the crate itself reads no clock.
 #[must_use]
-pub fn campaign(
-    seeds: Range<u64>,
-    threads: usize,
-    with_faults: bool,
-    clock: fn() -> Duration,
-) -> Findings {
-    let next = AtomicU64::new(seeds.start);
+pub fn campaign(campaign: &Campaign, clock: fn() -> Duration) -> Findings {
+    let next = AtomicU64::new(campaign.seeds.start);
     let findings = Mutex::new(Findings {
         struck: vec![0; KINDS],
         ..Findings::default()
@@ -54,18 +61,21 @@ pub fn campaign(
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
+            if seed >= campaign.seeds.end {
                 break;
             }
             let started = clock();
-            let result = run(seed, with_faults);
+            let result = run(seed, campaign.with_faults);
             let took = clock().saturating_sub(started);
             let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+            if result.is_err() && campaign.stop_at_first {
+                next.store(campaign.seeds.end, Ordering::Relaxed);
+            }
             findings.add(result, took);
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..threads {
+        for _ in 1..campaign.threads {
             scope.spawn(work);
         }
         work();
@@ -146,7 +156,12 @@ impl fmt::Display for Findings {
         writeln!(formatter, "{} seeds failed", self.failed)?;
         for failure in &self.failures {
             writeln!(formatter, "  {failure}")?;
-            writeln!(formatter, "    chaos --seed {}", failure.seed)?;
+            let calm = if failure.with_faults {
+                ""
+            } else {
+                " --without-faults"
+            };
+            writeln!(formatter, "    chaos --seed {}{calm}", failure.seed)?;
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ impl Contender {
     }
 
     fn world_ms(&self, clock_ms: UnixMs) -> UnixMs {
-        clock_ms.saturating_sub_signed(self.clock_ahead_ms)
+        clock_ms.saturating_add_signed(self.clock_ahead_ms.saturating_neg())
     }
 
     pub(crate) fn is_paused(&self, now_ms: UnixMs) -> bool {

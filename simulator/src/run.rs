@@ -58,6 +58,8 @@ pub struct Summary {
 pub struct Failure {
     /// The seed of the run.
     pub seed: u64,
+    /// Whether faults struck in it.
+    pub with_faults: bool,
     /// When it was noticed, since the start.
     pub after_ms: u64,
     /// The step in which it was noticed.
@@ -73,6 +75,7 @@ impl fmt::Display for Failure {
             after_ms,
             step,
             violations,
+            with_faults: _,
         } = self;
         let violations = violations.join("; ");
         write!(
@@ -90,12 +93,12 @@ pub fn run(seed: u64, with_faults: bool) -> Result<Summary, Failure> {
     Run::new(seed, with_faults, None).until_rest()
 }
 
-/// Runs one seed with faults, and tells everything that happens line by line.
+/// The same, and tells everything that happens line by line.
 ///
 /// # Errors
 /// The first thing that does not hold.
-pub fn tell(seed: u64, say: &mut dyn FnMut(String)) -> Result<Summary, Failure> {
-    Run::new(seed, true, Some(say)).until_rest()
+pub fn tell(seed: u64, with_faults: bool, say: &mut dyn FnMut(String)) -> Result<Summary, Failure> {
+    Run::new(seed, with_faults, Some(say)).until_rest()
 }
 
 /// Something that happens at a time.
@@ -115,6 +118,7 @@ enum Happening {
 
 struct Run<'say> {
     seed: u64,
+    with_faults: bool,
     random: Random,
     faults: Faults,
     striking: Striking,
@@ -147,6 +151,7 @@ impl<'say> Run<'say> {
         let (arrivals, gangs) = scenario::arrivals(&mut random, START_MS, FAULTS_MS * 9 / 10);
         let mut run = Self {
             seed,
+            with_faults,
             settings: settings(&mut random),
             random,
             faults,
@@ -278,7 +283,7 @@ impl<'say> Run<'say> {
         let now_ms = self.now_ms;
         match arrival {
             Arrival::Gang(description, mut recipes) => {
-                let stored = description.and_then(|object| self.cluster.put(object, now_ms));
+                let stored = description.and_then(|object| self.cluster.put(*object, now_ms));
                 let job = stored.and_then(|stored| match &stored.object {
                     Object::Job(facts) => Some(facts.uid),
                     _ => None,
@@ -409,6 +414,7 @@ impl<'say> Run<'say> {
     fn failure(&self, violations: Vec<String>) -> Failure {
         Failure {
             seed: self.seed,
+            with_faults: self.with_faults,
             after_ms: self.now_ms - START_MS,
             step: self.step,
             violations,

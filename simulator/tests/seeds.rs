@@ -2,7 +2,7 @@
 //!
 //! `GPU_BATCH_SEEDS=FROM..TO` runs other seeds than the default ones; a failure names its seed.
 
-use gpu_batch_simulator::campaign::campaign;
+use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::run;
 use std::ops::Range;
 use std::time::Duration;
@@ -18,22 +18,27 @@ fn seeds(default: Range<u64>) -> Range<u64> {
     parsed.expect("GPU_BATCH_SEEDS is FROM..TO")
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+fn check(default: Range<u64>, with_faults: bool) -> Findings {
+    let orders = Campaign {
+        seeds: seeds(default),
+        with_faults,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        stop_at_first: false,
+    };
+    let findings = campaign(&orders, || Duration::ZERO);
+    println!("{findings}");
+    assert_eq!(findings.failed, 0, "{findings}");
+    findings
 }
 
 #[test]
 fn worlds_without_faults_come_to_a_good_rest() {
-    let findings = campaign(seeds(0..1_000), threads(), false, || Duration::ZERO);
-    assert_eq!(findings.failed, 0, "{findings}");
+    check(0..1_000, false);
 }
 
 #[test]
 fn worlds_with_faults_come_to_a_good_rest() {
-    let seeds = seeds(0..20_000);
-    let findings = campaign(seeds, threads(), true, || Duration::ZERO);
-    println!("{findings}");
-    assert_eq!(findings.failed, 0, "{findings}");
+    let findings = check(0..20_000, true);
     if findings.seeds >= 1_000 {
         assert_eq!(findings.idle_kinds(), [], "every kind of fault strikes");
         assert!(findings.gangs >= 8 * findings.seeds, "enough gangs");

@@ -199,6 +199,9 @@ impl Engine {
         if let Err(message) = self.resolve_topology(id) {
             return Wait::Held(Verdict::new(Reason::TopologyNotFound, message));
         }
+        if let Some(verdict) = self.domain_unknown(id) {
+            return Wait::Held(verdict);
+        }
         Wait::Turn
     }
 
@@ -388,6 +391,7 @@ impl Engine {
             gang.spec.placement,
         )
             .hash(&mut hasher);
+        self.anchor(&self.occupied(id)).hash(&mut hasher);
         (
             counts.needed,
             counts.bound,

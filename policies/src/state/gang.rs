@@ -174,8 +174,8 @@ pub(crate) enum Wake {
         /// How many.
         need: u64,
     },
-    /// Any node gets more room for one of the classes.
-    AnyRoom(Vec<crate::ids::ClassId>),
+    /// Any node gets more room for one of the classes, or something is released in the queue.
+    AnyRoom(Vec<crate::ids::ClassId>, Option<QueueId>),
     /// Something is released in the queue.
     Queue(QueueId),
 }

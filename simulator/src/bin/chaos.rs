@@ -1,32 +1,28 @@
 //! Seeded fault schedules on the command line.
 //!
 //! ```text
-//! chaos --seed N                          one seed, told line by line
-//! chaos --seeds FROM..TO [--threads N]    a campaign on all cores
+//! chaos --seed N [--without-faults]       one seed, told line by line
+//! chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
+//!                                         a campaign, on all cores unless told otherwise
 //! ```
 //!
 //! Exit codes: 0 nothing violated, 1 something was, 2 bad usage.
 
-use gpu_batch_simulator::campaign::campaign;
+use gpu_batch_simulator::campaign::{Campaign, campaign};
 use gpu_batch_simulator::run::tell;
 use std::io::Write;
-use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "usage: chaos --seed N | chaos --seeds FROM..TO [--threads N]";
-
-enum Order {
-    One(u64),
-    Many(Range<u64>, usize),
-}
+const USAGE: &str = "usage: chaos --seed N [--without-faults]
+       chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match parse(&arguments) {
-        Some(Order::One(seed)) => one(seed),
-        Some(Order::Many(seeds, threads)) => many(seeds, threads),
+        Some((orders, true)) => one(orders.seeds.start, orders.with_faults),
+        Some((orders, false)) => many(&orders),
         None => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -34,29 +30,43 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(arguments: &[String]) -> Option<Order> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let range = |text: &str| {
-        let (from, to) = text.split_once("..")?;
-        Some(from.parse().ok()?..to.parse().ok()?)
+/// What is to be run, and whether it is one seed that is to be told.
+fn parse(arguments: &[String]) -> Option<(Campaign, bool)> {
+    let mut seeds = None;
+    let mut told = false;
+    let mut orders = Campaign {
+        seeds: 0..0,
+        with_faults: true,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        stop_at_first: false,
     };
-    match words[..] {
-        ["--seed", seed] => Some(Order::One(seed.parse().ok()?)),
-        ["--seeds", seeds] => {
-            let threads = std::thread::available_parallelism().map_or(1, usize::from);
-            Some(Order::Many(range(seeds)?, threads))
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--seed" => {
+                let seed: u64 = words.next()?.parse().ok()?;
+                seeds = Some(seed..seed.checked_add(1)?);
+                told = true;
+            }
+            "--seeds" => {
+                let (from, to) = words.next()?.split_once("..")?;
+                seeds = Some(from.parse().ok()?..to.parse().ok()?);
+                told = false;
+            }
+            "--threads" => orders.threads = words.next()?.parse().ok()?,
+            "--without-faults" => orders.with_faults = false,
+            "--stop-at-first" => orders.stop_at_first = true,
+            _ => return None,
         }
-        ["--seeds", seeds, "--threads", threads] => {
-            Some(Order::Many(range(seeds)?, threads.parse().ok()?))
-        }
-        _ => None,
     }
+    orders.seeds = seeds?;
+    Some((orders, told))
 }
 
-fn one(seed: u64) -> ExitCode {
+fn one(seed: u64, with_faults: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
     // Whoever reads may have enough before the end.
-    let result = tell(seed, &mut |line| drop(writeln!(out, "{line}")));
+    let result = tell(seed, with_faults, &mut |line| drop(writeln!(out, "{line}")));
     match result {
         Ok(summary) => {
             drop(writeln!(out, "seed {seed}: nothing violated: {summary:?}"));
@@ -69,12 +79,12 @@ fn one(seed: u64) -> ExitCode {
     }
 }
 
-fn many(seeds: Range<u64>, threads: usize) -> ExitCode {
+fn many(orders: &Campaign) -> ExitCode {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     fn clock() -> Duration {
         START.elapsed()
     }
-    let findings = campaign(seeds, threads, true, clock);
+    let findings = campaign(orders, clock);
     println!("{findings}in {:?}", clock());
     if findings.failed == 0 {
         ExitCode::SUCCESS

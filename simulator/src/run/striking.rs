@@ -55,40 +55,10 @@ impl Run<'_> {
             | FaultKind::NodeCordoned
             | FaultKind::NodeTainted
             | FaultKind::GpusFallOut => self.strike_node(kind, number),
-            FaultKind::PodDeleted => {
-                let Some(facts) = self.pick_pod(number, |facts| !facts.deleting) else {
-                    return false;
-                };
-                let name = Name::pod(&facts.namespace, &facts.name);
-                let grace_s = self.random.percent(30).then_some(0);
-                self.cluster.delete(name, grace_s, now_ms);
-                true
-            }
-            FaultKind::PodFails => {
-                let running = |facts: &_| is_running(facts);
-                let Some(facts) = self.pick_pod(number, running) else {
-                    return false;
-                };
-                self.cluster.end(facts.uid, PodPhase::Failed, now_ms);
-                true
+            FaultKind::PodDeleted | FaultKind::PodFails | FaultKind::BudgetRefuses => {
+                self.strike_pod(kind, number).is_some()
             }
             FaultKind::RivalBinds | FaultKind::ForeignPodBound => self.rival(kind, number),
-            FaultKind::BudgetRefuses => {
-                let grouped = |facts: &PodFacts| facts.pod_group.is_some() && is_running(facts);
-                let Some(facts) = self.pick_pod(number, grouped) else {
-                    return false;
-                };
-                let Some(pod_group) = facts.pod_group else {
-                    return false;
-                };
-                let budget = Budget {
-                    namespace: facts.namespace,
-                    pod_group: pod_group.clone(),
-                    disruptions_allowed: 0,
-                };
-                self.cluster.api.budgets.insert(pod_group, budget);
-                true
-            }
             FaultKind::LeaseDeleted => {
                 self.cluster.api.delete_lease();
                 true
@@ -107,6 +77,34 @@ impl Run<'_> {
             // All others strike at opportunities.
             _ => false,
         }
+    }
+
+    /// A fault that needs a pod of some kind; none if there is no such pod.
+    fn strike_pod(&mut self, kind: FaultKind, number: u64) -> Option<()> {
+        let now_ms = self.now_ms;
+        let facts = self.pick_pod(number, |facts| match kind {
+            FaultKind::PodDeleted => !facts.deleting,
+            FaultKind::PodFails => is_running(facts),
+            _ => facts.pod_group.is_some() && is_running(facts),
+        })?;
+        match kind {
+            FaultKind::PodDeleted => {
+                let name = Name::pod(&facts.namespace, &facts.name);
+                let grace_s = self.random.percent(30).then_some(0);
+                self.cluster.delete(name, grace_s, now_ms);
+            }
+            FaultKind::PodFails => self.cluster.end(facts.uid, PodPhase::Failed, now_ms),
+            _ => {
+                let pod_group = facts.pod_group?;
+                let budget = Budget {
+                    namespace: facts.namespace,
+                    pod_group: pod_group.clone(),
+                    disruptions_allowed: 0,
+                };
+                self.cluster.api.budgets.insert(pod_group, budget);
+            }
+        }
+        Some(())
     }
 
     fn cut_watch(&mut self) -> bool {

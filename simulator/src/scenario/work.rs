@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) enum Arrival {
     /// A gang: what describes it, and its pods. The pods name the description if it is a Job.
-    Gang(Option<Object>, Vec<Recipe>),
+    Gang(Option<Box<Object>>, Vec<Recipe>),
     /// The gates of all pods of this name's gang open.
     GatesOpen(Box<str>),
     /// A running pod, if there is one, ends well: the one with this number, counted round.
@@ -43,7 +43,7 @@ pub(crate) fn arrivals(
                 let later_ms = at_ms + random.between(500, 8_000);
                 arrivals.push((later_ms, Arrival::GatesOpen(name.as_str().into())));
             }
-            let ours = matches!(description, Some(Object::PodGroup(group))
+            let ours = matches!(description.as_deref(), Some(Object::PodGroup(group))
                 if group.source == GroupSource::GpuBatch);
             if ours && random.percent(10) {
                 let minimum = u32::try_from(random.between(1, 4)).unwrap_or(1);
@@ -75,8 +75,9 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
     let minimum = u32::try_from(random.between(1, count)).unwrap_or(1);
     let mut pods = members(name, count, random);
     let queue: Box<str> = (*random.pick(&QUEUES)).into();
-    let all: &mut dyn FnMut(&mut dyn FnMut(&mut PodFacts)) =
-        &mut |change| pods.iter_mut().for_each(|recipe| change(&mut recipe.pod));
+    let mut all = |change: &mut dyn FnMut(&mut PodFacts)| {
+        pods.iter_mut().for_each(|recipe| change(&mut recipe.pod));
+    };
     let description = match random.below(100) {
         0..60 => {
             all(&mut |pod| pod.pod_group = Some(name.into()));
@@ -127,7 +128,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
             None
         }
     };
-    Arrival::Gang(description, pods)
+    Arrival::Gang(description.map(Box::new), pods)
 }
 
 fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
