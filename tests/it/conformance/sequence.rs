@@ -32,6 +32,7 @@ const ELECTION: Range<u64> = 93..100;
 const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
 
 /// One step of a sequence.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     /// The scheduler does something.

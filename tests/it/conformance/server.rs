@@ -8,7 +8,7 @@ use gpu_batch_policies::event::{Kind, Outcome};
 use gpu_batch_policies::facts::{PodGroupFacts, QueueFacts, UnixMs};
 use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_policies::status::{PodGroupStatus, QueueStatus};
-use gpu_batch_simulator::api_server::{Answer as ModelAnswer, Budget, Name, Request};
+use gpu_batch_simulator::api_server::{Answer as ModelAnswer, Budget, Expected, Name, Request};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -139,25 +139,7 @@ impl Server {
                 name,
                 expected,
                 grace_s,
-            } => {
-                let uid = expected.uid.map(|uid| names.real_uid(uid).to_string());
-                let options = json!({
-                    "kind": "DeleteOptions",
-                    "apiVersion": "v1",
-                    "propagationPolicy": "Background",
-                    "gracePeriodSeconds": grace_s,
-                    "preconditions": {
-                        "uid": uid,
-                        "resourceVersion": version_text(expected.version, names),
-                    },
-                });
-                let path = path(name, place);
-                let answer = self.send(Method::DELETE, path.clone(), &options).await?;
-                if answer.status.is_success() {
-                    self.finalize(name.kind, path).await?;
-                }
-                reply(&answer, Expecting::Word)
-            }
+            } => self.delete(name, *expected, *grace_s, names).await,
             Request::Get(name) => {
                 let answer = self
                     .send(Method::GET, path(name, place), &Value::Null)
@@ -186,6 +168,32 @@ impl Server {
             }
             other => Err(format!("{other:?} is the scheduler's")),
         }
+    }
+
+    async fn delete(
+        &self,
+        name: &Name,
+        expected: Expected,
+        grace_s: Option<u64>,
+        names: &Names,
+    ) -> Result<Reply, String> {
+        let uid = expected.uid.map(|uid| names.real_uid(uid).to_string());
+        let options = json!({
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "propagationPolicy": "Background",
+            "gracePeriodSeconds": grace_s,
+            "preconditions": {
+                "uid": uid,
+                "resourceVersion": version_text(expected.version, names),
+            },
+        });
+        let path = path(name, &self.place);
+        let answer = self.send(Method::DELETE, path.clone(), &options).await?;
+        if answer.status.is_success() {
+            self.finalize(name.kind, path).await?;
+        }
+        reply(&answer, Expecting::Word)
     }
 
     /// The object as it is, for whoever changes only a part of it; null where there is none.
