@@ -196,8 +196,9 @@ impl Engine {
                 self.reported_queues.clear();
                 self.dirty_queues = true;
                 self.state.rules_changed();
+                self.ask_about_uncertain();
             } else {
-                self.give_up_uncertain();
+                self.stand_down_all();
             }
         }
     }

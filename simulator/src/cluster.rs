@@ -52,6 +52,8 @@ pub(crate) struct Cluster {
     settling: bool,
     /// Pods that kubelets failed for want of room.
     pub(crate) rejected: u32,
+    /// Pods that succeeded and were cleaned away.
+    pub(crate) done: Vec<PodFacts>,
 }
 
 impl Cluster {
@@ -191,6 +193,9 @@ impl Cluster {
             self.names.remove(&uid);
             self.admitted.remove(&uid);
             self.terminating.remove(&uid);
+            if facts.phase == PodPhase::Succeeded {
+                self.done.push(facts.clone());
+            }
             self.pod_lost(facts, faults, random, now_ms);
             return;
         }

@@ -37,13 +37,14 @@ pub(crate) fn violations(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) 
     found
 }
 
-/// I5. Not ours to mend: members that another scheduler has bound, a minimum that was raised, and
+/// I5. Who has done its part and was cleaned away counts. Not ours to mend: members that another scheduler has bound, a minimum that was raised, and
 /// gangs that are never evicted.
 fn partial(gang: &Gang<'_>, found: &mut Vec<String>) {
     let bound = gang.bound.len();
     let others = gang.bound.iter().any(|facts| facts.bound_queue.is_none());
     let held = bound + gang.succeeded;
-    if bound > 0 && held < gang.minimum && !others && !gang.changed && !gang.never_stale {
+    if bound > 0 && held + gang.done < gang.minimum && !others && !gang.changed && !gang.never_stale
+    {
         found.push(format!(
             "I5: gang {} rests with {held} of {} members",
             gang.name, gang.minimum

@@ -370,6 +370,7 @@ impl<'say> Run<'say> {
 
     fn is_at_rest(&self) -> bool {
         self.healed
+            && self.happenings.is_empty()
             && self.now_ms >= self.active_ms + QUIET_MS
             && self
                 .leader()

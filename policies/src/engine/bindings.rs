@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back, and the end of our leadership: from then on
-//! nothing is sent, and what an answer leaves open is given back.
+//! still succeed. Only `Refused` gives the room back. Who does not lead sends nothing: what was never
+//! sent is given back then, and what is uncertain is asked about when we lead again, unless the watch
+//! has told before.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};
@@ -148,11 +149,13 @@ impl Engine {
         }
         match outcome {
             Outcome::Done => self.confirm(uid),
-            _ if !self.leading => self.take_back(uid),
             Outcome::Refused { message } => self.binding_refused(uid, message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
                 let again = self.bindings.get(&uid) == Some(&Step::Sent { again: true });
                 self.bindings.insert(uid, Step::Queued { again });
+                if !self.leading {
+                    return self.stand_down(uid);
+                }
                 self.timers.set(
                     now_ms.saturating_add(retry_after_ms.max(1)),
                     Timer::Binding(uid),
@@ -190,10 +193,13 @@ impl Engine {
                 self.bindings.remove(&uid);
                 self.state.delete_pod(uid);
             }
-            _ if !self.leading => self.take_back(uid),
             Outcome::Observed(PodSeen::Unbound) => {
                 self.bindings.insert(uid, Step::Queued { again: true });
-                self.outbox.binds.push_front(uid);
+                if self.leading {
+                    self.outbox.binds.push_front(uid);
+                } else {
+                    self.stand_down(uid);
+                }
             }
             Outcome::Done
             | Outcome::Conflict
@@ -319,22 +325,35 @@ impl Engine {
         gang.map_or(&[], |gang| &self.state.gangs[gang].members)
     }
 
-    /// We do not lead any more. What was not sent, and what the API server would have to be asked
-    /// about, is given back: another leads now, the watch tells what it does, and when we lead
-    /// again we begin from what the world shows. A request under way is followed to its answer.
-    pub(crate) fn give_up_uncertain(&mut self) {
-        let under_way = |step: &Step| matches!(step, Step::Sent { .. } | Step::Observing(_));
-        let uncertain: alloc::vec::Vec<Uid> = self
-            .bindings
-            .iter()
-            .filter(|(_, step)| !under_way(step))
-            .map(|(uid, _)| *uid)
-            .collect();
-        for uid in uncertain {
-            self.take_back(uid);
+    /// We do not lead any more: nothing is sent. Requests under way are followed to their answers.
+    pub(crate) fn stand_down_all(&mut self) {
+        let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
+        for uid in bindings {
+            self.stand_down(uid);
         }
         self.outbox.forget_actions();
         self.evicting.clear();
+    }
+
+    /// A place that was never asked for is given back. One that was may still become the pod's: it
+    /// will be asked about, if we lead again before the watch tells.
+    fn stand_down(&mut self, uid: Uid) {
+        match self.bindings.get(&uid) {
+            Some(Step::Queued { again: false }) => self.take_back(uid),
+            Some(Step::Queued { again: true }) => {
+                self.bindings.insert(uid, Step::Asking);
+            }
+            Some(Step::Sent { .. } | Step::Asking | Step::Observing(_)) | None => {}
+        }
+    }
+
+    /// We lead again: what was left uncertain is asked about.
+    pub(crate) fn ask_about_uncertain(&mut self) {
+        let uncertain = self.bindings.iter();
+        let uncertain = uncertain.filter(|(_, step)| **step == Step::Asking);
+        self.outbox
+            .observations
+            .extend(uncertain.map(|(uid, _)| *uid));
     }
 }
 

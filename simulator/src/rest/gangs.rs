@@ -27,6 +27,8 @@ pub(super) struct Gang<'world> {
     pub(super) bound: Vec<&'world PodFacts>,
     pub(super) waiting: Vec<&'world PodFacts>,
     pub(super) succeeded: usize,
+    /// Members that succeeded and were cleaned away.
+    pub(super) done: usize,
 }
 
 /// All gangs that have pods.
@@ -62,6 +64,12 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
             gang.bound.push(facts);
         } else {
             gang.waiting.push(facts);
+        }
+    }
+    for facts in cluster.done.iter().filter(|facts| facts.ours) {
+        let (name, _) = describe(facts, &groups, &jobs);
+        if let Some(gang) = gangs.get_mut(&name) {
+            gang.done += 1;
         }
     }
     gangs.into_values().collect()
