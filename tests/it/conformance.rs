@@ -204,6 +204,7 @@ impl Run {
         let took_ms = self::now_ms().saturating_sub(now_ms);
         let slack_ms = &mut self.comparison.slack_ms;
         *slack_ms = (*slack_ms).max(took_ms + 1_000);
+        self.comparison.lasted_ms += took_ms;
         let compared = performed.and_then(|(reply, outcome)| {
             let compared = self.comparison.answers(&answer, &reply);
             let compared = compared.and_then(|()| match (operation, &outcome) {

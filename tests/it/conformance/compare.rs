@@ -24,6 +24,8 @@ pub(super) struct Comparison {
     /// How far times may differ: the model has those at which requests were sent, and the API
     /// server those at which it carried them out.
     pub(super) slack_ms: u64,
+    /// How long the sequence has taken so far.
+    pub(super) lasted_ms: u64,
 }
 
 impl Comparison {
@@ -154,6 +156,13 @@ impl Comparison {
                     let mut real_ms = *real_s * 1_000;
                     self.forgive(model_s * 1_000, &mut real_ms);
                     *real_s = real_ms / 1_000;
+                }
+                // A grace may run out between the two clocks: its last second is the kubelet's.
+                if real.deletion_grace_s == Some(1)
+                    && let Some(grace_s @ 2..) = model.deletion_grace_s
+                    && self.lasted_ms >= grace_s * 1_000
+                {
+                    real.deletion_grace_s = model.deletion_grace_s;
                 }
                 same("the status", model, &real)
             }
