@@ -100,7 +100,8 @@ pub fn request(action: &Action) -> Request {
     }
 }
 
-/// What an answer means to the engine; the same table as the live shell's.
+/// What an answer means to the engine: the table of the live shell, which knows HTTP instead of
+/// [`Answer`]. `tests/it/conformance.rs` compares the two.
 #[must_use]
 pub fn outcome(action: &Action, answer: Answer) -> Outcome {
     match (action, answer) {

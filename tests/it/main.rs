@@ -6,6 +6,7 @@
 
 mod chart;
 mod cluster;
+mod conformance;
 mod crashes;
 mod crowd;
 mod definitions;

@@ -6,7 +6,7 @@
 //!                                                                        with grace 0 --> DELETED
 //! ```
 
-use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored};
+use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored, fields};
 use gpu_batch_policies::command::{Bind, PodReference};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{PodFacts, PodPhase, UnixMs};
@@ -42,7 +42,8 @@ impl ApiServer {
         }
     }
 
-    pub(super) fn change_pod(&mut self, pod: StoredPod) -> Arc<Stored> {
+    pub(super) fn change_pod(&mut self, mut pod: StoredPod) -> Arc<Stored> {
+        pod.facts.bound_ms = fields::bound_ms(&pod.status);
         let (object, status) = (Object::Pod(pod.facts), Status::Pod(pod.status));
         self.change(pod.name, &pod.stored, object, status)
     }
@@ -85,7 +86,8 @@ impl ApiServer {
         Answer::Done
     }
 
-    /// A budget is asked only for a running pod, and before the UID is compared.
+    /// A budget is asked only for a running pod, and before the UID is compared. For other pods the
+    /// real API server takes ten seconds to say that the UID is another one.
     pub(super) fn evict(&mut self, reference: &PodReference, now_ms: UnixMs) -> Answer {
         let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
             return Answer::NotFound;
