@@ -45,8 +45,8 @@ pub(crate) fn violations(
     found
 }
 
-/// I5. Who has done its part and was cleaned away counts. Not ours to mend: members that another scheduler has bound, a minimum that was raised, and
-/// gangs that are never evicted.
+/// I5. Who has done its part and was cleaned away counts. Not ours to mend: members that another
+/// scheduler has bound, a minimum that was raised, and gangs that are never evicted.
 fn partial(gang: &Gang<'_>, found: &mut Vec<String>) {
     let bound = gang.bound.len();
     let others = gang.bound.iter().any(|facts| facts.bound_queue.is_none());

@@ -1,4 +1,5 @@
-//! One run: a cluster, its work and its faults from a seed; one or two schedulers; checks all along.
+//! One run: a cluster, its work and its faults from a seed; one or two schedulers; checks at every
+//! step.
 //!
 //! ```text
 //!  work arrives, faults strike -----30 s-----> faults stop, what was broken heals
@@ -392,8 +393,8 @@ impl<'say> Run<'say> {
             violations.push(format!("I4: pod {uid} was bound {times} times"));
         }
         let rejected = self.cluster.rejected;
-        // A binding that was lost, looked for in vain, sent again and then refused may still arrive:
-        // its room has been given back, so that its gang is not left in part.
+        // A binding that was lost, looked for in vain, sent again and then refused may still
+        // arrive: its room has been given back, so that its gang is not left in part.
         let explained =
             self.striking.explains_overcommit || self.faults.struck(FaultKind::WebhookRefuses) > 0;
         if rejected > 0 && !explained && self.starts == 1 {
@@ -419,7 +420,8 @@ impl<'say> Run<'say> {
     }
 
     /// Who has bound which pod. Strays are nobody's: their process had given them up, and decided
-    /// without them. All others are of one decider, unless a process may have begun with an old view.
+    /// without them. All others are of one decider, unless a process may have begun with an old
+    /// view.
     fn binders(&self) -> BTreeMap<Uid, rest::Binder> {
         let old_views = [
             FaultKind::ListStale,

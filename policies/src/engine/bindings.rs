@@ -12,9 +12,9 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back. Who does not lead sends nothing: what was never
-//! sent is given back then, and what is uncertain is asked about when we lead again, unless the watch
-//! has told before.
+//! still succeed. Only `Refused` gives the room back. Who does not lead sends nothing: what was
+//! never sent is given back then, and what is uncertain is asked about when we lead again, unless
+//! the watch has told before.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};

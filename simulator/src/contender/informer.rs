@@ -6,8 +6,8 @@
 //! Listing ---one event---> Watching ---cut---> Cut ---after a while---> Watching where it was
 //! ```
 //!
-//! News of a kind arrives in order, late or not; of several kinds in any order. A list that is older
-//! than what was seen before is refused and asked for again.
+//! News of a kind arrives in order, late or not; of several kinds in any order. A list that is
+//! older than what was seen before is refused and asked for again.
 
 use crate::api_server::{Answer, ApiServer, Change, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};

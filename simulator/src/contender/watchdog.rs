@@ -190,8 +190,8 @@ impl Watchdog {
         }
     }
 
-    /// I2. A binding that is sent again is not new: the first may still arrive, so nothing is gained
-    /// by sending it elsewhere.
+    /// I2. A binding that is sent again is not new: the first may still arrive, so nothing is
+    /// gained by sending it elsewhere.
     fn binds(&mut self, uid: Uid, node: &str, found: &mut Vec<String>) {
         let to_node =
             |sent: &BTreeMap<Uid, Box<str>>| sent.get(&uid).is_some_and(|to| **to == *node);
