@@ -1,10 +1,11 @@
 //! The other shell around [`gpu_batch_policies`]: a model world in virtual time.
 //!
 //! A cluster (the API server in [`api_server`], kubelets, owners and garbage collection),
-//! schedulers that watch it and send requests ([`shell`]), faults between all of them ([`faults`]),
-//! worlds drawn from a seed, runs that check what must hold at every step and at rest ([`run`]),
-//! campaigns over many seeds ([`campaign`]), and a sweep over every crash ([`crash_sweep`]). Nothing
-//! here reads a clock, a file or a random source: the same seed gives the same run on every machine.
+//! schedulers that watch it and send requests ([`shell`]), faults between all of them
+//! ([`faults`]), worlds drawn from a seed, runs that check what must hold at every step and at rest
+//! ([`run`]), campaigns over many seeds ([`campaign`]), and a sweep over every crash
+//! ([`crash_sweep`]). Nothing here reads a clock, a file or a random source: the same seed gives
+//! the same run on every machine.
 #![forbid(unsafe_code)]
 
 pub mod api_server;
