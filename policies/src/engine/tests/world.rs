@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, StatusPatch};
+use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use crate::facts::{
@@ -10,7 +10,7 @@ use crate::facts::{
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 /// The time at which every test begins.
 const START_MS: u64 = 1_800_000_000_000;
@@ -25,6 +25,8 @@ pub(super) struct World {
     pub(super) evictions: usize,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
+    /// Kubernetes events about anything but pods and gangs: `KIND NAME: REASON: MESSAGE`.
+    pub(super) told: Vec<String>,
     pub(super) steps: usize,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
@@ -59,6 +61,7 @@ impl World {
             binds: 0,
             evictions: 0,
             scheduled: 0,
+            told: Vec::new(),
             steps: 0,
             last_group: None,
             events: listings(),
@@ -176,6 +179,19 @@ impl World {
             }
             Action::Publish(announcement) => {
                 self.scheduled += usize::from(announcement.reason == "Scheduled");
+                let ObjectReference {
+                    kind,
+                    name,
+                    namespace,
+                    ..
+                } = &announcement.regarding;
+                if namespace.is_empty() {
+                    let Announcement {
+                        reason, message, ..
+                    } = announcement;
+                    self.told
+                        .push(format!("{kind} {name}: {reason}: {message}"));
+                }
             }
             Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) => {}
         }
@@ -421,6 +437,11 @@ pub(super) fn queue(name: &str) -> QueueFacts {
 }
 
 impl QueueFacts {
+    pub(super) fn parent(mut self, parent: &str) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
     pub(super) fn limit(mut self, gpus: u64) -> Self {
         self.resources.push(QueueResource {
             name: "nvidia.com/gpu".into(),
