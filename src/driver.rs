@@ -219,6 +219,9 @@ impl Driver {
                 Question::Audit(asker) => {
                     let _ = asker.send(self.engine.audit());
                 }
+                Question::Inventory(asker) => {
+                    let _ = asker.send(self.engine.inventory());
+                }
             }
         }
     }

@@ -6,6 +6,7 @@
 pub mod api;
 pub mod bench;
 pub mod cli;
+pub mod comparer;
 pub mod config;
 pub mod connection;
 pub mod convert;

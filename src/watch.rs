@@ -22,12 +22,14 @@ mod failure;
 mod list;
 mod stream;
 
+pub(crate) use failure::Failure;
+pub(crate) use list::list_all;
+
 use crate::convert::Converter;
 use crate::driver::{Clock, Health, Inbox, WatchState};
 use crate::objects::Watched;
 use crate::serve::Metrics;
 use backoff::Backoff;
-use failure::Failure;
 use gpu_batch_policies::event::{Event, Listing, Object};
 use std::marker::PhantomData;
 use std::sync::Arc;

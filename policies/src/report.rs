@@ -3,7 +3,7 @@
 use crate::facts::{Amount, Uid, UnixMs};
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
 /// What has become of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,6 +65,11 @@ pub struct GangReport {
     /// Nodes of its bound members, each once, sorted.
     pub nodes: Vec<Box<str>>,
 }
+
+/// Where every pod is and what every node holds, in words: two of them can be compared line by line.
+///
+/// Keys are `pod NS/NAME UID` and `node NAME`. A pod whose binding is on its way is on its node.
+pub type Inventory = BTreeMap<String, String>;
 
 /// One queue.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,6 +15,7 @@ mod process;
 mod requests;
 pub mod restart;
 mod run;
+pub mod soak;
 
 use super::{Bound, Row, median};
 use anyhow::Context;

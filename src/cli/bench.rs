@@ -25,6 +25,9 @@ pub(super) struct Args {
     /// run there
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// For `soak`: how long
+    #[arg(long, default_value_t = 30)]
+    minutes: u32,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -33,6 +36,8 @@ enum Suite {
     Engine,
     /// The whole scheduler against a real API server
     Live,
+    /// The whole scheduler for a long time: memory, and drift between its state and the API server
+    Soak,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -46,14 +51,22 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let rows = match args.suite {
         Suite::Engine => bench::engine::run(&args.filter),
         Suite::Live => {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .enable_all()
-                .build()
-                .context("failed to start the asynchronous runtime")?;
-            runtime.block_on(bench::live::run(&args.filter, args.kubeconfig.as_deref()))?
+            let kubeconfig = args.kubeconfig.as_deref();
+            runtime()?.block_on(bench::live::run(&args.filter, kubeconfig))?
+        }
+        Suite::Soak => {
+            let executable = std::env::current_exe().context("cannot find this program")?;
+            runtime()?.block_on(bench::live::soak::run(args.minutes, &executable))?
         }
     };
     print(&rows, args.output)
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("failed to start the asynchronous runtime")
 }
 
 fn print(rows: &[Row], output: Output) -> Result<(), Failure> {

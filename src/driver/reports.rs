@@ -1,7 +1,7 @@
 //! Copies of the state, for whoever asks the driver.
 
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::report::{GangReport, QueueReport};
+use gpu_batch_policies::report::{GangReport, Inventory, QueueReport};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -25,4 +25,5 @@ pub struct Reports {
 pub(crate) enum Question {
     Reports(oneshot::Sender<Arc<Reports>>),
     Audit(oneshot::Sender<Vec<String>>),
+    Inventory(oneshot::Sender<Inventory>),
 }

@@ -1,6 +1,7 @@
 //! The scheduler as a library: start it, ask it, stop it.
 
 use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
+use crate::comparer::Comparer;
 use crate::config::Configuration;
 use crate::connection::{self, ConnectionError};
 use crate::execute::Executor;
@@ -75,11 +76,17 @@ impl Scheduler {
             clock,
         };
         let mut tasks = JoinSet::new();
-        let address = listen(&mut tasks, serve_address, sources.clone()).await?;
+        let client = connection::client(cluster)?;
+        let comparer = Comparer {
+            sources: sources.clone(),
+            client: client.clone(),
+            scheduler_name: scheduler_name.clone(),
+        };
+        let address = listen(&mut tasks, serve_address, comparer).await?;
         let executor = Executor::new(cluster, lease, instance, &sources)?;
         let (relist, relisted) = watch::channel(0);
         let shared = Shared {
-            client: connection::client(cluster)?,
+            client,
             inbox: Arc::clone(&sources.inbox),
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
@@ -182,16 +189,12 @@ fn instance(settings: &Settings) -> String {
 async fn listen(
     tasks: &mut JoinSet<()>,
     address: SocketAddr,
-    sources: Sources,
+    comparer: Comparer,
 ) -> Result<SocketAddr, SchedulerError> {
     let failed = |source| SchedulerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    tasks.spawn(async move {
-        if let Err(error) = serve::serve(listener, sources).await {
-            tracing::error!("stopped serving on {address}: {error}");
-        }
-    });
+    tasks.spawn(serve::serve(listener, comparer));
     Ok(address)
 }
 

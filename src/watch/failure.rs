@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Why a list or a watch ended.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The API server ended the watch in good order; `heard`: after it had said something.
     Closed { heard: bool },
     /// 410: the history is gone; only a list helps.
@@ -27,6 +27,14 @@ impl Failure {
         Self::Failed {
             message,
             retry_after: Duration::ZERO,
+        }
+    }
+
+    /// What happened, for people.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Failed { message, .. } => message,
+            other => other.name(),
         }
     }
 

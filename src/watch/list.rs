@@ -1,8 +1,12 @@
 //! Listing a kind, page by page.
 
 use super::{Failure, Watcher, version};
+use crate::convert::Converter;
+use crate::driver::Clock;
 use crate::objects::{ListOf, Watched};
+use gpu_batch_policies::event::Object;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 /// Objects a page. Larger pages cost fewer requests and more memory at once.
@@ -11,26 +15,11 @@ const PAGE_OBJECTS: u32 = 1_000;
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl<T: Watched> Watcher<T> {
-    /// Reads everything, page by page, and delivers it as one event; returns where to watch from.
-    ///
-    /// Without a resourceVersion each list is a quorum read, and all its pages show one moment. If
-    /// that moment is compacted away before the last page, the API server answers 410 and the list
-    /// starts from the beginning; what was read so far is dropped.
+    /// Reads everything and delivers it as one event; returns where to watch from.
     pub(super) async fn list(&mut self) -> Result<u64, Failure> {
         self.shared.relist.borrow_and_update();
-        let mut objects = Vec::new();
-        let mut token = String::new();
-        let version = loop {
-            let page = self.page(&token).await?;
-            self.converter.set_now(self.shared.clock.now_ms());
-            for object in page.items {
-                objects.extend(object.convert(&mut self.converter));
-            }
-            if page.metadata.continue_token.is_empty() {
-                break version(&page.metadata.resource_version)?;
-            }
-            token = page.metadata.continue_token.into();
-        };
+        let (client, clock) = (&self.shared.client, self.shared.clock);
+        let (objects, version) = list_all::<T>(client, &mut self.converter, clock).await?;
         if version < self.newest {
             let newest = self.newest;
             return Err(Failure::failed(format!(
@@ -45,28 +34,75 @@ impl<T: Watched> Watcher<T> {
         self.watching();
         Ok(version)
     }
+}
 
-    async fn page(&self, token: &str) -> Result<ListOf<T>, Failure> {
-        let mut path = format!("{}?limit={PAGE_OBJECTS}", T::PATH);
-        if !token.is_empty() {
-            // The token is base64 for URLs, so it needs no escapes.
-            path.push_str("&continue=");
-            path.push_str(token);
+/// All objects of a kind, page by page, and the version that they are of.
+///
+/// Without a resourceVersion each list is a quorum read, and all its pages show one moment. If that
+/// moment is compacted away before the last page, the API server answers 410, and what was read so
+/// far is dropped. A page is read while the API server makes the next one: in a large cluster the
+/// start of the scheduler takes little longer than the API server needs.
+pub(crate) async fn list_all<T: Watched>(
+    client: &kube::Client,
+    converter: &mut Converter,
+    clock: Clock,
+) -> Result<(Vec<Object>, u64), Failure> {
+    let mut objects = Vec::new();
+    let mut text = page::<T>(client.clone(), String::new()).await?;
+    loop {
+        let expected = token_ahead(&text).to_owned();
+        // Dropped with this function, and the request with it.
+        let mut ahead = JoinSet::new();
+        if !expected.is_empty() {
+            ahead.spawn(page::<T>(client.clone(), expected.clone()));
         }
-        let request = http::Request::get(path)
-            .body(Vec::new())
-            .map_err(|error| Failure::failed(error.to_string()))?;
-        let text = tokio::time::timeout(PAGE_TIMEOUT, self.shared.client.request_text(request))
-            .await
-            .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))??;
-        match serde_json::from_str(&text) {
-            Ok(page) => Ok(page),
-            Err(error) => {
-                debug!("{:?}: reading a page object by object: {error}", T::KIND);
-                one_by_one(&text)
-            }
+        let page_read = read::<T>(&text)?;
+        converter.set_now(clock.now_ms());
+        for object in page_read.items {
+            objects.extend(object.convert(converter));
         }
+        let token = &page_read.metadata.continue_token;
+        if token.is_empty() {
+            return Ok((objects, version(&page_read.metadata.resource_version)?));
+        }
+        let next = ahead.join_next().await.filter(|_| **token == *expected);
+        text = match next {
+            Some(Ok(next)) => next?,
+            Some(Err(_)) | None => page::<T>(client.clone(), token.to_string()).await?,
+        };
     }
+}
+
+/// The token of the next page, where the text names it before the objects, as the API server does
+/// for its own kinds; else empty.
+fn token_ahead(text: &str) -> &str {
+    let head = text.split("\"items\"").next().unwrap_or_default();
+    let token = head.split_once("\"continue\":\"").map(|(_, rest)| rest);
+    // It is base64, so the next quote ends it.
+    token.map_or("", |rest| rest.split('"').next().unwrap_or_default())
+}
+
+async fn page<T: Watched>(client: kube::Client, token: String) -> Result<String, Failure> {
+    let mut path = format!("{}?limit={PAGE_OBJECTS}", T::PATH);
+    if !token.is_empty() {
+        // The token is base64 for URLs, so it needs no escapes.
+        path.push_str("&continue=");
+        path.push_str(&token);
+    }
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let text = tokio::time::timeout(PAGE_TIMEOUT, client.request_text(request))
+        .await
+        .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))?;
+    Ok(text?)
+}
+
+fn read<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
+    serde_json::from_str(text).or_else(|error| {
+        debug!("{:?}: reading a page object by object: {error}", T::KIND);
+        one_by_one(text)
+    })
 }
 
 /// Reads a page in which some object cannot be read, without that object.

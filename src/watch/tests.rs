@@ -20,6 +20,8 @@ enum Answer {
     Page(&'static str, &'static str, &'static [&'static str]),
     /// A page of whatever.
     Items(&'static str, Value),
+    /// This text.
+    Text(String),
     /// A watch that says this and ends.
     Ends(Vec<Value>),
     /// A watch that says this and stays open.
@@ -27,7 +29,7 @@ enum Answer {
     /// A failure.
     Status(u16, &'static str),
 }
-use Answer::{Ends, Items, Page, Status, Stays};
+use Answer::{Ends, Items, Page, Status, Stays, Text};
 
 fn object(name: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": version}})
@@ -61,6 +63,7 @@ fn respond(answer: Answer) -> Response {
             let list = json!({"metadata": {"resourceVersion": version}, "items": items});
             list.to_string().into_response()
         }
+        Text(text) => text.into_response(),
         Ends(said) => Body::from_stream(lines(said)).into_response(),
         Stays(said) => Body::from_stream(lines(said).chain(stream::pending())).into_response(),
         Status(code, message) => {
@@ -189,6 +192,25 @@ async fn all_pages_are_one_event_and_the_watch_goes_on_from_there() {
     assert_eq!(asked[1], "/api/v1/namespaces?limit=1000&continue=more");
     assert_eq!(asked[2], watch_from("10"));
     assert_eq!(fixture.complaint(Kind::Namespace), None);
+}
+
+#[tokio::test]
+async fn a_token_that_comes_before_the_objects_leads_to_the_same_pages() {
+    // As the API server writes its own kinds. A label is no token.
+    let page = |token: &str, name: &str| {
+        let metadata = json!({"resourceVersion": "10", "continue": token});
+        let item = json!({"metadata": {"name": name, "labels": {"continue": "x"}}});
+        Text(format!(
+            "{{\"kind\":\"NamespaceList\",\"metadata\":{metadata},\"items\":[{item}]}}"
+        ))
+    };
+    let answers = vec![page("p2", "a"), page("p3", "b"), page("", "c")];
+    let fixture = Fixture::start::<Namespace>(answers).await;
+    assert_eq!(fixture.events(1).await, ["listed a b c"]);
+    let asked = fixture.asked(4).await;
+    assert_eq!(asked[1], "/api/v1/namespaces?limit=1000&continue=p2");
+    assert_eq!(asked[2], "/api/v1/namespaces?limit=1000&continue=p3");
+    assert_eq!(asked[3], watch_from("10"));
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
     kubectl: PathBuf,
     /// `None` where the control plane is shared.
-    _control_plane: Option<ControlPlane>,
+    control_plane: Option<ControlPlane>,
 }
 
 /// What the tests share that do not disturb each other.
@@ -47,6 +47,7 @@ const SHARED_OPTIONS: Options = Options {
     controllers: CONTROLLERS,
     kube_scheduler: false,
     native_gangs: false,
+    audit: false,
 };
 
 /// One control plane with kwok, the controllers and a running scheduler for most tests, which keep
@@ -89,7 +90,7 @@ async fn start(options: Options) -> Option<(ControlPlane, Binaries)> {
 pub(crate) async fn own(namespace: &str, options: Options) -> Option<Cluster> {
     let (control_plane, binaries) = start(options).await?;
     let mut cluster = Cluster::new(&control_plane, &binaries, namespace).await;
-    cluster._control_plane = Some(control_plane);
+    cluster.control_plane = Some(control_plane);
     Some(cluster)
 }
 
@@ -114,7 +115,7 @@ impl Cluster {
             namespace: namespace.to_owned(),
             kubeconfig: control_plane.kubeconfig().to_owned(),
             kubectl: binaries.path(Program::Kubectl),
-            _control_plane: None,
+            control_plane: None,
         };
         cluster
             .create(
@@ -124,6 +125,15 @@ impl Cluster {
             )
             .await;
         cluster
+    }
+
+    /// The control plane of a test that has its own.
+    pub(crate) fn control_plane(&mut self) -> &mut ControlPlane {
+        self.control_plane.as_mut().unwrap()
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Defines the custom resources and waits until they are served.
@@ -171,7 +181,11 @@ impl Cluster {
     }
 
     pub(crate) async fn add_node(&self, node: GpuNode) {
-        nodes::create(&self.client, [node]).await.unwrap();
+        self.add_nodes([node]).await;
+    }
+
+    pub(crate) async fn add_nodes(&self, nodes: impl IntoIterator<Item = GpuNode>) {
+        nodes::create(&self.client, nodes).await.unwrap();
     }
 
     /// Creates an object of any kind that the tests use.
@@ -259,6 +273,17 @@ impl Cluster {
             "/apis/gpu-batch.io/v1alpha1/namespaces/{}/podgroups/{name}",
             self.namespace
         )
+    }
+
+    /// What the API server has been asked so far, an event each; only for a cluster of one's own
+    /// with [`Options::audit`].
+    pub(crate) fn audit_log(&self) -> Vec<Value> {
+        let file = self.control_plane.as_ref().unwrap().audit_log();
+        let text = std::fs::read_to_string(file).unwrap();
+        // The last line may be half written.
+        let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let events = whole.lines().map(serde_json::from_str);
+        events.collect::<Result<_, _>>().unwrap()
     }
 
     /// Runs kubectl and returns what it prints.

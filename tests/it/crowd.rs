@@ -67,6 +67,8 @@ async fn forty_gangs_at_once_are_each_whole_or_wait_and_no_node_holds_too_much()
     check_what_is_bound(&cluster).await;
     let violations = scheduler.audit().await.unwrap();
     assert!(violations.is_empty(), "{violations:?}");
+    let compared = crate::http::get(scheduler.address(), "/debug/compare").await;
+    assert_eq!(compared, (200, "ok\n".to_owned()));
     scheduler.stop().await.unwrap();
 }
 

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cluster;
+mod crashes;
 mod crowd;
 mod definitions;
 #[cfg(target_os = "linux")] // It reads /proc to see what is left running.

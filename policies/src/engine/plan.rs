@@ -25,6 +25,11 @@ impl Engine {
     pub(crate) fn plan(&mut self, now_ms: UnixMs) -> bool {
         let mut work = 0;
         while work < SLICE_WORK {
+            work += 100;
+            if let Some((queue, gang)) = self.agenda.first_unfinished() {
+                self.attempt(gang, queue, now_ms, &mut work);
+                continue;
+            }
             let Some(queue) = self.state.queues.next_leaf() else {
                 return false;
             };
@@ -34,7 +39,6 @@ impl Engine {
                 }),
                 None => self.show_head(queue),
             }
-            work += 100;
         }
         true
     }
@@ -121,6 +125,7 @@ impl Engine {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
                 self.agenda.park(id, &wake);
                 self.state.gangs[id].wait = Wait::Room(verdict, wake);
+                self.follow_unfinished(id, &counts, now_ms);
             }
         }
     }

@@ -5,10 +5,11 @@ use super::counts::count;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
-use crate::report::{GangReport, PodReport, PodState, QueueReport};
+use crate::report::{GangReport, Inventory, PodReport, PodState, QueueReport};
+use crate::state::gang::Start;
 use crate::state::pod::{Pod, Stage};
 use crate::status::{Phase, QueueStatus};
-use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 impl Engine {
     /// All pods of ours, in the order of namespace and name.
@@ -88,7 +89,10 @@ impl Engine {
             explicit: gang.is_explicit(),
             status: self.gang_status(id, &counts, now_ms),
             created_ms: gang.spec.created_ms,
-            bound_ms: gang.bound_ms,
+            bound_ms: match gang.start {
+                Start::Complete { since_ms } => Some(since_ms),
+                Start::NotBegun | Start::Unfinished { .. } => None,
+            },
             gpus_held,
             gpus_asked,
             nodes,
@@ -127,6 +131,38 @@ impl Engine {
             *counts.entry((status.phase, status.reason)).or_insert(0) += 1;
         }
         counts
+    }
+
+    /// Where every pod is, those of other schedulers included, and what every node holds.
+    ///
+    /// Looks at the whole state, as [`Engine::audit`] does.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        let pods = self.state.pods.iter().map(|(_, pod)| {
+            let place = match pod.stage {
+                Stage::Waiting => "without a node".to_owned(),
+                Stage::Ended { .. } => "ended".to_owned(),
+                Stage::Assumed(node) | Stage::Bound(node) => {
+                    format!("on {}", self.state.nodes[node].name)
+                }
+            };
+            let key = format!("pod {}/{} {}", pod.namespace, pod.name, pod.uid);
+            (key, place)
+        });
+        let nodes = self.state.nodes.iter().map(|(_, node)| {
+            let mut amounts: Vec<String> = node
+                .resources()
+                // What is nowhere any more may be remembered for a while.
+                .filter(|(_, allocatable, used)| *allocatable > 0 || *used > 0)
+                .map(|(resource, allocatable, used)| {
+                    let name = self.state.resource_names.name(resource);
+                    format!("{used} of {allocatable} {name} taken")
+                })
+                .collect();
+            amounts.sort();
+            (format!("node {}", node.name), amounts.join(", "))
+        });
+        pods.chain(nodes).collect()
     }
 
     /// How many requests are under way.

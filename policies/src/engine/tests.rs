@@ -1,6 +1,7 @@
 //! The engine against a small world that does what it is told.
 
 mod faults;
+mod partial;
 mod quarantine;
 mod world;
 

@@ -7,6 +7,7 @@ use crate::connection;
 use crate::local::{Binaries, ControlPlane, Options};
 use anyhow::Context;
 use http::Request;
+use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ impl Cluster {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    async fn delete(&self, path: &str) -> anyhow::Result<()> {
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<()> {
         let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
         send(
             &self.client,
@@ -123,6 +124,13 @@ impl Cluster {
             serde_json::to_vec(&options)?,
         )
         .await?;
+        Ok(())
+    }
+
+    /// Changes an object as far as `patch` says.
+    pub(super) async fn merge(&self, path: &str, patch: &Value) -> anyhow::Result<()> {
+        let request = Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json");
+        send(&self.client, request, serde_json::to_vec(patch)?).await?;
         Ok(())
     }
 

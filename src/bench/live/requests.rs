@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
@@ -49,15 +49,15 @@ pub(super) async fn post_all(
     Ok(())
 }
 
-/// Sends one request and reads the whole answer.
+/// Sends one request, whose body is JSON unless it says otherwise, and reads the whole answer.
 pub(super) async fn send(
     client: &Client,
     request: http::request::Builder,
     body: Vec<u8>,
 ) -> anyhow::Result<Vec<u8>> {
-    let request = request
-        .header(CONTENT_TYPE, "application/json")
-        .body(Body::from(body))?;
+    let mut request = request.body(Body::from(body))?;
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
     let answer = client.send(request).await?;
     let status = answer.status();
     let body = answer.into_body().collect_bytes().await?;

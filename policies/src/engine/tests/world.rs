@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
+use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use crate::facts::{
@@ -23,6 +23,10 @@ pub(super) struct World {
     last_uid: u128,
     pub(super) binds: usize,
     pub(super) evictions: usize,
+    /// Why the last one was evicted.
+    pub(super) cause: Option<EvictionCause>,
+    /// Pods that may not be bound: a webhook says no.
+    pub(super) refused: Vec<&'static str>,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
     /// Kubernetes events about anything but pods and gangs: `KIND NAME: REASON: MESSAGE`.
@@ -60,6 +64,8 @@ impl World {
             last_uid: 0,
             binds: 0,
             evictions: 0,
+            cause: None,
+            refused: Vec::new(),
             scheduled: 0,
             told: Vec::new(),
             steps: 0,
@@ -148,6 +154,10 @@ impl World {
         match action {
             Action::Bind(bind) => {
                 self.binds += 1;
+                if self.refused.contains(&&*bind.pod.name) {
+                    let message = "a webhook says no".into();
+                    return Outcome::Refused { message };
+                }
                 self.last_group = bind
                     .pod_group
                     .clone()
@@ -160,6 +170,7 @@ impl World {
             }
             Action::Evict(evict) => {
                 self.evictions += 1;
+                self.cause = Some(evict.cause);
                 let name = evict.pod.name.clone();
                 self.delete(&name);
             }
@@ -206,6 +217,11 @@ impl World {
             .unwrap()
     }
 
+    pub(super) fn find(&self, name: &str) -> Option<PodReport> {
+        let mut reports = self.engine.pod_reports().into_iter();
+        reports.find(|report| &*report.name == name)
+    }
+
     pub(super) fn node_of(&self, name: &str) -> Option<Box<str>> {
         self.pod(name).node
     }
@@ -246,6 +262,7 @@ pub(super) struct PodSketch {
     group: Option<Box<str>>,
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
+    created_ms: u64,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -257,10 +274,17 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         group: None,
         queue: None,
         gates: Vec::new(),
+        created_ms: START_MS - 60_000,
     }
 }
 
 impl PodSketch {
+    /// Created after all others were bound.
+    pub(super) fn late(mut self) -> Self {
+        self.created_ms = START_MS;
+        self
+    }
+
     pub(super) fn on(mut self, node: &str) -> Self {
         self.node = Some(node.into());
         self
@@ -290,11 +314,11 @@ impl Thing for PodSketch {
             namespace: "default".into(),
             name: self.name.clone(),
             ours: true,
+            bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
             phase: PodPhase::Pending,
             deleting: false,
-            created_ms: START_MS - 60_000,
-            bound_ms: None,
+            created_ms: self.created_ms,
             started_ms: None,
             priority: 0,
             never_preempts: false,

@@ -1,0 +1,138 @@
+//! Follows the pods of a namespace at the API server, and remembers what each was seen to be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::cluster::Cluster;
+
+/// How often the pods are listed. Between two looks a pod can get a node only once, for what is
+/// deleted never comes back: a pod that moved would have a new UID.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How long a number of binds may take. Machines of CI are slow, and etcd stands still for 30 s.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The witness; it ends when this is dropped.
+pub(super) struct Witness {
+    books: Arc<Mutex<Books>>,
+    _task: JoinSet<()>,
+}
+
+#[derive(Default)]
+struct Books {
+    /// The UIDs of the first list.
+    all: BTreeSet<String>,
+    /// The node of each pod that was seen with one, by UID.
+    nodes: BTreeMap<String, String>,
+    /// Since when a gang has been bound in part, and the longest that this lasted.
+    partial: BTreeMap<String, Instant>,
+    longest_partial: Duration,
+    violations: Vec<String>,
+}
+
+impl Witness {
+    pub(super) async fn start(cluster: &Cluster) -> Self {
+        let (client, namespace) = (cluster.client().clone(), cluster.namespace.clone());
+        let books: Arc<Mutex<Books>> = Arc::default();
+        let path = format!("/api/v1/namespaces/{namespace}/pods");
+        books.lock().unwrap().all = cluster.list(&path).await.unwrap().iter().map(uid).collect();
+        let mut task = JoinSet::new();
+        let theirs = Arc::clone(&books);
+        task.spawn(async move {
+            loop {
+                let request = http::Request::get(&path).body(Vec::new()).unwrap();
+                // It fails while the API server is away.
+                if let Ok(list) = client.request::<Value>(request).await {
+                    theirs
+                        .lock()
+                        .unwrap()
+                        .look(list["items"].as_array().unwrap());
+                }
+                tokio::time::sleep(POLL).await;
+            }
+        });
+        Self { books, _task: task }
+    }
+
+    /// How many pods were seen with a node.
+    pub(super) fn count(&self) -> usize {
+        self.books.lock().unwrap().nodes.len()
+    }
+
+    /// Waits until at least so many pods were seen with a node.
+    pub(super) async fn bound(&self, pods: usize) {
+        let start = Instant::now();
+        while self.count() < pods {
+            let late = start.elapsed() > PATIENCE;
+            assert!(!late, "{} of {pods} pods are bound", self.count());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// That nothing forbidden was seen.
+    pub(super) fn check(&self) {
+        let books = self.books.lock().unwrap();
+        assert!(books.violations.is_empty(), "{:#?}", books.violations);
+        eprintln!(
+            "a gang was bound in part for at most {:?}",
+            books.longest_partial
+        );
+    }
+}
+
+impl Books {
+    fn look(&mut self, pods: &[Value]) {
+        let mut held: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut gangs: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for pod in pods {
+            let gang = pod["metadata"]["labels"]["gpu-batch.io/pod-group"].as_str();
+            let (bound, members) = gangs.entry(gang.unwrap()).or_default();
+            *members += 1;
+            let Some(node) = pod["spec"]["nodeName"].as_str() else {
+                continue;
+            };
+            *bound += 1;
+            *held.entry(node).or_default() += gpus_of(pod);
+            let before = self.nodes.insert(uid(pod), node.to_owned());
+            if let Some(before) = before.filter(|before| before != node) {
+                self.violations
+                    .push(format!("a pod of {before} is on {node}"));
+            }
+        }
+        let over = held.iter().filter(|(_, gpus)| **gpus > 8);
+        let over = over.map(|(node, gpus)| format!("{gpus} GPUs are taken on {node}"));
+        self.violations.extend(over);
+        let seen: BTreeSet<String> = pods.iter().map(uid).collect();
+        if seen != self.all {
+            self.violations
+                .push("pods were deleted or made anew".to_owned());
+        }
+        self.note_partial(&gangs);
+    }
+
+    fn note_partial(&mut self, gangs: &BTreeMap<&str, (usize, usize)>) {
+        let now = Instant::now();
+        for (gang, (bound, members)) in gangs {
+            if (1..*members).contains(bound) {
+                let since = *self.partial.entry((*gang).to_owned()).or_insert(now);
+                self.longest_partial = self.longest_partial.max(now - since);
+            } else if let Some(since) = self.partial.remove(*gang) {
+                self.longest_partial = self.longest_partial.max(now - since);
+            }
+        }
+    }
+}
+
+fn uid(pod: &Value) -> String {
+    pod["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+/// The GPUs that a pod of the tests asks for.
+pub(super) fn gpus_of(pod: &Value) -> u64 {
+    let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+    limits["nvidia.com/gpu"].as_str().unwrap().parse().unwrap()
+}
