@@ -195,7 +195,8 @@ pub(crate) enum Scope {
     Node(NodeId),
 }
 
-/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then priority, then gangs below their minimum
+/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
+/// priority, then gangs below their minimum
 /// before surplus, then age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
