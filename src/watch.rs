@@ -20,6 +20,7 @@
 mod backoff;
 mod failure;
 mod list;
+mod outline;
 mod stream;
 
 use crate::convert::Converter;
