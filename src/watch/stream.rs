@@ -130,6 +130,7 @@ impl<T: Watched> Watcher<T> {
             object: outline,
         }: Frame<Outline> = serde_json::from_slice(line)
             .map_err(|error| Failure::failed(format!("failed to read the watch: {error}")))?;
+        let version = outline.resource_version();
         let object = match change {
             Change::Error => return Err(error_of(line)),
             Change::Bookmark | Change::Deleted => outline.alone(),
@@ -137,11 +138,7 @@ impl<T: Watched> Watcher<T> {
         };
         match object {
             Some(object) => self.take_object(change, object).await,
-            None => self.advance(
-                outline.metadata["resourceVersion"]
-                    .as_str()
-                    .unwrap_or_default(),
-            ),
+            None => self.advance(&version),
         }
     }
 
