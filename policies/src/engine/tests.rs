@@ -3,6 +3,7 @@
 mod faults;
 mod partial;
 mod quarantine;
+mod sums;
 mod world;
 
 use crate::facts::GroupSource;

@@ -263,6 +263,7 @@ pub(super) struct PodSketch {
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
     created_ms: u64,
+    ours: bool,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -275,10 +276,17 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         queue: None,
         gates: Vec::new(),
         created_ms: START_MS - 60_000,
+        ours: true,
     }
 }
 
 impl PodSketch {
+    /// Of another scheduler.
+    pub(super) fn foreign(mut self) -> Self {
+        self.ours = false;
+        self
+    }
+
     /// Created after all others were bound.
     pub(super) fn late(mut self) -> Self {
         self.created_ms = START_MS;
@@ -313,7 +321,7 @@ impl Thing for PodSketch {
             uid: world.uid(&self.name),
             namespace: "default".into(),
             name: self.name.clone(),
-            ours: true,
+            ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
             phase: PodPhase::Pending,
