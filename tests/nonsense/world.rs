@@ -15,7 +15,7 @@ use crate::generator::{Generator, without_nulls};
 use crate::shell::{self, Seen};
 
 /// 2026-11-21T10:00:00Z
-const START_MS: u64 = 1_795_255_200_000;
+pub(crate) const START_MS: u64 = 1_795_255_200_000;
 /// Facts that one world gets.
 const OBJECTS: u64 = 202;
 /// How often the world comes to rest.
@@ -72,7 +72,7 @@ pub(crate) fn check(seed: u64) -> u64 {
     world.count
 }
 
-fn listing(kind: Kind, objects: Vec<Object>) -> Event {
+pub(crate) fn listing(kind: Kind, objects: Vec<Object>) -> Event {
     Event::Listed(Listing { kind, objects })
 }
 
