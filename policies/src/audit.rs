@@ -129,6 +129,11 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             }
         }
     }
+    for node in state.wrong_contributions() {
+        found.push(format!(
+            "I8: node {node} adds a wrong amount to what is divided"
+        ));
+    }
     for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
         found.push(format!(
             "I8: queue {} does not count {sum} of {}",

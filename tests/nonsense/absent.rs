@@ -63,6 +63,7 @@ impl Side {
                 self.events.push(done);
             }
             if self.events.is_empty() && self.engine.is_idle() {
+                assert_eq!(self.engine.audit(), Vec::<String>::new());
                 return;
             }
         }

@@ -3,6 +3,7 @@
 mod faults;
 mod partial;
 mod quarantine;
+mod races;
 mod sums;
 mod world;
 

@@ -1,7 +1,7 @@
 //! Who takes how much: rooms on nodes, accounts of queues, the capacity that shares divide.
 
 use super::ClusterState;
-use super::pod::{Account, Stage};
+use super::pod::{Account, Pod, Stage};
 use crate::facts::{NodeFacts, UnixMs, saturated};
 use crate::gpu::GpuNode;
 use crate::ids::{ClassId, NodeId, PodId, ResourceId};
@@ -273,8 +273,10 @@ impl ClusterState {
             }
         }
         for pod in self.pods.ids() {
-            if let Some(own) = &mut self.pods[pod].own {
-                own.account = None;
+            let Pod { own, stage, .. } = &mut self.pods[pod];
+            // Whoever finds no queue any more counts as foreign.
+            if own.as_mut().and_then(|own| own.account.take()).is_some() {
+                self.capacity.stale.extend(stage.node());
             }
         }
         self.capacity.forgotten = true;
@@ -316,6 +318,17 @@ impl ClusterState {
         }
     }
 
+    /// Nodes that add something else to what is divided than they should, by name.
+    pub(crate) fn wrong_contributions(&self) -> impl Iterator<Item = &str> {
+        let settled = |id: &NodeId| !self.capacity.stale.contains(id);
+        let nodes = self.nodes.iter().filter(move |(id, _)| settled(id));
+        nodes
+            .filter(|(id, _)| {
+                self.capacity.contributions.get(id) != self.contribution(*id).as_ref()
+            })
+            .map(|(_, node)| &*node.name)
+    }
+
     fn contribution(&self, id: NodeId) -> Option<Contribution> {
         let node = self.nodes.get(id)?;
         let known = node
@@ -324,6 +337,7 @@ impl ClusterState {
             .filter(|_| !self.capacity.out.contains(&id))?;
         let mut amounts: Resources = node
             .resources()
+            .filter(|(_, allocatable, _)| *allocatable > 0)
             .map(|(resource, allocatable, _)| (resource, allocatable))
             .collect();
         for pod in node.pods.iter().filter(|pod| self.account(**pod).is_none()) {

@@ -2,7 +2,7 @@
 
 use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
-use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
     Amounts, GangMinimum, GroupSource, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
     PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, TopologyRequest, Uid,
@@ -27,6 +27,9 @@ pub(super) struct World {
     pub(super) cause: Option<EvictionCause>,
     /// Pods that may not be bound: a webhook says no.
     pub(super) refused: Vec<&'static str>,
+    /// Somebody else binds this pod to this node before us; whether the watch tells so before our
+    /// request is answered.
+    pub(super) rival: Option<(&'static str, &'static str, bool)>,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
     /// Kubernetes events about anything but pods and gangs: `KIND NAME: REASON: MESSAGE`.
@@ -66,6 +69,7 @@ impl World {
             evictions: 0,
             cause: None,
             refused: Vec::new(),
+            rival: None,
             scheduled: 0,
             told: Vec::new(),
             steps: 0,
@@ -96,6 +100,15 @@ impl World {
         let mut facts = self.pods[name].clone();
         facts.phase = PodPhase::Succeeded;
         self.events.push(Object::Pod(facts).into());
+    }
+
+    fn rival_of(&self, pod: &str) -> Option<(&'static str, &'static str, bool)> {
+        self.rival.filter(|(name, _, _)| *name == pod)
+    }
+
+    pub(super) fn lose_node(&mut self, name: &str) {
+        let key = ObjectKey::Node(name.into(), Uid(1 << 64));
+        self.events.push(Event::Deleted(key));
     }
 
     pub(super) fn delete(&mut self, name: &str) {
@@ -158,6 +171,14 @@ impl World {
                     let message = "a webhook says no".into();
                     return Outcome::Refused { message };
                 }
+                if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
+                    let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+                    facts.node = Some(node.into());
+                    if told_first {
+                        self.events.push(Object::Pod(facts.clone()).into());
+                    }
+                    return Outcome::Conflict;
+                }
                 self.last_group = bind
                     .pod_group
                     .clone()
@@ -204,7 +225,11 @@ impl World {
                         .push(format!("{kind} {name}: {reason}: {message}"));
                 }
             }
-            Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) => {}
+            Action::Observe(pod) => {
+                let node = self.pods[&pod.name].node.clone();
+                return Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound));
+            }
+            Action::PatchStatus(_) | Action::Lease(_) => {}
         }
         Outcome::Done
     }
