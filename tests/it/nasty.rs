@@ -92,7 +92,7 @@ impl Cluster {
     fn whole(&self, row: &Value) -> Value {
         let kind = row["kind"].as_str().unwrap();
         let version = match kind {
-            "Pod" | "Node" => "v1",
+            "Pod" | "Node" | "Namespace" => "v1",
             _ => "gpu-batch.io/v1alpha1",
         };
         let base = match kind {

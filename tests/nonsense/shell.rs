@@ -76,6 +76,7 @@ pub(crate) fn problems(object: &Object) -> &[Problem] {
         Object::Queue(facts) => &facts.problems,
         Object::PodGroup(facts) => &facts.problems,
         Object::Topology(facts) => &facts.problems,
-        Object::PriorityClass(_) | Object::Namespace(_) | Object::Job(_) => &[],
+        Object::Namespace(facts) => &facts.problems,
+        Object::PriorityClass(_) | Object::Job(_) => &[],
     }
 }

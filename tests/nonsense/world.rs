@@ -268,6 +268,7 @@ impl World {
             let (kind, name) = match fact {
                 Object::Node(facts) => ("Node", &facts.name),
                 Object::Topology(facts) => ("Topology", &facts.name),
+                Object::Namespace(facts) => ("Namespace", &facts.name),
                 Object::Queue(facts) => {
                     let report = queues.iter().find(|queue| queue.name == facts.name);
                     let fault = report.and_then(|report| report.status.fault.as_ref());

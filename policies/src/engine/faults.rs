@@ -1,4 +1,4 @@
-//! News of what is wrong with Queues, Topologies and Nodes: a Kubernetes event for each fault.
+//! News of what is wrong with Queues, Topologies, Nodes and Namespaces: a Kubernetes event for each fault.
 //!
 //! A gang says in its own status why it waits. These objects are wrong for everybody; who made them
 //! hears of it once, from the engine that leads.
@@ -52,12 +52,16 @@ impl Engine {
             Event::Deleted(ObjectKey::Topology(name)) => {
                 self.faults.note(Kind::Topology, name, None);
             }
+            Event::Deleted(ObjectKey::Namespace(name)) => {
+                self.faults.note(Kind::Namespace, name, None);
+            }
             Event::Deleted(ObjectKey::Queue(name)) => self.faults.note(Kind::Queue, name, None),
             Event::Listed(listing) => {
                 let names = listing.objects.iter().filter_map(|object| match object {
                     Object::Node(node) => Some(&*node.name),
                     Object::Topology(topology) => Some(&*topology.name),
                     Object::Queue(queue) => Some(&*queue.name),
+                    Object::Namespace(namespace) => Some(&*namespace.name),
                     _ => None,
                 });
                 self.faults.keep_listed(listing.kind, &names.collect());
@@ -73,6 +77,7 @@ impl Engine {
         let (kind, name, uid, problems) = match object {
             Object::Node(node) => (Kind::Node, &node.name, node.uid, &node.problems),
             Object::Topology(facts) => (Kind::Topology, &facts.name, facts.uid, &facts.problems),
+            Object::Namespace(facts) => (Kind::Namespace, &facts.name, facts.uid, &facts.problems),
             _ => return,
         };
         let fault = match problems.first() {
@@ -151,6 +156,7 @@ fn fault(
 ) -> Announcement {
     let (api_version, kind) = match kind {
         Kind::Node => ("v1", "Node"),
+        Kind::Namespace => ("v1", "Namespace"),
         Kind::Topology => ("gpu-batch.io/v1alpha1", "Topology"),
         _ => ("gpu-batch.io/v1alpha1", "Queue"),
     };

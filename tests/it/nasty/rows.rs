@@ -91,6 +91,15 @@ pub(super) fn floods() -> Vec<Row> {
             ),
         ),
         row(
+            "a namespace of ten thousand labels",
+            json!({"kind": "Namespace", "metadata": {"name": "flood", "labels": labels}}),
+            expect(
+                "Namespace/flood",
+                "InvalidSpec",
+                "metadata.labels: 10000 entries",
+            ),
+        ),
+        row(
             "a queue of ten thousand labels",
             json!({"kind": "Queue", "metadata": {"name": "flood", "labels": labels},
                    "spec": {"parent": "gone"}}),
