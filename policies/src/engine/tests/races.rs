@@ -1,6 +1,6 @@
 //! The world changes between a decision and what comes of it.
 
-use super::world::{World, gang, node, pod};
+use super::world::{World, gang, node, pod, queue};
 use crate::facts::Uid;
 use crate::reason::Reason;
 use crate::status::Phase;
@@ -86,4 +86,19 @@ fn a_gang_whose_node_is_made_again_while_it_is_bound_is_whole_or_waits() {
     world.settle();
     assert_eq!(world.node_of("c").as_deref(), Some("n2"));
     assert_eq!(world.node_of("d").as_deref(), Some("n2"));
+}
+
+#[test]
+fn the_work_of_a_deleted_queue_counts_as_foreign_at_once() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("q").limit(8));
+    world.apply(pod("a", 6).on("n1").queue("q"));
+    world.settle();
+    world.lose_queue("q");
+    // The audit of each step compares what is divided with what it should be.
+    world.settle();
+    world.apply(queue("q"));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
 }

@@ -106,6 +106,11 @@ impl World {
         self.rival.filter(|(name, _, _)| *name == pod)
     }
 
+    pub(super) fn lose_queue(&mut self, name: &str) {
+        self.events
+            .push(Event::Deleted(ObjectKey::Queue(name.into())));
+    }
+
     pub(super) fn lose_node(&mut self, name: &str) {
         let key = ObjectKey::Node(name.into(), Uid(1 << 64));
         self.events.push(Event::Deleted(key));
