@@ -151,7 +151,7 @@ pub(crate) fn check(seed: u64) -> u64 {
 
 fn fact_of(kind: Kind, object: &Value, converter: &mut Converter) -> Option<(ObjectKey, Object)> {
     match shell::see(kind, &object.to_string(), converter) {
-        Seen::Fact(key, fact) => Some((key, fact)),
+        Seen::Fact(key, fact) => Some((key, *fact)),
         Seen::Ended(_) | Seen::Unreadable => None,
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) enum Seen {
     /// A fact.
-    Fact(ObjectKey, Object),
+    Fact(ObjectKey, Box<Object>),
     /// A pod of another scheduler that has ended.
     Ended(ObjectKey),
     /// Text that the API server would never send.
@@ -40,7 +40,7 @@ fn decode<T: Watched>(text: &str, converter: &mut Converter) -> Seen {
     };
     let key = object.key();
     match object.convert(converter) {
-        Some(fact) => Seen::Fact(key, fact),
+        Some(fact) => Seen::Fact(key, Box::new(fact)),
         None => Seen::Ended(key),
     }
 }

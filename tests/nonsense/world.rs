@@ -120,7 +120,7 @@ impl World {
             Seen::Fact(key, fact) => {
                 self.count += 1;
                 self.replace(&key, &fact, events);
-                events.push(fact.into());
+                events.push(Event::Applied(fact));
             }
         }
     }
