@@ -1,4 +1,4 @@
-//! Generated nonsense through the whole way that an object goes: text, decoding, conversion, engine.
+//! Generated nonsense, all the way that an object goes: text, decoding, conversion, engine.
 //!
 //! A seed is a world of its own, with some two hundred objects that come, change and go. A failure
 //! names its seed; `NONSENSE_SEED=7 cargo test --test nonsense` repeats that one alone.

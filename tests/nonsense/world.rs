@@ -19,7 +19,7 @@ pub(crate) const START_MS: u64 = 1_795_255_200_000;
 /// Facts that one world gets.
 const OBJECTS: u64 = 202;
 /// How often the world comes to rest.
-const CHECK_EVERY: u64 = 50;
+const CHECK_EVERY: u64 = 101;
 /// How long it takes to rest: queues say how they are every second.
 const REST_MS: u64 = 2_500;
 /// Steps until an engine must be at rest.
