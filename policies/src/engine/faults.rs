@@ -1,5 +1,6 @@
 //! News of what is wrong with Queues, Topologies, Nodes and Namespaces: a Kubernetes event for each
 //! fault.
+//!
 //! A gang says in its own status why it waits. These objects are wrong for everybody; who made them
 //! hears of it once, from the engine that leads.
 

@@ -90,13 +90,14 @@ pub(super) fn floods() -> Vec<Row> {
                 "metadata.labels: 10000 entries",
             ),
         ),
+        // The API server adds one.
         row(
             "a namespace of ten thousand labels",
             json!({"kind": "Namespace", "metadata": {"name": "flood", "labels": labels}}),
             expect(
                 "Namespace/flood",
                 "InvalidSpec",
-                "metadata.labels: 10000 entries",
+                "metadata.labels: 10001 entries",
             ),
         ),
         row(
