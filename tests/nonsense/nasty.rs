@@ -70,8 +70,10 @@ fn heap(random: &mut Random) -> Value {
             Value::Object(pairs.collect::<Map<_, _>>())
         }
         1 => json!(vec!["x"; 2_000]),
-        2..20 => (0..random.between(1, 200)).fold(json!(1), |inner, _| json!({"a": inner})),
-        20..40 => (0..100).fold(json!([]), |inner, _| json!([inner])),
+        2..20 => (0..random.between(1, 200)).fold(json!(1), |inner, _| {
+            Value::Object(Map::from_iter([("a".to_owned(), inner)]))
+        }),
+        20..40 => (0..100).fold(json!([]), |inner, _| Value::Array(vec![inner])),
         40..200 => json!([]),
         _ => json!({}),
     }
