@@ -14,6 +14,7 @@ mod assess;
 mod bindings;
 mod counts;
 mod evictions;
+mod faults;
 mod outbox;
 mod partial;
 mod plan;
@@ -43,6 +44,7 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Step;
+use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
 use timers::{Timer, Timers};
@@ -77,6 +79,7 @@ pub struct Engine {
     /// The gang that is being handled.
     in_hand: Option<GangId>,
     quarantine: Quarantine,
+    faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
@@ -111,6 +114,7 @@ impl Engine {
             now_ms: 0,
             in_hand: None,
             quarantine: Quarantine::new(),
+            faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
         }
@@ -133,11 +137,17 @@ impl Engine {
     }
 
     fn apply(&mut self, event: Event, now_ms: UnixMs) {
+        self.note_faults(&event);
         match event {
-            Event::Applied(object) => self.state.apply(*object, now_ms),
+            Event::Applied(object) => {
+                // A queue may become Ready, or not, without a gang that notices.
+                self.dirty_queues |= object.kind() == Kind::Queue;
+                self.state.apply(*object, now_ms);
+            }
             Event::Deleted(key) => self.state.delete(key),
             Event::Listed(listing) => {
                 self.listed.insert(listing.kind);
+                self.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
@@ -231,6 +241,7 @@ impl Engine {
         }
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
+        self.announce_faults();
         self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
         // What this step itself has freed may let others start: they are woken at once.

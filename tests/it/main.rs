@@ -20,6 +20,7 @@ mod http;
 mod jobs;
 mod leaders;
 mod local;
+mod nasty;
 mod native;
 mod queues;
 mod waiting;

@@ -1,7 +1,10 @@
 //! The engine against a small world that does what it is told.
 
+mod faults;
 mod partial;
 mod quarantine;
+mod races;
+mod sums;
 mod world;
 
 use crate::facts::GroupSource;
