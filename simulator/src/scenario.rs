@@ -27,7 +27,9 @@ pub(crate) fn build(cluster: &mut Cluster, random: &mut Random, now_ms: UnixMs) 
     let mut objects = vec![
         Object::Namespace(NamespaceFacts {
             name: NAMESPACE.into(),
+            uid: NONE,
             labels: vec![("team".into(), "vision".into())],
+            problems: Vec::new(),
         }),
         Object::Topology(topology("default", NONE, &LEVELS)),
         Object::Topology(topology("zones", NONE, &LEVELS[..1])),

@@ -184,7 +184,7 @@ impl Node {
     /// Whether more than there is was taken of a resource that these requests name.
     pub(crate) fn is_overfull(&self, requests: &Resources) -> bool {
         let mut slots = requests.iter().filter_map(|(id, _)| self.find(*id));
-        slots.any(|slot| slot.used > slot.allocatable)
+        slots.any(|slot| slot.used > slot.allocatable.into())
     }
 
     /// The first resource of which there is too little for one pod.

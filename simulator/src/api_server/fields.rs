@@ -15,7 +15,8 @@ pub(super) fn uid(object: &Object) -> Option<Uid> {
         Object::PodGroup(facts) => Some(facts.uid),
         Object::Topology(facts) => Some(facts.uid),
         Object::Job(facts) => Some(facts.uid),
-        Object::PriorityClass(_) | Object::Namespace(_) => None,
+        Object::Namespace(facts) => Some(facts.uid),
+        Object::PriorityClass(_) => None,
     }
 }
 
@@ -76,7 +77,11 @@ pub(super) fn created(
             facts.uid = uid;
             Status::Nothing
         }
-        Object::PriorityClass(_) | Object::Namespace(_) => Status::Nothing,
+        Object::Namespace(facts) => {
+            facts.uid = uid;
+            Status::Nothing
+        }
+        Object::PriorityClass(_) => Status::Nothing,
     })
 }
 

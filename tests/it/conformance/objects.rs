@@ -111,7 +111,9 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
         }),
         Kind::Namespace => Object::Namespace(NamespaceFacts {
             labels: place.labels(&[("kubernetes.io/metadata.name", &name), ("team", "a")]),
+            uid: Uid(0),
             name,
+            problems: Vec::new(),
         }),
         Kind::Job => Object::Job(new_job(namespace, name, random)),
     }
@@ -310,7 +312,8 @@ pub(super) fn uid(object: &Object) -> Option<Uid> {
         Object::PodGroup(facts) => Some(facts.uid),
         Object::Topology(facts) => Some(facts.uid),
         Object::Job(facts) => Some(facts.uid),
-        Object::PriorityClass(_) | Object::Namespace(_) => None,
+        Object::Namespace(facts) => Some(facts.uid),
+        Object::PriorityClass(_) => None,
     }
 }
 
@@ -322,6 +325,7 @@ pub(super) fn set_uid(object: &mut Object, uid: Uid) {
         Object::PodGroup(facts) => facts.uid = uid,
         Object::Topology(facts) => facts.uid = uid,
         Object::Job(facts) => facts.uid = uid,
-        Object::PriorityClass(_) | Object::Namespace(_) => {}
+        Object::Namespace(facts) => facts.uid = uid,
+        Object::PriorityClass(_) => {}
     }
 }

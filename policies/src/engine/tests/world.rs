@@ -226,22 +226,7 @@ impl World {
                     return Outcome::Unknown;
                 }
             }
-            Action::Publish(announcement) => {
-                self.scheduled += usize::from(announcement.reason == "Scheduled");
-                let ObjectReference {
-                    kind,
-                    name,
-                    namespace,
-                    ..
-                } = &announcement.regarding;
-                if namespace.is_empty() {
-                    let Announcement {
-                        reason, message, ..
-                    } = announcement;
-                    self.told
-                        .push(format!("{kind} {name}: {reason}: {message}"));
-                }
-            }
+            Action::Publish(announcement) => self.publish(announcement),
             Action::Observe(pod) => {
                 let node = self.pods[&pod.name].node.clone();
                 return Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound));
@@ -249,6 +234,23 @@ impl World {
             Action::PatchStatus(_) | Action::Lease(_) => {}
         }
         Outcome::Done
+    }
+
+    fn publish(&mut self, announcement: &Announcement) {
+        self.scheduled += usize::from(announcement.reason == "Scheduled");
+        let ObjectReference {
+            kind,
+            name,
+            namespace,
+            ..
+        } = &announcement.regarding;
+        if namespace.is_empty() {
+            let Announcement {
+                reason, message, ..
+            } = announcement;
+            self.told
+                .push(format!("{kind} {name}: {reason}: {message}"));
+        }
     }
 
     pub(super) fn pod(&self, name: &str) -> PodReport {
