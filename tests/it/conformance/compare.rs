@@ -112,6 +112,9 @@ impl Comparison {
             (Object::Job(model), Some(Object::Job(real))) => {
                 self.rename(model.uid, &mut real.uid)?;
             }
+            (Object::Namespace(model), Some(Object::Namespace(real))) => {
+                self.rename(model.uid, &mut real.uid)?;
+            }
             _ => {}
         }
         same("the object", &as_read(&stored.object), &real)?;
