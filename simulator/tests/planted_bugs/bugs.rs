@@ -34,15 +34,11 @@ pub(crate) const BUGS: &[Bug] = &[
         "            Outcome::Conflict
             | Outcome::NotFound
             | Outcome::Unknown
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);",
+            | Outcome::Observed(_)",
         "            Outcome::Unknown => self.take_back(uid),
             Outcome::Conflict
             | Outcome::NotFound
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);",
+            | Outcome::Observed(_)",
     ),
     bug(
         "a 409 counts as failure: the pod is placed once more",
@@ -50,15 +46,11 @@ pub(crate) const BUGS: &[Bug] = &[
         "            Outcome::Conflict
             | Outcome::NotFound
             | Outcome::Unknown
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);",
+            | Outcome::Observed(_)",
         "            Outcome::Conflict => self.take_back(uid),
             Outcome::NotFound
             | Outcome::Unknown
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);",
+            | Outcome::Observed(_)",
     ),
     bug(
         "a binding names no UID: it takes the pod's successor",
@@ -78,17 +70,14 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "an observation that failed is not repeated",
         "policies/src/engine/bindings.rs",
-        "                self.timers
-                    .set(now_ms.saturating_add(ASK_AGAIN_MS), Timer::Binding(uid));",
+        "                let again_ms = now_ms.saturating_add(AGAIN_MS);
+                self.timers.set(again_ms, Timer::Binding(uid));",
         "",
     ),
     bug(
         "a bind that flow control turned away is not sent again",
         "policies/src/engine/bindings.rs",
-        "                self.timers.set(
-                    now_ms.saturating_add(retry_after_ms.max(1)),
-                    Timer::Binding(uid),
-                );",
+        "                self.bind_again(uid, now_ms, retry_after_ms.max(1));",
         "                let _ = retry_after_ms;",
     ),
     bug(
