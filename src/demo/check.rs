@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// How long the members of a gang may be on their way to their nodes.
-const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
+pub(super) const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
+/// The same where requests get lost: each is missed after 4 s only, and several can be lost in a
+/// row.
+pub(super) const PARTIAL_WITHIN_CHAOS: Duration = Duration::from_secs(40);
 
 /// A promise, and whether it was kept.
 #[derive(Debug, Default)]
@@ -52,7 +55,7 @@ fn whole_gangs(witness: &Witness, pods: &[Pod], now: Instant) -> Check {
             .partial_since
             .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let partial = course.longest_partial.max(unfinished);
-        if partial > PARTIAL_WITHIN {
+        if partial > witness.partial_within {
             let seconds = partial.as_secs();
             violations.push(format!("{name} was partly on nodes for {seconds} s"));
         }

@@ -33,7 +33,11 @@ pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result
         .filter(|(path, _)| path == "/api/v1/nodes")
         .map(|(_, node)| serde_json::from_value(node.clone()))
         .collect::<Result<Vec<Node>, _>>()?;
-    let books = Books::new(Witness::new(gangs.clone(), &nodes));
+    let mut witness = Witness::new(gangs.clone(), &nodes);
+    if embedded.chaos.is_some() {
+        witness.partial_within = check::PARTIAL_WITHIN_CHAOS;
+    }
+    let books = Books::new(witness);
     // The world begins now and has a time of its own.
     let start = Instant::now();
     let chaos = embedded.chaos.map(|seed| (seed, options.length * 2 / 3));

@@ -7,6 +7,7 @@ mod follow;
 
 pub(super) use follow::{Books, follow};
 
+use super::check::PARTIAL_WITHIN;
 use super::setting::GANG_LABEL;
 use super::workload::{Gang, Traits};
 use crate::convert::quantity;
@@ -114,6 +115,8 @@ pub(super) struct Witness {
     pub(super) changes: u64,
     /// Rules that were broken, in words.
     pub(super) violations: Vec<String>,
+    /// How long the members of a gang may be on their way to their nodes.
+    pub(super) partial_within: Duration,
 }
 
 impl Witness {
@@ -138,6 +141,7 @@ impl Witness {
         Self {
             courses: gangs.into_iter().map(course).collect(),
             nodes: nodes.iter().map(node_use).collect(),
+            partial_within: PARTIAL_WITHIN,
             ..Self::default()
         }
     }
