@@ -1,5 +1,5 @@
-# The image of gpu-batch: one static program and nothing else. No shell, no libraries, no files of a
-# distribution, so there is nothing to patch but the program itself.
+# The image of gpu-batch: one static program. No shell, no libraries, no distribution, so there is
+# nothing to patch but the program itself.
 #
 #   docker build -t REGISTRY/gpu-batch:VERSION .
 #
@@ -22,6 +22,8 @@ LABEL org.opencontainers.image.title="gpu-batch" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.source="https://github.com/gpu-batch/gpu-batch"
 COPY --from=build /source/LICENSE /LICENSE
+# For API servers whose kubeconfig names no authority of their own.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /gpu-batch /gpu-batch
 # A number, so that `runAsNonRoot` can be checked without a table of users.
 USER 65532:65532

@@ -32,7 +32,6 @@ use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::settings::Settings;
 use inbox::Batch;
 use latency::Latency;
 use std::any::Any;
@@ -56,7 +55,6 @@ const REPORTS_MAX_AGE_MS: u64 = 1_000;
 /// The state of the loop.
 struct Driver {
     engine: Engine,
-    settings: Settings,
     inbox: Arc<Inbox>,
     executor: Arc<Executor>,
     clock: Clock,
@@ -169,13 +167,16 @@ impl Driver {
         }
     }
 
-    /// Throws the engine away and starts a new one from a new list of everything. `false`: this has
-    /// happened too often.
+    /// Throws the engine away and starts a new one from a new list of everything; it leaves the
+    /// gang alone that was in hand. `false`: this has happened too often.
     fn recover(&mut self, panic: &(dyn Any + Send)) -> bool {
-        error!(
-            "the engine panicked and is rebuilt: {}",
-            panic_message(panic)
-        );
+        let message = panic_message(panic);
+        match self.engine.gang_in_hand() {
+            Some(gang) => error!(
+                "the engine panicked and is rebuilt; the gang {gang} is left alone: {message}"
+            ),
+            None => error!("the engine panicked and is rebuilt: {message}"),
+        }
         self.metrics.panics.inc();
         let now = Instant::now();
         self.panics.push_back(now);
@@ -185,7 +186,7 @@ impl Driver {
             error!("{PANICS_MAX} panics in {PANIC_WINDOW:?}: giving up");
             return false;
         }
-        self.engine = Engine::new(self.settings.clone());
+        self.engine = self.engine.after_panic(message);
         self.latency = Latency::default();
         // The new engine must not see a world that requests of the old one are still changing, nor
         // their outcomes. Every request has a deadline, so this ends.

@@ -8,8 +8,12 @@
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
 //! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
 //!
-//! Nothing here touches the engine: the driver is asked for copies.
+//! Nothing here touches the engine: the driver is asked for copies, at most one a second of each.
+//! The pages name queues, and pods and nodes only in the violation of an invariant; whatever else
+//! users wrote into their objects never gets here. Anybody may ask; [`connections`] bounds what
+//! that costs.
 
+mod connections;
 mod metrics;
 
 pub(crate) use metrics::Metrics;
@@ -25,12 +29,15 @@ use gpu_batch_policies::report::Inventory;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::Instant;
 
 /// The loop is stuck if it has not turned for so long; idle, it turns every five seconds.
 const STUCK_AFTER_MS: u64 = 30_000;
 /// How long an answer of the driver may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How old the answer of an audit may be: it holds up the loop, whoever asks for it.
+const AUDIT_MAX_AGE: Duration = Duration::from_secs(1);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the pages are made of.
@@ -68,20 +75,29 @@ impl Sources {
     }
 }
 
+/// What the last audit found, and when. Held while one is made, so that there is one at a time.
+type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
+
+/// Held while a comparison runs: each lists all pods.
+type OneAtATime = Arc<Mutex<()>>;
+
 /// Serves until the task is cancelled.
-pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) -> std::io::Result<()> {
+pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
     let sources = comparer.sources.clone();
+    let audit = Router::new()
+        .route("/debug/audit", get(audit))
+        .with_state((sources.clone(), LastAudit::default()));
     let compare = Router::new()
         .route("/debug/compare", get(compare))
-        .with_state(comparer);
+        .with_state((comparer, OneAtATime::default()));
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .route("/debug/audit", get(audit))
         .with_state(sources)
+        .merge(audit)
         .merge(compare);
-    axum::serve(listener, router).await
+    connections::accept(listener, router).await;
 }
 
 async fn healthz(State(sources): State<Sources>) -> Response {
@@ -119,15 +135,28 @@ async fn metrics(State(sources): State<Sources>) -> Response {
     }
 }
 
-async fn audit(State(sources): State<Sources>) -> Response {
-    match sources.audit().await {
-        Some(violations) if violations.is_empty() => "ok\n".into_response(),
-        Some(violations) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&violations)).into_response(),
+async fn audit(State((sources, last)): State<(Sources, LastAudit)>) -> Response {
+    let mut last = last.lock().await;
+    if last
+        .as_ref()
+        .is_none_or(|(at, _)| at.elapsed() >= AUDIT_MAX_AGE)
+    {
+        *last = sources
+            .audit()
+            .await
+            .map(|violations| (Instant::now(), violations));
+    }
+    match &*last {
+        Some((_, violations)) if violations.is_empty() => "ok\n".into_response(),
+        Some((_, violations)) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, lines(violations)).into_response()
+        }
         None => silent(),
     }
 }
 
-async fn compare(State(comparer): State<Comparer>) -> Response {
+async fn compare(State((comparer, turn)): State<(Comparer, OneAtATime)>) -> Response {
+    let _turn = turn.lock().await;
     match comparer.compare().await {
         Ok(differences) if differences.is_empty() => "ok\n".into_response(),
         Ok(differences) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&differences)).into_response(),

@@ -81,6 +81,8 @@ pub struct Evict {
 pub enum EvictionCause {
     /// Its gang was below its minimum for longer than `stalenessGracePeriod`.
     Stale,
+    /// Its gang has never had its minimum, and cannot have it now.
+    Unwind,
 }
 
 /// A status to be written.

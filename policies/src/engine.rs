@@ -13,19 +13,22 @@ mod agenda;
 mod assess;
 mod bindings;
 mod counts;
+mod evictions;
 mod outbox;
+mod partial;
 mod plan;
+mod quarantine;
 mod reports;
-mod stale;
 mod status;
 #[cfg(test)]
 mod tests;
 mod timers;
 
 use crate::audit;
-use crate::command::{Action, Command, CommandId};
+use crate::command::{Action, Command, CommandId, EvictionCause};
 use crate::event::{Event, Kind, Object, Outcome};
 use crate::facts::{Uid, UnixMs};
+use crate::ids::GangId;
 use crate::lease::{Election, LeaseAnswer};
 use crate::queues::QueueId;
 use crate::settings::{Leadership, Settings};
@@ -40,6 +43,7 @@ use alloc::{
 };
 use bindings::Step;
 use outbox::{Flight, Outbox};
+use quarantine::Quarantine;
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -51,15 +55,13 @@ pub struct Engine {
     listed: BTreeSet<Kind>,
     agenda: Agenda,
     bindings: BTreeMap<Uid, Step>,
-    /// Pods whose eviction was asked for.
-    evicting: BTreeSet<Uid>,
+    /// Pods whose eviction was asked for, and why.
+    evicting: BTreeMap<Uid, EvictionCause>,
     outbox: Outbox,
     timers: Timers,
     election: Option<Election>,
     /// Whether the last step was made as the leader.
     leading: bool,
-    /// This is the first look at the world since we lead.
-    waking_up: bool,
     stopping: bool,
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
@@ -71,6 +73,12 @@ pub struct Engine {
     /// The commands of this step.
     commands: Vec<Command>,
     now_ms: UnixMs,
+    /// The gang that is being handled.
+    in_hand: Option<GangId>,
+    quarantine: Quarantine,
+    /// The gang whose planning is to panic.
+    #[cfg(feature = "planted-panic")]
+    planted_panic: Option<alloc::boxed::Box<str>>,
 }
 
 impl Engine {
@@ -87,12 +95,11 @@ impl Engine {
             listed: BTreeSet::new(),
             agenda: Agenda::default(),
             bindings: BTreeMap::new(),
-            evicting: BTreeSet::new(),
+            evicting: BTreeMap::new(),
             outbox: Outbox::default(),
             timers: Timers::default(),
             election,
             leading: false,
-            waking_up: false,
             stopping: false,
             unfinished: false,
             dirty_queues: true,
@@ -101,6 +108,10 @@ impl Engine {
             gangs_by_queue: BTreeMap::new(),
             commands: Vec::new(),
             now_ms: 0,
+            in_hand: None,
+            quarantine: Quarantine::new(),
+            #[cfg(feature = "planted-panic")]
+            planted_panic: None,
         }
     }
 
@@ -176,13 +187,12 @@ impl Engine {
         let leads = self.is_leader();
         if leads != self.leading {
             self.leading = leads;
-            self.waking_up = leads;
             if leads {
                 self.reported_queues.clear();
                 self.dirty_queues = true;
                 self.state.rules_changed();
             } else {
-                self.take_back_unsent();
+                self.give_up_uncertain();
             }
         }
     }
@@ -208,7 +218,6 @@ impl Engine {
             self.state.touched.insert(gang);
         }
         self.assess_touched(now_ms);
-        self.waking_up = false;
         self.state.settle_capacity(now_ms);
         if !self.leading {
             return;

@@ -13,4 +13,5 @@ pub mod random;
 mod rest;
 pub mod run;
 pub mod scenario;
+pub mod shell;
 pub mod world;

@@ -1,11 +1,11 @@
 use super::Failure;
 use crate::config::LogFormat;
-use crate::demo::{self, ClusterOfTheUser, Options};
+use crate::demo::{self, ClusterOfTheUser, Embedded, Options, Place};
 use anyhow::anyhow;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Schedule a stream of gangs on a local cluster of fake GPU nodes.
+/// Schedule a stream of gangs on a cluster of fake GPU nodes.
 ///
 /// Starts a real control plane on this machine (etcd, the API server, the controllers), plays 64
 /// nodes of 8 H100 in 8 racks, and lets three teams submit a few hundred gangs of different shapes.
@@ -13,9 +13,15 @@ use std::time::Duration;
 /// against the API server. Needs no cluster, no containers and no root. The first run builds the
 /// control plane from source, once, for which it needs Go and about 7 minutes.
 ///
+/// With --embedded the same gangs run in a model of Kubernetes inside this program, in seconds and
+/// with nothing to build. With --chaos things go wrong there: requests and answers get lost, watches
+/// break, nodes vanish, the scheduler crashes. That is also what runs where Go is missing.
+///
 /// Ctrl-C ends it at any time, with a summary so far, and leaves nothing running.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
+    gpu-batch demo --embedded\n  \
+    gpu-batch demo --embedded --chaos --seed 7\n  \
     gpu-batch demo\n  \
     gpu-batch demo --gangs 1000 --seconds 300\n  \
     gpu-batch demo --keep\n  \
@@ -31,8 +37,21 @@ pub(super) struct Args {
     seconds: u64,
     /// Leave the control plane and a scheduler running in the background when all is done, and
     /// print the kubeconfig, some commands to try, and how to stop them
-    #[arg(long, conflicts_with = "kubeconfig")]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "embedded"])]
     keep: bool,
+    /// A model of Kubernetes inside this program instead of a control plane
+    #[arg(long, conflicts_with = "kubeconfig")]
+    embedded: bool,
+    /// How many seconds of the embedded demo pass in one second; 1: real time
+    #[arg(long, value_name = "N", requires = "embedded", default_value_t = Embedded::QUICK.speed,
+        value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    speed: u32,
+    /// Let things go wrong in the embedded demo, for the first two thirds of its time
+    #[arg(long, requires = "embedded")]
+    chaos: bool,
+    /// What goes wrong and when: the same seed, the same demo
+    #[arg(long, value_name = "N", requires = "chaos", default_value_t = 1)]
+    seed: u64,
     /// Run on this cluster instead, which must be one for tests and have kwok; everything that is
     /// created is deleted at the end
     #[arg(long, value_name = "FILE")]
@@ -50,25 +69,34 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         // Without being asked for, a log would only tear the table.
         crate::telemetry::init(LogFormat::Text, "warn");
     }
-    let cluster = args.kubeconfig.map(|kubeconfig| ClusterOfTheUser {
-        kubeconfig,
-        context: args.context,
-        confirmed: args.yes,
-    });
-    if let Some(cluster) = cluster
-        .as_ref()
-        .filter(|cluster| !cluster.kubeconfig.is_file())
-    {
-        let file = cluster.kubeconfig.display();
+    let (gangs, length) = (args.gangs, Duration::from_secs(args.seconds));
+    let place = place(args)?;
+    let options = Options {
+        gangs,
+        length,
+        place,
+    };
+    Ok(demo::run(&options)?)
+}
+
+fn place(args: Args) -> Result<Place, Failure> {
+    if args.embedded {
+        let chaos = args.chaos.then_some(args.seed);
+        let speed = args.speed;
+        return Ok(Place::Embedded(Embedded { speed, chaos }));
+    }
+    let Some(kubeconfig) = args.kubeconfig else {
+        return Ok(Place::Local { keep: args.keep });
+    };
+    if !kubeconfig.is_file() {
+        let file = kubeconfig.display();
         return Err(Failure::BadInput(anyhow!(
             "--kubeconfig: there is no file {file}"
         )));
     }
-    let options = Options {
-        gangs: args.gangs,
-        length: Duration::from_secs(args.seconds),
-        keep: args.keep,
-        cluster,
-    };
-    Ok(demo::run(&options)?)
+    Ok(Place::Users(ClusterOfTheUser {
+        kubeconfig,
+        context: args.context,
+        confirmed: args.yes,
+    }))
 }

@@ -19,6 +19,7 @@ pub(super) const CONTROL_PLANE: Options = Options {
     kwok: true,
     kube_scheduler: false,
     native_gangs: false,
+    audit: false,
 };
 
 /// How many objects are created or deleted at the same time.

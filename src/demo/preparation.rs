@@ -2,8 +2,8 @@
 
 use super::cluster::{CONTROL_PLANE, Cluster};
 use super::setting::{GPUS, NODES, TEAMS};
-use super::{ClusterOfTheUser, Options};
-use crate::local::{Binaries, Program};
+use super::{ClusterOfTheUser, Options, Place};
+use crate::local::{Binaries, LocalError, Program};
 use anyhow::bail;
 use console::{Term, style, truncate_str};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// As [`Binaries::find_or_build`].
-pub(super) fn find_binaries(keep: bool) -> anyhow::Result<Binaries> {
+pub(super) fn find_binaries(keep: bool) -> Result<Binaries, LocalError> {
     let mut programs = CONTROL_PLANE.programs();
     if keep {
         programs.push(Program::Kubectl);
@@ -27,7 +27,7 @@ pub(super) fn find_binaries(keep: bool) -> anyhow::Result<Binaries> {
     });
     drop(sender);
     let _ = clock.join();
-    Ok(binaries?)
+    binaries
 }
 
 /// Shows lines until no more can come.
@@ -77,13 +77,13 @@ pub(super) async fn prepare(
     binaries: Option<&Binaries>,
 ) -> anyhow::Result<Cluster> {
     let start = Instant::now();
-    let mut cluster = match (&options.cluster, binaries) {
-        (Some(user), _) => connect(user).await?,
-        (None, Some(binaries)) => {
+    let mut cluster = match (&options.place, binaries) {
+        (Place::Users(user), _) => connect(user).await?,
+        (_, Some(binaries)) => {
             println!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
             Cluster::local(binaries).await?
         }
-        (None, None) => bail!("neither a cluster nor the programs of one"),
+        (_, None) => bail!("neither a cluster nor the programs of one"),
     };
     println!(
         "Creating {NODES} fake nodes with {GPUS} GPUs and {} team queues",

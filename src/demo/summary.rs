@@ -37,18 +37,17 @@ impl Utilisation {
     }
 }
 
-/// Prints what happened, what was checked, and what still waits.
+/// Prints what happened, what was checked against which source, and what still waits.
 pub(super) fn print(
     witness: &Witness,
     reports: &Reports,
     utilisation: &Utilisation,
-    checks: &[Check],
-    elapsed: Duration,
+    (source, checks): (&str, &[Check]),
+    (elapsed, now): (Duration, Instant),
 ) {
-    let now = Instant::now();
     print_figures(witness, utilisation, elapsed, now);
     println!();
-    println!("{}", style("Checked against the API server").bold());
+    println!("{}", style(format!("Checked against {source}")).bold());
     for check in checks {
         let verdict = if check.violations.is_empty() {
             style("ok").green()

@@ -18,6 +18,7 @@ const FIXED_LINES: usize = 17;
 
 /// What is shown.
 pub(super) struct View<'a> {
+    pub(super) title: &'a str,
     pub(super) witness: &'a Witness,
     pub(super) reports: &'a Reports,
     pub(super) now: Instant,
@@ -89,7 +90,7 @@ fn header(view: &View<'_>, columns: usize) -> Vec<String> {
     let (used, all) = view.witness.gpus();
     let title = format!(
         "{}  {}  {NODES} nodes, {all} H100 in 8 racks of 2 zones",
-        style("gpu-batch demo").bold(),
+        style(view.title).bold(),
         clock(view.elapsed),
     );
     let stop = style("Ctrl-C stops").dim().to_string();

@@ -95,8 +95,7 @@ impl Scheduler {
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
         let driver = Driver {
-            engine: Engine::new(settings.clone()),
-            settings,
+            engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
             executor: Arc::new(executor),
             clock,
@@ -195,11 +194,7 @@ async fn listen(
     let failed = |source| SchedulerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    tasks.spawn(async move {
-        if let Err(error) = serve::serve(listener, comparer).await {
-            tracing::error!("stopped serving on {address}: {error}");
-        }
-    });
+    tasks.spawn(serve::serve(listener, comparer));
     Ok(address)
 }
 

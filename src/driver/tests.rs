@@ -1,3 +1,5 @@
+mod poison;
+
 use super::{Batch, Clock, Driver, Ended, Health, Inbox, Latency, Question, Reports};
 use crate::config::LeaseName;
 use crate::execute::Executor;
@@ -11,7 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
+/// A driver whose engine sends nothing.
 fn driver() -> (Driver, watch::Receiver<u64>) {
+    driver_at(&kube::Config::new("http://127.0.0.1:1".parse().unwrap()))
+}
+
+fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
     let sources = Sources {
         inbox: Arc::new(Inbox::default()),
         health: Arc::new(Health::new(0)),
@@ -22,13 +29,10 @@ fn driver() -> (Driver, watch::Receiver<u64>) {
         namespace: "sys".to_owned(),
         name: "gb".to_owned(),
     };
-    // No engine here sends anything.
-    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let executor = Executor::new(&nowhere, lease, "me".to_owned(), &sources).unwrap();
+    let executor = Executor::new(cluster, lease, "me".to_owned(), &sources).unwrap();
     let (relist, relisted) = watch::channel(0);
     let driver = Driver {
         engine: Engine::new(Settings::default()),
-        settings: Settings::default(),
         inbox: sources.inbox,
         executor: Arc::new(executor),
         clock: sources.clock,

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::certificates::Certificates;
-use super::control_plane::Options;
+use super::control_plane::{AUDIT_LOG, AUDIT_POLICY, Options};
 
 /// What the command lines of one control plane have in common.
 pub(super) struct Setting<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Setting<'a> {
 /// `ServiceAccount` would refuse pods until a controller has made the namespace's account, and
 /// `TaintNodesByCondition` would taint each new node until the node controller finds it ready.
 const ADMISSION_OFF: &str = "ServiceAccount,TaintNodesByCondition,LimitRanger,ResourceQuota,\
-    PodSecurity,RuntimeClass,DefaultStorageClass,DefaultIngressClass,StorageObjectInUseProtection,\
+    RuntimeClass,DefaultStorageClass,DefaultIngressClass,StorageObjectInUseProtection,\
     PersistentVolumeClaimResize";
 
 /// The gates of gangs in Kubernetes itself (KEP-4671 and those that build on it), alpha in 1.36.
@@ -79,6 +79,12 @@ impl Setting<'_> {
             "--max-requests-inflight=2000".into(),
             "--max-mutating-requests-inflight=1000".into(),
         ];
+        if self.options.audit {
+            for (flag, file) in [("policy-file", AUDIT_POLICY), ("log-path", AUDIT_LOG)] {
+                let file = self.folder.join(file);
+                arguments.push(format!("--audit-{flag}={}", file.display()));
+            }
+        }
         if self.options.native_gangs {
             arguments.push("--runtime-config=scheduling.k8s.io/v1alpha2=true".into());
             arguments.push(NATIVE_GANG_GATES.into());

@@ -32,6 +32,16 @@ serveAddress: 127.0.0.1:0
 leaderElection: {enabled: false}
 ";
 
+/// The files of an API server that writes down what it is asked.
+pub(super) const AUDIT_LOG: &str = "audit.log";
+pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
+const AUDIT_RULES: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+";
+
 /// What runs beside etcd and the API server. The default is nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -44,6 +54,8 @@ pub struct Options {
     pub kwok: bool,
     /// Workloads and PodGroups of Kubernetes itself (`scheduling.k8s.io/v1alpha2`).
     pub native_gangs: bool,
+    /// The API server writes down who asked for what: see [`ControlPlane::audit_log`].
+    pub audit: bool,
 }
 
 /// The controllers that a cluster with batch work needs.
@@ -108,6 +120,10 @@ impl ControlPlane {
         let [etcd_port, api_port] = free_ports()?;
         let kubeconfig = folder.join("kubeconfig");
         write_kubeconfig(&kubeconfig, &certificates, api_port)?;
+        if options.audit {
+            let policy = folder.join(AUDIT_POLICY);
+            fs::write(&policy, AUDIT_RULES).map_err(LocalError::io("write", policy))?;
+        }
         let setting = Setting {
             folder: &folder,
             certificates: &certificates,
@@ -144,6 +160,12 @@ impl ControlPlane {
     /// The file that kubectl and other clients take. Its user may do everything.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The requests that the API server has answered so far, an `audit.k8s.io/v1` Event a line,
+    /// without their bodies; there is no such file without [`Options::audit`].
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder().join(AUDIT_LOG)
     }
 
     /// The folder with the data and the logs (`PROGRAM.log`).

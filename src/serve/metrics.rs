@@ -201,6 +201,7 @@ impl Metrics {
     pub(crate) fn evicted(&self, cause: EvictionCause) {
         let cause = match cause {
             EvictionCause::Stale => "stale",
+            EvictionCause::Unwind => "unwind",
         };
         self.evictions.get_or_create(&CauseLabels { cause }).inc();
     }

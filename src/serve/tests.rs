@@ -3,12 +3,15 @@ use crate::comparer::Comparer;
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
 use crate::serve::Metrics;
 use gpu_batch_policies::event::Kind;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 struct Fixture {
     sources: Sources,
+    address: SocketAddr,
     client: kube::Client,
 }
 
@@ -22,7 +25,8 @@ impl Fixture {
             clock,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let url = format!("http://{address}");
         let config = kube::Config::new(url.parse().unwrap());
         let client = crate::connection::client(&config).unwrap();
         let comparer = Comparer {
@@ -31,7 +35,11 @@ impl Fixture {
             scheduler_name: "gpu-batch".to_owned(),
         };
         tokio::spawn(serve(listener, comparer));
-        Self { sources, client }
+        Self {
+            sources,
+            address,
+            client,
+        }
     }
 
     async fn get(&self, path: &str) -> (u16, String) {
@@ -108,8 +116,78 @@ async fn metrics_and_audit_ask_the_driver() {
     let (status, body) = fixture.get("/metrics").await;
     assert_eq!(status, 200);
     assert!(body.contains("process_resident_memory_bytes"), "{body}");
-    assert_eq!(fixture.get("/debug/audit").await, (200, "ok\n".to_owned()));
+    // The second is at most a second old: whoever asks often costs the loop no more.
+    for _ in 0..2 {
+        assert_eq!(fixture.get("/debug/audit").await, (200, "ok\n".to_owned()));
+    }
+    tokio::time::sleep(super::AUDIT_MAX_AGE).await;
     let broken = (500, "I1 is broken\n".to_owned());
     assert_eq!(fixture.get("/debug/audit").await, broken);
     driver.join().unwrap();
+}
+
+impl Fixture {
+    /// What is answered to these bytes until the server closes the connection, or resets it because
+    /// it did not read them all.
+    async fn answer_to(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut answer = String::new();
+        stream.write_all(bytes).await.unwrap();
+        let closed = stream.read_to_string(&mut answer);
+        let closed = tokio::time::timeout(Duration::from_secs(30), closed).await;
+        // A reset is an end too.
+        let _ = closed.expect("the connection is closed");
+        answer
+    }
+}
+
+#[tokio::test]
+async fn slow_clients_hold_nobody_up() {
+    let fixture = Fixture::start().await;
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(fixture.address).await.unwrap();
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: ")
+            .await
+            .unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(fixture.get("/healthz").await.0, 200);
+    // One that never ends its request is not waited for.
+    let answer = fixture.answer_to(b"GET /healthz HTTP/1.1\r\nHost: ").await;
+    assert!(!answer.contains("200"), "{answer}");
+    drop(slow);
+}
+
+#[tokio::test]
+async fn long_heads_are_refused() {
+    let fixture = Fixture::start().await;
+    let request = |length| format!("GET /healthz HTTP/1.0\r\nx: {}\r\n\r\n", "x".repeat(length));
+    let answer = fixture.answer_to(request(1_000).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    let answer = fixture.answer_to(request(30_000).as_bytes()).await;
+    assert!(!answer.contains(" 200 "), "{answer}");
+}
+
+#[tokio::test]
+async fn pages_are_only_read() {
+    let fixture = Fixture::start().await;
+    for (request, status) in [
+        (
+            "POST /debug/audit HTTP/1.0\r\ncontent-length: 100000000\r\n\r\n",
+            "405",
+        ),
+        ("DELETE /metrics HTTP/1.0\r\n\r\n", "405"),
+        ("GET /debug/pprof HTTP/1.0\r\n\r\n", "404"),
+        ("GET /../etc/passwd HTTP/1.0\r\n\r\n", "404"),
+        ("hello\r\n\r\n", "400"),
+    ] {
+        let answer = fixture.answer_to(request.as_bytes()).await;
+        assert_eq!(
+            answer.split(' ').nth(1),
+            Some(status),
+            "{request}: {answer}"
+        );
+    }
 }

@@ -182,6 +182,14 @@ async fn with_its_default_values_the_chart_is_what_deploy_applies() {
 }
 
 #[test]
+fn the_chart_has_the_version_of_the_program() {
+    let chart = documents(&root().join(CHART).join("Chart.yaml")).remove(0);
+    for version in ["version", "appVersion"] {
+        assert_eq!(chart[version], env!("CARGO_PKG_VERSION"), "{version}");
+    }
+}
+
+#[test]
 fn the_definitions_of_the_chart_are_those_of_the_program() {
     let folder = root().join(CHART).join("crds");
     let mut expected = BTreeSet::new();

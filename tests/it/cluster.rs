@@ -47,6 +47,7 @@ const SHARED_OPTIONS: Options = Options {
     controllers: CONTROLLERS,
     kube_scheduler: false,
     native_gangs: false,
+    audit: false,
 };
 
 /// One control plane with kwok, the controllers and a running scheduler for most tests, which keep
@@ -272,6 +273,17 @@ impl Cluster {
             "/apis/gpu-batch.io/v1alpha1/namespaces/{}/podgroups/{name}",
             self.namespace
         )
+    }
+
+    /// What the API server has been asked so far, an event each; only for a cluster of one's own
+    /// with [`Options::audit`].
+    pub(crate) fn audit_log(&self) -> Vec<Value> {
+        let file = self._control_plane.as_ref().unwrap().audit_log();
+        let text = std::fs::read_to_string(file).unwrap();
+        // The last line may be half written.
+        let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let events = whole.lines().map(serde_json::from_str);
+        events.collect::<Result<_, _>>().unwrap()
     }
 
     /// Runs kubectl and returns what it prints.

@@ -25,6 +25,7 @@ const CLUSTER: Options = Options {
     kwok: true,
     kube_scheduler: false,
     native_gangs: false,
+    audit: false,
 };
 
 const SHORT: [&str; 5] = ["demo", "--gangs", "20", "--seconds", "20"];

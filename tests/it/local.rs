@@ -24,6 +24,7 @@ const EVERYTHING: Options = Options {
     controllers: CONTROLLERS,
     kube_scheduler: true,
     native_gangs: true,
+    audit: false,
 };
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::cluster::{self, Cluster, until};
 use crate::work::{condition, ensure};
 
 impl Cluster {
-    async fn native_group(&self, name: &str, spec: &Value) {
+    pub(crate) async fn native_group(&self, name: &str, spec: &Value) {
         self.create(&json!({
             "apiVersion": "scheduling.k8s.io/v1alpha2",
             "kind": "PodGroup",
@@ -18,7 +18,7 @@ impl Cluster {
     }
 
     /// The pods `NAME-0`, ... of a native group.
-    async fn native_members(&self, group: &str, count: usize, gpus: u32) -> Vec<String> {
+    pub(crate) async fn native_members(&self, group: &str, count: usize, gpus: u32) -> Vec<String> {
         let names: Vec<String> = (0..count).map(|i| format!("{group}-{i}")).collect();
         let patch = json!({"spec": {"schedulingGroup": {"podGroupName": group}}});
         for name in &names {
@@ -28,7 +28,7 @@ impl Cluster {
     }
 
     /// Waits for the condition PodGroupScheduled of a native group; returns its message.
-    async fn native_when(&self, name: &str, status: &str, reason: &str) -> String {
+    pub(crate) async fn native_when(&self, name: &str, status: &str, reason: &str) -> String {
         let path = format!(
             "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/podgroups/{name}",
             self.namespace

@@ -10,6 +10,7 @@
 
 mod dependencies;
 mod documents;
+mod image;
 mod layers;
 mod limits;
 mod source;

@@ -6,7 +6,7 @@
 use crate::ids::{ClassId, GangId, NodeId};
 use crate::queues::QueueId;
 use crate::state::ClusterState;
-use crate::state::gang::{CandidateKey, Scope, Wake};
+use crate::state::gang::{CandidateKey, CandidateKind, Scope, Wake};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -16,6 +16,8 @@ use alloc::{
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     candidates: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
+    /// Those of which a part is bound already: they come before every queue's turn.
+    unfinished: BTreeSet<(CandidateKey, QueueId, GangId)>,
     /// By class and scope, those that need least first.
     fits: BTreeMap<ClassId, BTreeMap<Scope, BTreeSet<(u64, GangId)>>>,
     any_room: BTreeMap<GangId, Vec<ClassId>>,
@@ -24,6 +26,10 @@ pub(crate) struct Agenda {
 
 impl Agenda {
     pub(crate) fn add(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
+        if key.kind == CandidateKind::Unfinished {
+            self.unfinished.insert((key, queue, gang));
+            return;
+        }
         self.candidates
             .entry(queue)
             .or_default()
@@ -31,12 +37,22 @@ impl Agenda {
     }
 
     pub(crate) fn remove(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
+        if key.kind == CandidateKind::Unfinished {
+            self.unfinished.remove(&(key, queue, gang));
+            return;
+        }
         if let Some(set) = self.candidates.get_mut(&queue) {
             set.remove(&(key, gang));
             if set.is_empty() {
                 self.candidates.remove(&queue);
             }
         }
+    }
+
+    /// The unfinished gang that is tried next, and its queue.
+    pub(crate) fn first_unfinished(&self) -> Option<(QueueId, GangId)> {
+        let (_, queue, gang) = self.unfinished.first()?;
+        Some((*queue, *gang))
     }
 
     /// The gang of a queue that is tried next.

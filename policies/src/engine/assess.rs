@@ -24,7 +24,7 @@ impl Engine {
     pub(crate) fn assess_touched(&mut self, now_ms: UnixMs) {
         while let Some(gang) = self.state.touched.pop_first() {
             if self.state.gangs.get(gang).is_some() {
-                self.assess(gang, now_ms);
+                self.in_hand(gang, |engine| engine.assess(gang, now_ms));
             }
         }
     }
@@ -39,9 +39,14 @@ impl Engine {
         self.state.gangs[id].spec = spec;
         self.settle_accounts(id);
         let counts = count(&self.state, id, now_ms);
-        self.follow_losses(id, &counts, now_ms);
-        let wait = self.judge(id, &counts, now_ms);
-        self.enter(id, wait, &counts);
+        if let Some(verdict) = self.quarantined(id) {
+            self.enter(id, Wait::Held(verdict), &counts);
+        } else {
+            self.follow_members(id, &counts, now_ms);
+            let wait = self.judge(id, &counts, now_ms);
+            self.enter(id, wait, &counts);
+            self.follow_unfinished(id, &counts, now_ms);
+        }
         self.tally(id, &counts);
         self.report(id, &counts);
     }
@@ -159,43 +164,6 @@ impl Engine {
             };
             self.state
                 .settle_account(pod, queue.map(|queue| (queue, preemptible)));
-        }
-    }
-
-    /// Whether the gang has been below its minimum since it lost a member.
-    fn follow_losses(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let gang = &mut self.state.gangs[id];
-        let held = counts.bound + counts.assumed + counts.succeeded;
-        let lost = held < core::mem::replace(&mut gang.held, held);
-        let met = counts.needed == 0;
-        if met && counts.bound + counts.succeeded > 0 {
-            gang.bound_ms.get_or_insert(now_ms);
-        }
-        if counts.bound == 0 {
-            gang.bound_ms = None;
-        }
-        // Only a loss starts the clock, never a minimum that was raised. After a restart a partial
-        // gang is finished or unwound like one that lost members.
-        gang.bereaved |= lost || (self.waking_up && counts.bound > 0);
-        gang.bereaved &= !met && held > 0;
-        if gang.bereaved && counts.bound > 0 {
-            gang.lost_ms.get_or_insert(now_ms);
-        } else {
-            gang.lost_ms = None;
-        }
-        let grace = match gang.spec.staleness_grace_ms {
-            Some(grace) => u64::try_from(grace).ok(),
-            None => self.settings.staleness_grace_ms,
-        };
-        let (Some(lost_ms), Some(grace)) = (gang.lost_ms, grace) else {
-            return;
-        };
-        let due_ms = lost_ms.saturating_add(grace);
-        if due_ms > now_ms {
-            self.timers.set(due_ms, Timer::Gang(id));
-        } else if self.leading {
-            // Who stands by sends nothing, and must not keep it for the day when it leads.
-            self.evict_stale(id);
         }
     }
 
@@ -344,7 +312,7 @@ impl Engine {
         let admitted = queues.admit(&gang.spec.queue, &gang.namespace, labels);
         admitted.or_else(|refusal| {
             // A raised minimum is no loss: the members that it adds are new.
-            let replaces = counts.needed > 0 && gang.bereaved;
+            let replaces = counts.needed > 0 && (gang.bereaved || gang.is_unfinished());
             let open = matches!(
                 refusal.reason,
                 Reason::QueueClosed | Reason::NamespaceNotAllowed
@@ -373,13 +341,15 @@ impl Engine {
         let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
             return;
         };
-        let replaces = counts.needed > 0 && gang.bereaved;
+        let kind = if counts.needed > 0 && gang.is_unfinished() {
+            CandidateKind::Unfinished
+        } else if counts.needed > 0 && gang.bereaved {
+            CandidateKind::Replacement
+        } else {
+            CandidateKind::Ordinary
+        };
         let key = CandidateKey {
-            kind: if replaces {
-                CandidateKind::Replacement
-            } else {
-                CandidateKind::Ordinary
-            },
+            kind,
             priority_descending: -i64::from(gang.spec.priority),
             surplus: counts.needed == 0,
             created_ms: gang.spec.created_ms,

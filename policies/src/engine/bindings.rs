@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back.
+//! still succeed. Only `Refused` gives the room back, and the end of our leadership: from then on
+//! nothing is sent, and what an answer leaves open is given back.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};
@@ -64,10 +65,10 @@ impl Engine {
         while self.outbox.has_room_for_action(limits) {
             if let Some(uid) = self.outbox.observations.pop_front() {
                 self.send_observation(uid, deadline_ms);
-            } else if let Some(uid) = self.outbox.binds.pop_front() {
-                self.send_bind(uid, deadline_ms);
             } else if let Some(uid) = self.outbox.evictions.pop_front() {
                 self.send_eviction(uid, deadline_ms);
+            } else if let Some(uid) = self.outbox.binds.pop_front() {
+                self.send_bind(uid, deadline_ms);
             } else {
                 return;
             }
@@ -135,6 +136,7 @@ impl Engine {
         }
         match outcome {
             Outcome::Done => self.confirm(uid),
+            _ if !self.leading => self.take_back(uid),
             Outcome::Refused { message } => self.binding_refused(uid, message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
                 self.bindings.insert(uid, Step::Queued);
@@ -171,13 +173,14 @@ impl Engine {
                 let pod = self.state.pod_ids[&uid];
                 self.state.move_pod(pod, Stage::Bound(elsewhere));
             }
-            Outcome::Observed(PodSeen::Unbound) => {
-                self.bindings.insert(uid, Step::Queued);
-                self.outbox.binds.push_front(uid);
-            }
             Outcome::Observed(PodSeen::Gone) | Outcome::NotFound => {
                 self.bindings.remove(&uid);
                 self.state.delete_pod(uid);
+            }
+            _ if !self.leading => self.take_back(uid),
+            Outcome::Observed(PodSeen::Unbound) => {
+                self.bindings.insert(uid, Step::Queued);
+                self.outbox.binds.push_front(uid);
             }
             Outcome::Done
             | Outcome::Conflict
@@ -236,14 +239,15 @@ impl Engine {
     }
 
     fn binding_refused(&mut self, uid: Uid, message: Box<str>, now_ms: UnixMs) {
-        let retry_at_ms = now_ms.saturating_add(self.settings.retry_after_ms);
+        let first_ms = self.settings.retry_after_ms;
         let id = self.state.pod_ids[&uid];
-        if let Some(own) = &mut self.state.pods[id].own {
-            own.retry_at_ms = retry_at_ms;
+        if let Some(own) = &mut self.state.pods[id].own
+            && let Some(gang) = own.gang
+        {
+            let backoff = &mut self.state.gangs[gang].backoff;
+            own.retry_at_ms = backoff.refused(now_ms, first_ms);
             own.failure = Some(message);
-            if let Some(gang) = own.gang {
-                self.timers.set(retry_at_ms, Timer::Gang(gang));
-            }
+            self.timers.set(own.retry_at_ms, Timer::Gang(gang));
         }
         self.take_back(uid);
     }
@@ -284,20 +288,21 @@ impl Engine {
         }
     }
 
-    /// We do not lead any more: what was not sent is taken back; what was sent is followed to its
-    /// end.
-    pub(crate) fn take_back_unsent(&mut self) {
-        let unsent: alloc::vec::Vec<Uid> = self
+    /// We do not lead any more. What was not sent, and what the API server would have to be asked
+    /// about, is given back: another leads now, the watch tells what it does, and when we lead
+    /// again we begin from what the world shows. A request under way is followed to its answer.
+    pub(crate) fn give_up_uncertain(&mut self) {
+        let under_way = |step: &Step| matches!(step, Step::Sent(_) | Step::Observing(_));
+        let uncertain: alloc::vec::Vec<Uid> = self
             .bindings
             .iter()
-            .filter(|(_, step)| **step == Step::Queued)
+            .filter(|(_, step)| !under_way(step))
             .map(|(uid, _)| *uid)
             .collect();
-        for uid in unsent {
+        for uid in uncertain {
             self.take_back(uid);
         }
-        self.outbox.binds.clear();
-        self.outbox.evictions.clear();
+        self.outbox.forget_actions();
         self.evicting.clear();
     }
 }

@@ -1,7 +1,7 @@
 //! Requests that wait to be sent, and those under way.
 //!
-//! The order when the API server is slow: observations, then binds and evictions, then statuses,
-//! then Kubernetes events. How many are under way is bounded for each sort, so that statuses and
+//! The order when the API server is slow: observations, evictions, binds, statuses, Kubernetes
+//! events. Evictions are few and end what must not last; binds can be many. How many are under way is bounded for each sort, so that statuses and
 //! events never delay a bind.
 
 use crate::command::{Action, Announcement, Command, CommandId};
@@ -136,6 +136,13 @@ impl Outbox {
             // The lease has a connection of its own and holds up nothing.
             Flight::Lease => &mut self.electing,
         }
+    }
+
+    /// Drops the actions that have not been sent.
+    pub(crate) fn forget_actions(&mut self) {
+        self.observations.clear();
+        self.binds.clear();
+        self.evictions.clear();
     }
 
     /// Whether anything that must not be lost is under way or waits.

@@ -25,21 +25,28 @@ impl Engine {
     pub(crate) fn plan(&mut self, now_ms: UnixMs) -> bool {
         let mut work = 0;
         while work < SLICE_WORK {
+            work += 100;
+            if let Some((queue, gang)) = self.agenda.first_unfinished() {
+                self.attempt(gang, queue, now_ms, &mut work);
+                continue;
+            }
             let Some(queue) = self.state.queues.next_leaf() else {
                 return false;
             };
             match self.agenda.head(queue) {
-                Some(gang) => self.attempt(gang, queue, now_ms, &mut work),
+                Some(gang) => self.in_hand(gang, |engine| {
+                    engine.attempt(gang, queue, now_ms, &mut work);
+                }),
                 None => self.show_head(queue),
             }
-            work += 100;
         }
         true
     }
 
     /// Tells the queue tree what the next gang of a leaf asks for.
     pub(crate) fn show_head(&mut self, queue: QueueId) {
-        let demand = self.agenda.head(queue).map(|gang| self.demand_of(gang));
+        let head = self.agenda.head(queue);
+        let demand = head.map(|gang| self.in_hand(gang, |engine| engine.demand_of(gang)));
         self.state.queues.set_candidate(queue, demand);
     }
 
@@ -100,6 +107,8 @@ impl Engine {
 
     /// Tries one gang: its minimum, or one more of its surplus.
     fn attempt(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs, work: &mut u64) {
+        #[cfg(feature = "planted-panic")]
+        self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, work);
         self.leave_agenda(id);
@@ -116,6 +125,7 @@ impl Engine {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
                 self.agenda.park(id, &wake);
                 self.state.gangs[id].wait = Wait::Room(verdict, wake);
+                self.follow_unfinished(id, &counts, now_ms);
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::facts::{Amount, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
 use crate::report::{GangReport, Inventory, PodReport, PodState, QueueReport};
+use crate::state::gang::Start;
 use crate::state::pod::{Pod, Stage};
 use crate::status::{Phase, QueueStatus};
 use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
@@ -88,7 +89,10 @@ impl Engine {
             explicit: gang.is_explicit(),
             status: self.gang_status(id, &counts, now_ms),
             created_ms: gang.spec.created_ms,
-            bound_ms: gang.bound_ms,
+            bound_ms: match gang.start {
+                Start::Complete { since_ms } => Some(since_ms),
+                Start::NotBegun | Start::Unfinished { .. } => None,
+            },
             gpus_held,
             gpus_asked,
             nodes,

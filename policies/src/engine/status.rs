@@ -55,7 +55,7 @@ impl Engine {
 
     fn patch(&mut self, key: StatusKey, now_ms: UnixMs) -> Option<StatusPatch> {
         match key {
-            StatusKey::Gang(gang) => self.gang_patch(gang, now_ms),
+            StatusKey::Gang(gang) => self.in_hand(gang, |engine| engine.gang_patch(gang, now_ms)),
             StatusKey::Pod(uid) => self.pod_patch(uid, now_ms),
             StatusKey::Queue(queue) => self.queue_patch(queue),
         }

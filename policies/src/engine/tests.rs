@@ -1,5 +1,7 @@
 //! The engine against a small world that does what it is told.
 
+mod partial;
+mod quarantine;
 mod world;
 
 use crate::facts::GroupSource;

@@ -37,8 +37,10 @@ pub(crate) struct Gang {
     pub(crate) candidate: Option<(QueueId, CandidateKey)>,
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
-    /// When its minimum was bound.
-    pub(crate) bound_ms: Option<UnixMs>,
+    /// How far it has come since it last held nothing.
+    pub(crate) start: Start,
+    /// What is remembered of bindings that were refused.
+    pub(crate) backoff: Backoff,
     /// How many members had a place (or had succeeded) at the last look.
     pub(crate) held: u32,
     /// A member has lost its place since the minimum was last met.
@@ -53,6 +55,58 @@ pub(crate) struct Gang {
     pub(crate) tried: u64,
     /// The reason that was last announced.
     pub(crate) announced: Option<Reason>,
+}
+
+/// How far a gang has come since it last held nothing.
+///
+/// ```text
+///              a member gets a place             the minimum is bound
+///  NOT BEGUN -------------------------> UNFINISHED -----------------> COMPLETE
+///   ^   |                                |    ^                         |  ^
+///   |   | it is seen with bound members  |    |                         |  |
+///   |   +--- the rest waited all along --|----+                         |  |
+///   |   +--- the rest came later: it ran and lost members --------------|--+
+///   +------------------------------------+------------------------------+
+///                          no member has a place any more
+/// ```
+///
+/// An unfinished gang is completed or unwound at once. A complete one that loses members keeps the
+/// others for its `stalenessGracePeriod`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// No member has a place.
+    NotBegun,
+    /// Members have places, and the minimum has not been bound yet.
+    Unfinished {
+        /// Since when it has been known that it cannot be completed as things are.
+        stuck_ms: Option<UnixMs>,
+    },
+    /// The minimum was bound.
+    Complete {
+        /// When we first saw it so.
+        since_ms: UnixMs,
+    },
+}
+
+/// How often in a row bindings of a gang were refused, and until when it is not tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Backoff {
+    pub(crate) refusals: u32,
+    pub(crate) until_ms: UnixMs,
+}
+
+impl Backoff {
+    /// A binding was refused: the next try is twice as far away as the last one was, up to a limit.
+    /// The refusals of one try count once.
+    pub(crate) fn refused(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
+        const DOUBLINGS_MAX: u32 = 6;
+        if now_ms >= self.until_ms {
+            let wait_ms = first_ms.saturating_mul(1 << self.refusals.min(DOUBLINGS_MAX));
+            self.refusals = self.refusals.saturating_add(1);
+            self.until_ms = now_ms.saturating_add(wait_ms);
+        }
+        self.until_ms
+    }
 }
 
 /// How a gang counts in its queue and those above it.
@@ -141,7 +195,7 @@ pub(crate) enum Scope {
     Node(NodeId),
 }
 
-/// The order inside a leaf: replacements first, then priority, then gangs below their minimum
+/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then priority, then gangs below their minimum
 /// before surplus, then age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
@@ -152,9 +206,12 @@ pub(crate) struct CandidateKey {
     pub(crate) name: Box<str>,
 }
 
-/// Replacements go before everything else in their queue.
+/// What goes before what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CandidateKind {
+    /// A gang of which a part is bound and the minimum never was: before everything else in all
+    /// queues.
+    Unfinished,
     /// A gang that runs below its minimum.
     Replacement,
     /// Everything else.
@@ -173,7 +230,8 @@ impl Gang {
             wait: Wait::Nothing,
             candidate: None,
             tally: None,
-            bound_ms: None,
+            start: Start::NotBegun,
+            backoff: Backoff::default(),
             held: 0,
             bereaved: false,
             lost_ms: None,
@@ -182,6 +240,11 @@ impl Gang {
             tried: 0,
             announced: None,
         }
+    }
+
+    /// Whether a part of it is bound and the minimum never was.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self.start, Start::Unfinished { .. })
     }
 
     /// Whether a PodGroup makes it.

@@ -76,6 +76,8 @@ pub(crate) struct Own {
     pub(crate) gates: Vec<Box<str>>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) bound_queue: Option<Box<str>>,
+    /// When it was bound, if the API server has said so.
+    pub(crate) bound_ms: Option<UnixMs>,
     /// The condition that the pod carries, as far as we know.
     pub(crate) unscheduled: Option<ScheduledCondition>,
     /// When we last wrote that condition.

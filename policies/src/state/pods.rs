@@ -57,7 +57,8 @@ impl ClusterState {
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
         let record = &mut self.pods[pod];
-        record.deleting = facts.deleting;
+        // Who leaves never comes back, whatever late news says.
+        record.deleting |= facts.deleting;
         record.running = facts.phase == PodPhase::Running;
         record.priority = facts.priority;
         if record.own.is_some() {
@@ -184,6 +185,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         gates: facts.gates.clone(),
         problems: facts.problems.clone(),
         bound_queue: facts.bound_queue.clone(),
+        bound_ms: facts.bound_ms,
         unscheduled: facts.unscheduled.clone(),
         condition_ms,
         account,

@@ -12,6 +12,7 @@ fn drawn(columns: usize, rows: usize) -> Vec<String> {
         witness.submitted(name, now);
     }
     let view = View {
+        title: "gpu-batch demo",
         witness: &witness,
         reports: &Reports::default(),
         now: now + Duration::from_secs(7),

@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, StatusPatch};
+use crate::command::{Action, EvictionCause, StatusPatch};
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use crate::facts::{
@@ -23,11 +23,24 @@ pub(super) struct World {
     last_uid: u128,
     pub(super) binds: usize,
     pub(super) evictions: usize,
+    /// Why the last one was evicted.
+    pub(super) cause: Option<EvictionCause>,
+    /// Pods that may not be bound: a webhook says no.
+    pub(super) refused: Vec<&'static str>,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
     pub(super) steps: usize,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
+}
+
+/// Empty lists of every kind.
+fn listings() -> Vec<Event> {
+    let listing = |kind| Listing {
+        kind,
+        objects: Vec::new(),
+    };
+    Kind::ALL.map(listing).map(Event::Listed).into()
 }
 
 /// Something that a test can put into the world.
@@ -41,12 +54,6 @@ impl World {
     }
 
     pub(super) fn with(settings: Settings) -> Self {
-        let listings = Kind::ALL.map(|kind| {
-            Event::Listed(Listing {
-                kind,
-                objects: Vec::new(),
-            })
-        });
         Self {
             engine: Engine::new(settings),
             now_ms: START_MS,
@@ -55,10 +62,12 @@ impl World {
             last_uid: 0,
             binds: 0,
             evictions: 0,
+            cause: None,
+            refused: Vec::new(),
             scheduled: 0,
             steps: 0,
             last_group: None,
-            events: listings.into(),
+            events: listings(),
         }
     }
 
@@ -116,6 +125,19 @@ impl World {
         !commands.is_empty()
     }
 
+    /// The engine panics over a gang; the next one gets empty lists.
+    pub(super) fn panic_over(&mut self, gang: &str, message: &str) {
+        let engine = &mut self.engine;
+        let gangs = engine.state.gangs.iter();
+        engine.in_hand = gangs
+            .filter(|(_, found)| &*found.name == gang)
+            .map(|(id, _)| id)
+            .next();
+        assert_eq!(engine.gang_in_hand(), Some(gang));
+        self.engine = engine.after_panic(message);
+        self.events = listings();
+    }
+
     pub(super) fn shut_down(&mut self) {
         self.engine.shut_down();
     }
@@ -129,6 +151,10 @@ impl World {
         match action {
             Action::Bind(bind) => {
                 self.binds += 1;
+                if self.refused.contains(&&*bind.pod.name) {
+                    let message = "a webhook says no".into();
+                    return Outcome::Refused { message };
+                }
                 self.last_group = bind
                     .pod_group
                     .clone()
@@ -141,6 +167,7 @@ impl World {
             }
             Action::Evict(evict) => {
                 self.evictions += 1;
+                self.cause = Some(evict.cause);
                 let name = evict.pod.name.clone();
                 self.delete(&name);
             }
@@ -172,6 +199,11 @@ impl World {
             .into_iter()
             .find(|report| &*report.name == name)
             .unwrap()
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<PodReport> {
+        let mut reports = self.engine.pod_reports().into_iter();
+        reports.find(|report| &*report.name == name)
     }
 
     pub(super) fn node_of(&self, name: &str) -> Option<Box<str>> {
@@ -214,6 +246,7 @@ pub(super) struct PodSketch {
     group: Option<Box<str>>,
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
+    created_ms: u64,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -225,10 +258,17 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         group: None,
         queue: None,
         gates: Vec::new(),
+        created_ms: START_MS - 60_000,
     }
 }
 
 impl PodSketch {
+    /// Created after all others were bound.
+    pub(super) fn late(mut self) -> Self {
+        self.created_ms = START_MS;
+        self
+    }
+
     pub(super) fn on(mut self, node: &str) -> Self {
         self.node = Some(node.into());
         self
@@ -258,11 +298,11 @@ impl Thing for PodSketch {
             namespace: "default".into(),
             name: self.name.clone(),
             ours: true,
+            bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
             phase: PodPhase::Pending,
             deleting: false,
-            created_ms: START_MS - 60_000,
-            bound_ms: None,
+            created_ms: self.created_ms,
             started_ms: None,
             priority: 0,
             never_preempts: false,
@@ -361,6 +401,16 @@ impl PodGroupFacts {
             required,
             ..TopologyRequest::default()
         });
+        self
+    }
+
+    pub(super) fn queue(mut self, queue: &str) -> Self {
+        self.queue = Some(queue.into());
+        self
+    }
+
+    pub(super) fn generation(mut self, generation: i64) -> Self {
+        self.generation = generation;
         self
     }
 

@@ -1,0 +1,95 @@
+//! Evictions: what was asked for, and what became of it.
+
+use super::Engine;
+use super::outbox::Flight;
+use super::timers::Timer;
+use crate::command::{Action, Evict, EvictionCause};
+use crate::event::Outcome;
+use crate::facts::{Uid, UnixMs};
+use crate::ids::GangId;
+use crate::state::gang::Gang;
+use crate::state::pod::Pod;
+use alloc::{collections::btree_map::Entry, vec::Vec};
+
+/// How long before an eviction that was refused, by a disruption budget say, is tried again.
+const EVICT_AGAIN_MS: u64 = 10_000;
+
+impl Engine {
+    /// Evicts every bound member of a gang. Who stands by sends nothing, and must not keep it for
+    /// the day when it leads.
+    pub(crate) fn evict_members(&mut self, id: GangId, cause: EvictionCause) {
+        if !self.leading {
+            return;
+        }
+        let members = self.state.gangs[id]
+            .members
+            .iter()
+            .map(|pod| &self.state.pods[*pod]);
+        let bound = members.filter(|pod| pod.stage.is_bound() && !pod.deleting);
+        let mut uids: Vec<Uid> = bound.map(|pod| pod.uid).collect();
+        uids.sort_unstable();
+        let alive = &self.state.pod_ids;
+        self.evicting.retain(|uid, _| alive.contains_key(uid));
+        for uid in uids {
+            if let Entry::Vacant(asked) = self.evicting.entry(uid) {
+                asked.insert(cause);
+                self.outbox.evictions.push_back(uid);
+            }
+        }
+    }
+
+    pub(crate) fn send_eviction(&mut self, uid: Uid, deadline_ms: UnixMs) {
+        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        let gang = pod.and_then(|pod| Some(&self.state.gangs[pod.own.as_ref()?.gang?]));
+        let cause = self.evicting.get(&uid).copied();
+        let (Some(pod), Some(cause)) = (pod, cause.filter(|cause| still_holds(*cause, gang)))
+        else {
+            self.evicting.remove(&uid);
+            return;
+        };
+        let evict = Evict {
+            pod: pod.reference(),
+            cause,
+        };
+        let command = self
+            .outbox
+            .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
+        self.commands.push(command);
+    }
+
+    /// An eviction has ended. After `Done` the pod leaves, though the watch may not say so yet.
+    pub(crate) fn eviction_ended(&mut self, uid: Uid, outcome: &Outcome, now_ms: UnixMs) {
+        let wait_ms = match outcome {
+            Outcome::Done | Outcome::NotFound => return self.leaves(uid),
+            Outcome::Throttled { retry_after_ms } => *retry_after_ms,
+            Outcome::Refused { .. } => EVICT_AGAIN_MS,
+            Outcome::Conflict | Outcome::Unknown | Outcome::Observed(_) | Outcome::Lease(_) => {
+                self.settings.retry_after_ms
+            }
+        };
+        self.evicting.remove(&uid);
+        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        if let Some(gang) = pod.and_then(|pod: &Pod| pod.own.as_ref()?.gang) {
+            let again_ms = now_ms.saturating_add(wait_ms);
+            self.timers.set(again_ms, Timer::Gang(gang));
+        }
+    }
+
+    fn leaves(&mut self, uid: Uid) {
+        if let Some(id) = self.state.pod_ids.get(&uid) {
+            let pod = &mut self.state.pods[*id];
+            pod.deleting = true;
+            self.state
+                .touched
+                .extend(pod.own.as_ref().and_then(|own| own.gang));
+        }
+    }
+}
+
+/// The gang may have come together again while the request waited to be sent.
+fn still_holds(cause: EvictionCause, gang: Option<&Gang>) -> bool {
+    gang.is_some_and(|gang| match cause {
+        EvictionCause::Stale => gang.lost_ms.is_some(),
+        EvictionCause::Unwind => gang.is_unfinished(),
+    })
+}

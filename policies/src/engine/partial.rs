@@ -1,0 +1,127 @@
+//! Gangs of which only a part is bound: completed, unwound, or evicted when they stay stale.
+//!
+//! How a gang comes to be unfinished or complete is drawn at [`Start`]. What follows from it:
+//!
+//! | the gang | its bound members |
+//! |---|---|
+//! | is unfinished | it is planned before all others; if that fails, they are evicted at once |
+//! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
+//! | was complete, its minimum was raised | they stay |
+
+use super::Engine;
+use super::counts::Counts;
+use super::timers::Timer;
+use crate::command::EvictionCause;
+use crate::facts::UnixMs;
+use crate::ids::GangId;
+use crate::state::gang::{Start, Wait};
+use crate::state::pod::{Pod, Stage};
+
+/// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
+/// (a replacement, another kind's list) still counts. Users are promised two seconds.
+const UNWIND_AFTER_MS: u64 = 1_000;
+
+impl Engine {
+    /// Follows how far the gang has come, and evicts what is left of one that ran and stays below
+    /// its minimum.
+    pub(crate) fn follow_members(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
+        let lost = self.follow_start(id, counts, now_ms);
+        self.follow_losses(id, counts, lost, now_ms);
+    }
+
+    /// Whether a complete gang has lost members since the last look.
+    fn follow_start(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> bool {
+        let complete = Start::Complete { since_ms: now_ms };
+        let met = counts.bound + counts.succeeded >= counts.expected;
+        let first_seen = self.state.gangs[id].start == Start::NotBegun && counts.bound > 0;
+        let waited = first_seen && self.has_waited_all_along(id, counts);
+        let gang = &mut self.state.gangs[id];
+        let held = counts.bound + counts.assumed + counts.succeeded;
+        let mut lost = held < core::mem::replace(&mut gang.held, held);
+        gang.start = match gang.start {
+            _ if counts.bound + counts.assumed == 0 => Start::NotBegun,
+            Start::Complete { since_ms } => Start::Complete { since_ms },
+            _ if met => complete,
+            Start::NotBegun if counts.assumed > 0 || waited => Start::Unfinished { stuck_ms: None },
+            Start::NotBegun => {
+                // It is first seen with a part of its members, and the others came later: it ran.
+                lost = true;
+                complete
+            }
+            Start::Unfinished { stuck_ms } => Start::Unfinished { stuck_ms },
+        };
+        if matches!(gang.start, Start::Complete { .. }) && met {
+            gang.backoff.refusals = 0;
+        }
+        lost && matches!(gang.start, Start::Complete { .. })
+    }
+
+    /// Whether the members that the minimum wants were there before the newest bind: then none was
+    /// lost, because who replaces a lost member is younger. Both times are known to the second.
+    fn has_waited_all_along(&self, id: GangId, counts: &Counts) -> bool {
+        let members = || {
+            let members = &self.state.gangs[id].members;
+            members.iter().map(|member| &self.state.pods[*member])
+        };
+        let bound = |pod: &Pod| pod.own.as_ref()?.bound_ms.filter(|_| pod.stage.is_bound());
+        let Some(newest_ms) = members().filter_map(bound).max() else {
+            return false;
+        };
+        let older = |pod: &&Pod| {
+            pod.stage == Stage::Waiting && !pod.deleting && pod.created_ms <= newest_ms
+        };
+        members().filter(older).count() >= counts.needed as usize
+    }
+
+    /// Evicts a gang that has been below its minimum for too long since it lost members.
+    fn follow_losses(&mut self, id: GangId, counts: &Counts, lost: bool, now_ms: UnixMs) {
+        let gang = &mut self.state.gangs[id];
+        // Only a loss starts the clock, never a minimum that was raised.
+        gang.bereaved |= lost;
+        gang.bereaved &= counts.needed > 0 && gang.held > 0 && !gang.is_unfinished();
+        if gang.bereaved && counts.bound > 0 {
+            gang.lost_ms.get_or_insert(now_ms);
+        } else {
+            gang.lost_ms = None;
+        }
+        let grace = match gang.spec.staleness_grace_ms {
+            Some(grace) => u64::try_from(grace).ok(),
+            None => self.settings.staleness_grace_ms,
+        };
+        let (Some(lost_ms), Some(grace)) = (gang.lost_ms, grace) else {
+            return;
+        };
+        let due_ms = lost_ms.saturating_add(grace);
+        if due_ms > now_ms {
+            self.timers.set(due_ms, Timer::Gang(id));
+        } else {
+            self.evict_members(id, EvictionCause::Stale);
+        }
+    }
+
+    /// Unwinds an unfinished gang that cannot be completed: its members cannot be placed, or there
+    /// is no room for them. While a binding of it is under way, nobody knows yet.
+    pub(crate) fn follow_unfinished(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
+        let leading = self.leading;
+        let gang = &mut self.state.gangs[id];
+        let tried = counts.assumed == 0 && gang.wait != Wait::Turn;
+        let Start::Unfinished { stuck_ms } = &mut gang.start else {
+            return;
+        };
+        if !leading {
+            *stuck_ms = None;
+            return;
+        }
+        if counts.bound == 0 || counts.needed == 0 || !tried {
+            return;
+        }
+        let due_ms = stuck_ms
+            .get_or_insert(now_ms)
+            .saturating_add(UNWIND_AFTER_MS);
+        if due_ms > now_ms {
+            self.timers.set(due_ms, Timer::Gang(id));
+        } else {
+            self.evict_members(id, EvictionCause::Unwind);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The demo without Kubernetes: the model API server, and the same engine, in virtual time.
+//!
+//! What happens depends on the arguments alone; only how fast it is shown depends on the clock.
+
+mod machines;
+mod model;
+
+use super::check::{self, Check};
+use super::setting;
+use super::show::Show;
+use super::witness::{Books, Witness};
+use super::workload;
+use super::{Embedded, Interrupt, Options};
+use crate::convert::Converter;
+use k8s_openapi::api::core::v1::Node;
+use model::Model;
+use std::time::{Duration, Instant};
+
+/// How often the table is drawn.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Shows the gangs, until all have ended, time is up, or the process is interrupted.
+///
+/// # Errors
+/// If the final checks find a violation.
+pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result<()> {
+    let mut interrupt = Interrupt::new()?;
+    announce(embedded);
+    let gangs = workload::gangs(options.gangs, options.length);
+    let objects = setting::objects(false)?;
+    let nodes = objects
+        .iter()
+        .filter(|(path, _)| path == "/api/v1/nodes")
+        .map(|(_, node)| serde_json::from_value(node.clone()))
+        .collect::<Result<Vec<Node>, _>>()?;
+    let books = Books::new(Witness::new(gangs.clone(), &nodes));
+    // The world begins now and has a time of its own.
+    let start = Instant::now();
+    let chaos = embedded.chaos.map(|seed| (seed, options.length * 2 / 3));
+    let mut model = Model::new(Converter::new("gpu-batch", 0), chaos);
+    for (_, object) in objects {
+        model.create(object)?;
+    }
+    model.expect(gangs);
+    let mut show = Show::new("gpu-batch demo, embedded", &books, start);
+    while !show.is_over(options.length, start + model.elapsed()) {
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            () = interrupt.wait() => break,
+        }
+        let until = model.elapsed() + TICK * embedded.speed;
+        while model.elapsed() < until {
+            model.advance()?;
+            model.tell(&books, start);
+        }
+        show.tick(Some(model.reports()), start + model.elapsed());
+    }
+    let now = start + model.elapsed();
+    let mut checks = check::all(&books.open(), &nodes, &model.pods(), now);
+    checks.push(audit(&model));
+    show.end("the model world", &checks, now)?;
+    if embedded.chaos.is_some() {
+        println!();
+        println!("What went wrong on the way");
+        for (count, what) in model.struck() {
+            println!("  {count:>5} {what}");
+        }
+    }
+    Ok(())
+}
+
+fn announce(embedded: Embedded) {
+    let Embedded { speed, chaos } = embedded;
+    let pace = match speed {
+        1 => "in real time".to_owned(),
+        speed => format!("{speed} times as fast as real time"),
+    };
+    println!("A model of Kubernetes inside this program, {pace}; the scheduler is the real one.");
+    if let Some(seed) = chaos {
+        println!("Things go wrong for two thirds of the time: faults of seed {seed}.");
+    }
+    println!("The real API server, etcd and controllers: gpu-batch demo");
+    println!();
+}
+
+fn audit(model: &Model) -> Check {
+    Check {
+        promise: "the scheduler's books hold",
+        extent: format!("audited {} times", model.audits()),
+        violations: model.violations().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! The demo on a real API server: a local control plane, or a cluster of the user's.
+
+use super::cluster::{self, Cluster};
+use super::setting::PART_OF;
+use super::show::{Show, TICK};
+use super::witness::{self, Books, Witness};
+use super::workload::{self, Gang};
+use super::{Interrupt, Options, Place, check, preparation};
+use crate::config::Configuration;
+use crate::driver::Scheduler;
+use crate::local::{Binaries, Program};
+use anyhow::{Context, bail};
+use gpu_batch_policies::settings::Settings;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::ListParams;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the witness may take to hear of what the scheduler did last.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Prepares the cluster, shows the gangs, and cleans up. `binaries`: of the local control plane;
+/// without them the cluster is the user's.
+///
+/// # Errors
+/// As [`super::run`].
+pub(super) async fn run(options: &Options, binaries: Option<&Binaries>) -> anyhow::Result<()> {
+    let mut interrupt = Interrupt::new()?;
+    let mut cluster = tokio::select! {
+        cluster = preparation::prepare(options, binaries) => cluster?,
+        // The control plane goes with the future that starts it.
+        () = interrupt.wait(), if binaries.is_some() => return Ok(()),
+    };
+    let result = run_gangs(options, &cluster, &mut interrupt).await;
+    if cluster.is_shared() {
+        println!();
+        println!("Deleting what the demo created");
+        cluster.clean_up().await?;
+    }
+    let interrupted = result?;
+    if matches!(options.place, Place::Local { keep: true }) && !interrupted {
+        keep(cluster, binaries)?;
+    }
+    Ok(())
+}
+
+/// The defaults, for the only scheduler of its name, which nobody else asks how it is.
+fn configuration(cluster: &Cluster) -> anyhow::Result<Configuration> {
+    let defaults = Configuration::load(None)?;
+    Ok(Configuration {
+        settings: Settings::default(),
+        scheduler_name: cluster.scheduler_name().to_owned(),
+        serve_address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        ..defaults
+    })
+}
+
+/// Says whether it was interrupted.
+async fn run_gangs(
+    options: &Options,
+    cluster: &Cluster,
+    interrupt: &mut Interrupt,
+) -> anyhow::Result<bool> {
+    let gangs = workload::gangs(options.gangs, options.length);
+    let nodes = list_nodes(cluster).await?;
+    let books = Arc::new(Books::new(Witness::new(gangs.clone(), &nodes)));
+    let mut scheduler = Scheduler::start(&cluster.config, configuration(cluster)?).await?;
+    let mut tasks = tokio::task::JoinSet::new();
+    let (client, followed) = (cluster.client.clone(), Arc::clone(&books));
+    tasks.spawn(async move {
+        witness::follow(client, &followed).await;
+        Ok(())
+    });
+    let stream = Stream {
+        client: cluster.client.clone(),
+        scheduler_name: cluster.scheduler_name(),
+        shared: cluster.is_shared(),
+        books: Arc::clone(&books),
+    };
+    let start = Instant::now();
+    tasks.spawn(stream.submit(gangs, start));
+
+    let mut show = Show::new("gpu-batch demo", &books, start);
+    let interrupted = loop {
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            ended = scheduler.ended() => {
+                ended?;
+                bail!("the scheduler stopped by itself");
+            }
+            Some(ended) = tasks.join_next() => ended.context("a task of the demo panicked")??,
+            () = interrupt.wait() => break true,
+        }
+        show.tick(scheduler.reports().await, Instant::now());
+        if show.is_over(options.length, Instant::now()) {
+            break false;
+        }
+    };
+    scheduler.stop().await?;
+    tokio::time::sleep(SETTLE).await;
+    let now = Instant::now();
+    let nodes = list_nodes(cluster).await?;
+    let pods = list_pods(cluster).await?;
+    let checks = check::all(&books.open(), &nodes, &pods, now);
+    show.end("the API server", &checks, now)?;
+    Ok(interrupted)
+}
+
+/// Hands the gangs to the API server, each at its time.
+struct Stream {
+    client: kube::Client,
+    scheduler_name: &'static str,
+    shared: bool,
+    books: Arc<Books>,
+}
+
+impl Stream {
+    async fn submit(self, gangs: Vec<Gang>, start: Instant) -> anyhow::Result<()> {
+        for gang in gangs {
+            tokio::time::sleep_until((start + gang.arrival).into()).await;
+            for (path, object) in gang.objects(self.scheduler_name, self.shared) {
+                let created = cluster::create(&self.client, &path, &object).await;
+                created.with_context(|| format!("failed to submit {}", gang.name))?;
+            }
+            self.books.open().submitted(&gang.name, Instant::now());
+        }
+        Ok(())
+    }
+}
+
+async fn list_nodes(cluster: &Cluster) -> anyhow::Result<Vec<Node>> {
+    let nodes = Api::<Node>::all(cluster.client.clone());
+    let nodes = nodes.list(&of_the_demo()).await;
+    Ok(nodes.context("failed to list the nodes")?.items)
+}
+
+async fn list_pods(cluster: &Cluster) -> anyhow::Result<Vec<Pod>> {
+    let pods = Api::<Pod>::all(cluster.client.clone());
+    let pods = pods.list(&of_the_demo()).await;
+    Ok(pods.context("failed to list the pods")?.items)
+}
+
+fn of_the_demo() -> ListParams {
+    ListParams::default().labels(&format!("{}={}", PART_OF.0, PART_OF.1))
+}
+
+/// Leaves the control plane and a scheduler of its own behind, and says how to use and to end them.
+fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
+    let (Some(mut control_plane), Some(binaries)) = (cluster.control_plane, binaries) else {
+        return Ok(());
+    };
+    let program = std::env::current_exe().context("failed to find this program")?;
+    control_plane.start_scheduler(program)?;
+    let kubeconfig = control_plane.kubeconfig().to_owned();
+    let log = control_plane.folder().join("gpu-batch.log");
+    let kubectl = binaries.path(Program::Kubectl);
+    let stop = control_plane.keep();
+    println!();
+    println!(
+        "{}",
+        console::style("Left running, with a scheduler").bold()
+    );
+    println!("  kubeconfig  {}", kubeconfig.display());
+    println!("  log         {}", log.display());
+    println!("  stop        touch {}", stop.display());
+    println!();
+    println!("  export KUBECONFIG={}", kubeconfig.display());
+    for command in [
+        "get queues",
+        "get podgroups -A",
+        "get pods -A -o wide --field-selector status.phase=Pending",
+        "get podgroup -n demo-vision incomplete -o yaml",
+    ] {
+        println!("  {} {command}", kubectl.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What a person sees while the demo runs, and its last word.
+
+use super::check::Check;
+use super::screen::Screen;
+use super::summary::{self, Utilisation};
+use super::table::View;
+use super::witness::Books;
+use crate::driver::Reports;
+use anyhow::bail;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often the table is drawn.
+pub(super) const TICK: Duration = Duration::from_secs(1);
+/// After the given time gangs may take a half of it longer to end, and this.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// What is on the screen, and what was there a tick ago.
+pub(super) struct Show<'a> {
+    books: &'a Books,
+    screen: Screen,
+    title: &'static str,
+    start: Instant,
+    reports: Arc<Reports>,
+    utilisation: Utilisation,
+    /// When it was drawn last, and the bindings until then.
+    before: (Instant, u64),
+}
+
+impl<'a> Show<'a> {
+    /// Begins at `start`. Time is what the caller says: the embedded world has its own.
+    pub(super) fn new(title: &'static str, books: &'a Books, start: Instant) -> Self {
+        Self {
+            books,
+            screen: Screen::new(),
+            title,
+            start,
+            reports: Arc::default(),
+            utilisation: Utilisation::default(),
+            before: (start, 0),
+        }
+    }
+
+    /// Draws how things stand. Without reports the last ones stay.
+    pub(super) fn tick(&mut self, reports: Option<Arc<Reports>>, now: Instant) {
+        self.reports = reports.unwrap_or_else(|| Arc::clone(&self.reports));
+        let witness = self.books.open();
+        let (then, binds) = self.before;
+        let lasted = now.duration_since(then);
+        let lasted_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
+        self.before = (now, witness.binds);
+        self.utilisation.add(&witness, lasted);
+        self.screen.show(&View {
+            title: self.title,
+            witness: &witness,
+            reports: &self.reports,
+            now,
+            elapsed: now.duration_since(self.start),
+            binds_per_s: (witness.binds - binds) * 1_000 / lasted_ms.max(1),
+        });
+    }
+
+    /// Whether all gangs have ended, but for those that never can start, or time is up.
+    pub(super) fn is_over(&self, length: Duration, now: Instant) -> bool {
+        let witness = self.books.open();
+        let mut courses = witness.courses.values();
+        let give_up = length + length / 2 + GRACE;
+        now.duration_since(self.start) > give_up
+            || courses.all(|course| {
+                course.ended.is_some() || course.gang.hopeless && course.submitted.is_some()
+            })
+    }
+
+    /// Takes the table away and prints the summary. `source`: what the checks were made against.
+    ///
+    /// # Errors
+    /// If a check found a violation.
+    pub(super) fn end(self, source: &str, checks: &[Check], now: Instant) -> anyhow::Result<()> {
+        drop(self.screen);
+        let witness = self.books.open();
+        let time = (now.duration_since(self.start), now);
+        let (reports, utilisation) = (&self.reports, &self.utilisation);
+        summary::print(&witness, reports, utilisation, (source, checks), time);
+        let violations: usize = checks.iter().map(|check| check.violations.len()).sum();
+        match violations {
+            0 => Ok(()),
+            1 => bail!("1 violation was found"),
+            more => bail!("{more} violations were found"),
+        }
+    }
+}

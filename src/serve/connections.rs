@@ -1,0 +1,70 @@
+//! Connections that nobody can use to hold up the scheduler: each may take so much time and memory,
+//! and there may be so many.
+//!
+//! Not used: `axum::serve`, which waits for a slow client as long as that likes.
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+/// Far below the number of files that a process may open, which the requests to the API server need
+/// too. Whoever comes later waits in the system's queue.
+const CONNECTIONS_MAX: usize = 256;
+/// How long the head of a request may take to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may last, whatever it does. Scrapers connect again.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request. No page reads a body.
+const HEAD_MAX_BYTES: usize = 16 * 1_024;
+/// How long to wait when the system has no more connections to give.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Answers on every connection until the task is cancelled, and ends them all with it.
+pub(super) async fn accept(listener: TcpListener, router: Router) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let answered = answer(stream, router.clone());
+                connections.spawn(async move {
+                    let _permit = permit;
+                    if tokio::time::timeout(CONNECTION_TIMEOUT, answered)
+                        .await
+                        .is_err()
+                    {
+                        debug!("closed a connection that lasted {CONNECTION_TIMEOUT:?}");
+                    }
+                });
+            }
+            Err(error) => {
+                warn!("failed to accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn answer(stream: TcpStream, router: Router) {
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_MAX_BYTES);
+    let service = TowerToHyperService::new(router);
+    // An error is the client's: it went away, was too slow, or does not speak HTTP.
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
+        debug!("a connection ended: {error}");
+    }
+}
