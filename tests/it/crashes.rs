@@ -1,5 +1,5 @@
-//! Crash safety on the real control plane: a scheduler is killed, stopped or cut off, or etcd stands
-//! still, in the middle of binding 40 gangs.
+//! Crash safety on the real control plane: in the middle of binding 40 gangs a scheduler is killed,
+//! stopped or cut off, or etcd stands still.
 //!
 //! However it went, in the end every gang is whole, no node holds too much, and no pod was ever on
 //! two nodes. A [`Witness`] that follows the pods by itself sees to the last.

@@ -2,7 +2,7 @@
 //! and the memory that the world takes.
 //!
 //! ```text
-//!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare list, restart to first bind) -> memory
+//!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare list, restart) -> memory
 //! ```
 //!
 //! The *bare list* reads the pages that the scheduler reads, with its client and at the same time
