@@ -2,7 +2,8 @@
 //!
 //! On a local control plane everything but the machines is real: etcd, the API server, the
 //! controllers that make pods from Jobs, and the scheduler of this program. The embedded demo has
-//! the simulator's model world in place of Kubernetes, and the same engine. What the table shows and
+//! the simulator's model world in place of Kubernetes, and the same engine. What the table shows
+//! and
 //! the end checks comes from an observer of its own that follows the pods.
 //!
 //! ```text

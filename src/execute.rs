@@ -14,12 +14,18 @@ mod publish;
 pub(crate) mod quantity;
 mod status;
 mod time;
+mod translate;
+
+pub use exchange::{Answer, ExchangeError, Request, exchange};
+pub use translate::{Stamp, outcome, request};
+
+#[cfg(test)]
+pub(crate) use status::pod_group as pod_group_status;
 
 use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError};
 use crate::driver::{Clock, Inbox};
 use crate::serve::{Metrics, Sources};
-use exchange::{Request, exchange};
 use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::GroupSource;
@@ -99,31 +105,24 @@ impl Executor {
 
     async fn perform(&self, command: &Command) -> Outcome {
         let now_ms = self.clock.now_ms();
-        match &command.action {
-            Action::Bind(bind) => self.send(bind::request(bind)).await,
-            Action::Evict(evict) => self.send(evict::request(&evict.pod)).await,
-            Action::Observe(pod) => {
-                let answer = exchange(&self.requests, observe::request(pod)).await;
-                observe::outcome(pod, answer)
-            }
-            Action::PatchStatus(patch) => self.send(status::request(patch)).await,
+        let client = match &command.action {
             Action::Lease(request) => {
                 if let LeaseRequest::Write { acquire: true, .. } = request {
                     self.acquired_ms.store(now_ms, Ordering::Relaxed);
                 }
-                let acquired_ms = self.acquired_ms.load(Ordering::Relaxed);
-                let sent = lease::request(&self.lease, request, acquired_ms, now_ms);
-                lease::outcome(request, exchange(&self.lease_requests, sent).await)
+                &self.lease_requests
             }
-            Action::Publish(announcement) => {
-                let request = publish::request(announcement, command.id, &self.instance, now_ms);
-                self.send(request).await
-            }
-        }
-    }
-
-    async fn send(&self, request: Request) -> Outcome {
-        classify::classify(&exchange(&self.requests, request).await)
+            _ => &self.requests,
+        };
+        let stamp = Stamp {
+            lease: &self.lease,
+            instance: &self.instance,
+            id: command.id,
+            acquired_ms: self.acquired_ms.load(Ordering::Relaxed),
+            now_ms,
+        };
+        let answer = exchange(client, request(&command.action, &stamp)).await;
+        outcome(&command.action, answer)
     }
 
     fn record(&self, action: &Action, outcome: &Outcome, took: Duration) {

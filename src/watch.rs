@@ -20,6 +20,7 @@
 mod backoff;
 mod failure;
 mod list;
+mod outline;
 mod stream;
 
 pub(crate) use failure::Failure;

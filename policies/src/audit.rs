@@ -11,7 +11,7 @@
 //! of the list (one bind for each pod, partial gangs at rest, topology rules) need the
 //! history or a settled world; the simulator checks them.
 
-use crate::facts::Amount;
+use crate::facts::saturated;
 use crate::ids::{NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
@@ -45,14 +45,14 @@ fn rooms(state: &ClusterState, found: &mut Vec<String>) {
                 node.name
             ));
         }
-        let mut used: BTreeMap<ResourceId, Amount> = BTreeMap::new();
+        let mut used: BTreeMap<ResourceId, u128> = BTreeMap::new();
         for pod in expected {
             for (resource, amount) in &state.classes[state.pods[pod].class].requests {
-                *used.entry(*resource).or_insert(0) += amount;
+                *used.entry(*resource).or_insert(0) += u128::from(*amount);
             }
         }
         for (resource, _, taken) in node.resources() {
-            let sum = used.remove(&resource).unwrap_or(0);
+            let sum = saturated(used.remove(&resource).unwrap_or(0));
             let name = state.resource_names.name(resource);
             if sum != taken {
                 found.push(format!(
@@ -101,7 +101,7 @@ fn members(state: &ClusterState, found: &mut Vec<String>) {
 
 /// I8.
 fn accounts(state: &ClusterState, found: &mut Vec<String>) {
-    let mut held: BTreeMap<(QueueId, GovernedId), Amount> = BTreeMap::new();
+    let mut held: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     for (_, pod) in state.pods.iter() {
         let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
         let Some(account) = account else { continue };
@@ -113,13 +113,13 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
         }
         for queue in state.queues.path(account.queue) {
             for (entry, amount) in account.demand.iter().filter(|_| account.held) {
-                *held.entry((queue, *entry)).or_insert(0) += amount;
+                *held.entry((queue, *entry)).or_insert(0) += u128::from(*amount);
             }
         }
     }
     for queue in state.queues.ids() {
         for (entry, amount) in state.queues.held(queue) {
-            let sum = held.remove(&(queue, entry)).unwrap_or(0);
+            let sum = saturated(held.remove(&(queue, entry)).unwrap_or(0));
             if sum != amount {
                 found.push(format!(
                     "I8: queue {} counts {amount} of {}, its members hold {sum}",
@@ -128,6 +128,11 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
                 ));
             }
         }
+    }
+    for node in state.wrong_contributions() {
+        found.push(format!(
+            "I8: node {node} adds a wrong amount to what is divided"
+        ));
     }
     for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
         found.push(format!(

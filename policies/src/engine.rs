@@ -14,11 +14,13 @@ mod assess;
 mod bindings;
 mod counts;
 mod evictions;
+mod faults;
 mod outbox;
 mod partial;
 mod plan;
 mod quarantine;
 mod reports;
+mod selection;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -42,6 +44,7 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Step;
+use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
 use timers::{Timer, Timers};
@@ -76,6 +79,7 @@ pub struct Engine {
     /// The gang that is being handled.
     in_hand: Option<GangId>,
     quarantine: Quarantine,
+    faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
@@ -110,6 +114,7 @@ impl Engine {
             now_ms: 0,
             in_hand: None,
             quarantine: Quarantine::new(),
+            faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
         }
@@ -132,11 +137,17 @@ impl Engine {
     }
 
     fn apply(&mut self, event: Event, now_ms: UnixMs) {
+        self.note_faults(&event);
         match event {
-            Event::Applied(object) => self.state.apply(*object, now_ms),
+            Event::Applied(object) => {
+                // A queue may become Ready, or not, without a gang that notices.
+                self.dirty_queues |= object.kind() == Kind::Queue;
+                self.state.apply(*object, now_ms);
+            }
             Event::Deleted(key) => self.state.delete(key),
             Event::Listed(listing) => {
                 self.listed.insert(listing.kind);
+                self.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
@@ -188,11 +199,16 @@ impl Engine {
         if leads != self.leading {
             self.leading = leads;
             if leads {
+                // Another may have led meanwhile, and written what it saw.
+                for gang in self.state.gangs.ids() {
+                    self.state.gangs[gang].reported = None;
+                }
                 self.reported_queues.clear();
                 self.dirty_queues = true;
                 self.state.rules_changed();
+                self.ask_about_uncertain();
             } else {
-                self.give_up_uncertain();
+                self.stand_down_all();
             }
         }
     }
@@ -211,6 +227,7 @@ impl Engine {
                 }
                 Timer::Binding(uid) => self.binding_due(uid),
                 Timer::QueueStatus => {}
+                Timer::Rewrite(key) => self.rewrite(key),
             }
         }
         for gang in self.agenda.woken(&mut self.state) {
@@ -224,6 +241,7 @@ impl Engine {
         }
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
+        self.announce_faults();
         self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
         // What this step itself has freed may let others start: they are woken at once.

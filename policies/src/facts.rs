@@ -16,6 +16,7 @@ mod shape;
 mod topology;
 mod uid;
 
+pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label};
 pub use gang::{
     GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,

@@ -66,7 +66,8 @@ pub struct GangReport {
     pub nodes: Vec<Box<str>>,
 }
 
-/// Where every pod is and what every node holds, in words: two of them can be compared line by line.
+/// Where every pod is and what every node holds, in words: two of them can be compared line by
+/// line.
 ///
 /// Keys are `pod NS/NAME UID` and `node NAME`. A pod whose binding is on its way is on its node.
 pub type Inventory = BTreeMap<String, String>;

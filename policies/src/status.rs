@@ -20,6 +20,15 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 5] = [
+        Self::Pending,
+        Self::Binding,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+    ];
+
     /// The word that users see.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -65,9 +74,9 @@ pub struct PodGroupStatus {
     pub message: Box<str>,
     /// Condition `PodGroupScheduled`: the minimum is met (or was, for an ended gang).
     pub scheduled: bool,
-    /// Since when `scheduled` is as it is.
+    /// Since when `scheduled` is as it is, in whole seconds.
     pub scheduled_since_ms: UnixMs,
-    /// Condition `Stale`: below its minimum after having run, since then.
+    /// Condition `Stale`: below its minimum after having run, since then, in whole seconds.
     pub stale_since_ms: Option<UnixMs>,
 }
 

@@ -5,10 +5,12 @@
 //! lost, late and repeated requests are made outside, and nothing here is
 //! random.
 //!
-//! Left out are admission (priorities, default tolerations, taints of new nodes), authorization,
-//! validation beyond what these worlds could violate, finalizers, and pages of lists. Read in the
-//! sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`, `pkg/registry/core/pod/strategy.go`
-//! and `apiserver/pkg/registry`.
+//! Left out are admission (objects come with what it adds: priorities, default tolerations,
+//! labels), authorization, validation beyond what these worlds could violate, and pages of lists.
+//! Deletions are in the background, the controllers behind finalizers act at once, and a running
+//! pod is ready. Read in the sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`,
+//! `pkg/registry/core/pod/strategy.go` and `apiserver/pkg/registry`. `tests/it/conformance.rs`
+//! holds it against the real one.
 
 mod exchange;
 mod fields;
@@ -96,7 +98,9 @@ impl ApiServer {
         self.revision
     }
 
-    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`].
+    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`]. The rule is
+    /// etcd's. A watch cache that starts anew forgets all changes up to its start, as if that were
+    /// the revision.
     pub fn compact(&mut self, revision: Version) {
         self.compacted = self.compacted.max(revision.min(self.revision));
         for history in self.kinds.values_mut() {
@@ -124,16 +128,19 @@ impl ApiServer {
             })
     }
 
+    /// What is invalid is refused before the name is looked up.
     fn create(&mut self, mut object: Object, now_ms: UnixMs) -> Answer {
         let name = Name::of(&object);
+        let uid = Uid(self.last_uid + 1);
+        let status = match fields::created(&mut object, uid, whole_seconds(now_ms)) {
+            Ok(status) => status,
+            Err(why) => return Answer::Invalid(why),
+        };
         if self.get(&name).is_some() {
             return Answer::AlreadyExists;
         }
         self.last_uid += 1;
-        match fields::created(&mut object, Uid(self.last_uid), whole_seconds(now_ms)) {
-            Ok(status) => Answer::Created(self.store(name, object, status)),
-            Err(why) => Answer::Invalid(why),
-        }
+        Answer::Created(self.store(name, object, status))
     }
 
     fn replace(&mut self, object: &Object, version: Option<Version>) -> Answer {
@@ -196,10 +203,15 @@ impl ApiServer {
         {
             return Answer::Conflict(Conflict::Version);
         }
-        if name.kind == Kind::Pod {
-            self.delete_pod(name, grace_s, now_ms);
-        } else {
-            self.remove(name);
+        match name.kind {
+            Kind::Pod => self.delete_pod(name, grace_s, now_ms),
+            // They have finalizers: first they are marked, and their controller lets them go, which
+            // here happens at once.
+            Kind::Namespace | Kind::NativePodGroup => {
+                self.store(name.clone(), old.object.clone(), old.status.clone());
+                self.remove(name);
+            }
+            _ => self.remove(name),
         }
         Answer::Done
     }

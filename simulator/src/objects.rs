@@ -108,6 +108,7 @@ pub fn pod_group(name: &str, uid: Uid, created_ms: UnixMs, minimum: u32) -> PodG
         staleness_grace_ms: None,
         unsupported: Vec::new(),
         problems: Vec::new(),
+        status: None,
     }
 }
 

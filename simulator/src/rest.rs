@@ -1,261 +1,204 @@
 //! What must hold of a world at rest, worked out from the world alone.
-//!
-//! Feasibility is found by trying everything: slow, and obviously right.
 
-use crate::scenario::LEVELS;
-use crate::world::World;
+mod gangs;
+mod room;
+
+use crate::cluster::Cluster;
+use crate::contender::{Contender, listed};
+use gangs::{Gang, gangs, level_domain};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::facts::{Amount, GangMinimum, NodeFacts, PodFacts, PodGroupFacts};
-use gpu_batch_policies::reason::Reason;
-use std::collections::BTreeMap;
+use gpu_batch_policies::event::{Event, Kind, Object};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, Uid, UnixMs};
+use gpu_batch_policies::report::GangReport;
+use gpu_batch_policies::settings::{Leadership, Settings};
+use room::Rooms;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Who has bound a pod, as far as that is to be judged: members of one binder are together.
+pub(crate) type Binder = (usize, u32);
 
 /// Everything that does not hold.
-pub(crate) fn violations(world: &World, engine: &Engine) -> Vec<String> {
+pub(crate) fn violations(
+    cluster: &Cluster,
+    leader: &Contender,
+    binders: &BTreeMap<Uid, Binder>,
+    now_ms: UnixMs,
+) -> Vec<String> {
     let mut found = Vec::new();
-    for (uid, binds) in &world.binds {
-        if *binds > 1 {
-            found.push(format!("I4: pod {uid} was bound {binds} times"));
-        }
-    }
-    let reasons: BTreeMap<String, Option<Reason>> = engine
+    let reports: BTreeMap<String, GangReport> = leader
+        .engine
         .gang_reports()
         .into_iter()
-        .map(|gang| (gang.name, gang.status.reason))
+        .map(|gang| (gang.name.clone(), gang))
         .collect();
-    let rooms = rooms(world);
-    for group in world.pod_groups.values() {
-        gang(world, &rooms, group, &reasons, &mut found);
+    let gangs = gangs(cluster);
+    let rooms = Rooms::of(cluster, &gangs);
+    for gang in &gangs {
+        partial(gang, &mut found);
+        apart(cluster, gang, binders, &mut found);
+        waiting(cluster, &rooms, gang, &reports, &mut found);
     }
-    for facts in world.pods.values() {
-        let waits = facts.node.is_none() && !facts.phase.ended() && facts.pod_group.is_none();
-        let name = format!("{}/pod/{}", facts.namespace, facts.name);
-        if waits {
-            judge(
-                world,
-                &rooms,
-                &[facts],
-                1,
-                None,
-                &name,
-                &reasons,
-                &mut found,
-            );
-        }
+    statuses(cluster, &reports, &mut found);
+    if places(&leader.engine) != rebuilt(cluster, leader.settings(), now_ms) {
+        found.push("I14: a rebuilt engine sees other places".to_owned());
     }
     found
 }
 
-/// What is free on each node.
-type Rooms = BTreeMap<Box<str>, BTreeMap<Box<str>, Amount>>;
-
-fn rooms(world: &World) -> Rooms {
-    let mut rooms: Rooms = world
-        .nodes
-        .values()
-        .map(|node| {
-            (
-                node.name.clone(),
-                node.allocatable.iter().cloned().collect(),
-            )
-        })
-        .collect();
-    for facts in world.pods.values().filter(|facts| !facts.phase.ended()) {
-        let Some(room) = facts.node.as_ref().and_then(|node| rooms.get_mut(node)) else {
-            continue;
-        };
-        for (resource, amount) in &facts.shape.requests {
-            let left = room.entry(resource.clone()).or_insert(0);
-            *left = left.saturating_sub(*amount);
-        }
-    }
-    rooms
-}
-
-fn gang(
-    world: &World,
-    rooms: &Rooms,
-    group: &PodGroupFacts,
-    reasons: &BTreeMap<String, Option<Reason>>,
-    found: &mut Vec<String>,
-) {
-    let GangMinimum::Together(minimum) = group.minimum else {
-        return;
-    };
-    let minimum = minimum as usize;
-    let of = |facts: &&PodFacts| facts.pod_group.as_ref() == Some(&group.name);
-    let members: Vec<&PodFacts> = world.pods.values().filter(of).collect();
-    let ended = members.iter().filter(|facts| facts.phase.ended()).count();
-    let (bound, waiting): (Vec<&PodFacts>, Vec<&PodFacts>) = members
-        .into_iter()
-        .filter(|facts| !facts.phase.ended())
-        .partition(|facts| facts.node.is_some());
-    let held = bound.len() + ended;
-    if !bound.is_empty() && held < minimum {
+/// I5. Who has done its part and was cleaned away counts. Not ours to mend: members that another
+/// scheduler has bound, a minimum that was raised, and gangs that are never evicted.
+fn partial(gang: &Gang<'_>, found: &mut Vec<String>) {
+    let bound = gang.bound.len();
+    let others = gang.bound.iter().any(|facts| facts.bound_queue.is_none());
+    let held = bound + gang.succeeded;
+    if bound > 0 && held + gang.done < gang.minimum && !others && !gang.changed && !gang.never_stale
+    {
         found.push(format!(
-            "I5: gang {} rests with {held} of {minimum} members",
-            group.name
+            "I5: gang {} rests with {held} of {} members",
+            gang.name, gang.minimum
         ));
     }
-    let level = group
-        .topology
-        .as_ref()
-        .and_then(|topology| topology.required.as_deref());
-    let domain_of = |facts: &&PodFacts| {
-        let node = world.nodes.get(facts.node.as_deref()?)?;
-        Some(domain(node, level?))
-    };
-    let domains: std::collections::BTreeSet<_> = bound.iter().filter_map(domain_of).collect();
-    if domains.len() > 1 {
-        found.push(format!("I7: gang {} is in {domains:?}", group.name));
-    }
-    let need = minimum.saturating_sub(held);
-    let name = format!("{}/{}", group.namespace, group.name);
-    if waiting.len() < need || waiting.is_empty() {
-        return;
-    }
-    let tie = level.map(|level| (level, domains.first().cloned()));
-    judge(
-        world,
-        rooms,
-        &waiting,
-        need.max(1),
-        tie,
-        &name,
-        reasons,
-        found,
-    );
 }
 
-/// The path of a node down to a level; a node without a label is alone there.
-fn domain(node: &NodeFacts, level: &str) -> Vec<String> {
-    let mut path = Vec::new();
-    for key in LEVELS {
-        let label = node.labels.iter().find(|(name, _)| &**name == key);
-        path.push(label.map_or_else(|| format!("alone:{}", node.name), |(_, v)| v.to_string()));
-        if key == level {
-            return path;
-        }
-    }
-    path.push(node.name.to_string());
-    path
-}
-
-/// A gang that waits must wait for a reason that is true.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what a judge must know, each once"
-)]
-fn judge(
-    world: &World,
-    rooms: &Rooms,
-    waiting: &[&PodFacts],
-    need: usize,
-    tie: Option<(&str, Option<Vec<String>>)>,
-    name: &str,
-    reasons: &BTreeMap<String, Option<Reason>>,
+/// I7, of the members that one decider has bound.
+fn apart(
+    cluster: &Cluster,
+    gang: &Gang<'_>,
+    binders: &BTreeMap<Uid, Binder>,
     found: &mut Vec<String>,
 ) {
-    let reason = reasons.get(name).copied().flatten();
-    let fits = possible_domains(world, tie.as_ref())
-        .into_iter()
-        .any(|nodes| {
-            let mut rooms: Vec<_> = rooms
-                .iter()
-                .filter(|(node, _)| nodes.contains(node))
-                .map(|(_, r)| r.clone())
-                .collect();
-            fits(&mut rooms, waiting, need)
-        });
-    let queue_holds = matches!(reason, Some(Reason::OverLimit));
-    if fits && !queue_holds && !limited(world, waiting) {
-        found.push(format!("I18: {name} fits and waits for {reason:?}"));
+    let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for facts in &gang.bound {
+        let node = facts.node.as_deref().and_then(|node| cluster.node(node));
+        let domain = node.and_then(|node| level_domain(gang, node));
+        if let (Some(binder), Some(domain)) = (binders.get(&facts.uid), domain) {
+            domains.entry(*binder).or_default().insert(domain);
+        }
     }
-    if queue_holds && !limited(world, waiting) {
-        found.push(format!("I11: {name} waits for a limit that is not reached"));
+    if let Some(domains) = domains.values().find(|domains| domains.len() > 1) {
+        found.push(format!("I7: gang {} is in {domains:?}", gang.name));
+    }
+}
+
+/// I11 and I18: a gang that waits does so for a reason that is true.
+fn waiting(
+    cluster: &Cluster,
+    rooms: &Rooms,
+    gang: &Gang<'_>,
+    reports: &BTreeMap<String, GangReport>,
+    found: &mut Vec<String>,
+) {
+    if gang.waiting.is_empty() {
+        return;
+    }
+    let Some(report) = reports.get(&gang.name) else {
+        found.push(format!("I3: the leader does not know gang {}", gang.name));
+        return;
+    };
+    let reason = report.status.reason;
+    let held = gang.bound.len() + gang.succeeded;
+    let need = gang.minimum.saturating_sub(held);
+    if need > 0 && reason.is_none() {
+        found.push(format!("I11: gang {} waits for no reason", gang.name));
+    }
+    let placeable: Vec<&PodFacts> = gang
+        .waiting
+        .iter()
+        .copied()
+        .filter(|facts| facts.gates.is_empty())
+        .collect();
+    if placeable.is_empty() || placeable.len() < need || gang.unknown {
+        return;
+    }
+    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
+    // What a quota has left for gangs that are not preemptible is judged by the property tests.
+    if closed || gang.protected {
+        return;
+    }
+    if possible(cluster, gang)
+        .iter()
+        .any(|nodes| rooms.fit(nodes, &gang.queue, &placeable, need.max(1)))
+    {
+        found.push(format!(
+            "I18: gang {} fits and waits for {reason:?}: {}",
+            gang.name, report.status.message
+        ));
     }
 }
 
 /// The sets of nodes in which all members may be.
-fn possible_domains(
-    world: &World,
-    tie: Option<&(&str, Option<Vec<String>>)>,
-) -> Vec<Vec<Box<str>>> {
-    let Some((level, fixed)) = tie else {
-        return vec![world.nodes.keys().cloned().collect()];
-    };
-    let mut domains: BTreeMap<Vec<String>, Vec<Box<str>>> = BTreeMap::new();
-    for node in world.nodes.values() {
-        domains
-            .entry(domain(node, level))
-            .or_default()
-            .push(node.name.clone());
+fn possible<'world>(cluster: &'world Cluster, gang: &Gang<'_>) -> Vec<Vec<&'world NodeFacts>> {
+    let mut domains: BTreeMap<Option<Vec<String>>, Vec<&NodeFacts>> = BTreeMap::new();
+    for node in cluster.nodes() {
+        let domain = level_domain(gang, node);
+        domains.entry(domain).or_default().push(node);
     }
-    if let Some(fixed) = fixed {
-        domains.retain(|domain, _| domain == fixed);
+    let tied = gang.bound.iter().find_map(|facts| {
+        let node = cluster.node(facts.node.as_deref()?)?;
+        Some(level_domain(gang, node))
+    });
+    if let Some(tied) = tied {
+        domains.retain(|domain, _| *domain == tied);
     }
     domains.into_values().collect()
 }
 
-fn fits(rooms: &mut [BTreeMap<Box<str>, Amount>], waiting: &[&PodFacts], need: usize) -> bool {
-    if need == 0 {
-        return true;
-    }
-    let Some((first, rest)) = waiting.split_first() else {
-        return false;
-    };
-    for index in 0..rooms.len() {
-        let requests = &first.shape.requests;
-        if !requests
-            .iter()
-            .all(|(r, amount)| rooms[index].get(r).is_some_and(|left| left >= amount))
-        {
+/// The API server has been told the newest status of everything that waits.
+fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &mut Vec<String>) {
+    use crate::api_server::Status;
+    for stored in cluster.api.objects(Kind::PodGroup) {
+        let (Object::PodGroup(facts), Status::PodGroup(written)) = (&stored.object, &stored.status)
+        else {
             continue;
+        };
+        let name = format!("{}/{}", facts.namespace, facts.name);
+        let now = reports.get(&name).map(|report| &report.status);
+        let told = written.as_ref();
+        let short = |status: &gpu_batch_policies::status::PodGroupStatus| {
+            (
+                status.phase,
+                status.reason,
+                status.members,
+                status.scheduled,
+            )
+        };
+        if told.map(short) != now.map(short) {
+            found.push(format!(
+                "F16: the status of {name} is {told:?} and not {now:?}"
+            ));
         }
-        let before = rooms[index].clone();
-        for (resource, amount) in requests {
-            if let Some(left) = rooms[index].get_mut(resource) {
-                *left -= amount;
-            }
-        }
-        if fits(rooms, rest, need - 1) {
-            return true;
-        }
-        rooms[index] = before;
     }
-    fits(rooms, rest, need)
+    for facts in cluster.api.pods() {
+        let waits = facts.ours && facts.node.is_none() && !facts.phase.ended();
+        if waits && facts.unscheduled.is_none() {
+            found.push(format!("I11: pod {} is not told why it waits", facts.name));
+        }
+    }
 }
 
-/// Whether the queue's limit may be what holds the pods: it has one, and the largest of them would
-/// exceed it with what runs.
-fn limited(world: &World, waiting: &[&PodFacts]) -> bool {
-    let queue_of = |facts: &PodFacts| -> Option<Box<str>> {
-        match &facts.pod_group {
-            Some(group) => world.pod_groups.get(group)?.queue.clone(),
-            None => facts.queue.clone(),
-        }
+fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
+    let pods = engine.pod_reports().into_iter();
+    pods.map(|pod| (pod.uid, pod.node)).collect()
+}
+
+/// Where an engine that begins anew sees the pods.
+fn rebuilt(
+    cluster: &Cluster,
+    settings: &Settings,
+    now_ms: UnixMs,
+) -> BTreeMap<Uid, Option<Box<str>>> {
+    let settings = Settings {
+        leadership: Leadership::Assumed,
+        ..settings.clone()
     };
-    let gpus = |facts: &PodFacts| -> Amount {
-        let asked = facts
-            .shape
-            .requests
-            .iter()
-            .find(|(name, _)| &**name == "nvidia.com/gpu");
-        asked.map_or(0, |(_, amount)| *amount)
-    };
-    let Some(queue) = waiting.first().and_then(|facts| queue_of(facts)) else {
-        return false;
-    };
-    let entry = world
-        .queues
-        .get(&queue)
-        .and_then(|queue| queue.resources.first());
-    let Some(limit) = entry.and_then(|entry| entry.limit) else {
-        return false;
-    };
-    let running = world.pods.values().filter(|facts| {
-        facts.node.is_some() && !facts.phase.ended() && queue_of(facts).as_ref() == Some(&queue)
-    });
-    let held: Amount = running.map(gpus).sum();
-    let asked: Amount = waiting.iter().map(|facts| gpus(facts)).sum();
-    held + asked > limit
+    let mut engine = Engine::new(settings);
+    let lists: Vec<Event> = Kind::ALL
+        .into_iter()
+        .map(|kind| {
+            let objects: Vec<_> = cluster.api.objects(kind).cloned().collect();
+            listed(kind, &objects, now_ms)
+        })
+        .collect();
+    drop(engine.step(now_ms, lists));
+    places(&engine)
 }

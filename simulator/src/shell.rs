@@ -1,268 +1,267 @@
-//! One scheduler at the model API server: what the live shell does with watches and requests, in
-//! virtual time and with faults.
+//! A place where scheduler processes run one after the other, and the network between it and the
+//! API server.
 //!
 //! ```text
-//!   ApiServer --list, watch--> events --> Engine --commands--> requests --> ApiServer
-//!                                ^                                |
-//!                                +----------- outcomes -----------+
+//!   ApiServer --lists, watches--> process --commands--> under way --requests--> ApiServer
+//!                                    ^                      |
+//!                                    +------answers---------+
 //! ```
+//!
+//! A process that is killed leaves its requests under way: they still happen, and their answers get
+//! to nobody.
 
-use crate::api_server::{Answer, ApiServer, Name, Request, Sort, Version};
+use crate::api_server::{Answer, ApiServer};
+use crate::client::{self, Passage};
+use crate::contender::Contender;
 use crate::faults::Faults;
 use crate::random::Random;
-use gpu_batch_policies::command::{Action, Command, CommandId, PodReference};
+use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome, PodSeen};
-use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::event::Outcome;
+use gpu_batch_policies::facts::{Uid, UnixMs};
 use gpu_batch_policies::settings::Settings;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-/// How often each fault has struck.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Struck {
-    /// Requests that never got there.
-    pub requests_lost: u32,
-    /// Answers that never came back.
-    pub answers_lost: u32,
-    /// Requests that flow control turned away.
-    pub throttled: u32,
-    /// Binds that a webhook refused.
-    pub refused: u32,
-    /// Kinds that had to be listed anew.
-    pub watches_cut: u32,
-    /// Crashes.
-    pub crashes: u32,
+/// One replica of the scheduler, whichever process is in it.
+#[derive(Debug, Default)]
+pub struct Shell {
+    process: Option<Contender>,
+    starts: u32,
+    under_way: BTreeMap<(UnixMs, u64), Passing>,
+    numbered: u64,
+    /// Until then flow control turns everything away but the lease.
+    pub storm_until_ms: UnixMs,
+    /// Until then every request but the lease takes seconds.
+    pub slow_until_ms: UnixMs,
+    binds: BTreeMap<Uid, u32>,
+    binders: BTreeMap<Uid, u32>,
+    strays: BTreeSet<Uid>,
+    evictions: u32,
 }
 
-/// A scheduler process.
+/// What one turn has brought.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// Whether the engine was stepped.
+    pub stepped: bool,
+    /// What it was told, if that is to be logged.
+    pub events: Vec<String>,
+    /// What it wants done; it is under way.
+    pub commands: Vec<(CommandId, Action)>,
+    /// What does not hold.
+    pub violations: Vec<String>,
+}
+
+/// Something on the network.
+#[derive(Debug, Clone)]
+enum Passing {
+    /// It gets to the API server; whether this is the copy that the process hears of.
+    Request(Arc<Flight>, bool),
+    Answer(Arc<Flight>, Outcome),
+}
+
+/// A command under way.
 #[derive(Debug)]
-pub struct Shell {
-    settings: Settings,
-    engine: Engine,
-    random: Random,
-    /// What has been seen of each kind; a kind that is missing is listed next.
-    seen: BTreeMap<Kind, Version>,
-    /// How late the news of each kind is.
-    late_ms: BTreeMap<Kind, UnixMs>,
-    /// What the newest revision was, and when.
-    revisions: VecDeque<(UnixMs, Version)>,
-    outcomes: Vec<(UnixMs, CommandId, Outcome)>,
-    struck: Struck,
+struct Flight {
+    /// The process that sent it.
+    start: u32,
+    id: CommandId,
+    action: Action,
+    answer_ms: Option<u64>,
+    instead: Option<Outcome>,
 }
 
 impl Shell {
-    /// A process that has just started. The seed is for its faults.
-    #[must_use]
-    pub fn new(settings: Settings, seed: u64) -> Self {
-        Self {
-            engine: Engine::new(settings.clone()),
-            settings,
-            random: Random::new(seed),
-            seen: BTreeMap::new(),
-            late_ms: BTreeMap::new(),
-            revisions: VecDeque::new(),
-            outcomes: Vec::new(),
-            struck: Struck::default(),
-        }
+    /// A process starts, with a wall clock that is so far ahead of the world's. One that was still
+    /// running is killed.
+    pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
+        self.starts += 1;
+        self.process = Some(Contender::start(settings, clock_ahead_ms, now_ms));
     }
 
-    /// The engine, for whoever wants to know how things stand.
+    /// The process is killed.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// The engine of the process, if one runs.
     #[must_use]
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    pub fn engine(&self) -> Option<&Engine> {
+        self.process.as_ref().map(|process| &process.engine)
     }
 
     /// The same for reports that are worked out on demand.
-    pub fn engine_mut(&mut self) -> &mut Engine {
-        &mut self.engine
+    pub fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.process.as_mut().map(|process| &mut process.engine)
     }
 
-    /// How often each fault has struck.
+    pub(crate) fn process(&self) -> Option<&Contender> {
+        self.process.as_ref()
+    }
+
+    pub(crate) fn process_mut(&mut self) -> Option<&mut Contender> {
+        self.process.as_mut()
+    }
+
+    /// All watches are cut, and go on later where they were.
+    pub fn cut_watches(&mut self, again_ms: UnixMs) {
+        for informer in self.process.iter_mut().flat_map(|it| &mut it.informers) {
+            informer.cut(again_ms);
+        }
+    }
+
+    /// How often each pod was bound by requests from here.
     #[must_use]
-    pub fn struck(&self) -> Struck {
-        self.struck
+    pub fn binds(&self) -> &BTreeMap<Uid, u32> {
+        &self.binds
     }
 
-    /// One turn of the loop: news and outcomes that have arrived, a step, requests. Outcomes of
-    /// these requests arrive at the next turn at the earliest.
-    pub fn turn(&mut self, api_server: &mut ApiServer, faults: &Faults, now_ms: UnixMs) {
-        if self.random.percent(faults.crash) {
-            self.crash();
-        }
-        let mut events = self.news(api_server, faults, now_ms);
-        let arrived = self
-            .outcomes
-            .extract_if(.., |(at_ms, _, _)| *at_ms <= now_ms);
-        events.extend(arrived.map(|(_, id, outcome)| Event::Outcome(id, outcome)));
-        let deadline_ms = self.engine.next_deadline();
-        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms) {
-            events.push(Event::Continue);
-        }
-        if events.is_empty() {
-            return;
-        }
-        for command in self.engine.step(now_ms, events) {
-            let id = command.id;
-            let outcome = self.request(command, api_server, faults, now_ms);
-            let late_ms = self.random.below(faults.late_ms / 4 + 1);
-            self.outcomes.push((now_ms + 1 + late_ms, id, outcome));
-        }
+    /// Which start of the process asked for each binding.
+    pub(crate) fn binders(&self) -> &BTreeMap<Uid, u32> {
+        &self.binders
     }
 
-    /// The process ends; what it had sent has happened. The next one lists everything.
-    fn crash(&mut self) {
-        self.struck.crashes += 1;
-        self.engine = Engine::new(self.settings.clone());
-        self.outcomes.clear();
-        self.seen.clear();
+    /// Pods that were bound by requests of which their process had already given up the answer.
+    pub(crate) fn strays(&self) -> &BTreeSet<Uid> {
+        &self.strays
     }
 
-    /// Lists what was never listed or whose watch was cut, and follows the rest.
-    fn news(&mut self, api: &mut ApiServer, faults: &Faults, now_ms: UnixMs) -> Vec<Event> {
-        self.revisions.push_back((now_ms, api.revision()));
-        let mut events = Vec::new();
-        for kind in Kind::ALL {
-            if self.seen.contains_key(&kind) && self.random.percent(faults.relist) {
-                self.struck.watches_cut += 1;
-                self.seen.remove(&kind);
+    /// How many evictions were accepted.
+    #[must_use]
+    pub fn evictions(&self) -> u32 {
+        self.evictions
+    }
+
+    /// When there is something to do.
+    #[must_use]
+    pub fn due_ms(&self) -> UnixMs {
+        let network = self.under_way.keys().next().map(|(at_ms, _)| *at_ms);
+        let process = self.process.as_ref().map(Contender::due_ms);
+        network
+            .into_iter()
+            .chain(process)
+            .min()
+            .unwrap_or(UnixMs::MAX)
+    }
+
+    /// Requests and answers that are due get where they go. Whether there were any but for the
+    /// lease.
+    pub fn carry(&mut self, server: &mut ApiServer, now_ms: UnixMs) -> bool {
+        let mut busy = false;
+        while let Some(entry) = self.under_way.first_entry()
+            && entry.key().0 <= now_ms
+        {
+            match entry.remove() {
+                Passing::Request(flight, heard) => {
+                    busy |= !matches!(flight.action, Action::Lease(_));
+                    self.request(flight, heard, server, now_ms);
+                }
+                Passing::Answer(flight, outcome) => {
+                    if let Some(process) = &mut self.process
+                        && flight.start == self.starts
+                    {
+                        process.answered(flight.id, outcome);
+                    }
+                }
             }
-            match self.seen.get(&kind).copied() {
-                None => events.extend(self.list(kind, api, faults, now_ms)),
-                Some(after) => self.follow(kind, after, api, now_ms, &mut events),
-            }
         }
-        let longest_ms = self.late_ms.values().copied().max().unwrap_or(0);
-        let old = |(at_ms, _): &&(UnixMs, Version)| at_ms + longest_ms < now_ms;
-        // The last old one is still what the latest kind has seen.
-        let old = self.revisions.iter().take_while(old).count();
-        self.revisions.drain(..old.saturating_sub(1));
-        events
+        busy
     }
 
-    fn list(
-        &mut self,
-        kind: Kind,
-        api_server: &mut ApiServer,
-        faults: &Faults,
-        now_ms: UnixMs,
-    ) -> Option<Event> {
-        let late_ms = self.random.below(faults.late_ms + 1);
-        self.late_ms.insert(kind, late_ms);
-        let answer = api_server.handle(Request::List { kind, at: None }, now_ms);
-        let Answer::Listed { version, objects } = answer else {
-            return None;
-        };
-        self.seen.insert(kind, version);
-        let objects = objects.iter().map(|stored| stored.object.clone()).collect();
-        Some(Event::Listed(Listing { kind, objects }))
-    }
-
-    fn follow(
-        &mut self,
-        kind: Kind,
-        after: Version,
-        api_server: &mut ApiServer,
-        now_ms: UnixMs,
-        events: &mut Vec<Event>,
-    ) {
-        let late_ms = self.late_ms.get(&kind).copied().unwrap_or(0);
-        let known = |(at_ms, _): &&(UnixMs, Version)| at_ms + late_ms <= now_ms;
-        let newest = self.revisions.iter().take_while(known).last();
-        let newest = newest.map_or(0, |(_, version)| *version);
-        if newest <= after {
-            return;
-        }
-        match api_server.handle(Request::Watch { kind, after }, now_ms) {
-            Answer::Changes { changes, .. } => {
-                let changes = changes.iter().map(|change| (change.sort, &change.object));
-                let changes = changes.filter(|(_, stored)| stored.version <= newest);
-                events.extend(changes.map(|(sort, stored)| match sort {
-                    Sort::Added | Sort::Modified => stored.object.clone().into(),
-                    Sort::Deleted => Event::Deleted(stored.key()),
-                }));
-                self.seen.insert(kind, newest);
-            }
-            // 410: the next turn lists anew.
-            _ => drop(self.seen.remove(&kind)),
-        }
-    }
-
-    /// Sends a request, or not, as the faults have it.
     fn request(
         &mut self,
-        command: Command,
-        api_server: &mut ApiServer,
-        faults: &Faults,
+        flight: Arc<Flight>,
+        heard: bool,
+        server: &mut ApiServer,
         now_ms: UnixMs,
-    ) -> Outcome {
-        if self.random.percent(faults.request_lost) {
-            self.struck.requests_lost += 1;
-            return Outcome::Unknown;
-        }
-        if self.random.percent(faults.throttled) {
-            self.struck.throttled += 1;
-            let retry_after_ms = 1_000;
-            return Outcome::Throttled { retry_after_ms };
-        }
-        if matches!(command.action, Action::Bind(_)) && self.random.percent(faults.refused) {
-            self.struck.refused += 1;
-            let message = "a webhook said no".into();
-            return Outcome::Refused { message };
-        }
-        let outcome = carry_out(command.action, api_server, now_ms);
-        if self.random.percent(faults.response_lost) {
-            self.struck.answers_lost += 1;
-            return Outcome::Unknown;
-        }
-        outcome
-    }
-}
-
-/// One command is one request, and its answer one outcome.
-fn carry_out(action: Action, api_server: &mut ApiServer, now_ms: UnixMs) -> Outcome {
-    let request = match action {
-        Action::Observe(pod) => return observe(&pod, api_server, now_ms),
-        Action::Bind(bind) => Request::Bind(bind),
-        Action::Evict(evict) => Request::Evict(evict),
-        Action::PatchStatus(patch) => Request::PatchStatus(patch),
-        Action::Lease(request) => Request::Lease(request),
-        Action::Publish(announcement) => Request::Publish(announcement),
-    };
-    outcome(api_server.handle(request, now_ms))
-}
-
-fn observe(pod: &PodReference, api_server: &mut ApiServer, now_ms: UnixMs) -> Outcome {
-    let name = Name::pod(&pod.namespace, &pod.name);
-    match api_server.handle(Request::Get(name), now_ms) {
-        Answer::Found(stored) => match &stored.object {
-            Object::Pod(facts) if facts.uid == pod.uid => {
-                let node = facts.node.clone();
-                Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound))
+    ) {
+        server.flow_control_s = (now_ms < self.storm_until_ms).then_some(1);
+        let answer = server.handle(client::request(&flight.action), now_ms);
+        server.flow_control_s = None;
+        match (&flight.action, &answer) {
+            (Action::Bind(bind), Answer::Done) => {
+                *self.binds.entry(bind.pod.uid).or_insert(0) += 1;
+                self.binders.insert(bind.pod.uid, flight.start);
+                let process = self.process.as_ref();
+                let waits = process.is_some_and(|process| process.waits_for(flight.id));
+                if !waits || flight.start != self.starts {
+                    self.strays.insert(bind.pod.uid);
+                }
             }
-            _ => Outcome::Observed(PodSeen::Gone),
-        },
-        Answer::NotFound => Outcome::Observed(PodSeen::Gone),
-        answer => outcome(answer),
+            (Action::Evict(_), Answer::Done) => self.evictions += 1,
+            _ => {}
+        }
+        if heard && let Some(answer_ms) = flight.answer_ms {
+            let outcome = match &flight.instead {
+                Some(instead) => instead.clone(),
+                None => client::outcome(&flight.action, answer),
+            };
+            self.pass(now_ms + answer_ms, Passing::Answer(flight, outcome));
+        }
     }
-}
 
-fn outcome(answer: Answer) -> Outcome {
-    match answer {
-        Answer::Done | Answer::Created(_) | Answer::Found(_) => Outcome::Done,
-        Answer::Lease(seen) => Outcome::Lease(seen),
-        Answer::Conflict(_) | Answer::AlreadyExists => Outcome::Conflict,
-        Answer::NotFound => Outcome::NotFound,
-        Answer::Invalid(message) => Outcome::Refused {
-            message: message.into(),
-        },
-        Answer::TooManyRequests {
-            by_budget: true, ..
-        } => Outcome::Refused {
-            message: "a PodDisruptionBudget allows no disruption".into(),
-        },
-        Answer::TooManyRequests { retry_after_s, .. } => Outcome::Throttled {
-            retry_after_ms: retry_after_s * 1_000,
-        },
-        _ => Outcome::Unknown,
+    /// The process takes its turn, if there is a reason for one: it hears what has arrived, steps
+    /// its engine once, and sends what that wants.
+    pub fn turn(
+        &mut self,
+        server: &mut ApiServer,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+        log: bool,
+    ) -> Turn {
+        let Some(process) = &mut self.process else {
+            return Turn::default();
+        };
+        process.follow(server, faults, random, now_ms);
+        let Some(stepped) = process.turn(now_ms, log) else {
+            return Turn::default();
+        };
+        let events = std::mem::take(&mut process.last_events);
+        if process.is_shut_down() {
+            self.process = None;
+        }
+        let commands = stepped.commands;
+        let sent = commands
+            .iter()
+            .map(|command| (command.id, command.action.clone()))
+            .collect();
+        for command in commands {
+            self.send(command, faults, random, now_ms);
+        }
+        Turn {
+            stepped: true,
+            events,
+            commands: sent,
+            violations: stepped.violations,
+        }
+    }
+
+    fn send(&mut self, command: Command, faults: &mut Faults, random: &mut Random, now_ms: UnixMs) {
+        let lease = matches!(command.action, Action::Lease(_));
+        let slow = !lease && now_ms < self.slow_until_ms;
+        let passage = Passage::draw(&command.action, slow, faults, random);
+        let flight = Arc::new(Flight {
+            start: self.starts,
+            id: command.id,
+            action: command.action,
+            answer_ms: passage.answer_ms,
+            instead: passage.instead.clone(),
+        });
+        for (index, way_ms) in passage.arrivals_ms.iter().enumerate() {
+            let request = Passing::Request(Arc::clone(&flight), index == passage.heard);
+            self.pass(now_ms + way_ms, request);
+        }
+        if passage.arrivals_ms.is_empty()
+            && let (Some(outcome), Some(answer_ms)) = (passage.instead, passage.answer_ms)
+        {
+            self.pass(now_ms + answer_ms, Passing::Answer(flight, outcome));
+        }
+    }
+
+    fn pass(&mut self, at_ms: UnixMs, passing: Passing) {
+        self.numbered += 1;
+        self.under_way.insert((at_ms, self.numbered), passing);
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! `GPU_BATCH_SEEDS=FROM..TO` runs other seeds than the default ones; a failure names its seed.
 
+use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
 use gpu_batch_simulator::run::run;
+use std::ops::Range;
+use std::time::Duration;
 
-fn seeds() -> std::ops::Range<u64> {
+/// The seeds that were asked for, else the default ones.
+fn seeds(default: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("GPU_BATCH_SEEDS") else {
-        return 0..2_000;
+        return default;
     };
     let parsed = text
         .split_once("..")
@@ -14,37 +18,33 @@ fn seeds() -> std::ops::Range<u64> {
     parsed.expect("GPU_BATCH_SEEDS is FROM..TO")
 }
 
-fn check(with_faults: bool) {
-    let (mut binds, mut steps, mut evictions) = (0u64, 0u64, 0u64);
-    let mut failures = Vec::new();
-    let seeds = seeds();
-    for seed in seeds.clone() {
-        match run(seed, with_faults) {
-            Ok(summary) => {
-                binds += u64::from(summary.binds);
-                steps += u64::from(summary.steps);
-                evictions += u64::from(summary.evictions);
-            }
-            Err(failure) => failures.push(failure.to_string()),
-        }
-    }
-    println!("seeds {seeds:?}: {steps} steps, {binds} binds, {evictions} evictions");
-    let shown: Vec<&String> = failures.iter().take(5).collect();
-    assert!(
-        failures.is_empty(),
-        "{} seeds failed: {shown:#?}",
-        failures.len()
-    );
+fn check(default: Range<u64>, with_faults: bool) -> Findings {
+    let orders = Campaign {
+        seeds: seeds(default),
+        with_faults,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        stop_at_first: false,
+    };
+    let findings = campaign(&orders, || Duration::ZERO);
+    println!("{findings}");
+    assert_eq!(findings.failed, 0, "{findings}");
+    findings
 }
 
 #[test]
 fn worlds_without_faults_come_to_a_good_rest() {
-    check(false);
+    check(0..1_000, false);
 }
 
 #[test]
 fn worlds_with_faults_come_to_a_good_rest() {
-    check(true);
+    let findings = check(0..20_000, true);
+    if findings.seeds >= 1_000 {
+        assert_eq!(findings.idle_kinds(), [], "every kind of fault strikes");
+        assert!(findings.gangs >= 8 * findings.seeds, "enough gangs");
+        assert!(findings.pods >= 30 * findings.seeds, "enough pods");
+        assert!(findings.faults() >= 10 * findings.seeds, "enough faults");
+    }
 }
 
 #[test]

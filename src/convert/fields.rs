@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-const NO_OBJECT: &str = "is not an object";
+const NO_OBJECT: &str = "is not an object that can be read";
 
 /// A JSON object that is being read. Each field is taken out when it is read, so that what remains
 /// is what this version does not know.

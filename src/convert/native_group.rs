@@ -78,6 +78,7 @@ pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodG
         staleness_grace_ms: None,
         unsupported,
         problems: problems.into_vec(),
+        status: None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! PodGroups of `gpu-batch.io`.
 
+mod status;
+
 use super::fields::Fields;
 use super::problems::Problems;
 use super::{Converter, identity, limits};
@@ -84,6 +86,7 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
         staleness_grace_ms,
         unsupported: reader.unsupported,
         problems: reader.problems.into_vec(),
+        status: status::read(group.status),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Namespaces and PriorityClasses.
 
-use super::{Converter, limits, pod};
+use super::problems::Problems;
+use super::{Converter, identity, limits, pod};
 use crate::objects::{Meta, Namespace, PriorityClass, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{NamespaceFacts, PriorityClassFacts};
@@ -18,12 +19,16 @@ impl Watched for Namespace {
     }
 
     fn convert(self, _converter: &mut Converter) -> Option<Object> {
+        let uid = identity::uid("Namespace", &self.metadata);
+        let mut problems = Problems::default();
         let mut labels = self.metadata.labels.0;
-        // Facts of a namespace carry no problems; the first labels by name are as good as any.
+        problems.at_most(limits::PAIRS, &labels, "metadata.labels");
         labels.truncate(limits::PAIRS);
         Some(Object::Namespace(NamespaceFacts {
             name: self.metadata.name,
+            uid,
             labels,
+            problems: problems.into_vec(),
         }))
     }
 }

@@ -25,6 +25,9 @@ const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 /// | 401, 408 | Unknown: another token or another try may do |
 /// | other 4xx | Refused |
 /// | everything else, and no answer | Unknown |
+///
+/// The simulator's shell has the same table for the model's answers; `tests/it/conformance.rs`
+/// compares what the two make of the same requests.
 pub(super) fn classify(answer: &Result<Answer, ExchangeError>) -> Outcome {
     let answer = match answer {
         Ok(answer) => answer,

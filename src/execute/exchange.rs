@@ -10,25 +10,31 @@ use tracing::debug;
 
 /// A request as data.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) method: Method,
-    pub(super) path: String,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub path: String,
+    /// What the body is.
+    pub content_type: &'static str,
+    /// The body; empty where there is none.
+    pub body: Vec<u8>,
 }
 
 /// What the API server answered.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
+pub struct Answer {
+    /// The status code.
+    pub status: StatusCode,
     /// The header `Retry-After`, where it is a number of seconds.
-    pub(super) retry_after_s: Option<u64>,
-    pub(super) body: Vec<u8>,
+    pub retry_after_s: Option<u64>,
+    /// The whole body.
+    pub body: Vec<u8>,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-pub(super) enum ExchangeError {
+pub enum ExchangeError {
     /// The request could not be formed; nothing was sent.
     #[error("failed to form the request")]
     Malformed(#[from] http::Error),
@@ -82,10 +88,10 @@ fn json(body: &impl Serialize) -> Vec<u8> {
 }
 
 /// Sends a request once and reads the whole answer.
-pub(super) async fn exchange(
-    client: &kube::Client,
-    request: Request,
-) -> Result<Answer, ExchangeError> {
+///
+/// # Errors
+/// [`ExchangeError`] if no whole answer came. An answer that says no is an answer.
+pub async fn exchange(client: &kube::Client, request: Request) -> Result<Answer, ExchangeError> {
     let result = send(client, request).await;
     if let Err(error) = &result {
         debug!("{}", reason(error));

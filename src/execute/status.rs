@@ -84,7 +84,7 @@ fn merge_condition(path: String, uid: Uid, condition: Value) -> Request {
     )
 }
 
-fn pod_group(status: &PodGroupStatus) -> Value {
+pub(crate) fn pod_group(status: &PodGroupStatus) -> Value {
     let members = &status.members;
     let mut conditions = vec![scheduled(status)];
     if let Some(since_ms) = status.stale_since_ms {

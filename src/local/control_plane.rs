@@ -90,6 +90,7 @@ impl Options {
 pub struct ControlPlane {
     processes: Processes,
     kubeconfig: PathBuf,
+    etcd_port: u16,
 }
 
 impl ControlPlane {
@@ -135,6 +136,7 @@ impl ControlPlane {
         let mut control_plane = Self {
             processes,
             kubeconfig: kubeconfig.clone(),
+            etcd_port,
         };
         for program in options.programs() {
             let arguments = match program {
@@ -160,6 +162,11 @@ impl ControlPlane {
     /// The file that kubectl and other clients take. Its user may do everything.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Where etcd serves its API, gRPC and the JSON gateway alike, to anybody on this machine.
+    pub fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
     /// The requests that the API server has answered so far, an `audit.k8s.io/v1` Event a line,

@@ -24,6 +24,9 @@ pub struct PodGroup {
     /// `spec`, unread.
     #[serde(default, deserialize_with = "null_is_default")]
     pub spec: Value,
+    /// `status`, unread.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub status: Value,
 }
 
 /// A Topology of `gpu-batch.io`.

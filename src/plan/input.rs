@@ -160,7 +160,10 @@ fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &
             &group.problems,
         ),
         Object::Topology(topology) => (format!("Topology {}", topology.name), &topology.problems),
-        Object::PriorityClass(_) | Object::Namespace(_) | Object::Job(_) => return,
+        Object::Namespace(namespace) => {
+            (format!("Namespace {}", namespace.name), &namespace.problems)
+        }
+        Object::PriorityClass(_) | Object::Job(_) => return,
     };
     for Problem { field, message } in problems {
         let text = format!("{source}: {title}: {field}: {message}");
@@ -169,6 +172,12 @@ fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &
         } else {
             notes.push(text);
         }
+    }
+    if let Object::PodGroup(group) = object {
+        let not_yet = group.unsupported.iter();
+        notes.extend(
+            not_yet.map(|field| format!("{source}: {title}: {field}: is not supported yet")),
+        );
     }
 }
 

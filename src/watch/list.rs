@@ -1,13 +1,15 @@
 //! Listing a kind, page by page.
 
+use super::outline::Outline;
 use super::{Failure, Watcher, version};
 use crate::convert::Converter;
 use crate::driver::Clock;
 use crate::objects::{ListOf, Watched};
 use gpu_batch_policies::event::Object;
+use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tracing::{debug, warn};
+use tracing::debug;
 
 /// Objects a page. Larger pages cost fewer requests and more memory at once.
 const PAGE_OBJECTS: u32 = 1_000;
@@ -105,18 +107,20 @@ fn read<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
     })
 }
 
-/// Reads a page in which some object cannot be read, without that object.
+/// Reads a page in which some object cannot be read; of that one only what its metadata say.
 fn one_by_one<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
-    let page: ListOf<serde_json::Value> = serde_json::from_str(text)
+    let page: ListOf<Box<RawValue>> = serde_json::from_str(text)
         .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
-    let readable = |object: serde_json::Value| -> Option<T> {
-        let name = object["metadata"]["name"].to_string();
-        serde_json::from_value(object)
-            .inspect_err(|error| warn!("{:?} {name} cannot be read: {error}", T::KIND))
+    let read = |object: Box<RawValue>| -> Option<T> {
+        serde_json::from_str(object.get())
+            .or_else(|error| {
+                let outline: Outline = serde_json::from_str(object.get()).map_err(drop)?;
+                outline.with_error(&error).ok_or(())
+            })
             .ok()
     };
     Ok(ListOf {
         metadata: page.metadata,
-        items: page.items.into_iter().filter_map(readable).collect(),
+        items: page.items.into_iter().filter_map(read).collect(),
     })
 }

@@ -1,5 +1,6 @@
 //! Watching a kind, line by line.
 
+use super::outline::Outline;
 use super::{Failure, Watcher, version};
 use crate::objects::Watched;
 use futures::{AsyncBufRead, AsyncBufReadExt};
@@ -7,7 +8,6 @@ use gpu_batch_policies::event::Event;
 use kube::core::Status;
 use serde::Deserialize;
 use std::time::Duration;
-use tracing::warn;
 
 /// How long the API server keeps a watch open.
 const WATCH_SECONDS: u64 = 290;
@@ -92,19 +92,23 @@ impl<T: Watched> Watcher<T> {
     async fn take(&mut self, line: &[u8]) -> Result<(), Failure> {
         let frame: Frame<T> = match serde_json::from_slice(line) {
             Ok(frame) => frame,
-            Err(error) => return self.take_unreadable(line, &error),
+            Err(error) => return self.take_unreadable(line, &error).await,
         };
         if frame.change == Change::Error {
             return Err(error_of(line));
         }
-        self.advance(&frame.object.meta().resource_version)?;
-        let event = match frame.change {
+        self.take_object(frame.change, frame.object).await
+    }
+
+    async fn take_object(&mut self, change: Change, object: T) -> Result<(), Failure> {
+        self.advance(&object.meta().resource_version)?;
+        let event = match change {
             Change::Bookmark | Change::Error => return Ok(()),
-            Change::Deleted => Event::Deleted(frame.object.key()),
+            Change::Deleted => Event::Deleted(object.key()),
             Change::Added | Change::Modified => {
-                let key = frame.object.key();
+                let key = object.key();
                 self.converter.set_now(self.shared.clock.now_ms());
-                match frame.object.convert(&mut self.converter) {
+                match object.convert(&mut self.converter) {
                     Some(object) => Event::Applied(Box::new(object)),
                     None => Event::Deleted(key),
                 }
@@ -114,19 +118,28 @@ impl<T: Watched> Watcher<T> {
         Ok(())
     }
 
-    /// A line whose object is not of the kind: an error, or an object that cannot be read, which is
-    /// passed over so that it stops no other.
-    fn take_unreadable(&mut self, line: &[u8], error: &serde_json::Error) -> Result<(), Failure> {
-        let frame: Frame<serde_json::Value> = serde_json::from_slice(line)
+    /// A line whose object is not of the kind: an error, or an object that cannot be read, of which
+    /// only the metadata count, so that it stops no other.
+    async fn take_unreadable(
+        &mut self,
+        line: &[u8],
+        error: &serde_json::Error,
+    ) -> Result<(), Failure> {
+        let Frame {
+            change,
+            object: outline,
+        }: Frame<Outline> = serde_json::from_slice(line)
             .map_err(|error| Failure::failed(format!("failed to read the watch: {error}")))?;
-        if frame.change == Change::Error {
-            return Err(error_of(line));
+        let version = outline.resource_version();
+        let object = match change {
+            Change::Error => return Err(error_of(line)),
+            Change::Bookmark | Change::Deleted => outline.alone(),
+            Change::Added | Change::Modified => outline.with_error(error),
+        };
+        match object {
+            Some(object) => self.take_object(change, object).await,
+            None => self.advance(&version),
         }
-        let metadata = &frame.object["metadata"];
-        if frame.change != Change::Bookmark {
-            warn!("{:?} {} cannot be read: {error}", T::KIND, metadata["name"]);
-        }
-        self.advance(metadata["resourceVersion"].as_str().unwrap_or_default())
     }
 
     /// Moves on to a version; it never goes back.

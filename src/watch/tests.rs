@@ -147,7 +147,10 @@ impl Fixture {
 fn shorthand(event: &Event) -> String {
     let name = |object: &Object| match object {
         Object::Namespace(namespace) => namespace.name.to_string(),
-        Object::Queue(queue) => queue.name.to_string(),
+        Object::Queue(queue) => match queue.problems.first() {
+            Some(problem) => format!("{} ({} {})", queue.name, problem.field, problem.message),
+            None => queue.name.to_string(),
+        },
         other => format!("{other:?}"),
     };
     match event {
@@ -337,6 +340,39 @@ async fn an_object_that_cannot_be_read_stops_no_other() {
     .await;
     let events = fixture.events(3).await;
     assert_eq!(events, ["listed a b", "applied c", "applied d"]);
+}
+
+#[tokio::test]
+async fn an_object_that_is_nested_too_deeply_says_so_and_stops_no_other() {
+    let deep = |name: &str, version: &str| {
+        let mut field = json!(1);
+        for _ in 0..500 {
+            field = json!({"a": field});
+        }
+        let mut object = object(name, version);
+        // Who set which field is written down as deep as the field.
+        object["metadata"]["managedFields"] = json!([{"fieldsV1": {"f:spec": field.clone()}}]);
+        object["spec"] = field;
+        object
+    };
+    let fixture = Fixture::start::<Queue>(vec![
+        Items(
+            "10",
+            json!([object("a", "1"), deep("b", "2"), object("c", "3")]),
+        ),
+        Stays(vec![
+            line("ADDED", deep("d", "11")),
+            line("DELETED", deep("b", "12")),
+            line("ADDED", object("e", "13")),
+        ]),
+    ])
+    .await;
+    let events = fixture.events(4).await;
+    let why = "(spec is not an object that can be read)";
+    assert_eq!(events[0], format!("listed a b {why} c"));
+    assert_eq!(events[1], format!("applied d {why}"));
+    assert_eq!(events[2..], ["deleted b", "applied e"]);
+    assert_eq!(fixture.complaint(Kind::Queue), None);
 }
 
 #[tokio::test]

@@ -278,7 +278,7 @@ impl Cluster {
     /// What the API server has been asked so far, an event each; only for a cluster of one's own
     /// with [`Options::audit`].
     pub(crate) fn audit_log(&self) -> Vec<Value> {
-        let file = self._control_plane.as_ref().unwrap().audit_log();
+        let file = self.control_plane.as_ref().unwrap().audit_log();
         let text = std::fs::read_to_string(file).unwrap();
         // The last line may be half written.
         let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);

@@ -6,6 +6,7 @@
 
 mod chart;
 mod cluster;
+mod conformance;
 mod crashes;
 mod crowd;
 mod definitions;
@@ -19,6 +20,7 @@ mod http;
 mod jobs;
 mod leaders;
 mod local;
+mod nasty;
 mod native;
 mod queues;
 mod waiting;

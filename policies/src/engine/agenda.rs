@@ -66,8 +66,11 @@ impl Agenda {
                 let scopes = self.fits.entry(*class).or_default();
                 scopes.entry(*scope).or_default().insert((*need, gang));
             }
-            Wake::AnyRoom(classes) => {
+            Wake::AnyRoom(classes, queue) => {
                 self.any_room.insert(gang, classes.clone());
+                if let Some(queue) = queue {
+                    self.queues.entry(*queue).or_default().insert(gang);
+                }
             }
             Wake::Queue(queue) => {
                 self.queues.entry(*queue).or_default().insert(gang);
@@ -91,16 +94,21 @@ impl Agenda {
                     self.fits.remove(class);
                 }
             }
-            Wake::AnyRoom(_) => {
+            Wake::AnyRoom(_, queue) => {
                 self.any_room.remove(&gang);
-            }
-            Wake::Queue(queue) => {
-                if let Some(set) = self.queues.get_mut(queue) {
-                    set.remove(&gang);
-                    if set.is_empty() {
-                        self.queues.remove(queue);
-                    }
+                if let Some(queue) = queue {
+                    self.leave_queue(gang, *queue);
                 }
+            }
+            Wake::Queue(queue) => self.leave_queue(gang, *queue),
+        }
+    }
+
+    fn leave_queue(&mut self, gang: GangId, queue: QueueId) {
+        if let Some(set) = self.queues.get_mut(&queue) {
+            set.remove(&gang);
+            if set.is_empty() {
+                self.queues.remove(&queue);
             }
         }
     }

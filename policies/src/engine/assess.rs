@@ -147,8 +147,9 @@ impl Engine {
     }
 
     /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound
-    /// for.
+    /// for. Those that wait and cannot be read ask for nothing: no share moves for their sake.
     fn settle_accounts(&mut self, id: GangId) {
+        let unreadable = self.bad_spec(id).is_some();
         let gang = &self.state.gangs[id];
         let preemptible = gang.spec.preemptible;
         let queue = self.state.queues.find(&gang.spec.queue);
@@ -162,6 +163,10 @@ impl Engine {
                 Some(name) => self.state.queues.find(name),
                 None => queue,
             };
+            let own = record.own.as_ref();
+            let unreadable = unreadable || own.is_some_and(|own| !own.problems.is_empty());
+            let waits = record.stage == Stage::Waiting;
+            let queue = queue.filter(|_| !(waits && unreadable));
             self.state
                 .settle_account(pod, queue.map(|queue| (queue, preemptible)));
         }
@@ -198,6 +203,9 @@ impl Engine {
         }
         if let Err(message) = self.resolve_topology(id) {
             return Wait::Held(Verdict::new(Reason::TopologyNotFound, message));
+        }
+        if let Some(verdict) = self.domain_unknown(id) {
+            return Wait::Held(verdict);
         }
         Wait::Turn
     }
@@ -388,6 +396,7 @@ impl Engine {
             gang.spec.placement,
         )
             .hash(&mut hasher);
+        self.anchor(id).hash(&mut hasher);
         (
             counts.needed,
             counts.bound,

@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back, and the end of our leadership: from then on
-//! nothing is sent, and what an answer leaves open is given back.
+//! still succeed. Only `Refused` gives the room back. Who does not lead sends nothing: what was
+//! never sent is given back then, and what is uncertain is asked about when we lead again, unless
+//! the watch has told before.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};
@@ -21,7 +22,7 @@ use super::timers::Timer;
 use crate::command::{Action, Announcement, Bind, CommandId, ObjectReference};
 use crate::event::{Outcome, PodSeen};
 use crate::facts::{Uid, UnixMs};
-use crate::ids::NodeId;
+use crate::ids::{NodeId, PodId};
 use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
 use alloc::{boxed::Box, format};
@@ -30,9 +31,15 @@ use alloc::{boxed::Box, format};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It waits for room, or for a time.
-    Queued,
+    Queued {
+        /// A request was sent before that may still arrive.
+        again: bool,
+    },
     /// The request is under way.
-    Sent(CommandId),
+    Sent {
+        /// It is not the first.
+        again: bool,
+    },
     /// Nobody knows what became of it; the API server will be asked.
     Asking,
     /// The API server has been asked.
@@ -45,7 +52,7 @@ const ASK_AGAIN_MS: u64 = 500;
 impl Engine {
     /// A pod has been placed: its binding is to be sent.
     pub(crate) fn start_binding(&mut self, uid: Uid) {
-        self.bindings.insert(uid, Step::Queued);
+        self.bindings.insert(uid, Step::Queued { again: false });
         self.outbox.binds.push_back(uid);
     }
 
@@ -76,9 +83,9 @@ impl Engine {
     }
 
     fn send_bind(&mut self, uid: Uid, deadline_ms: UnixMs) {
-        if self.bindings.get(&uid) != Some(&Step::Queued) {
+        let Some(&Step::Queued { again }) = self.bindings.get(&uid) else {
             return;
-        }
+        };
         let Some((pod, node)) = self.assumed(uid) else {
             self.bindings.remove(&uid);
             return;
@@ -86,6 +93,12 @@ impl Engine {
         if self.state.nodes[node].known.is_none() || pod.deleting {
             // Nothing was sent yet, so the choice can still be taken back.
             self.take_back(uid);
+            return;
+        }
+        let requests = &self.state.classes[pod.class].requests;
+        if !again && self.state.nodes[node].is_overfull(requests) {
+            // The node has become too small, or somebody else has filled it, while this waited.
+            self.take_back_with_gang(uid);
             return;
         }
         let gang = pod
@@ -106,7 +119,7 @@ impl Engine {
         let command = self
             .outbox
             .send(Flight::Bind(uid), deadline_ms, Action::Bind(bind));
-        self.bindings.insert(uid, Step::Sent(command.id));
+        self.bindings.insert(uid, Step::Sent { again });
         self.commands.push(command);
     }
 
@@ -136,10 +149,13 @@ impl Engine {
         }
         match outcome {
             Outcome::Done => self.confirm(uid),
-            _ if !self.leading => self.take_back(uid),
             Outcome::Refused { message } => self.binding_refused(uid, message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
-                self.bindings.insert(uid, Step::Queued);
+                let again = self.bindings.get(&uid) == Some(&Step::Sent { again: true });
+                self.bindings.insert(uid, Step::Queued { again });
+                if !self.leading {
+                    return self.stand_down(uid);
+                }
                 self.timers.set(
                     now_ms.saturating_add(retry_after_ms.max(1)),
                     Timer::Binding(uid),
@@ -177,10 +193,13 @@ impl Engine {
                 self.bindings.remove(&uid);
                 self.state.delete_pod(uid);
             }
-            _ if !self.leading => self.take_back(uid),
             Outcome::Observed(PodSeen::Unbound) => {
-                self.bindings.insert(uid, Step::Queued);
-                self.outbox.binds.push_front(uid);
+                self.bindings.insert(uid, Step::Queued { again: true });
+                if self.leading {
+                    self.outbox.binds.push_front(uid);
+                } else {
+                    self.stand_down(uid);
+                }
             }
             Outcome::Done
             | Outcome::Conflict
@@ -198,9 +217,9 @@ impl Engine {
     /// A time has come for a binding.
     pub(crate) fn binding_due(&mut self, uid: Uid) {
         match self.bindings.get(&uid) {
-            Some(Step::Queued) => self.outbox.binds.push_front(uid),
+            Some(Step::Queued { .. }) => self.outbox.binds.push_front(uid),
             Some(Step::Asking) => self.outbox.observations.push_back(uid),
-            Some(Step::Sent(_) | Step::Observing(_)) | None => {}
+            Some(Step::Sent { .. } | Step::Observing(_)) | None => {}
         }
     }
 
@@ -265,45 +284,76 @@ impl Engine {
     /// Takes back the gangs of which no member has a node yet and no request was sent: the next
     /// leader places them. All others are finished, so that none is left in part.
     pub(crate) fn take_back_unbegun(&mut self) {
-        let unsent = |uid: &Uid| self.bindings.get(uid) == Some(&Step::Queued);
-        let mut unbegun = alloc::vec::Vec::new();
-        for uid in self.bindings.keys().filter(|uid| unsent(uid)) {
-            let pod = self.state.pod_ids.get(uid).map(|id| &self.state.pods[*id]);
-            let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
-            let members = gang.map_or(&[][..], |gang| &self.state.gangs[gang].members);
-            let begun = members.iter().any(|member| {
-                let member = &self.state.pods[*member];
-                match member.stage {
-                    Stage::Bound(_) => true,
-                    Stage::Assumed(_) => !unsent(&member.uid),
-                    Stage::Waiting | Stage::Ended { .. } => false,
-                }
-            });
-            if !begun {
-                unbegun.push(*uid);
-            }
-        }
+        let unbegun = self.bindings.keys().filter(|uid| self.is_unbegun(**uid));
+        let unbegun: alloc::vec::Vec<Uid> = unbegun.copied().collect();
         for uid in unbegun {
             self.take_back(uid);
         }
     }
 
-    /// We do not lead any more. What was not sent, and what the API server would have to be asked
-    /// about, is given back: another leads now, the watch tells what it does, and when we lead
-    /// again we begin from what the world shows. A request under way is followed to its answer.
-    pub(crate) fn give_up_uncertain(&mut self) {
-        let under_way = |step: &Step| matches!(step, Step::Sent(_) | Step::Observing(_));
-        let uncertain: alloc::vec::Vec<Uid> = self
-            .bindings
-            .iter()
-            .filter(|(_, step)| !under_way(step))
-            .map(|(uid, _)| *uid)
-            .collect();
-        for uid in uncertain {
-            self.take_back(uid);
+    /// Takes back a place that was not asked for yet; with it all of its gang, if that has not
+    /// begun, so that it is not begun in part.
+    fn take_back_with_gang(&mut self, uid: Uid) {
+        if self.is_unbegun(uid) {
+            let members = self.gang_members(uid).iter();
+            let members = members.map(|member| self.state.pods[*member].uid);
+            for member in members.collect::<alloc::vec::Vec<_>>() {
+                self.take_back(member);
+            }
+        }
+        self.take_back(uid);
+    }
+
+    /// Whether no member of the pod's gang has a node, and none may get one by a request that was
+    /// sent.
+    fn is_unbegun(&self, uid: Uid) -> bool {
+        let unsent = |uid: &Uid| self.bindings.get(uid) == Some(&Step::Queued { again: false });
+        let begun = |member: &PodId| {
+            let member = &self.state.pods[*member];
+            match member.stage {
+                Stage::Bound(_) => true,
+                Stage::Assumed(_) => !unsent(&member.uid),
+                Stage::Waiting | Stage::Ended { .. } => false,
+            }
+        };
+        unsent(&uid) && !self.gang_members(uid).iter().any(begun)
+    }
+
+    fn gang_members(&self, uid: Uid) -> &[PodId] {
+        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
+        gang.map_or(&[], |gang| &self.state.gangs[gang].members)
+    }
+
+    /// We do not lead any more: nothing is sent. Requests under way are followed to their answers.
+    pub(crate) fn stand_down_all(&mut self) {
+        let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
+        for uid in bindings {
+            self.stand_down(uid);
         }
         self.outbox.forget_actions();
         self.evicting.clear();
+    }
+
+    /// A place that was never asked for is given back. One that was may still become the pod's: it
+    /// will be asked about, if we lead again before the watch tells.
+    fn stand_down(&mut self, uid: Uid) {
+        match self.bindings.get(&uid) {
+            Some(Step::Queued { again: false }) => self.take_back(uid),
+            Some(Step::Queued { again: true }) => {
+                self.bindings.insert(uid, Step::Asking);
+            }
+            Some(Step::Sent { .. } | Step::Asking | Step::Observing(_)) | None => {}
+        }
+    }
+
+    /// We lead again: what was left uncertain is asked about.
+    pub(crate) fn ask_about_uncertain(&mut self) {
+        let uncertain = self.bindings.iter();
+        let uncertain = uncertain.filter(|(_, step)| **step == Step::Asking);
+        self.outbox
+            .observations
+            .extend(uncertain.map(|(uid, _)| *uid));
     }
 }
 

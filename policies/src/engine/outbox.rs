@@ -1,7 +1,8 @@
 //! Requests that wait to be sent, and those under way.
 //!
 //! The order when the API server is slow: observations, evictions, binds, statuses, Kubernetes
-//! events. Evictions are few and end what must not last; binds can be many. How many are under way is bounded for each sort, so that statuses and
+//! events. Evictions are few and end what must not last; binds can be many. How many are under way
+//! is bounded for each sort, so that statuses and
 //! events never delay a bind.
 
 use crate::command::{Action, Announcement, Command, CommandId};

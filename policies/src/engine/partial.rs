@@ -16,6 +16,7 @@ use crate::facts::UnixMs;
 use crate::ids::GangId;
 use crate::state::gang::{Start, Wait};
 use crate::state::pod::{Pod, Stage};
+use alloc::vec::Vec;
 
 /// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
 /// (a replacement, another kind's list) still counts. Users are promised two seconds.
@@ -34,7 +35,7 @@ impl Engine {
         let complete = Start::Complete { since_ms: now_ms };
         let met = counts.bound + counts.succeeded >= counts.expected;
         let first_seen = self.state.gangs[id].start == Start::NotBegun && counts.bound > 0;
-        let waited = first_seen && self.has_waited_all_along(id, counts);
+        let begun = first_seen && self.has_never_been_complete(id, counts);
         let gang = &mut self.state.gangs[id];
         let held = counts.bound + counts.assumed + counts.succeeded;
         let mut lost = held < core::mem::replace(&mut gang.held, held);
@@ -42,7 +43,7 @@ impl Engine {
             _ if counts.bound + counts.assumed == 0 => Start::NotBegun,
             Start::Complete { since_ms } => Start::Complete { since_ms },
             _ if met => complete,
-            Start::NotBegun if counts.assumed > 0 || waited => Start::Unfinished { stuck_ms: None },
+            Start::NotBegun if counts.assumed > 0 || begun => Start::Unfinished { stuck_ms: None },
             Start::NotBegun => {
                 // It is first seen with a part of its members, and the others came later: it ran.
                 lost = true;
@@ -56,21 +57,23 @@ impl Engine {
         lost && matches!(gang.start, Start::Complete { .. })
     }
 
-    /// Whether the members that the minimum wants were there before the newest bind: then none was
-    /// lost, because who replaces a lost member is younger. Both times are known to the second.
-    fn has_waited_all_along(&self, id: GangId, counts: &Counts) -> bool {
+    /// Whether the gang can never have had its minimum, by what the API server says: somebody has
+    /// waited since before the first of these binds, and even if all who came later replace lost
+    /// members, those and the bound ones are fewer than the minimum. Times are known to the second.
+    fn has_never_been_complete(&self, id: GangId, counts: &Counts) -> bool {
         let members = || {
             let members = &self.state.gangs[id].members;
             members.iter().map(|member| &self.state.pods[*member])
         };
         let bound = |pod: &Pod| pod.own.as_ref()?.bound_ms.filter(|_| pod.stage.is_bound());
-        let Some(newest_ms) = members().filter_map(bound).max() else {
+        let Some(first_ms) = members().filter_map(bound).min() else {
             return false;
         };
-        let older = |pod: &&Pod| {
-            pod.stage == Stage::Waiting && !pod.deleting && pod.created_ms <= newest_ms
-        };
-        members().filter(older).count() >= counts.needed as usize
+        let waiting = members().filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
+        let (older, younger): (Vec<&Pod>, Vec<&Pod>) =
+            waiting.partition(|pod| pod.created_ms <= first_ms);
+        let were_bound = counts.bound + counts.succeeded;
+        !older.is_empty() && (were_bound as usize + younger.len()) < counts.expected as usize
     }
 
     /// Evicts a gang that has been below its minimum for too long since it lost members.

@@ -4,9 +4,9 @@ use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, UnixMs};
-use crate::ids::{ClassId, GangId, PodId};
+use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
-use crate::queues::{Demand, QueueId};
+use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
@@ -27,7 +27,9 @@ impl Engine {
         while work < SLICE_WORK {
             work += 100;
             if let Some((queue, gang)) = self.agenda.first_unfinished() {
-                self.attempt(gang, queue, now_ms, &mut work);
+                self.in_hand(gang, |engine| {
+                    engine.attempt(gang, queue, now_ms, &mut work);
+                });
                 continue;
             }
             let Some(queue) = self.state.queues.next_leaf() else {
@@ -58,7 +60,7 @@ impl Engine {
         self.demand_of_pods(pods.iter().take(need as usize))
     }
 
-    fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
+    pub(crate) fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
         let mut by_class: BTreeMap<ClassId, u64> = BTreeMap::new();
         for pod in pods {
             *by_class.entry(self.state.pods[*pod].class).or_insert(0) += 1;
@@ -137,37 +139,30 @@ impl Engine {
         counts: &Counts,
         now_ms: UnixMs,
         work: &mut u64,
-    ) -> Result<Vec<(PodId, crate::ids::NodeId)>, (Verdict, Wake)> {
-        let mut pods = self.waiting_pods(id, now_ms);
-        let need = if counts.needed == 0 {
-            1
-        } else {
-            counts.needed as usize
-        };
+    ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
+        let pods = self.waiting_pods(id, now_ms);
+        let need = counts.needed.max(1) as usize;
         *work += 20 * pods.len() as u64;
-        let mut demand = self.demand_of_pods(pods.iter().take(need));
-        if self.check_queue(id, queue, &demand).is_err() {
-            // The first members are too many for the queue; the smallest may not be.
-            pods.sort_by_key(|pod| self.state.classes[self.state.pods[*pod].class].gpus);
-            pods.truncate(need);
-            demand = self.demand_of_pods(pods.iter());
-            self.check_queue(id, queue, &demand)?;
+        let first = self.demand_of_pods(pods.iter().take(need));
+        if let Err((verdict, full)) = self.check_queue(id, queue, &first) {
+            if pods.len() == need {
+                return Err((verdict, Wake::Queue(full)));
+            }
+            return self.try_selections(id, queue, (pods, need), counts, work);
         }
-        let first: Vec<PodId> = pods.iter().take(need).copied().collect();
         let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
         let start = txn.checkpoint();
-        let mut placed = place(&mut self.state, &mut txn, &request, work);
-        if placed.is_ok() && !self.keeps_to_queue(id, queue, &demand, start, &mut txn) {
-            // Others than those that were checked found a place, and are too many for the queue.
-            request = self.request(id, queue, first, need);
-            placed = place(&mut self.state, &mut txn, &request, work)
-                .map_err(|_| Refusal::NotTogether { proved: false });
+        match place(&mut self.state, &mut txn, &request, work) {
+            Ok(()) => {}
+            Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
-        match placed {
-            Ok(()) => Ok(txn.commit()),
-            Err(refusal) => Err(self.explain_refusal(id, &mut request, counts, &refusal)),
+        if self.keeps_to_queue(id, queue, &first, start, &mut txn) {
+            return Ok(txn.commit());
         }
+        // Others than those that were checked found a place, and are too many for the queue.
+        let pods = self.waiting_pods(id, now_ms);
+        self.try_selections(id, queue, (pods, need), counts, work)
     }
 
     /// Whether the queue has room for the members that were placed, which may be others than those
@@ -196,28 +191,37 @@ impl Engine {
         true
     }
 
-    fn check_queue(
+    /// Whether the queue has room for so much more of the gang.
+    ///
+    /// # Errors
+    /// Why not, and the queue in which something must be released.
+    pub(crate) fn check_queue(
         &self,
         id: GangId,
         queue: QueueId,
         demand: &Demand,
-    ) -> Result<(), (Verdict, Wake)> {
+    ) -> Result<(), (Verdict, QueueId)> {
+        let verdict = |reason, over: &Excess| {
+            let message = self.state.queues.describe(over);
+            (Verdict::new(reason, message), over.queue)
+        };
         if let Err(over) = self.state.queues.room(queue, demand) {
-            let verdict = Verdict::new(Reason::OverLimit, self.state.queues.describe(&over));
-            return Err((verdict, Wake::Queue(over.queue)));
+            return Err(verdict(Reason::OverLimit, &over));
         }
         if self.state.gangs[id].spec.preemptible {
             return Ok(());
         }
-        self.state.queues.quota_room(queue, demand).map_err(|over| {
-            let message = self.state.queues.describe(&over);
-            let verdict = Verdict::new(Reason::NonPreemptibleOverQuota, message);
-            (verdict, Wake::Queue(over.queue))
-        })
+        let within = self.state.queues.quota_room(queue, demand);
+        within.map_err(|over| verdict(Reason::NonPreemptibleOverQuota, &over))
     }
 
-    fn request(&self, id: GangId, queue: QueueId, pods: Vec<PodId>, need: usize) -> Request {
-        let gang = &self.state.gangs[id];
+    pub(crate) fn request(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        pods: Vec<PodId>,
+        need: usize,
+    ) -> Request {
         let mut groups: Vec<Group> = Vec::new();
         for pod in pods {
             let class = self.state.pods[pod].class;
@@ -242,33 +246,61 @@ impl Engine {
                 self.state.pods[group.pods[0]].name.clone(),
             )
         });
-        let held = |pod: &&PodId| {
-            let pod = &self.state.pods[**pod];
-            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
-        };
-        let mut members: Vec<&PodId> = gang.members.iter().filter(held).collect();
-        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
-        let occupied: Vec<_> = members
-            .iter()
-            .filter_map(|pod| self.state.node_of(**pod))
-            .collect();
+        let occupied = self.occupied(id);
         // A resolved topology was checked when the gang was assessed; one that has gone since makes
         // the gang touched, and it is assessed before it is tried again.
         let near = self.resolve_topology_now(id);
-        let known = |node: &&crate::ids::NodeId| self.state.nodes[**node].known.is_some();
         Request {
             groups,
             need,
             near,
-            anchor: occupied
-                .iter()
-                .find(known)
-                .copied()
-                .filter(|_| near.is_some()),
+            anchor: self.anchor(id).filter(|_| near.is_some()),
             model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
             placement: self.placement(id, queue),
             occupied,
         }
+    }
+
+    /// The nodes of the members that run or are being bound, by member name.
+    fn occupied(&self, id: GangId) -> Vec<NodeId> {
+        let held = |pod: &&PodId| {
+            let pod = &self.state.pods[**pod];
+            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+        };
+        let members = self.state.gangs[id].members.iter();
+        let mut members: Vec<&PodId> = members.filter(held).collect();
+        members.sort_by(|a, b| self.state.pods[**a].name.cmp(&self.state.pods[**b].name));
+        // Where we put members counts, whatever another scheduler has added.
+        let stranger = |pod: &&PodId| {
+            let pod = &self.state.pods[**pod];
+            let own = pod.own.as_ref();
+            pod.stage.is_bound() && own.is_none_or(|own| own.bound_queue.is_none())
+        };
+        if !members.iter().all(stranger) {
+            members.retain(|pod| !stranger(pod));
+        }
+        let nodes = members.iter().map(|pod| self.state.node_of(**pod));
+        nodes.flatten().collect()
+    }
+
+    /// The node whose domains are those of the members that run: the first that is there.
+    pub(crate) fn anchor(&self, id: GangId) -> Option<NodeId> {
+        let known = |node: &NodeId| self.state.nodes[*node].known.is_some();
+        self.occupied(id).into_iter().find(known)
+    }
+
+    /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
+    /// may come back, with the same labels.
+    pub(crate) fn domain_unknown(&self, id: GangId) -> Option<Verdict> {
+        self.resolve_topology_now(id)?.required?;
+        if self.anchor(id).is_some() {
+            return None;
+        }
+        let node = &self.state.nodes[*self.occupied(id).first()?].name;
+        let message = format!(
+            "the domain of the members that run is not known while their node {node} is gone"
+        );
+        Some(Verdict::new(Reason::DoesNotFit, message))
     }
 
     /// The gang's own choice, else its queue's, else the configuration's.
@@ -344,7 +376,7 @@ impl Engine {
     }
 
     /// Puts a refusal into words, and says what must change before the gang is tried again.
-    fn explain_refusal(
+    pub(crate) fn explain_refusal(
         &mut self,
         id: GangId,
         request: &mut Request,
@@ -364,7 +396,7 @@ impl Engine {
             ),
             Refusal::NotTogether { proved } => {
                 let classes = request.groups.iter().map(|group| group.class).collect();
-                (*proved, Wake::AnyRoom(classes))
+                (*proved, Wake::AnyRoom(classes, None))
             }
         };
         if only_limits_refuse(&mut self.state, request, refusal) {

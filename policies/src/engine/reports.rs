@@ -75,9 +75,9 @@ impl Engine {
             match pod.stage {
                 Stage::Bound(node) | Stage::Assumed(node) => {
                     nodes.push(self.state.nodes[node].name.clone());
-                    gpus_held += gpus;
+                    gpus_held = gpus_held.saturating_add(gpus);
                 }
-                Stage::Waiting => gpus_asked += gpus,
+                Stage::Waiting => gpus_asked = gpus_asked.saturating_add(gpus),
                 Stage::Ended { .. } => {}
             }
         }

@@ -22,6 +22,10 @@ const CONDITION_INTERVAL_MS: u64 = 10_000;
 /// How long after the creation (which is known to the second) of a pod or gang that waits anything
 /// is first said of it: most are placed before.
 const FIRST_WORD_DELAY_MS: u64 = 2_000;
+/// A write that was given up, or that something on the way has repeated, may arrive after a newer
+/// one. So long after that was noticed, what is there is compared again, or written again where the
+/// watch does not show it.
+const LATE_WRITE_MS: u64 = 10_000;
 /// How many statuses one step looks at.
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
@@ -71,7 +75,8 @@ impl Engine {
         let counts = count(&self.state, id, now_ms);
         let status = self.gang_status(id, &counts, now_ms);
         let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
-        if status.phase == Phase::Pending && gang.reported.is_none() && first_ms > now_ms {
+        let told = gang.reported.as_ref().or(gang.shown());
+        if status.phase == Phase::Pending && told.is_none() && first_ms > now_ms {
             self.timers.set(first_ms, Timer::Gang(id));
             return None;
         }
@@ -79,7 +84,14 @@ impl Engine {
         self.announce_reason(id);
         let gang = &mut self.state.gangs[id];
         let object = gang.object.as_ref()?;
-        if gang.reported.as_ref() == Some(&status) {
+        let shown = object.status.as_ref();
+        if gang.reported.as_ref().or(shown) == Some(&status) {
+            if !native && shown != Some(&status) {
+                // The watch is behind, or another write came later than ours.
+                let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
+                let key = StatusKey::Gang(id);
+                self.timers.set(rewrite_ms, Timer::Rewrite(key));
+            }
             return None;
         }
         gang.reported = Some(status.clone());
@@ -102,11 +114,14 @@ impl Engine {
         let gang = &self.state.gangs[id];
         let phase = phase(counts);
         let scheduled = matches!(phase, Phase::Running | Phase::Succeeded | Phase::Failed);
-        let (was, since_ms) = gang.scheduled;
+        let (was, since_ms) = match (gang.scheduled, gang.shown()) {
+            ((_, 0), Some(shown)) => (shown.scheduled, shown.scheduled_since_ms),
+            (known, _) => known,
+        };
         let since_ms = if was == scheduled && since_ms > 0 {
             since_ms
         } else {
-            now_ms
+            whole_seconds(now_ms)
         };
         let verdict = gang.verdict();
         let message = match (verdict, phase) {
@@ -139,7 +154,7 @@ impl Engine {
             message: message.into(),
             scheduled,
             scheduled_since_ms: since_ms,
-            stale_since_ms: gang.lost_ms,
+            stale_since_ms: gang.lost_ms.map(whole_seconds),
         }
     }
 
@@ -236,6 +251,7 @@ impl Engine {
     fn queue_patch(&mut self, queue: QueueId) -> Option<StatusPatch> {
         let (name, uid) = self.state.queues.object(queue)?;
         let status = self.queue_status(queue);
+        self.note_queue(&name, uid, status.fault.as_ref());
         if self.reported_queues.get(&queue) == Some(&status) {
             return None;
         }
@@ -257,6 +273,24 @@ impl Engine {
         }
     }
 
+    /// Writes a status once more, unless the watch shows that it is there.
+    pub(crate) fn rewrite(&mut self, key: StatusKey) {
+        match key {
+            StatusKey::Gang(id) => {
+                if let Some(gang) = self.state.gangs.get_mut(id) {
+                    gang.reported = None;
+                    self.outbox.status(key);
+                }
+            }
+            // The watch shows the condition.
+            StatusKey::Pod(_) => {}
+            StatusKey::Queue(queue) => {
+                self.reported_queues.remove(&queue);
+                self.dirty_queues = true;
+            }
+        }
+    }
+
     /// A status write has ended. What was not written is looked at again.
     pub(crate) fn status_ended(&mut self, key: StatusKey, outcome: &Outcome, now_ms: UnixMs) {
         let again_ms = match outcome {
@@ -266,6 +300,10 @@ impl Engine {
                 now_ms.saturating_add(self.settings.retry_after_ms)
             }
         };
+        if *outcome == Outcome::Unknown {
+            let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
+            self.timers.set(rewrite_ms, Timer::Rewrite(key));
+        }
         match key {
             StatusKey::Gang(id) => {
                 if let Some(gang) = self.state.gangs.get_mut(id) {
@@ -291,6 +329,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// Times in statuses have whole seconds.
+fn whole_seconds(at_ms: UnixMs) -> UnixMs {
+    at_ms - at_ms % 1_000
 }
 
 /// The phase, derived from the members.

@@ -1,7 +1,10 @@
 //! The engine against a small world that does what it is told.
 
+mod faults;
 mod partial;
 mod quarantine;
+mod races;
+mod sums;
 mod world;
 
 use crate::facts::GroupSource;
@@ -405,4 +408,44 @@ fn members_that_are_done_and_cleaned_away_are_not_lost() {
     world.pass(61_000);
     world.settle();
     assert_eq!(world.evictions, 0);
+}
+
+#[test]
+fn a_place_that_others_fill_before_it_is_asked_for_is_given_up_with_its_gang() {
+    let mut settings = Settings::default();
+    settings.in_flight.actions = 0;
+    let mut world = World::with(settings);
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.step();
+    assert!(world.node_of("a").is_some(), "the place is chosen");
+    world.apply(pod("x", 4).on("n1"));
+    world.let_act();
+    world.settle();
+    assert_eq!(world.binds, 0, "not even the member that would fit");
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_status_is_written_once_more_when_an_older_write_may_have_come_late() {
+    let mut world = World::new();
+    world.loses_statuses = true;
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 1));
+    world.apply(pod("a", 1).of("g"));
+    world.step();
+    world.step();
+    world.loses_statuses = false;
+    world.pass(2_000);
+    world.settle();
+    let written = world.gang_statuses;
+    world.pass(10_000);
+    world.settle();
+    assert_eq!(world.gang_statuses, written + 1);
+    world.pass(60_000);
+    world.settle();
+    assert_eq!(world.gang_statuses, written + 1, "and not for ever");
 }

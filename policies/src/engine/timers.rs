@@ -1,5 +1,6 @@
 //! Deadlines as data.
 
+use super::outbox::StatusKey;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use alloc::collections::BTreeSet;
@@ -14,6 +15,8 @@ pub(crate) enum Timer {
     Binding(Uid),
     /// Write the status of queues.
     QueueStatus,
+    /// Write a status again: an older write may have arrived late.
+    Rewrite(StatusKey),
 }
 
 /// All deadlines.

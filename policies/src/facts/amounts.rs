@@ -11,6 +11,13 @@ pub type Amount = u64;
 /// The largest amount: 2^55 - 1. Conversion reports larger ones as a problem.
 pub const AMOUNT_MAX: Amount = (1 << 55) - 1;
 
+/// A sum of amounts as one: what is above what an amount holds counts as that much. Sums themselves
+/// are kept in 128 bits, so that whatever is taken off again leaves what was there before.
+#[must_use]
+pub(crate) fn saturated(sum: u128) -> Amount {
+    Amount::try_from(sum).unwrap_or(Amount::MAX)
+}
+
 /// Amounts by resource name, sorted by name, each name once, no zero.
 pub type Amounts = Vec<(Box<str>, Amount)>;
 

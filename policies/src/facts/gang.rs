@@ -1,6 +1,7 @@
 //! What PodGroups and Jobs say of gangs.
 
 use super::{Problem, Uid, UnixMs};
+use crate::status::PodGroupStatus;
 use alloc::{boxed::Box, vec::Vec};
 
 /// A PodGroup as it was last seen: ours, or a native one of `scheduling.k8s.io`.
@@ -48,6 +49,8 @@ pub struct PodGroupFacts {
     pub unsupported: Vec<Box<str>>,
     /// What could not be read or contradicts itself; the gang is held with `InvalidSpec`.
     pub problems: Vec<Problem>,
+    /// `status`, if the scheduler could have written it so; of native groups never.
+    pub status: Option<PodGroupStatus>,
 }
 
 /// Where a PodGroup comes from. The two kinds may share a name.

@@ -86,6 +86,10 @@ pub struct PriorityClassFacts {
 pub struct NamespaceFacts {
     /// `metadata.name`.
     pub name: Box<str>,
-    /// All labels.
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// All labels, as far as there may be.
     pub labels: Labels,
+    /// What could not be read.
+    pub problems: Vec<Problem>,
 }

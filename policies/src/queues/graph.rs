@@ -16,7 +16,8 @@ pub(super) type Fault = (QueueFault, Box<str>);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place {
     /// The parent's position; `None`: the root. A queue that is on a cycle, or whose parent does
-    /// not exist, is accounted under the root, so that what it holds is not lost.
+    /// not exist, is accounted under the root, so that what it holds is not lost. So is one that
+    /// makes no sense and has no sensible sibling: it does not make an inner queue of its parent.
     pub parent: Option<usize>,
     /// Why it is not Ready.
     pub fault: Option<Fault>,
@@ -46,12 +47,23 @@ pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
             graph.add_edge(NodeIndex::new(child), NodeIndex::new(parent), ());
         }
     }
+    let components = kosaraju_scc(&graph);
+    let is_cycle = |component: &[NodeIndex<usize>]| {
+        let own_parent = |at: &NodeIndex<usize>| parents[at.index()] == Some(at.index());
+        component.len() > 1 || component.iter().any(own_parent)
+    };
+    // Who has a child that makes sense.
+    let mut inner = vec![false; definitions.len()];
+    for component in components.iter().filter(|component| !is_cycle(component)) {
+        for at in component.iter().map(|at| at.index()) {
+            if let Some(parent) = parents[at] {
+                inner[parent] |= invalid(definitions[at]).is_none();
+            }
+        }
+    }
     let mut places = vec![Place::default(); definitions.len()];
-    for component in kosaraju_scc(&graph) {
-        let on_cycle = component.len() > 1
-            || component
-                .iter()
-                .any(|at| parents[at.index()] == Some(at.index()));
+    for component in components {
+        let on_cycle = is_cycle(&component);
         for at in component.into_iter().map(NodeIndex::index) {
             let facts = definitions[at];
             places[at] = if on_cycle {
@@ -62,7 +74,7 @@ pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
             } else {
                 let parent = parents[at];
                 Place {
-                    parent,
+                    parent: parent.filter(|parent| inner[*parent]),
                     fault: orphan(facts, parent)
                         .or_else(|| invalid(facts))
                         .or_else(|| parent_not_ready(facts, parent.map(|at| &places[at]))),

@@ -1,7 +1,7 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
-use crate::facts::Amount;
+use crate::facts::{Amount, saturated};
 use alloc::{format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
@@ -29,16 +29,43 @@ impl Matrix {
         let start = queue.index() * self.width;
         &mut self.cells[start..start + self.width]
     }
+}
+
+/// Sums by queue and key, in which whatever is taken off leaves what was there before.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    exact: Vec<u128>,
+    /// The same, as far as an amount holds them.
+    shown: Matrix,
+}
+
+impl Sums {
+    fn new(queues: usize, keys: usize) -> Self {
+        Self {
+            exact: vec![0; queues * keys],
+            shown: Matrix::new(queues, keys),
+        }
+    }
+
+    /// The sums of one queue, by key.
+    pub(super) fn row(&self, queue: QueueId) -> &[Amount] {
+        self.shown.row(queue)
+    }
 
     fn change(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
-        let row = self.row_mut(queue);
+        let start = queue.index() * self.shown.width;
+        let exact = &mut self.exact[start..start + self.shown.width];
+        let shown = self.shown.row_mut(queue);
         for &(key, amount) in demand {
-            if let Some(cell) = row.get_mut(key.index()) {
-                *cell = match direction {
-                    Direction::Add => cell.saturating_add(amount),
-                    Direction::Subtract => cell.saturating_sub(amount),
-                };
-            }
+            let cells = exact.get_mut(key.index()).zip(shown.get_mut(key.index()));
+            let Some((exact, shown)) = cells else {
+                continue;
+            };
+            *exact = match direction {
+                Direction::Add => exact.saturating_add(u128::from(amount)),
+                Direction::Subtract => exact.saturating_sub(u128::from(amount)),
+            };
+            *shown = saturated(*exact);
         }
     }
 }
@@ -52,19 +79,19 @@ enum Direction {
 /// The books. Every amount of a queue is part of those of all its ancestors and of the root.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    pub(super) held: Matrix,
+    pub(super) held: Sums,
     /// The part of `held` that gangs hold which are never evicted.
-    held_non_preemptible: Matrix,
-    pub(super) requested: Matrix,
+    held_non_preemptible: Sums,
+    pub(super) requested: Sums,
     capacity: Vec<Amount>,
 }
 
 impl Ledger {
     /// Forgets all but the capacities, and makes room for so many queues and keys.
     pub(super) fn reset(&mut self, queues: usize, keys: usize) {
-        self.held = Matrix::new(queues, keys);
-        self.held_non_preemptible = Matrix::new(queues, keys);
-        self.requested = Matrix::new(queues, keys);
+        self.held = Sums::new(queues, keys);
+        self.held_non_preemptible = Sums::new(queues, keys);
+        self.requested = Sums::new(queues, keys);
         self.capacity.resize(keys, 0);
     }
 

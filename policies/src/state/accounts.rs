@@ -1,8 +1,8 @@
 //! Who takes how much: rooms on nodes, accounts of queues, the capacity that shares divide.
 
 use super::ClusterState;
-use super::pod::{Account, Stage};
-use crate::facts::{Amount, NodeFacts, UnixMs};
+use super::pod::{Account, Pod, Stage};
+use crate::facts::{NodeFacts, UnixMs, saturated};
 use crate::gpu::GpuNode;
 use crate::ids::{ClassId, NodeId, PodId, ResourceId};
 use crate::queues::{Demand, GovernedId, QueueId};
@@ -27,7 +27,7 @@ pub(crate) struct Capacity {
     /// Nodes that have been lost for so long that they do not count.
     out: BTreeSet<NodeId>,
     contributions: BTreeMap<NodeId, Contribution>,
-    totals: BTreeMap<(ResourceId, Option<Box<str>>), Amount>,
+    totals: BTreeMap<(ResourceId, Option<Box<str>>), u128>,
     /// Nodes whose contribution has changed since the queues were told.
     stale: BTreeSet<NodeId>,
     /// The queues have forgotten what they were told.
@@ -85,29 +85,24 @@ impl Capacity {
     /// Replaces what a node adds. The totals are exact: what goes out had come in.
     fn replace(&mut self, node: NodeId, contribution: Option<Contribution>) {
         if let Some((amounts, product)) = self.contributions.remove(&node) {
-            self.shift(&amounts, product.as_deref(), Amount::saturating_sub);
+            self.shift(&amounts, product.as_deref(), u128::saturating_sub);
         }
         if let Some((amounts, product)) = contribution {
-            self.shift(&amounts, product.as_deref(), Amount::saturating_add);
+            self.shift(&amounts, product.as_deref(), u128::saturating_add);
             self.contributions.insert(node, (amounts, product));
         }
     }
 
-    fn shift(
-        &mut self,
-        amounts: &Resources,
-        product: Option<&str>,
-        by: fn(Amount, Amount) -> Amount,
-    ) {
+    fn shift(&mut self, amounts: &Resources, product: Option<&str>, by: fn(u128, u128) -> u128) {
         for (resource, amount) in amounts {
             let total = self.totals.entry((*resource, None)).or_insert(0);
-            *total = by(*total, *amount);
+            *total = by(*total, u128::from(*amount));
             if let Some(product) = product.filter(|_| *resource == ResourceNames::gpu()) {
                 let total = self
                     .totals
                     .entry((*resource, Some(product.into())))
                     .or_insert(0);
-                *total = by(*total, *amount);
+                *total = by(*total, u128::from(*amount));
             }
         }
     }
@@ -278,8 +273,10 @@ impl ClusterState {
             }
         }
         for pod in self.pods.ids() {
-            if let Some(own) = &mut self.pods[pod].own {
-                own.account = None;
+            let Pod { own, stage, .. } = &mut self.pods[pod];
+            // Whoever finds no queue any more counts as foreign.
+            if own.as_mut().and_then(|own| own.account.take()).is_some() {
+                self.capacity.stale.extend(stage.node());
             }
         }
         self.capacity.forgotten = true;
@@ -316,9 +313,20 @@ impl ClusterState {
         for ((resource, product), amount) in &self.capacity.totals {
             let name = self.resource_names.name(*resource);
             if let Some(entry) = self.queues.governed_id(name, product.as_deref()) {
-                self.queues.set_capacity(entry, *amount);
+                self.queues.set_capacity(entry, saturated(*amount));
             }
         }
+    }
+
+    /// Nodes that add something else to what is divided than they should, by name.
+    pub(crate) fn wrong_contributions(&self) -> impl Iterator<Item = &str> {
+        let settled = |id: &NodeId| !self.capacity.stale.contains(id);
+        let nodes = self.nodes.iter().filter(move |(id, _)| settled(id));
+        nodes
+            .filter(|(id, _)| {
+                self.capacity.contributions.get(id) != self.contribution(*id).as_ref()
+            })
+            .map(|(_, node)| &*node.name)
     }
 
     fn contribution(&self, id: NodeId) -> Option<Contribution> {
@@ -329,6 +337,7 @@ impl ClusterState {
             .filter(|_| !self.capacity.out.contains(&id))?;
         let mut amounts: Resources = node
             .resources()
+            .filter(|(_, allocatable, _)| *allocatable > 0)
             .map(|(resource, allocatable, _)| (resource, allocatable))
             .collect();
         for pod in node.pods.iter().filter(|pod| self.account(**pod).is_none()) {

@@ -64,8 +64,8 @@ pub(crate) struct Gang {
 ///  NOT BEGUN -------------------------> UNFINISHED -----------------> COMPLETE
 ///   ^   |                                |    ^                         |  ^
 ///   |   | it is seen with bound members  |    |                         |  |
-///   |   +--- the rest waited all along --|----+                         |  |
-///   |   +--- the rest came later: it ran and lost members --------------|--+
+///   |   +--- somebody waited all along --|----+                         |  |
+///   |   +--- else: it ran and lost members -----------------------------|--+
 ///   +------------------------------------+------------------------------+
 ///                          no member has a place any more
 /// ```
@@ -174,8 +174,8 @@ pub(crate) enum Wake {
         /// How many.
         need: u64,
     },
-    /// Any node gets more room for one of the classes.
-    AnyRoom(Vec<crate::ids::ClassId>),
+    /// Any node gets more room for one of the classes, or something is released in the queue.
+    AnyRoom(Vec<crate::ids::ClassId>, Option<QueueId>),
     /// Something is released in the queue.
     Queue(QueueId),
 }
@@ -195,7 +195,8 @@ pub(crate) enum Scope {
     Node(NodeId),
 }
 
-/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then priority, then gangs below their minimum
+/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
+/// priority, then gangs below their minimum
 /// before surplus, then age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
@@ -245,6 +246,11 @@ impl Gang {
     /// Whether a part of it is bound and the minimum never was.
     pub(crate) fn is_unfinished(&self) -> bool {
         matches!(self.start, Start::Unfinished { .. })
+    }
+
+    /// The status that the watch shows.
+    pub(crate) fn shown(&self) -> Option<&PodGroupStatus> {
+        self.object.as_ref()?.status.as_ref()
     }
 
     /// Whether a PodGroup makes it.

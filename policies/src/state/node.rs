@@ -1,6 +1,6 @@
 //! One node: what it has, what is taken, who is there.
 
-use crate::facts::{Amount, HostPort, NodeFacts};
+use crate::facts::{Amount, HostPort, NodeFacts, saturated};
 use crate::filter::host_ports_conflict;
 use crate::gpu::GpuNode;
 use crate::ids::{PodId, ResourceId};
@@ -39,7 +39,14 @@ pub(crate) struct KnownNode {
 struct Slot {
     resource: ResourceId,
     allocatable: Amount,
-    used: Amount,
+    /// The exact sum: pods of other schedulers may use more than an amount holds.
+    used: u128,
+}
+
+impl Slot {
+    fn free(&self) -> Amount {
+        self.allocatable.saturating_sub(saturated(self.used))
+    }
 }
 
 impl Node {
@@ -98,7 +105,7 @@ impl Node {
     pub(crate) fn take(&mut self, pod: PodId, requests: &Resources, ports: &[HostPort]) {
         for (resource, amount) in requests {
             let slot = self.slot(*resource);
-            slot.used = slot.used.saturating_add(*amount);
+            slot.used += u128::from(*amount);
         }
         self.ports
             .extend(ports.iter().map(|port| (port.clone(), pod)));
@@ -109,7 +116,7 @@ impl Node {
     pub(crate) fn give_back(&mut self, pod: PodId, requests: &Resources) {
         for (resource, amount) in requests {
             let slot = self.slot(*resource);
-            slot.used = slot.used.saturating_sub(*amount);
+            slot.used = slot.used.saturating_sub(u128::from(*amount));
         }
         self.ports.retain(|(_, owner)| *owner != pod);
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
@@ -119,8 +126,7 @@ impl Node {
 
     /// What is left of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
-        self.find(resource)
-            .map_or(0, |slot| slot.allocatable.saturating_sub(slot.used))
+        self.find(resource).map_or(0, Slot::free)
     }
 
     pub(crate) fn allocatable(&self, resource: ResourceId) -> Amount {
@@ -131,7 +137,7 @@ impl Node {
     pub(crate) fn resources(&self) -> impl Iterator<Item = (ResourceId, Amount, Amount)> + '_ {
         self.slots
             .iter()
-            .map(|slot| (slot.resource, slot.allocatable, slot.used))
+            .map(|slot| (slot.resource, slot.allocatable, saturated(slot.used)))
     }
 
     fn find(&self, resource: ResourceId) -> Option<&Slot> {
@@ -153,7 +159,7 @@ impl Node {
             let Some(slot) = slots.find(|slot| slot.resource == *resource) else {
                 return 0;
             };
-            let free = slot.allocatable.saturating_sub(slot.used);
+            let free = slot.free();
             if free < *amount {
                 return 0;
             }
@@ -173,6 +179,12 @@ impl Node {
                 .iter()
                 .any(|(taken, _)| host_ports_conflict(taken, port))
         })
+    }
+
+    /// Whether more than there is was taken of a resource that these requests name.
+    pub(crate) fn is_overfull(&self, requests: &Resources) -> bool {
+        let mut slots = requests.iter().filter_map(|(id, _)| self.find(*id));
+        slots.any(|slot| slot.used > slot.allocatable.into())
     }
 
     /// The first resource of which there is too little for one pod.

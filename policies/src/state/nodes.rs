@@ -4,7 +4,7 @@ use super::ClusterState;
 use super::node::{KnownNode, Node};
 use crate::facts::{NodeFacts, UnixMs};
 use crate::gpu::GpuNode;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
 impl ClusterState {
@@ -49,6 +49,7 @@ impl ClusterState {
         }
         if let Some(labels) = labels {
             self.place_in_topologies(id, &labels);
+            self.touch_gangs_on(id);
         }
         if !same_rules {
             self.judge_node(id);
@@ -64,7 +65,6 @@ impl ClusterState {
             return;
         };
         self.capacity.node_removed(id);
-        let pods = self.nodes[id].pods.clone();
         self.nodes[id].known = Some(known);
         self.uncharge_node(id);
         self.nodes[id].known = None;
@@ -73,11 +73,15 @@ impl ClusterState {
         self.remove_from_topologies(id);
         self.unrank(id);
         self.node_changed(id, false);
-        self.touched.extend(
-            pods.iter()
-                .filter_map(|pod| self.pods[*pod].own.as_ref()?.gang),
-        );
+        self.touch_gangs_on(id);
         self.drop_node_if_unused(id);
+    }
+
+    /// The gangs with members on a node are looked at again.
+    fn touch_gangs_on(&mut self, id: NodeId) {
+        let gang = |pod: &PodId| self.pods[*pod].own.as_ref()?.gang;
+        self.touched
+            .extend(self.nodes[id].pods.iter().filter_map(gang));
     }
 
     /// Forgets a node that nobody has seen and no pod refers to.

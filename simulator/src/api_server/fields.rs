@@ -3,7 +3,7 @@
 use super::{PodStatus, Status, Stored};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GroupSource, NodeFacts, PodFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
+    GroupSource, NodeFacts, PodFacts, PodGroupFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
 };
 
 /// The object's UID; `None` for kinds whose facts have none.
@@ -15,7 +15,8 @@ pub(super) fn uid(object: &Object) -> Option<Uid> {
         Object::PodGroup(facts) => Some(facts.uid),
         Object::Topology(facts) => Some(facts.uid),
         Object::Job(facts) => Some(facts.uid),
-        Object::PriorityClass(_) | Object::Namespace(_) => None,
+        Object::Namespace(facts) => Some(facts.uid),
+        Object::PriorityClass(_) => None,
     }
 }
 
@@ -41,6 +42,7 @@ pub(super) fn created(
             }
             facts.uid = uid;
             facts.created_ms = created_ms;
+            facts.bound_ms = None;
             facts.started_ms = None;
             facts.phase = PodPhase::Pending;
             facts.deleting = false;
@@ -52,6 +54,7 @@ pub(super) fn created(
                     message: "Scheduling is blocked due to non-empty scheduling gates".into(),
                 });
                 status.scheduled = Some(false);
+                status.scheduled_since_s = created_ms / 1_000;
             }
             Status::Pod(status)
         }
@@ -63,6 +66,7 @@ pub(super) fn created(
             (facts.uid, facts.created_ms) = (uid, created_ms);
             // Kubernetes does not count generations of its own groups.
             facts.generation = i64::from(facts.source == GroupSource::GpuBatch);
+            facts.status = None;
             Status::PodGroup(None)
         }
         Object::Topology(facts) => {
@@ -73,7 +77,11 @@ pub(super) fn created(
             facts.uid = uid;
             Status::Nothing
         }
-        Object::PriorityClass(_) | Object::Namespace(_) => Status::Nothing,
+        Object::Namespace(facts) => {
+            facts.uid = uid;
+            Status::Nothing
+        }
+        Object::PriorityClass(_) => Status::Nothing,
     })
 }
 
@@ -95,14 +103,39 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             Object::Queue(new)
         }
         (Object::PodGroup(old), Object::PodGroup(new)) => {
+            group_may_become(old, new)?;
             let mut new = new.clone();
             (new.created_ms, new.generation) = (old.created_ms, old.generation);
+            new.status.clone_from(&old.status);
             let counted = old.source == GroupSource::GpuBatch;
             new.generation += i64::from(counted && new != *old);
             Object::PodGroup(new)
         }
+        (Object::PriorityClass(old), Object::PriorityClass(new)) if old != new => {
+            return Err("value and preemptionPolicy may not be changed");
+        }
         (_, new) => new.clone(),
     })
+}
+
+/// The queue of a group is fixed by a rule of its CRD; of a native group the whole spec is, and its
+/// queue is a label.
+fn group_may_become(old: &PodGroupFacts, new: &PodGroupFacts) -> Result<(), &'static str> {
+    match old.source {
+        GroupSource::GpuBatch if new.queue != old.queue => Err("spec.queue is immutable"),
+        GroupSource::Native
+            if new.minimum != old.minimum || new.required_label != old.required_label =>
+        {
+            Err("spec is immutable")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// When a pod was bound, as its condition `PodScheduled` says.
+pub(super) fn bound_ms(status: &PodStatus) -> Option<UnixMs> {
+    let known = status.scheduled == Some(true) && status.scheduled_since_s > 0;
+    known.then_some(status.scheduled_since_s * 1_000)
 }
 
 /// Labels and annotations may change, and gates may go. The rest of a spec is fixed, and the status
@@ -150,7 +183,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
             Some((Object::Node(facts), status.clone()))
         }
         (Object::Pod(facts), Status::Pod(status), Object::Pod(new)) => {
-            let facts = PodFacts {
+            let mut facts = PodFacts {
                 phase: new.phase,
                 started_ms: new.started_ms,
                 unscheduled: new.unscheduled.clone(),
@@ -162,6 +195,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
                 (None, Some(false)) => status.scheduled = Some(true),
                 (None, _) => {}
             }
+            facts.bound_ms = bound_ms(&status);
             Some((Object::Pod(facts), Status::Pod(status)))
         }
         _ => None,

@@ -6,7 +6,7 @@
 //!                                                                        with grace 0 --> DELETED
 //! ```
 
-use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored};
+use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored, fields};
 use gpu_batch_policies::command::{Bind, PodReference};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{PodFacts, PodPhase, UnixMs};
@@ -42,7 +42,8 @@ impl ApiServer {
         }
     }
 
-    pub(super) fn change_pod(&mut self, pod: StoredPod) -> Arc<Stored> {
+    pub(super) fn change_pod(&mut self, mut pod: StoredPod) -> Arc<Stored> {
+        pod.facts.bound_ms = fields::bound_ms(&pod.status);
         let (object, status) = (Object::Pod(pod.facts), Status::Pod(pod.status));
         self.change(pod.name, &pod.stored, object, status)
     }
@@ -68,7 +69,10 @@ impl ApiServer {
         }
         pod.facts.node = Some(bind.node.clone());
         // Annotations are merged: what the binding does not say stays.
-        pod.facts.bound_queue = Some(bind.queue.clone());
+        // Another scheduler's binding names no queue.
+        if !bind.queue.is_empty() {
+            pod.facts.bound_queue = Some(bind.queue.clone());
+        }
         if let Some(pod_group) = &bind.pod_group {
             pod.facts.bound_pod_group = Some(pod_group.clone());
         }
@@ -77,11 +81,13 @@ impl ApiServer {
             pod.status.scheduled = Some(true);
             pod.status.scheduled_since_s = now_ms / 1_000;
         }
+        pod.facts.bound_ms = Some(pod.status.scheduled_since_s * 1_000);
         self.change_pod(pod);
         Answer::Done
     }
 
-    /// A budget is asked only for a running pod, and before the UID is compared.
+    /// A budget is asked only for a running pod, and before the UID is compared. For other pods the
+    /// real API server takes ten seconds to say that the UID is another one.
     pub(super) fn evict(&mut self, reference: &PodReference, now_ms: UnixMs) -> Answer {
         let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
             return Answer::NotFound;

@@ -3,7 +3,7 @@
 
 use super::{Answer, ApiServer, Name, Status, found, whole_seconds};
 use gpu_batch_policies::command::StatusPatch;
-use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, ScheduledCondition, Uid};
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
 
@@ -58,6 +58,7 @@ impl ApiServer {
                     return Answer::Invalid(OTHER_UID);
                 }
                 pod.facts.unscheduled = Some(ScheduledCondition { reason, message });
+                pod.facts.bound_ms = None;
                 pod.status.scheduled = Some(false);
                 pod.status.scheduled_since_s = since_ms / 1_000;
                 found(self.change_pod(pod))
@@ -72,7 +73,11 @@ impl ApiServer {
         if super::fields::uid(&old.object) != Some(uid) {
             return Answer::Invalid(OTHER_UID);
         }
-        let object = old.object.clone();
+        let mut object = old.object.clone();
+        if let (Object::PodGroup(facts), Status::PodGroup(status)) = (&mut object, &status) {
+            let shown = facts.source == GroupSource::GpuBatch;
+            facts.status = status.clone().filter(|_| shown);
+        }
         found(self.change(name, &old, object, status))
     }
 }

@@ -130,6 +130,7 @@ pub(super) fn pod_group(number: usize, minimum: u32, required: Option<&str>) -> 
         staleness_grace_ms: None,
         unsupported: Vec::new(),
         problems: Vec::new(),
+        status: None,
     }
 }
 

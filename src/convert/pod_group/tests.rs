@@ -1,5 +1,7 @@
 use super::*;
 use gpu_batch_policies::facts::{Placement, PlacementChoice};
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
 use serde_json::{Value, json};
 
 fn facts(spec: Value) -> PodGroupFacts {
@@ -54,6 +56,7 @@ fn a_pod_group_is_read_in_full() {
         staleness_grace_ms: Some(-1_000),
         unsupported: Vec::new(),
         problems: Vec::new(),
+        status: None,
     };
     assert_eq!(facts, expected);
 }
@@ -186,4 +189,41 @@ fn a_flood_of_unknown_fields_is_cut() {
         facts(Value::Object(spec)).unsupported.len(),
         limits::PROBLEMS
     );
+}
+
+#[test]
+fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
+    let status = PodGroupStatus {
+        observed_generation: 3,
+        phase: Phase::Pending,
+        members: MemberCounts {
+            expected: 8,
+            created: 7,
+            bound: 6,
+            running: 5,
+            succeeded: 4,
+            failed: 3,
+        },
+        reason: Some(Reason::MembersLost),
+        message: "two members were lost".into(),
+        scheduled: false,
+        scheduled_since_ms: 1_800_000_000_000,
+        stale_since_ms: Some(1_800_000_001_000),
+    };
+    let written = crate::execute::pod_group_status(&status);
+    assert_eq!(status::read(written.clone()), Some(status));
+    for (field, value) in [
+        ("phase", json!("Resting")),
+        ("reason", json!("Boredom")),
+        ("members", json!({"expected": 8})),
+        ("members", json!({"expected": -1})),
+        ("conditions", json!([])),
+        ("message", json!(null)),
+        ("observedGeneration", json!("3")),
+    ] {
+        let mut other = written.clone();
+        other[field] = value;
+        assert_eq!(status::read(other), None, "{field}");
+    }
+    assert_eq!(status::read(json!(null)), None);
 }

@@ -12,7 +12,7 @@ use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::api_server::{
     Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version,
 };
-use gpu_batch_simulator::faults::Faults;
+use gpu_batch_simulator::faults::{FaultKind, Faults};
 use gpu_batch_simulator::random::Random;
 use gpu_batch_simulator::shell::Shell;
 use k8s_openapi::api::core::v1::Pod;
@@ -27,19 +27,19 @@ const BEGIN_MS: UnixMs = 1_800_000_000_000;
 const STEP_MS: UnixMs = 20;
 /// Controllers and kubelets look around this often.
 const CONTROLLERS_MS: UnixMs = 100;
-/// The scheduler's books are checked this often.
-const AUDIT_MS: UnixMs = 1_000;
 
-/// What goes wrong between the scheduler and its API server, in percent of requests and of turns.
-const CHAOS: Faults = Faults {
-    request_lost: 5,
-    response_lost: 5,
-    throttled: 5,
-    refused: 0,
-    late_ms: 1_000,
-    crash: 1,
-    relist: 1,
-};
+/// What goes wrong between the scheduler and its API server, of a thousand requests or changes.
+const CHAOS: [(FaultKind, u32); 6] = [
+    (FaultKind::RequestLost, 25),
+    (FaultKind::ConnectionReset, 25),
+    (FaultKind::ResponseLost, 25),
+    (FaultKind::ErrorAfterEffect, 25),
+    (FaultKind::Throttled, 50),
+    (FaultKind::NewsLate, 50),
+];
+/// Of a hundred looks of the controllers, so many see the scheduler crash, and its watches cut.
+const CRASHES_PERCENT: u64 = 1;
+const CUTS_PERCENT: u64 = 1;
 
 /// A gang that was submitted.
 #[derive(Debug)]
@@ -54,6 +54,11 @@ struct Job {
 pub(super) struct Model {
     api_server: ApiServer,
     scheduler: Shell,
+    faults: Faults,
+    /// Draws the scheduler's faults.
+    random: Random,
+    crashes: u32,
+    watches_cut: u32,
     converter: Converter,
     /// Faults of the machines; with when all faults end.
     chaos: Option<(Random, UnixMs)>,
@@ -72,9 +77,15 @@ impl Model {
     /// An empty world. `chaos`: a seed, and for how long things go wrong.
     pub(super) fn new(converter: Converter, chaos: Option<(u64, Duration)>) -> Self {
         let until = |length: Duration| BEGIN_MS + milliseconds(length);
+        let mut scheduler = Shell::default();
+        scheduler.start(Settings::default(), 0, BEGIN_MS);
         Self {
             api_server: ApiServer::default(),
-            scheduler: Shell::new(Settings::default(), chaos.map_or(0, |(seed, _)| seed)),
+            scheduler,
+            faults: chaos.map_or_else(Faults::none, |_| Faults::of(&CHAOS)),
+            random: Random::new(chaos.map_or(0, |(seed, _)| seed)),
+            crashes: 0,
+            watches_cut: 0,
             converter,
             chaos: chaos.map(|(seed, length)| (Random::new(!seed), until(length))),
             now_ms: BEGIN_MS,
@@ -140,18 +151,33 @@ impl Model {
                 self.look_after(index)?;
             }
         }
-        let faults = if self.is_chaotic() {
-            CHAOS
-        } else {
-            Faults::default()
-        };
-        self.scheduler
-            .turn(&mut self.api_server, &faults, self.now_ms);
-        if self.now_ms.is_multiple_of(AUDIT_MS) {
-            self.audits += 1;
-            self.violations.extend(self.scheduler.engine().audit());
-        }
+        self.scheduler_turns();
         Ok(())
+    }
+
+    /// The scheduler crashes now and then, and its engine is audited at every step.
+    fn scheduler_turns(&mut self) {
+        let now_ms = self.now_ms;
+        if !self.is_chaotic() {
+            self.faults.stop();
+        } else if now_ms.is_multiple_of(CONTROLLERS_MS) {
+            if self.random.percent(CRASHES_PERCENT) {
+                self.crashes += 1;
+                self.scheduler.start(Settings::default(), 0, now_ms);
+            }
+            if self.random.percent(CUTS_PERCENT) {
+                self.watches_cut += 1;
+                self.scheduler.cut_watches(now_ms + CONTROLLERS_MS);
+            }
+        }
+        let api_server = &mut self.api_server;
+        self.scheduler.carry(api_server, now_ms);
+        let (faults, random) = (&mut self.faults, &mut self.random);
+        let turn = self
+            .scheduler
+            .turn(api_server, faults, random, now_ms, false);
+        self.audits += u32::from(turn.stepped);
+        self.violations.extend(turn.violations);
     }
 
     fn is_chaotic(&self) -> bool {
@@ -287,7 +313,9 @@ impl Model {
     /// What the scheduler says of itself.
     pub(super) fn reports(&mut self) -> Arc<Reports> {
         let taken_ms = self.now_ms;
-        let engine = self.scheduler.engine_mut();
+        let Some(engine) = self.scheduler.engine_mut() else {
+            return Arc::default();
+        };
         Arc::new(Reports {
             taken_ms,
             is_synced: engine.is_synced(),
@@ -307,16 +335,21 @@ impl Model {
 
     /// What went wrong, and how often.
     pub(super) fn struck(&self) -> [(u32, &'static str); 6] {
-        let struck = self.scheduler.struck();
+        let struck =
+            |kinds: [FaultKind; 2]| kinds.map(|kind| self.faults.struck(kind)).iter().sum();
+        let throttled = self.faults.struck(FaultKind::Throttled);
         [
-            (struck.requests_lost, "requests were lost"),
-            (struck.answers_lost, "answers were lost"),
             (
-                struck.throttled,
-                "requests were turned away by flow control",
+                struck([FaultKind::RequestLost, FaultKind::ConnectionReset]),
+                "requests were lost",
             ),
-            (struck.watches_cut, "watches broke and were begun anew"),
-            (struck.crashes, "times the scheduler crashed"),
+            (
+                struck([FaultKind::ResponseLost, FaultKind::ErrorAfterEffect]),
+                "answers were lost",
+            ),
+            (throttled, "requests were turned away by flow control"),
+            (self.watches_cut, "times all watches broke"),
+            (self.crashes, "times the scheduler crashed"),
             (self.rejections, "pods were rejected by their kubelet"),
         ]
     }

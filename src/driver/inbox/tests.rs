@@ -9,6 +9,8 @@ use std::time::Duration;
 
 fn namespace(name: &str, version: u8) -> Object {
     Object::Namespace(NamespaceFacts {
+        uid: Uid(0),
+        problems: Vec::new(),
         name: name.into(),
         labels: vec![("version".into(), version.to_string().into())],
     })

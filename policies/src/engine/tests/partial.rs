@@ -36,9 +36,6 @@ fn a_half_bound_gang_is_completed_before_any_other() {
     let mut world = half_bound(gang("g", 2));
     world.apply(node("n2", 4));
     world.apply(queue("other"));
-    let mut rival = pod("rival", 4).queue("other");
-    rival = rival.gate("later");
-    world.apply(rival);
     world.apply(pod("b", 4).of("g"));
     // The rival's queue holds nothing, so fairness would serve it first.
     world.apply(pod("rival", 4).queue("other"));

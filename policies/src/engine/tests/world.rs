@@ -1,8 +1,8 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, EvictionCause, StatusPatch};
+use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
-use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
     Amounts, GangMinimum, GroupSource, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
     PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, TopologyRequest, Uid,
@@ -10,7 +10,7 @@ use crate::facts::{
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 /// The time at which every test begins.
 const START_MS: u64 = 1_800_000_000_000;
@@ -27,9 +27,18 @@ pub(super) struct World {
     pub(super) cause: Option<EvictionCause>,
     /// Pods that may not be bound: a webhook says no.
     pub(super) refused: Vec<&'static str>,
+    /// Somebody else binds this pod to this node before us; whether the watch tells so before our
+    /// request is answered.
+    pub(super) rival: Option<(&'static str, &'static str, bool)>,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
+    /// Kubernetes events about anything but pods and gangs: `KIND NAME: REASON: MESSAGE`.
+    pub(super) told: Vec<String>,
     pub(super) steps: usize,
+    /// Writes of the status of PodGroups.
+    pub(super) gang_statuses: usize,
+    /// Whether their outcome is unknown.
+    pub(super) loses_statuses: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
 }
@@ -64,8 +73,12 @@ impl World {
             evictions: 0,
             cause: None,
             refused: Vec::new(),
+            rival: None,
             scheduled: 0,
+            told: Vec::new(),
             steps: 0,
+            gang_statuses: 0,
+            loses_statuses: false,
             last_group: None,
             events: listings(),
         }
@@ -93,6 +106,20 @@ impl World {
         let mut facts = self.pods[name].clone();
         facts.phase = PodPhase::Succeeded;
         self.events.push(Object::Pod(facts).into());
+    }
+
+    fn rival_of(&self, pod: &str) -> Option<(&'static str, &'static str, bool)> {
+        self.rival.filter(|(name, _, _)| *name == pod)
+    }
+
+    pub(super) fn lose_queue(&mut self, name: &str) {
+        self.events
+            .push(Event::Deleted(ObjectKey::Queue(name.into())));
+    }
+
+    pub(super) fn lose_node(&mut self, name: &str) {
+        let key = ObjectKey::Node(name.into(), Uid(1 << 64));
+        self.events.push(Event::Deleted(key));
     }
 
     pub(super) fn delete(&mut self, name: &str) {
@@ -155,6 +182,14 @@ impl World {
                     let message = "a webhook says no".into();
                     return Outcome::Refused { message };
                 }
+                if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
+                    let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+                    facts.node = Some(node.into());
+                    if told_first {
+                        self.events.push(Object::Pod(facts.clone()).into());
+                    }
+                    return Outcome::Conflict;
+                }
                 self.last_group = bind
                     .pod_group
                     .clone()
@@ -185,12 +220,37 @@ impl World {
                 facts.unscheduled = Some(condition);
                 self.events.push(Object::Pod(facts.clone()).into());
             }
-            Action::Publish(announcement) => {
-                self.scheduled += usize::from(announcement.reason == "Scheduled");
+            Action::PatchStatus(StatusPatch::PodGroup { .. }) => {
+                self.gang_statuses += 1;
+                if self.loses_statuses {
+                    return Outcome::Unknown;
+                }
             }
-            Action::Observe(_) | Action::PatchStatus(_) | Action::Lease(_) => {}
+            Action::Publish(announcement) => self.publish(announcement),
+            Action::Observe(pod) => {
+                let node = self.pods[&pod.name].node.clone();
+                return Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound));
+            }
+            Action::PatchStatus(_) | Action::Lease(_) => {}
         }
         Outcome::Done
+    }
+
+    fn publish(&mut self, announcement: &Announcement) {
+        self.scheduled += usize::from(announcement.reason == "Scheduled");
+        let ObjectReference {
+            kind,
+            name,
+            namespace,
+            ..
+        } = &announcement.regarding;
+        if namespace.is_empty() {
+            let Announcement {
+                reason, message, ..
+            } = announcement;
+            self.told
+                .push(format!("{kind} {name}: {reason}: {message}"));
+        }
     }
 
     pub(super) fn pod(&self, name: &str) -> PodReport {
@@ -247,6 +307,7 @@ pub(super) struct PodSketch {
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
     created_ms: u64,
+    ours: bool,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -259,10 +320,17 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         queue: None,
         gates: Vec::new(),
         created_ms: START_MS - 60_000,
+        ours: true,
     }
 }
 
 impl PodSketch {
+    /// Of another scheduler.
+    pub(super) fn foreign(mut self) -> Self {
+        self.ours = false;
+        self
+    }
+
     /// Created after all others were bound.
     pub(super) fn late(mut self) -> Self {
         self.created_ms = START_MS;
@@ -297,7 +365,7 @@ impl Thing for PodSketch {
             uid: world.uid(&self.name),
             namespace: "default".into(),
             name: self.name.clone(),
-            ours: true,
+            ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
             phase: PodPhase::Pending,
@@ -391,6 +459,7 @@ pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
         staleness_grace_ms: None,
         unsupported: Vec::new(),
         problems: Vec::new(),
+        status: None,
     }
 }
 
@@ -445,6 +514,11 @@ pub(super) fn queue(name: &str) -> QueueFacts {
 }
 
 impl QueueFacts {
+    pub(super) fn parent(mut self, parent: &str) -> Self {
+        self.parent = Some(parent.into());
+        self
+    }
+
     pub(super) fn limit(mut self, gpus: u64) -> Self {
         self.resources.push(QueueResource {
             name: "nvidia.com/gpu".into(),

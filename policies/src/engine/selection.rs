@@ -1,0 +1,142 @@
+//! Which members a gang takes when its queue has no room for the first of them.
+//!
+//! A gang with more members than it needs may begin with any of them. Their order decides, unless
+//! the queue's limits refuse that choice: then the others are tried, as counts by class, those of
+//! few GPUs first.
+
+use super::Engine;
+use super::counts::Counts;
+use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::place::place;
+use crate::queues::QueueId;
+use crate::reason::Reason;
+use crate::state::gang::{Verdict, Wake};
+use crate::txn::Txn;
+use alloc::{vec, vec::Vec};
+
+/// How many choices are looked at. Members of six shapes, three of them needed, have 20.
+const SELECTIONS_MAX: usize = 256;
+
+impl Engine {
+    /// Places `need` of the pods, whichever both the queue and the nodes have room for.
+    ///
+    /// # Errors
+    /// What the nodes say where the queue agrees to a choice, else what the queue says.
+    pub(crate) fn try_selections(
+        &mut self,
+        id: GangId,
+        queue: QueueId,
+        (pods, need): (Vec<PodId>, usize),
+        counts: &Counts,
+        work: &mut u64,
+    ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
+        let by_class = self.by_class(pods);
+        let sizes: Vec<usize> = by_class.iter().map(|(_, pods)| pods.len()).collect();
+        let (mut over, mut refused, mut full) = (None, None, None);
+        for taken in selections(&sizes, need) {
+            let chosen = by_class.iter().zip(taken);
+            let chosen = chosen.flat_map(|((_, pods), taken)| pods.iter().take(taken).copied());
+            let chosen: Vec<PodId> = chosen.collect();
+            *work += 20 * chosen.len() as u64;
+            let demand = self.demand_of_pods(chosen.iter());
+            if let Err((verdict, queues)) = self.check_queue(id, queue, &demand) {
+                over.get_or_insert(verdict);
+                full = self.highest(queue, full, queues);
+                continue;
+            }
+            let mut request = self.request(id, queue, chosen, need);
+            let mut txn = Txn::default();
+            match place(&mut self.state, &mut txn, &request, work) {
+                Ok(()) => return Ok(txn.commit()),
+                Err(refusal) => refused.get_or_insert_with(|| {
+                    self.explain_refusal(id, &mut request, counts, &refusal).0
+                }),
+            };
+        }
+        let classes = by_class.into_iter().map(|(class, _)| class).collect();
+        Err(match (refused, over, full) {
+            (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
+            (refused, over, full) => {
+                let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
+                let verdict = refused.or(over).unwrap_or_else(unknown);
+                (verdict, Wake::AnyRoom(classes, full))
+            }
+        })
+    }
+
+    /// The pods by class, those of few GPUs first; in each class in their order.
+    fn by_class(&self, pods: Vec<PodId>) -> Vec<(ClassId, Vec<PodId>)> {
+        let mut by_class: Vec<(ClassId, Vec<PodId>)> = Vec::new();
+        for pod in pods {
+            let class = self.state.pods[pod].class;
+            match by_class.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, alike)) => alike.push(pod),
+                None => by_class.push((class, vec![pod])),
+            }
+        }
+        by_class.sort_by_key(|(class, _)| self.state.classes[*class].gpus);
+        by_class
+    }
+
+    /// Which of two queues on the way up is nearer to the root: what is released below one is
+    /// released in it, too.
+    fn highest(&self, leaf: QueueId, known: Option<QueueId>, other: QueueId) -> Option<QueueId> {
+        let path = self.state.queues.path(leaf);
+        let mut both = path.filter(|queue| Some(*queue) == known || *queue == other);
+        let first = both.next();
+        both.last().or(first)
+    }
+}
+
+/// All ways to take `need` out of groups of these sizes, up to [`SELECTIONS_MAX`]; ways that take
+/// more of the earlier groups come first.
+fn selections(sizes: &[usize], need: usize) -> Vec<Vec<usize>> {
+    let mut found = Vec::new();
+    let mut taken = vec![0; sizes.len()];
+    take(sizes, need, 0, &mut taken, &mut found);
+    found
+}
+
+fn take(
+    sizes: &[usize],
+    need: usize,
+    from: usize,
+    taken: &mut Vec<usize>,
+    found: &mut Vec<Vec<usize>>,
+) {
+    let left: usize = sizes[from..].iter().sum();
+    if need > left || found.len() >= SELECTIONS_MAX {
+        return;
+    }
+    if need == 0 {
+        found.push(taken.clone());
+        return;
+    }
+    for count in (0..=sizes[from].min(need)).rev() {
+        taken[from] = count;
+        take(sizes, need - count, from + 1, taken, found);
+    }
+    taken[from] = 0;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SELECTIONS_MAX, selections};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn every_choice_is_tried_once_and_those_of_the_first_groups_first() {
+        let all = selections(&[2, 1, 1], 2);
+        assert_eq!(
+            all,
+            [[2, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]].map(Vec::from)
+        );
+        assert_eq!(selections(&[1; 6], 3).len(), 20);
+    }
+
+    #[test]
+    fn what_cannot_be_taken_has_no_choice_and_many_choices_are_cut_off() {
+        assert_eq!(selections(&[1, 1], 3), Vec::<Vec<usize>>::new());
+        assert_eq!(selections(&[9; 9], 40).len(), SELECTIONS_MAX);
+    }
+}

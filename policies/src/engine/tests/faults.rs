@@ -1,0 +1,97 @@
+//! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
+
+use super::world::{World, node, pod, queue, topology};
+use crate::facts::Problem;
+use alloc::{string::String, vec::Vec};
+
+fn problem(field: &str) -> Vec<Problem> {
+    Vec::from([Problem {
+        field: field.into(),
+        message: "is wrong".into(),
+    }])
+}
+
+/// What the events on objects of a kind said, in order.
+fn told(world: &World, kind: &str) -> Vec<String> {
+    let told = world.told.iter().filter(|told| told.starts_with(kind));
+    told.cloned().collect()
+}
+
+#[test]
+fn a_queue_that_is_not_ready_says_why_once_for_each_fault() {
+    let mut world = World::new();
+    world.apply(queue("a").parent("b"));
+    world.settle();
+    let orphan = "Queue a: ParentNotFound: the parent b does not exist";
+    assert_eq!(told(&world, "Queue"), [orphan]);
+    world.apply(queue("z"));
+    world.settle();
+    assert_eq!(told(&world, "Queue"), [orphan]);
+
+    world.pass(2_000);
+    world.apply(queue("b").parent("a"));
+    world.settle();
+    let cycle = "Cycle: the queue is its own ancestor";
+    let told_now = told(&world, "Queue");
+    assert_eq!(told_now.len(), 3, "{told_now:?}");
+    assert!(
+        told_now[1].contains(cycle) && told_now[2].contains(cycle),
+        "{told_now:?}"
+    );
+
+    // Mended and broken again is news again.
+    world.pass(2_000);
+    world.apply(queue("a"));
+    world.settle();
+    world.pass(2_000);
+    world.apply(queue("a").parent("c"));
+    world.settle();
+    assert_eq!(
+        told(&world, "Queue").len(),
+        5,
+        "{:?}",
+        told(&world, "Queue")
+    );
+}
+
+#[test]
+fn a_topology_and_a_node_that_cannot_be_read_say_why_once() {
+    let mut world = World::new();
+    for _ in 0..2 {
+        let mut bad = topology("default", &["rack"]);
+        bad.problems = problem("spec.levels[0].name");
+        world.apply(bad);
+        let mut bad = node("n1", 8);
+        bad.problems = problem("metadata.labels");
+        world.apply(bad);
+        world.settle();
+    }
+    assert_eq!(
+        world.told,
+        [
+            "Node n1: InvalidSpec: metadata.labels: is wrong",
+            "Topology default: InvalidSpec: spec.levels[0].name: is wrong",
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_loses_gpus_under_its_pods_says_so_and_gets_no_more() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 6).on("n1"));
+    world.settle();
+    assert_eq!(told(&world, "Node"), Vec::<String>::new());
+    for _ in 0..2 {
+        world.apply(node("n1", 4));
+        world.apply(pod("b", 1));
+        world.settle();
+    }
+    let message = "Node n1: Overcommitted: the pods here use 6 nvidia.com/gpu and 4 are \
+                   allocatable; no more are placed here";
+    assert_eq!(told(&world, "Node"), [message]);
+    assert_eq!(world.node_of("b"), None);
+    world.apply(node("n1", 8));
+    world.settle();
+    assert_eq!(world.node_of("b").as_deref(), Some("n1"));
+}

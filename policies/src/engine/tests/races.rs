@@ -1,0 +1,104 @@
+//! The world changes between a decision and what comes of it.
+
+use super::world::{World, gang, node, pod, queue};
+use crate::facts::Uid;
+use crate::reason::Reason;
+use crate::status::Phase;
+
+/// Somebody else binds a member after we have decided. The answer to our bind comes before the
+/// watch tells of it, or after.
+fn check_rival(told_first: bool) {
+    let mut world = World::new();
+    world.apply(node("n1", 4));
+    world.apply(node("n2", 8));
+    world.apply(gang("g", 2));
+    world.rival = Some(("a", "n2", told_first));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 2).of("g"));
+    }
+    world.settle();
+    // It counts where it is and nowhere else, and is not bound again.
+    assert_eq!(world.node_of("a").as_deref(), Some("n2"));
+    assert_eq!(world.node_of("b").as_deref(), Some("n1"));
+    assert_eq!(world.binds, 2);
+    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+    world.apply(pod("fills-n1", 2));
+    world.apply(pod("fills-n2", 6));
+    world.settle();
+    assert_eq!(world.node_of("fills-n1").as_deref(), Some("n1"));
+    assert_eq!(world.node_of("fills-n2").as_deref(), Some("n2"));
+}
+
+#[test]
+fn a_pod_that_somebody_else_binds_between_decision_and_bind_counts_where_it_is() {
+    check_rival(false);
+    check_rival(true);
+}
+
+#[test]
+fn a_node_that_is_made_again_with_another_shape_has_its_new_room_only() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(pod("old", 6));
+    world.settle();
+    assert_eq!(world.node_of("old").as_deref(), Some("n1"));
+
+    let mut smaller = node("n1", 4);
+    smaller.uid = Uid(7);
+    world.lose_node("n1");
+    world.apply(smaller);
+    world.apply(pod("eight", 8));
+    world.apply(pod("four", 4));
+    world.settle();
+    // The pod of the old machine takes all of the new one until it is cleaned away.
+    assert_eq!(world.node_of("four"), None);
+    assert_eq!(world.told.len(), 0, "{:?}", world.told);
+    world.delete("old");
+    world.settle();
+    assert_eq!(world.node_of("four").as_deref(), Some("n1"));
+    assert_eq!(world.node_of("eight"), None);
+    assert_eq!(world.reason_of_pod("eight"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_gang_whose_node_is_made_again_while_it_is_bound_is_whole_or_waits() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    // The binds are sent, and the node is another one before the answers come.
+    assert!(world.step());
+    let mut smaller = node("n1", 2);
+    smaller.uid = Uid(7);
+    world.lose_node("n1");
+    world.apply(smaller);
+    world.settle();
+    for name in ["a", "b"] {
+        assert_eq!(world.node_of(name).as_deref(), Some("n1"));
+        world.delete(name);
+    }
+    world.apply(node("n2", 8));
+    for name in ["c", "d"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.settle();
+    assert_eq!(world.node_of("c").as_deref(), Some("n2"));
+    assert_eq!(world.node_of("d").as_deref(), Some("n2"));
+}
+
+#[test]
+fn the_work_of_a_deleted_queue_counts_as_foreign_at_once() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("q").limit(8));
+    world.apply(pod("a", 6).on("n1").queue("q"));
+    world.settle();
+    world.lose_queue("q");
+    // The audit of each step compares what is divided with what it should be.
+    world.settle();
+    world.apply(queue("q"));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+}

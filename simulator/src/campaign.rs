@@ -1,0 +1,168 @@
+//! Many seeds on many cores, and what they say together.
+
+use crate::faults::{FaultKind, KINDS};
+use crate::run::{Failure, Summary, run};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Failures beyond these are only counted.
+const FAILURES_KEPT: usize = 20;
+
+/// What a campaign has found.
+#[derive(Debug, Clone, Default)]
+pub struct Findings {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Steps of all engines.
+    pub steps: u64,
+    /// Gangs that arrived.
+    pub gangs: u64,
+    /// Pods that were created.
+    pub pods: u64,
+    /// Bindings that were accepted.
+    pub binds: u64,
+    /// Evictions that were accepted.
+    pub evictions: u64,
+    /// How often each kind of fault struck.
+    pub struck: Vec<u64>,
+    /// How many seeds failed.
+    pub failed: u64,
+    /// The first of them, by seed.
+    pub failures: Vec<Failure>,
+    /// How long each seed took, if a clock was given; sorted.
+    pub took: Vec<Duration>,
+}
+
+/// Which seeds are run, and how.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    /// The seeds.
+    pub seeds: Range<u64>,
+    /// Faults strike.
+    pub with_faults: bool,
+    /// How many run at a time.
+    pub threads: usize,
+    /// The first failure is enough.
+    pub stop_at_first: bool,
+}
+
+/// Runs all seeds. `clock` measures each: the crate itself reads no clock.
+#[must_use]
+pub fn campaign(campaign: &Campaign, clock: fn() -> Duration) -> Findings {
+    let next = AtomicU64::new(campaign.seeds.start);
+    let findings = Mutex::new(Findings {
+        struck: vec![0; KINDS],
+        ..Findings::default()
+    });
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= campaign.seeds.end {
+                break;
+            }
+            let started = clock();
+            let result = run(seed, campaign.with_faults);
+            let took = clock().saturating_sub(started);
+            let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
+            if result.is_err() && campaign.stop_at_first {
+                next.store(campaign.seeds.end, Ordering::Relaxed);
+            }
+            findings.add(result, took);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..campaign.threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut findings = findings
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    findings.took.sort_unstable();
+    findings
+}
+
+impl Findings {
+    fn add(&mut self, result: Result<Summary, Failure>, took: Duration) {
+        self.seeds += 1;
+        self.took.push(took);
+        match result {
+            Ok(summary) => {
+                self.steps += u64::from(summary.steps);
+                self.gangs += u64::from(summary.gangs);
+                self.pods += u64::from(summary.pods);
+                self.binds += u64::from(summary.binds);
+                self.evictions += u64::from(summary.evictions);
+                for (sum, kind) in self.struck.iter_mut().zip(FaultKind::ALL) {
+                    *sum += u64::from(summary.faults.struck(*kind));
+                }
+            }
+            Err(failure) => {
+                self.failed += 1;
+                self.failures.push(failure);
+                self.failures.sort_by_key(|failure| failure.seed);
+                self.failures.truncate(FAILURES_KEPT);
+            }
+        }
+    }
+
+    /// How often faults of any kind struck.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.struck.iter().sum()
+    }
+
+    /// The kinds that never struck.
+    #[must_use]
+    pub fn idle_kinds(&self) -> Vec<FaultKind> {
+        let kinds = FaultKind::ALL.iter().zip(&self.struck);
+        let idle = kinds.filter(|(_, struck)| **struck == 0);
+        idle.map(|(kind, _)| *kind).collect()
+    }
+
+    fn percentile(&self, percent: usize) -> Duration {
+        let index = (self.took.len() * percent / 100).min(self.took.len().saturating_sub(1));
+        self.took.get(index).copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            formatter,
+            "{} seeds: {} gangs, {} pods, {} faults, {} binds, {} evictions, {} steps",
+            self.seeds,
+            self.gangs,
+            self.pods,
+            self.faults(),
+            self.binds,
+            self.evictions,
+            self.steps
+        )?;
+        writeln!(
+            formatter,
+            "a seed takes {:?}, one of a hundred longer than {:?}",
+            self.percentile(50),
+            self.percentile(99)
+        )?;
+        for (kind, struck) in FaultKind::ALL.iter().zip(&self.struck) {
+            writeln!(formatter, "{struck:>10} {kind:?}")?;
+        }
+        writeln!(formatter, "{} seeds failed", self.failed)?;
+        for failure in &self.failures {
+            writeln!(formatter, "  {failure}")?;
+            let calm = if failure.with_faults {
+                ""
+            } else {
+                " --without-faults"
+            };
+            writeln!(formatter, "    chaos --seed {}{calm}", failure.seed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,296 @@
+//! Everything but schedulers: the API server, kubelets, owners of pods, and garbage collection.
+//!
+//! Controllers are late, never wrong: each sees the API server's changes at once, and acts on them
+//! after a while as a [`Task`].
+
+mod kubelet;
+mod owners;
+
+pub(crate) use owners::Recipe;
+
+use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
+use crate::faults::{FaultKind, Faults};
+use crate::random::Random;
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
+use owners::Owners;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Garbage collection looks every 20 s, and waits 40 s for a node to come back.
+const COLLECT_PERIOD_MS: u64 = 20_000;
+const QUARANTINE_MS: u64 = 40_000;
+
+/// What a controller does later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// The kubelet takes a pod in, or fails it.
+    Admit(Uid),
+    /// The containers of a pod that is being deleted have ended.
+    Terminated(Uid),
+    /// The containers have ended well.
+    Succeed(Uid),
+    /// Garbage collection deletes a pod whose node is gone.
+    Collect(Uid),
+    /// An owner makes a pod.
+    Recreate(usize),
+}
+
+/// The API server and those who act on what it says.
+#[derive(Debug, Default)]
+pub(crate) struct Cluster {
+    pub(crate) api: ApiServer,
+    /// What is to be done, and when.
+    pub(crate) tasks: Vec<(UnixMs, Task)>,
+    owners: Owners,
+    /// Pods that run or have been failed by their kubelet.
+    admitted: BTreeSet<Uid>,
+    /// Pods whose termination was begun.
+    terminating: BTreeSet<Uid>,
+    names: BTreeMap<Uid, Name>,
+    seen: Version,
+    settling: bool,
+    /// Pods that kubelets failed for want of room.
+    pub(crate) rejected: u32,
+    /// Pods that succeeded and were cleaned away.
+    pub(crate) done: Vec<PodFacts>,
+}
+
+impl Cluster {
+    /// A pod by UID.
+    pub(crate) fn pod(&self, uid: Uid) -> Option<&PodFacts> {
+        let stored = self.api.get(self.names.get(&uid)?)?;
+        match &stored.object {
+            Object::Pod(facts) if facts.uid == uid => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// A node by name.
+    pub(crate) fn node(&self, name: &str) -> Option<&NodeFacts> {
+        let name = Name {
+            kind: Kind::Node,
+            namespace: "".into(),
+            name: name.into(),
+        };
+        match &self.api.get(&name)?.object {
+            Object::Node(facts) => Some(facts),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &NodeFacts> {
+        let nodes = self.api.objects(Kind::Node);
+        nodes.filter_map(|stored| match &stored.object {
+            Object::Node(facts) => Some(facts),
+            _ => None,
+        })
+    }
+
+    /// Creates an object, or gives it another spec if it is there.
+    pub(crate) fn put(&mut self, object: Object, now_ms: UnixMs) -> Option<Arc<Stored>> {
+        let version = self
+            .api
+            .get(&Name::of(&object))
+            .map(|stored| stored.version);
+        let request = match version {
+            None => Request::Create(object),
+            version => Request::Replace { object, version },
+        };
+        match self.api.handle(request, now_ms) {
+            Answer::Created(stored) | Answer::Found(stored) => Some(stored),
+            _ => None,
+        }
+    }
+
+    /// Writes the status of a pod or a node.
+    pub(crate) fn put_status(&mut self, object: Object, now_ms: UnixMs) {
+        let version = None;
+        self.api
+            .handle(Request::ReplaceStatus { object, version }, now_ms);
+    }
+
+    /// Deletes an object.
+    pub(crate) fn delete(&mut self, name: Name, grace_s: Option<u64>, now_ms: UnixMs) {
+        let request = Request::Delete {
+            name,
+            expected: Expected::default(),
+            grace_s,
+        };
+        self.api.handle(request, now_ms);
+    }
+
+    /// A pod with an owner that makes a new one when it is gone or fails.
+    pub(crate) fn own(&mut self, recipe: Recipe, now_ms: UnixMs) {
+        let owner = self.owners.add(recipe);
+        self.recreate(owner, now_ms);
+    }
+
+    /// Controllers look at what has happened since the last time.
+    pub(crate) fn react(&mut self, faults: &mut Faults, random: &mut Random, now_ms: UnixMs) {
+        if self.seen == self.api.revision() {
+            return;
+        }
+        let after = std::mem::replace(&mut self.seen, self.api.revision());
+        for kind in [Kind::Node, Kind::Pod] {
+            let Answer::Changes { changes, .. } =
+                self.api.handle(Request::Watch { kind, after }, now_ms)
+            else {
+                continue;
+            };
+            for change in changes {
+                match &change.object.object {
+                    Object::Node(facts) => self.node_changed(change.sort, facts, now_ms),
+                    Object::Pod(facts) => {
+                        self.pod_changed(change.sort, facts, faults, random, now_ms);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn node_changed(&mut self, sort: Sort, node: &NodeFacts, now_ms: UnixMs) {
+        let here =
+            |facts: &&PodFacts| facts.node.as_deref() == Some(&*node.name) && !facts.phase.ended();
+        let pods: Vec<(Uid, bool)> = self
+            .api
+            .pods()
+            .filter(here)
+            .map(|facts| (facts.uid, facts.deleting))
+            .collect();
+        for (uid, deleting) in pods {
+            match sort {
+                Sort::Deleted => self.orphaned(uid, now_ms),
+                // A new machine takes in anew what is bound to its name.
+                Sort::Added if deleting => {
+                    self.tasks.push((now_ms + 500, Task::Terminated(uid)));
+                }
+                Sort::Added => {
+                    self.admitted.remove(&uid);
+                    self.tasks.push((now_ms + 500, Task::Admit(uid)));
+                }
+                Sort::Modified => {}
+            }
+        }
+    }
+
+    fn orphaned(&mut self, uid: Uid, now_ms: UnixMs) {
+        let at_ms = (now_ms + QUARANTINE_MS).next_multiple_of(COLLECT_PERIOD_MS);
+        self.tasks.push((at_ms, Task::Collect(uid)));
+    }
+
+    fn pod_changed(
+        &mut self,
+        sort: Sort,
+        facts: &PodFacts,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+    ) {
+        let uid = facts.uid;
+        if sort == Sort::Deleted {
+            self.names.remove(&uid);
+            self.admitted.remove(&uid);
+            self.terminating.remove(&uid);
+            if facts.phase == PodPhase::Succeeded {
+                self.done.push(facts.clone());
+            }
+            self.pod_lost(facts, faults, random, now_ms);
+            return;
+        }
+        let known = self
+            .names
+            .insert(uid, Name::pod(&facts.namespace, &facts.name))
+            .is_some();
+        if facts.phase == PodPhase::Failed {
+            self.pod_lost(facts, faults, random, now_ms);
+        }
+        let Some(node) = &facts.node else { return };
+        let begins = !known || !self.admitted.contains(&uid);
+        if self.node(node).is_none() {
+            if begins && !facts.phase.ended() {
+                self.admitted.insert(uid);
+                self.orphaned(uid, now_ms);
+            }
+        } else if facts.deleting {
+            if self.terminating.insert(uid) {
+                let mut at_ms = now_ms + random.between(100, 1_000);
+                if faults.strikes(FaultKind::TerminationSlow, random) {
+                    at_ms += random.between(1_000, 29_000);
+                }
+                self.tasks.push((at_ms, Task::Terminated(uid)));
+            }
+        } else if begins && facts.phase == PodPhase::Pending {
+            self.admitted.insert(uid);
+            let mut at_ms = now_ms + random.between(50, 500);
+            if faults.strikes(FaultKind::KubeletSlow, random) {
+                at_ms += random.between(1_000, 10_000);
+            }
+            self.tasks.push((at_ms, Task::Admit(uid)));
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn perform(
+        &mut self,
+        task: &Task,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+    ) {
+        match task {
+            Task::Admit(uid) => self.admit(*uid, faults, random, now_ms),
+            Task::Terminated(uid) => self.terminated(*uid, now_ms),
+            Task::Succeed(uid) => self.end(*uid, PodPhase::Succeeded, now_ms),
+            Task::Collect(uid) => self.collect(*uid, now_ms),
+            Task::Recreate(owner) => self.recreate(*owner, now_ms),
+        }
+    }
+
+    /// A pod that has begun to run ends.
+    pub(crate) fn end(&mut self, uid: Uid, phase: PodPhase, now_ms: UnixMs) {
+        if let Some(mut facts) = self.pod(uid).cloned()
+            && facts.node.is_some()
+            && !facts.phase.ended()
+        {
+            facts.phase = phase;
+            self.put_status(Object::Pod(facts), now_ms);
+        }
+    }
+
+    fn collect(&mut self, uid: Uid, now_ms: UnixMs) {
+        let Some(facts) = self.pod(uid).cloned() else {
+            return;
+        };
+        let Some(node) = &facts.node else { return };
+        if self.node(node).is_some() {
+            return;
+        }
+        self.end(uid, PodPhase::Failed, now_ms);
+        self.delete(Name::pod(&facts.namespace, &facts.name), Some(0), now_ms);
+    }
+
+    /// The gates of all pods whose name begins so open.
+    pub(crate) fn open_gates(&mut self, prefix: &str, now_ms: UnixMs) {
+        let gated = self
+            .api
+            .pods()
+            .filter(|facts| facts.name.starts_with(prefix) && !facts.gates.is_empty());
+        let gated: Vec<PodFacts> = gated.cloned().collect();
+        for mut facts in gated {
+            facts.gates.clear();
+            self.put(Object::Pod(facts), now_ms);
+        }
+    }
+
+    /// From now on work runs for ever, so that there is an end to changes.
+    pub(crate) fn settle(&mut self) {
+        self.settling = true;
+    }
+
+    /// How many pods owners have made.
+    pub(crate) fn made(&self) -> u32 {
+        self.owners.made()
+    }
+}

@@ -1,0 +1,227 @@
+//! One scheduler process: an engine, its watches, its clock, and what may become of a process.
+//!
+//! ```text
+//!            +--paused (SIGSTOP)--+
+//!            v                    |
+//! started -> running -------------+---> killed, or told to stop ---> started anew
+//! ```
+//!
+//! Its clock is the wall clock at the start plus the time since, as in the live shell.
+
+mod inbox;
+mod informer;
+mod watchdog;
+
+pub(crate) use informer::{Informer, listed};
+
+use crate::api_server::ApiServer;
+use crate::faults::Faults;
+use crate::random::Random;
+use gpu_batch_policies::command::{Command, CommandId};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Kind, Outcome};
+use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::settings::{Leadership, Settings};
+use inbox::Inbox;
+use informer::News;
+use std::collections::BTreeMap;
+use watchdog::Watchdog;
+
+/// One process.
+#[derive(Debug)]
+pub(crate) struct Contender {
+    pub(crate) engine: Engine,
+    settings: Settings,
+    pub(crate) informers: Vec<Informer>,
+    inbox: Inbox,
+    watchdog: Watchdog,
+    /// Its clock is so far ahead of the world's.
+    clock_ahead_ms: i64,
+    /// Stopped until then.
+    paused_until_ms: UnixMs,
+    /// The deadlines of commands under way, by the world's clock.
+    deadlines: BTreeMap<CommandId, UnixMs>,
+    stopping: bool,
+    /// What it took in at its last step, for the log.
+    pub(crate) last_events: Vec<String>,
+}
+
+/// What a step has brought.
+pub(crate) struct Stepped {
+    pub(crate) commands: Vec<Command>,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Contender {
+    /// A process that starts now, with a wall clock that is so far ahead.
+    pub(crate) fn start(settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) -> Self {
+        let lease = match &settings.leadership {
+            Leadership::Assumed => None,
+            Leadership::Elected(lease) => Some(lease.clone()),
+        };
+        Self {
+            engine: Engine::new(settings.clone()),
+            watchdog: Watchdog::new(lease, settings.in_flight),
+            settings,
+            informers: Kind::ALL
+                .into_iter()
+                .map(|kind| Informer::new(kind, now_ms))
+                .collect(),
+            inbox: Inbox::default(),
+            clock_ahead_ms,
+            paused_until_ms: 0,
+            deadlines: BTreeMap::new(),
+            stopping: false,
+            last_events: Vec::new(),
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn clock_ms(&self, now_ms: UnixMs) -> UnixMs {
+        now_ms.saturating_add_signed(self.clock_ahead_ms)
+    }
+
+    fn world_ms(&self, clock_ms: UnixMs) -> UnixMs {
+        clock_ms.saturating_add_signed(self.clock_ahead_ms.saturating_neg())
+    }
+
+    pub(crate) fn is_paused(&self, now_ms: UnixMs) -> bool {
+        now_ms < self.paused_until_ms
+    }
+
+    /// Stops until then; with a suspended machine its clock stands still, too.
+    pub(crate) fn pause(&mut self, now_ms: UnixMs, until_ms: UnixMs, clock_stalls: bool) {
+        self.paused_until_ms = until_ms;
+        if clock_stalls {
+            let stalled_ms = i64::try_from(until_ms - now_ms).unwrap_or(0);
+            self.clock_ahead_ms -= stalled_ms;
+            for deadline_ms in self.deadlines.values_mut() {
+                *deadline_ms += until_ms - now_ms;
+            }
+        }
+    }
+
+    /// Tells it to stop in good order.
+    pub(crate) fn shut_down(&mut self) {
+        self.engine.shut_down();
+        self.stopping = true;
+        self.inbox.other(Event::Continue);
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.stopping && self.engine.is_shut_down()
+    }
+
+    /// Nothing is under way to it or from it, and it has nothing to do at once.
+    pub(crate) fn is_settled(&self, now_ms: UnixMs) -> bool {
+        self.inbox.is_empty()
+            && self.engine.is_idle()
+            && self.informers.iter().all(Informer::is_settled)
+            && !self.is_paused(now_ms)
+    }
+
+    /// An answer has arrived; the first counts.
+    pub(crate) fn answered(&mut self, id: CommandId, outcome: Outcome) {
+        if self.deadlines.remove(&id).is_some() {
+            self.inbox.other(Event::Outcome(id, outcome));
+        }
+    }
+
+    /// Whether the answer to a command would still count.
+    pub(crate) fn waits_for(&self, id: CommandId) -> bool {
+        self.deadlines.contains_key(&id)
+    }
+
+    /// When there is something to do.
+    pub(crate) fn due_ms(&self) -> UnixMs {
+        let informers = self.informers.iter().filter_map(Informer::due_ms);
+        let deadlines = self.deadlines.values().copied();
+        let engine = self
+            .engine
+            .next_deadline()
+            .map(|at_ms| self.world_ms(at_ms));
+        let due_ms = informers.chain(deadlines).chain(engine).min();
+        let due_ms = if self.inbox.is_empty() {
+            due_ms.unwrap_or(UnixMs::MAX)
+        } else {
+            0
+        };
+        due_ms.max(self.paused_until_ms)
+    }
+
+    /// Changes of the world are sent on their way, whether the process runs or not.
+    pub(crate) fn follow(
+        &mut self,
+        server: &mut ApiServer,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+    ) {
+        for informer in &mut self.informers {
+            informer.advance(server, faults, random, now_ms);
+        }
+    }
+
+    /// One turn of the driver's loop, if there is a reason for one.
+    pub(crate) fn turn(&mut self, now_ms: UnixMs, log: bool) -> Option<Stepped> {
+        if self.is_paused(now_ms) {
+            return None;
+        }
+        let clock_ms = self.clock_ms(now_ms);
+        for informer in &mut self.informers {
+            let kind = informer.kind();
+            while let Some(news) = informer.arrived(now_ms) {
+                match news {
+                    News::Listed(_, objects) => {
+                        let event = listed(kind, &objects, clock_ms);
+                        self.inbox.listed(kind, event);
+                    }
+                    News::Changed(change) => {
+                        let (key, event) = informer::changed(&change, clock_ms);
+                        self.inbox.changed(kind, key, event);
+                    }
+                }
+            }
+        }
+        let inbox = &mut self.inbox;
+        self.deadlines.retain(|id, at_ms| {
+            let over = *at_ms <= now_ms;
+            if over {
+                inbox.other(Event::Outcome(*id, Outcome::Unknown));
+            }
+            !over
+        });
+        if self
+            .engine
+            .next_deadline()
+            .is_some_and(|at_ms| at_ms <= clock_ms)
+        {
+            self.inbox.other(Event::Continue);
+        }
+        if self.inbox.is_empty() {
+            return None;
+        }
+        let events = self.inbox.take();
+        if log {
+            self.last_events = events.iter().map(|event| format!("{event:?}")).collect();
+        }
+        for event in &events {
+            self.watchdog.told(event);
+        }
+        let commands = self.engine.step(clock_ms, events);
+        let leads = self.engine.is_leader();
+        let mut violations = self.engine.audit();
+        violations.extend(self.watchdog.sends(clock_ms, &commands, leads));
+        for command in &commands {
+            let deadline_ms = self.world_ms(command.deadline_ms);
+            self.deadlines.insert(command.id, deadline_ms);
+        }
+        Some(Stepped {
+            commands,
+            violations,
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! List and watch of one kind, as the live shell does it, over a network with faults.
+//!
+//! ```text
+//!    +--------------- 410 Gone ----------------+
+//!    v                                         |
+//! Listing ---one event---> Watching ---cut---> Cut ---after a while---> Watching where it was
+//! ```
+//!
+//! News of a kind arrives in order, late or not; of several kinds in any order. A list that is
+//! older than what was seen before is refused and asked for again.
+
+use crate::api_server::{Answer, ApiServer, Change, Request, Sort, Stored, Version};
+use crate::faults::{FaultKind, Faults};
+use crate::random::Random;
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey};
+use gpu_batch_policies::facts::UnixMs;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// One kind as one process sees it.
+#[derive(Debug)]
+pub(crate) struct Informer {
+    kind: Kind,
+    state: State,
+    /// The newest version that the process was told.
+    delivered: Version,
+    /// Up to where changes are under way.
+    fetched: Version,
+    under_way: VecDeque<(UnixMs, News)>,
+    held_until_ms: UnixMs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A list is asked for at this time.
+    Listing(UnixMs),
+    Watching,
+    /// The watch is asked for again at this time.
+    Cut(UnixMs),
+}
+
+/// What is under way to a process.
+#[derive(Debug, Clone)]
+pub(crate) enum News {
+    Listed(Version, Vec<Arc<Stored>>),
+    Changed(Change),
+}
+
+impl Informer {
+    pub(crate) fn new(kind: Kind, at_ms: UnixMs) -> Self {
+        Self {
+            kind,
+            state: State::Listing(at_ms),
+            delivered: 0,
+            fetched: 0,
+            under_way: VecDeque::new(),
+            held_until_ms: 0,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Nothing is under way and nothing is asked for.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.state == State::Watching && self.under_way.is_empty()
+    }
+
+    /// The watch ends; what was under way is lost, and asked for again later.
+    pub(crate) fn cut(&mut self, again_ms: UnixMs) {
+        if self.state == State::Watching {
+            let lists = self.under_way.iter();
+            let lost = lists
+                .filter(|(_, news)| matches!(news, News::Listed(..)))
+                .count();
+            self.under_way.clear();
+            self.fetched = self.delivered;
+            self.state = match lost {
+                0 => State::Cut(again_ms),
+                _ => State::Listing(again_ms),
+            };
+        }
+    }
+
+    /// Nothing is delivered before this time.
+    pub(crate) fn hold(&mut self, until_ms: UnixMs) {
+        self.held_until_ms = until_ms;
+    }
+
+    /// When there is something to do.
+    pub(crate) fn due_ms(&self) -> Option<UnixMs> {
+        match self.state {
+            State::Listing(at_ms) | State::Cut(at_ms) => Some(at_ms),
+            State::Watching => {
+                let (at_ms, _) = self.under_way.front()?;
+                Some((*at_ms).max(self.held_until_ms))
+            }
+        }
+    }
+
+    /// Asks for what is due and sends changes on their way.
+    pub(crate) fn advance(
+        &mut self,
+        server: &mut ApiServer,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+    ) {
+        match self.state {
+            State::Listing(at_ms) if at_ms <= now_ms => self.list(server, faults, random, now_ms),
+            State::Cut(at_ms) if at_ms <= now_ms => self.state = State::Watching,
+            _ => {}
+        }
+        if self.state != State::Watching {
+            return;
+        }
+        let (kind, after) = (self.kind, self.fetched);
+        match server.handle(Request::Watch { kind, after }, now_ms) {
+            Answer::Changes { changes, version } => {
+                self.fetched = version;
+                for change in changes {
+                    self.send(change, faults, random, now_ms);
+                }
+                // A bookmark: an idle kind is not behind.
+                if self.under_way.is_empty() {
+                    self.delivered = self.delivered.max(version);
+                }
+            }
+            _ => {
+                self.under_way.clear();
+                self.state = State::Listing(now_ms);
+                self.list(server, faults, random, now_ms);
+            }
+        }
+    }
+
+    fn send(&mut self, change: Change, faults: &mut Faults, random: &mut Random, now_ms: UnixMs) {
+        let mut at_ms = now_ms + random.between(1, 20);
+        if faults.strikes(FaultKind::NewsLate, random) {
+            at_ms += random.between(100, 5_000);
+        }
+        // News of a kind never overtakes earlier news of it.
+        let at_ms = at_ms.max(self.under_way.back().map_or(0, |(last_ms, _)| *last_ms));
+        if faults.strikes(FaultKind::NewsRepeated, random) {
+            let news = News::Changed(change.clone());
+            self.under_way.push_back((at_ms, news));
+        }
+        self.under_way.push_back((at_ms, News::Changed(change)));
+    }
+
+    fn list(
+        &mut self,
+        server: &mut ApiServer,
+        faults: &mut Faults,
+        random: &mut Random,
+        now_ms: UnixMs,
+    ) {
+        let again_ms = now_ms + random.between(200, 1_000);
+        self.state = State::Listing(again_ms);
+        if faults.strikes(FaultKind::ListFails, random) {
+            return;
+        }
+        let stale = faults.strikes(FaultKind::ListStale, random);
+        let back = if stale { random.between(1, 40) } else { 0 };
+        let at = stale.then(|| server.revision().saturating_sub(back));
+        let kind = self.kind;
+        let Answer::Listed { version, objects } = server.handle(Request::List { kind, at }, now_ms)
+        else {
+            return;
+        };
+        if version < self.delivered {
+            return;
+        }
+        self.state = State::Watching;
+        self.fetched = version;
+        let at_ms = now_ms + random.between(1, 100);
+        self.under_way
+            .push_back((at_ms, News::Listed(version, objects)));
+    }
+
+    /// Takes the next news that has arrived.
+    pub(crate) fn arrived(&mut self, now_ms: UnixMs) -> Option<News> {
+        if self.state != State::Watching || self.due_ms()? > now_ms {
+            return None;
+        }
+        let (_, news) = self.under_way.pop_front()?;
+        self.delivered = match &news {
+            News::Listed(version, _) => *version,
+            News::Changed(change) => change.object.version,
+        };
+        Some(news)
+    }
+}
+
+/// A change as an event; `now_ms` is the clock of the process that reads it.
+pub(crate) fn changed(change: &Change, now_ms: UnixMs) -> (ObjectKey, Event) {
+    let key = change.object.key();
+    let object = (change.sort != Sort::Deleted)
+        .then(|| read(&change.object, now_ms))
+        .flatten();
+    let event = object.map_or_else(
+        || Event::Deleted(key.clone()),
+        |object| Event::Applied(Box::new(object)),
+    );
+    (key, event)
+}
+
+/// A list as an event.
+pub(crate) fn listed(kind: Kind, objects: &[Arc<Stored>], now_ms: UnixMs) -> Event {
+    let objects = objects.iter().filter_map(|stored| read(stored, now_ms));
+    Event::Listed(Listing {
+        kind,
+        objects: objects.collect(),
+    })
+}
+
+/// What the live shell makes of an object: pods of others that have ended are dropped, and times
+/// to come count as now.
+fn read(stored: &Stored, now_ms: UnixMs) -> Option<Object> {
+    let mut object = stored.object.clone();
+    match &mut object {
+        Object::Pod(facts) => {
+            if !facts.ours && facts.phase.ended() {
+                return None;
+            }
+            facts.created_ms = facts.created_ms.min(now_ms);
+            facts.started_ms = facts.started_ms.map(|at_ms| at_ms.min(now_ms));
+            facts.bound_ms = facts.bound_ms.map(|at_ms| at_ms.min(now_ms));
+        }
+        Object::PodGroup(facts) => facts.created_ms = facts.created_ms.min(now_ms),
+        Object::Queue(facts) => facts.created_ms = facts.created_ms.min(now_ms),
+        _ => {}
+    }
+    Some(object)
+}

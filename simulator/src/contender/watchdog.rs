@@ -1,0 +1,256 @@
+//! What one scheduler process was told and what it did, kept apart from its engine, to judge each
+//! command as it is sent.
+
+use gpu_batch_policies::command::{Action, Command, CommandId};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
+use gpu_batch_policies::facts::{Amounts, PodShape, Uid, UnixMs, amount};
+use gpu_batch_policies::lease::{LeaseRequest, LeaseSettings};
+use gpu_batch_policies::settings::InFlight;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A pod as it was last shown.
+#[derive(Debug)]
+struct Shown {
+    node: Option<Box<str>>,
+    shape: Arc<PodShape>,
+}
+
+/// Watches one engine. Times are those of its clock.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    /// `None`: it leads always.
+    lease: Option<LeaseSettings>,
+    limits: InFlight,
+    nodes: BTreeMap<Box<str>, Amounts>,
+    pods: BTreeMap<Uid, Shown>,
+    /// Where it has sent pods to that it has not been shown there yet.
+    sent: BTreeMap<Uid, Box<str>>,
+    /// Where a request may still bring a pod that had no node when the API server was asked.
+    doubtful: BTreeMap<Uid, Box<str>>,
+    under_way: BTreeMap<CommandId, (UnixMs, Action)>,
+    last_id: Option<CommandId>,
+    /// When the last write of the lease that succeeded was sent.
+    renewed_ms: Option<UnixMs>,
+}
+
+impl Watchdog {
+    pub(super) fn new(lease: Option<LeaseSettings>, limits: InFlight) -> Self {
+        Self {
+            lease,
+            limits,
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            last_id: None,
+            renewed_ms: None,
+        }
+    }
+
+    /// What the engine is about to be told.
+    pub(super) fn told(&mut self, event: &Event) {
+        match event {
+            Event::Applied(object) => self.shown(object),
+            Event::Deleted(ObjectKey::Pod(uid)) => self.gone(*uid),
+            Event::Deleted(ObjectKey::Node(name, _)) => drop(self.nodes.remove(name)),
+            Event::Listed(listing) => {
+                let pods: BTreeSet<Uid> = listing
+                    .objects
+                    .iter()
+                    .filter_map(|object| match object {
+                        Object::Pod(facts) => Some(facts.uid),
+                        _ => None,
+                    })
+                    .collect();
+                match listing.kind {
+                    gpu_batch_policies::event::Kind::Pod => {
+                        let known: Vec<Uid> = self.pods.keys().copied().collect();
+                        for uid in known.into_iter().filter(|uid| !pods.contains(uid)) {
+                            self.gone(uid);
+                        }
+                    }
+                    gpu_batch_policies::event::Kind::Node => self.nodes.clear(),
+                    _ => {}
+                }
+                for object in &listing.objects {
+                    self.shown(object);
+                }
+            }
+            Event::Outcome(id, outcome) => self.ended(*id, outcome),
+            Event::Deleted(_) | Event::Continue => {}
+        }
+    }
+
+    fn shown(&mut self, object: &Object) {
+        match object {
+            Object::Node(facts) => {
+                self.nodes
+                    .insert(facts.name.clone(), facts.allocatable.clone());
+            }
+            Object::Pod(facts) if facts.phase.ended() => self.gone(facts.uid),
+            Object::Pod(facts) => {
+                if facts.node.is_some() {
+                    self.sent.remove(&facts.uid);
+                }
+                let known = self.pods.get(&facts.uid).and_then(|pod| pod.node.clone());
+                let shown = Shown {
+                    // A pod never loses its node; news may be older than an answer.
+                    node: facts.node.clone().or(known),
+                    shape: Arc::clone(&facts.shape),
+                };
+                self.pods.insert(facts.uid, shown);
+            }
+            _ => {}
+        }
+    }
+
+    fn gone(&mut self, uid: Uid) {
+        self.pods.remove(&uid);
+        self.sent.remove(&uid);
+        self.doubtful.remove(&uid);
+    }
+
+    fn ended(&mut self, id: CommandId, outcome: &Outcome) {
+        let Some((sent_ms, action)) = self.under_way.remove(&id) else {
+            return;
+        };
+        match (action, outcome) {
+            (Action::Bind(bind), Outcome::Refused { .. } | Outcome::Throttled { .. }) => {
+                self.sent.remove(&bind.pod.uid);
+            }
+            (Action::Bind(bind), Outcome::Done) => {
+                if let Some(pod) = self.pods.get_mut(&bind.pod.uid) {
+                    pod.node = Some(bind.node);
+                    self.sent.remove(&bind.pod.uid);
+                }
+            }
+            (Action::Observe(pod), Outcome::Observed(PodSeen::Gone)) => self.gone(pod.uid),
+            (Action::Observe(pod), Outcome::Observed(PodSeen::Bound(node))) => {
+                if let Some(shown) = self.pods.get_mut(&pod.uid) {
+                    shown.node = Some(node.clone());
+                }
+                self.sent.remove(&pod.uid);
+            }
+            (Action::Observe(pod), Outcome::Observed(PodSeen::Unbound)) => {
+                if let Some(node) = self.sent.remove(&pod.uid) {
+                    self.doubtful.insert(pod.uid, node);
+                }
+            }
+            (Action::Lease(request), Outcome::Lease(seen)) => {
+                let ours = |lease: &LeaseSettings| seen.holder == lease.identity;
+                if !self.lease.as_ref().is_some_and(ours) {
+                    self.renewed_ms = None;
+                } else if matches!(request, LeaseRequest::Write { .. }) {
+                    self.renewed_ms = Some(sent_ms);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Judges the commands of one step.
+    pub(super) fn sends(
+        &mut self,
+        now_ms: UnixMs,
+        commands: &[Command],
+        leads: bool,
+    ) -> Vec<String> {
+        let mut found = Vec::new();
+        for command in commands {
+            if self.last_id >= Some(command.id) {
+                found.push(format!("I12: {:?} was used before", command.id));
+            }
+            self.last_id = Some(command.id);
+            if !matches!(command.action, Action::Lease(_)) {
+                self.leads(now_ms, command, leads, &mut found);
+            }
+            if let Action::Bind(bind) = &command.action {
+                self.binds(bind.pod.uid, &bind.node, &mut found);
+            }
+            self.under_way
+                .insert(command.id, (now_ms, command.action.clone()));
+        }
+        self.counts(&mut found);
+        found
+    }
+
+    /// I13.
+    fn leads(&self, now_ms: UnixMs, command: &Command, leads: bool, found: &mut Vec<String>) {
+        let Some(lease) = &self.lease else { return };
+        let until_ms = |span_ms| self.renewed_ms.map_or(0, |sent_ms| sent_ms + span_ms);
+        if !leads || now_ms >= until_ms(lease.renew_deadline_ms) {
+            found.push(format!(
+                "I13: {:?} was sent without the lease",
+                command.action
+            ));
+        } else if command.deadline_ms >= until_ms(lease.duration_ms) {
+            found.push(format!("I13: {:?} may outlive the lease", command.action));
+        }
+    }
+
+    /// I2. A binding that is sent again is not new: the first may still arrive, so nothing is
+    /// gained by sending it elsewhere.
+    fn binds(&mut self, uid: Uid, node: &str, found: &mut Vec<String>) {
+        let to_node =
+            |sent: &BTreeMap<Uid, Box<str>>| sent.get(&uid).is_some_and(|to| **to == *node);
+        if to_node(&self.sent) || to_node(&self.doubtful) {
+            self.sent.insert(uid, node.into());
+            return;
+        }
+        if let Some(other) = self.pods.get(&uid).and_then(|pod| pod.node.as_ref()) {
+            found.push(format!("I6: pod {uid} is known to be on {other}"));
+        }
+        self.sent.insert(uid, node.into());
+        let Some(allocatable) = self.nodes.get(node) else {
+            found.push(format!("I2: pod {uid} goes to {node}, which is gone"));
+            return;
+        };
+        let Some(pod) = self.pods.get(&uid) else {
+            found.push(format!("I2: pod {uid} was never shown"));
+            return;
+        };
+        for (resource, asked) in &pod.shape.requests {
+            let here = |(other, shown): &(&Uid, &Shown)| {
+                let at = shown.node.as_ref().or_else(|| self.sent.get(*other));
+                **other != uid && at.is_some_and(|at| **at == *node)
+            };
+            let others = self.pods.iter().filter(here);
+            let taken: u64 = others
+                .map(|(_, shown)| amount(&shown.shape.requests, resource))
+                .sum();
+            let has = amount(allocatable, resource);
+            if taken + asked > has {
+                found.push(format!(
+                    "I2: pod {uid} asks for {asked} {resource} on {node}, which has {has}, {taken} \
+                     of it taken"
+                ));
+            }
+        }
+    }
+
+    /// I12.
+    fn counts(&self, found: &mut Vec<String>) {
+        let (mut actions, mut statuses, mut announcements, mut leases) = (0, 0, 0, 0);
+        for (_, action) in self.under_way.values() {
+            *match action {
+                Action::Bind(_) | Action::Evict(_) | Action::Observe(_) => &mut actions,
+                Action::PatchStatus(_) => &mut statuses,
+                Action::Publish(_) => &mut announcements,
+                Action::Lease(_) => &mut leases,
+            } += 1;
+        }
+        let limits = self.limits;
+        if actions > limits.actions
+            || statuses > limits.statuses
+            || announcements > limits.announcements
+            || leases > 1
+        {
+            found.push(format!(
+                "I12: {actions} actions, {statuses} statuses, {announcements} events and {leases} \
+                 requests for the lease are under way"
+            ));
+        }
+    }
+}

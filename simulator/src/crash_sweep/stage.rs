@@ -1,0 +1,457 @@
+//! The world of one run: the API server, who acts on it, and what is checked at every moment.
+
+mod objects;
+
+use super::process::{Process, Pulse};
+use super::{Case, Ending, Fault, Story, Successor};
+use crate::api_server::{Answer, ApiServer, Expected, Name, Request};
+use crate::client;
+use gpu_batch_policies::command::{Action, Command, CommandId, EvictionCause};
+use gpu_batch_policies::event::Outcome;
+use gpu_batch_policies::facts::{PodFacts, UnixMs};
+use gpu_batch_policies::settings::Settings;
+use std::collections::BTreeMap;
+
+/// When every run begins.
+const START_MS: UnixMs = 1_800_000_000_000;
+/// When the gang is created: until then somebody leads.
+const CREATED_MS: UnixMs = START_MS + 1_000;
+/// How long a request takes, and its answer.
+const WAY_MS: u64 = 5;
+/// When a repeated or late request arrives: after a restarted process has taken the lease.
+const STRAY_MS: u64 = 700;
+/// The same for a process that survives: when it has given the request up and asked, just before
+/// it sends it again.
+const STRAY_AFTER_DEADLINE_MS: u64 = 4_013;
+/// How long a container takes to start again, and an owner to make a pod anew.
+const RESTART_MS: u64 = 300;
+/// How long a pod takes to end.
+const TERMINATION_MS: u64 = 200;
+/// How long a stopped process stands still.
+const STOPPED_MS: u64 = 22_000;
+/// How long a part of a gang may be left while somebody leads.
+const PARTIAL_MAX_MS: u64 = 2_000;
+/// How long it takes until somebody leads: who had the lease, and anybody else.
+const OWN_LEASE_MAX_MS: u64 = 500;
+const LEASE_MAX_MS: u64 = 20_000;
+/// A world that is whole again has a whole gang after so long; a refused binding is tried ever more
+/// rarely, up to once a minute.
+const WHOLE_MAX_MS: u64 = 130_000;
+/// A run that takes more steps than this never ends.
+const STEPS_MAX: u32 = 20_000;
+
+/// What happens at a time.
+#[derive(Debug)]
+enum Happening {
+    /// The gang is created.
+    Begin,
+    Start(&'static str),
+    /// A request arrives; `answered`: somebody waits for the answer.
+    Arrives {
+        process: usize,
+        command: Command,
+        answered: bool,
+    },
+    Answered(usize, CommandId, Outcome),
+    /// The world changes as the story has it.
+    Turn,
+    /// A stopped process goes on.
+    Wake,
+    /// The containers of a pod have ended.
+    Terminated(Name),
+    /// An owner makes a pod.
+    Recreate(Box<str>),
+    /// The world is made whole again.
+    Heal,
+}
+
+/// One run.
+pub(super) struct Stage<'a> {
+    case: Case,
+    api: ApiServer,
+    now_ms: UnixMs,
+    queue: BTreeMap<(UnixMs, u32), Happening>,
+    last_number: u32,
+    processes: Vec<Process>,
+    /// Commands of the first leader so far.
+    sent: usize,
+    /// Where they are noted, if somebody wants to know them.
+    notes: Option<&'a mut Vec<String>>,
+    /// The moment of the fault.
+    struck_ms: Option<UnixMs>,
+    /// The command whose answer ends the process.
+    last_words: Option<CommandId>,
+    healed_ms: Option<UnixMs>,
+    /// Since when a leader has had nothing but a part of the gang, without an excuse.
+    partial_since_ms: Option<UnixMs>,
+    /// Since the fault somebody else, or the same anew, has led.
+    succeeded: bool,
+    ending: Ending,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(case: Case, notes: Option<&'a mut Vec<String>>) -> Self {
+        let mut stage = Self {
+            case,
+            api: ApiServer::default(),
+            now_ms: START_MS,
+            queue: BTreeMap::new(),
+            last_number: 0,
+            processes: Vec::new(),
+            sent: 0,
+            notes,
+            struck_ms: None,
+            last_words: None,
+            healed_ms: None,
+            partial_since_ms: None,
+            succeeded: false,
+            ending: Ending {
+                left_in_part: false,
+                unwound: false,
+                whole: false,
+            },
+        };
+        stage.furnish();
+        stage.at(START_MS, Happening::Start("first"));
+        if matches!(case.successor, Successor::Standby | Successor::Both) {
+            stage.at(START_MS + 100, Happening::Start("second"));
+        }
+        stage.at(CREATED_MS, Happening::Begin);
+        stage
+    }
+
+    fn at(&mut self, at_ms: UnixMs, happening: Happening) {
+        self.last_number += 1;
+        self.queue.insert((at_ms, self.last_number), happening);
+    }
+
+    fn after(&mut self, wait_ms: u64, happening: Happening) {
+        self.at(self.now_ms + wait_ms, happening);
+    }
+
+    /// Plays the case to its end.
+    pub(super) fn play(mut self) -> Result<Ending, String> {
+        for _ in 0..STEPS_MAX {
+            self.moment()
+                .map_err(|violation| format!("after {} ms: {violation}", self.now_ms - START_MS))?;
+            if let Some(ending) = self.over()? {
+                return Ok(ending);
+            }
+            let next_ms = self.queue.first_key_value().map(|((at_ms, _), _)| *at_ms);
+            let due_ms = self.processes.iter().map(Process::due_ms);
+            let next_ms = due_ms.chain(next_ms).min().unwrap_or(UnixMs::MAX);
+            let until_ms = self.now_ms.saturating_add(PARTIAL_MAX_MS);
+            self.now_ms = self.now_ms.max(next_ms.min(until_ms));
+        }
+        Err("I18: it does not come to rest".to_owned())
+    }
+
+    fn over(&mut self) -> Result<Option<Ending>, String> {
+        let quiet_ms = self.struck_ms.or(self.notes.as_ref().map(|_| START_MS));
+        let Some(struck_ms) = quiet_ms else {
+            return if self.now_ms > START_MS + 60_000 {
+                Err(format!("the command {} is never sent", self.case.command))
+            } else {
+                Ok(None)
+            };
+        };
+        if self.struck_ms.is_none() {
+            let over = self.now_ms >= struck_ms + 7_000;
+            return Ok(over.then_some(self.ending));
+        }
+        let Some(healed_ms) = self.healed_ms else {
+            return Ok(None);
+        };
+        if self.bound() == self.case.members {
+            return Ok(Some(self.ending));
+        }
+        if self.now_ms > healed_ms + WHOLE_MAX_MS {
+            return Err(format!(
+                "I18: {} of {} members are bound though there is room",
+                self.bound(),
+                self.case.members
+            ));
+        }
+        Ok(None)
+    }
+
+    /// All that happens at this moment, and then all processes.
+    fn moment(&mut self) -> Result<(), String> {
+        while let Some(entry) = self.queue.first_entry()
+            && entry.key().0 <= self.now_ms
+        {
+            let happening = entry.remove();
+            self.happen(happening)?;
+            self.check()?;
+        }
+        for index in 0..self.processes.len() {
+            let (commands, gave_up) = self.processes[index].step(&mut self.api, self.now_ms)?;
+            if gave_up {
+                self.excuse();
+            }
+            if index == 0 {
+                self.end_after_last_words();
+            }
+            for command in commands {
+                self.send(index, command);
+            }
+        }
+        self.check()
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), String> {
+        match happening {
+            Happening::Begin => self.create_gang(),
+            Happening::Start(identity) => {
+                let in_flight = self.case.in_flight;
+                let process = Process::start(identity, in_flight, &mut self.api, self.now_ms);
+                self.processes.push(process);
+            }
+            Happening::Arrives {
+                process,
+                command,
+                answered,
+            } => self.arrive(process, command, answered)?,
+            Happening::Answered(process, id, outcome) => {
+                self.processes[process].answered(id, outcome);
+            }
+            Happening::Turn => self.turn(),
+            Happening::Wake => self.processes[0].pulse = Pulse::Running,
+            Happening::Terminated(name) => {
+                self.delete(name.clone());
+                self.after(RESTART_MS, Happening::Recreate(name.name));
+            }
+            Happening::Recreate(name) => self.create_member(&name),
+            Happening::Heal => {
+                self.ending.whole = self.bound() == self.case.members;
+                self.heal();
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, name: Name) {
+        let expected = Expected::default();
+        let grace_s = Some(0);
+        let request = Request::Delete {
+            name,
+            expected,
+            grace_s,
+        };
+        self.api.handle(request, self.now_ms);
+    }
+
+    /// Sends a command, unless its process has just come to its end.
+    fn send(&mut self, process: usize, command: Command) {
+        if self.processes[process].pulse != Pulse::Running {
+            return;
+        }
+        let mut arrivals = [(WAY_MS, true), (WAY_MS, false)];
+        let mut copies = 1;
+        if process == 0 && self.struck_ms.is_none() {
+            if let Some(notes) = &mut self.notes {
+                notes.push(format!("{:?}", command.action));
+            }
+            let number = self.sent;
+            self.sent += 1;
+            if number == self.case.command {
+                let survives = self.case.successor == Successor::Survivor;
+                let stray_ms = if survives {
+                    STRAY_AFTER_DEADLINE_MS
+                } else {
+                    STRAY_MS
+                };
+                match self.case.fault {
+                    Fault::RequestLost => copies = 0,
+                    Fault::ResponseLost => arrivals[0].1 = false,
+                    Fault::Repeated => {
+                        arrivals[1].0 = stray_ms;
+                        copies = 2;
+                    }
+                    Fault::Late => arrivals[0].0 = stray_ms,
+                    Fault::None => self.last_words = Some(command.id),
+                }
+                if self.case.fault != Fault::None {
+                    self.strike();
+                }
+            }
+        }
+        for (wait_ms, answered) in arrivals.into_iter().take(copies) {
+            let command = command.clone();
+            let arrival = Happening::Arrives {
+                process,
+                command,
+                answered,
+            };
+            self.after(wait_ms, arrival);
+        }
+    }
+
+    /// The process reads the answer to its last command, decides, and ends before it acts.
+    fn end_after_last_words(&mut self) {
+        if self.struck_ms.is_none()
+            && let Some(id) = self.last_words
+            && self.processes[0].has_read(id)
+        {
+            self.strike();
+        }
+    }
+
+    /// The fault: the process meets its fate, and the world takes its turn.
+    fn strike(&mut self) {
+        self.struck_ms = Some(self.now_ms);
+        self.succeeded = self.case.successor == Successor::Survivor;
+        let (pulse, heal_ms) = match self.case.successor {
+            Successor::Survivor => (Pulse::Running, 10_000),
+            Successor::Restarted => {
+                self.after(RESTART_MS, Happening::Start("first"));
+                (Pulse::Ended, 5_000)
+            }
+            Successor::Standby => (Pulse::Ended, 25_000),
+            Successor::Stranger => {
+                self.after(RESTART_MS, Happening::Start("third"));
+                (Pulse::Ended, 25_000)
+            }
+            Successor::Both => {
+                self.after(STOPPED_MS, Happening::Wake);
+                (Pulse::Stopped, 30_000)
+            }
+        };
+        self.processes[0].pulse = pulse;
+        // What was sent before arrives before.
+        self.after(WAY_MS + 1, Happening::Turn);
+        self.after(heal_ms, Happening::Heal);
+    }
+
+    fn arrive(&mut self, process: usize, command: Command, answered: bool) -> Result<(), String> {
+        if command.deadline_ms <= self.now_ms || !answered {
+            // Nobody could have known of it.
+            self.excuse();
+        }
+        let outcome = self.handle(&command.action)?;
+        if let (Action::Bind(bind), Outcome::Refused { .. }) = (&command.action, &outcome) {
+            self.processes[process].refused(bind.pod.uid);
+        }
+        if answered {
+            self.after(WAY_MS, Happening::Answered(process, command.id, outcome));
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, action: &Action) -> Result<Outcome, String> {
+        match action {
+            Action::Bind(bind) if self.refuses(&bind.pod.name) => {
+                return Ok(Outcome::Refused {
+                    message: "a webhook says no".into(),
+                });
+            }
+            Action::Evict(evict) if evict.cause != EvictionCause::Unwind || self.has_room() => {
+                let (name, cause) = (&evict.pod.name, evict.cause);
+                return Err(format!("I10: {name} is evicted: {cause:?}"));
+            }
+            _ => {}
+        }
+        let answer = self.api.handle(client::request(action), self.now_ms);
+        if let (Action::Evict(evict), Answer::Done) = (action, &answer) {
+            self.ending.unwound = true;
+            let name = Name::pod(&evict.pod.namespace, &evict.pod.name);
+            self.after(TERMINATION_MS, Happening::Terminated(name));
+        }
+        Ok(client::outcome(action, answer))
+    }
+
+    /// Whether a gang of which a part is bound can always be completed.
+    fn has_room(&self) -> bool {
+        match self.case.story {
+            Story::RoomKept => true,
+            // A request that comes through when nothing was bound may find its room taken.
+            Story::Contended => !self.strays(),
+            Story::RoomTaken | Story::NodesGone | Story::Refused => false,
+        }
+    }
+
+    /// Whether a request comes through of which those who lead then know nothing. Who survives has
+    /// kept the room for it.
+    fn strays(&self) -> bool {
+        let stray = matches!(self.case.fault, Fault::Late | Fault::Repeated);
+        stray && self.case.successor != Successor::Survivor
+    }
+
+    fn refuses(&self, pod: &str) -> bool {
+        let last = objects::member(self.case.members - 1);
+        self.case.story == Story::Refused && self.healed_ms.is_none() && pod == last
+    }
+
+    /// The time in which a part may be left begins anew.
+    fn excuse(&mut self) {
+        self.partial_since_ms = None;
+    }
+
+    fn leader(&self) -> bool {
+        let leads = |process: &Process| process.leads && process.pulse == Pulse::Running;
+        self.processes.iter().any(leads)
+    }
+
+    /// How many members are on nodes and stay there.
+    fn bound(&self) -> usize {
+        let bound = |facts: &&PodFacts| {
+            facts.pod_group.is_some() && facts.node.is_some() && !facts.deleting
+        };
+        self.api.pods().filter(bound).count()
+    }
+
+    /// What must hold at every moment.
+    fn check(&mut self) -> Result<(), String> {
+        self.check_lease()?;
+        self.check_nodes()?;
+        let bound = self.bound();
+        let partial = bound > 0 && bound < self.case.members;
+        let leader = self.leader();
+        self.ending.left_in_part |= partial && !leader;
+        if !(partial && leader) || self.waits_for_lost_answer() {
+            self.partial_since_ms = None;
+            return Ok(());
+        }
+        let since_ms = *self.partial_since_ms.get_or_insert(self.now_ms);
+        if self.now_ms - since_ms >= PARTIAL_MAX_MS {
+            return Err(format!(
+                "I6: {bound} of {} members have been bound for two seconds",
+                self.case.members
+            ));
+        }
+        Ok(())
+    }
+
+    /// Who outlives the loss of its request waits for the answer until the deadline.
+    fn waits_for_lost_answer(&self) -> bool {
+        let deadline_ms = Settings::default().request_deadline_ms;
+        let over_ms = self.struck_ms.map_or(0, |at_ms| at_ms + deadline_ms);
+        self.case.successor == Successor::Survivor && self.now_ms <= over_ms
+    }
+
+    fn check_lease(&mut self) -> Result<(), String> {
+        let Some(struck_ms) = self.struck_ms.filter(|_| !self.succeeded) else {
+            return Ok(());
+        };
+        self.succeeded = self.leader();
+        let restarted = self.case.successor == Successor::Restarted;
+        let due_ms = if restarted {
+            struck_ms + RESTART_MS + OWN_LEASE_MAX_MS
+        } else {
+            struck_ms + LEASE_MAX_MS
+        };
+        if !self.succeeded && self.now_ms > due_ms {
+            return Err("F9: nobody leads".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A request that comes through when the room is somebody else's fills a node twice, and nobody
+    /// can know; everything else that does is a mistake of ours.
+    fn check_nodes(&self) -> Result<(), String> {
+        if self.strays() && matches!(self.case.story, Story::RoomTaken | Story::Contended) {
+            return Ok(());
+        }
+        objects::overfull(&self.api).map_or(Ok(()), |node| Err(format!("I2: {node} is overfull")))
+    }
+}

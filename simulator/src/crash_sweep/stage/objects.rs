@@ -1,0 +1,128 @@
+//! The objects of the run, and how the story changes them.
+
+use super::super::Story;
+use super::Stage;
+use crate::api_server::{ApiServer, Name, Request};
+use crate::objects::{NAMESPACE, node, pod, pod_group, queue};
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, QueueResource, Uid, amount};
+
+/// Each member takes a whole node, and there is a node for each.
+const GPUS: u64 = 8;
+const GANG: &str = "gang";
+const GPU: &str = "nvidia.com/gpu";
+
+/// The name of a member.
+pub(super) fn member(number: usize) -> String {
+    format!("member-{number}")
+}
+
+/// A node whose pods ask for more than it has.
+pub(super) fn overfull(api: &ApiServer) -> Option<Box<str>> {
+    let full = |node: &NodeFacts| used(api, &node.name) > amount(&node.allocatable, GPU);
+    nodes(api).into_iter().find(full).map(|node| node.name)
+}
+
+fn nodes(api: &ApiServer) -> Vec<NodeFacts> {
+    let nodes = api.objects(Kind::Node);
+    nodes
+        .filter_map(|stored| match &stored.object {
+            Object::Node(facts) => Some(facts.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn used(api: &ApiServer, node: &str) -> u64 {
+    let here = |facts: &&PodFacts| facts.node.as_deref() == Some(node) && !facts.phase.ended();
+    let pods = api.pods().filter(here);
+    pods.map(|facts| amount(&facts.shape.requests, GPU)).sum()
+}
+
+impl Stage<'_> {
+    fn create(&mut self, object: Object) {
+        self.api.handle(Request::Create(object), self.now_ms);
+    }
+
+    /// Nodes and queues. The rivals' queue is always served first: it has a quota.
+    pub(super) fn furnish(&mut self) {
+        self.create_nodes();
+        for (name, quota) in [("team", 0), ("rivals", 1_000)] {
+            let mut facts = queue(name, Uid(0));
+            facts.resources.push(QueueResource {
+                name: GPU.into(),
+                product: None,
+                quota,
+                limit: None,
+                weight: 1,
+            });
+            self.create(Object::Queue(facts));
+        }
+    }
+
+    /// Those that are not there.
+    fn create_nodes(&mut self) {
+        for number in 0..self.case.members {
+            let name = format!("node-{number}");
+            self.create(Object::Node(node(&name, Uid(0), 64, GPUS, &[])));
+        }
+    }
+
+    pub(super) fn create_gang(&mut self) {
+        let minimum = u32::try_from(self.case.members).unwrap_or(u32::MAX);
+        let mut facts = pod_group(GANG, Uid(0), 0, minimum);
+        facts.queue = Some("team".into());
+        self.create(Object::PodGroup(facts));
+        for number in 0..self.case.members {
+            self.create_member(&member(number));
+        }
+    }
+
+    pub(super) fn create_member(&mut self, name: &str) {
+        let mut facts = pod(name, Uid(0), 0, 1, GPUS);
+        facts.pod_group = Some(GANG.into());
+        self.create(Object::Pod(facts));
+    }
+
+    /// The nodes on which nothing is.
+    fn free_nodes(&self) -> Vec<Box<str>> {
+        let free = |node: &NodeFacts| used(&self.api, &node.name) == 0;
+        let nodes = nodes(&self.api).into_iter().filter(free);
+        nodes.map(|node| node.name).collect()
+    }
+
+    /// The story takes its turn.
+    pub(super) fn turn(&mut self) {
+        for node in self.free_nodes() {
+            let mut other = pod(&format!("other-{node}"), Uid(0), 0, 1, GPUS);
+            match self.case.story {
+                Story::RoomKept | Story::Refused => {}
+                Story::RoomTaken => {
+                    other.ours = false;
+                    other.node = Some(node);
+                    self.create(Object::Pod(other));
+                }
+                Story::NodesGone => self.delete(Name {
+                    kind: Kind::Node,
+                    namespace: "".into(),
+                    name: node,
+                }),
+                Story::Contended => {
+                    other.queue = Some("rivals".into());
+                    self.create(Object::Pod(other));
+                }
+            }
+        }
+    }
+
+    /// Everything is there again that the gang needs.
+    pub(super) fn heal(&mut self) {
+        self.healed_ms = Some(self.now_ms);
+        self.create_nodes();
+        let others = self.api.pods().filter(|facts| facts.pod_group.is_none());
+        let others: Vec<Box<str>> = others.map(|facts| facts.name.clone()).collect();
+        for name in others {
+            self.delete(Name::pod(NAMESPACE, &name));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Whether pods fit, found by trying everything: slow, and obviously right.
+
+use super::gangs::Gang;
+use crate::cluster::Cluster;
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{
+    Amount, NodeFacts, PodFacts, PodShape, QueueFacts, TaintEffect, amount,
+};
+use std::collections::BTreeMap;
+
+/// The resources of these worlds; a host port is one more, of which a node has one.
+const RESOURCES: [&str; 3] = ["cpu", "nvidia.com/gpu", "pods"];
+type Vector = [Amount; 4];
+
+/// What is free on nodes and below limits.
+#[derive(Debug)]
+pub(super) struct Rooms {
+    nodes: BTreeMap<Box<str>, Vector>,
+    queues: BTreeMap<Box<str>, QueueFacts>,
+    held: BTreeMap<Box<str>, Vector>,
+}
+
+impl Rooms {
+    pub(super) fn of(cluster: &Cluster, gangs: &[Gang<'_>]) -> Self {
+        let mut rooms = Self {
+            nodes: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            held: BTreeMap::new(),
+        };
+        for node in cluster.nodes() {
+            let mut free = RESOURCES.map(|resource| amount(&node.allocatable, resource));
+            let [cpu, gpu, pods] = &mut free;
+            rooms
+                .nodes
+                .insert(node.name.clone(), [*cpu, *gpu, *pods, 1]);
+        }
+        for stored in cluster.api.objects(Kind::Queue) {
+            if let Object::Queue(facts) = &stored.object {
+                rooms.queues.insert(facts.name.clone(), facts.clone());
+            }
+        }
+        for facts in cluster.api.pods().filter(|facts| !facts.phase.ended()) {
+            let Some(node) = &facts.node else { continue };
+            let asked = asked(&facts.shape);
+            if let Some(free) = rooms.nodes.get_mut(node) {
+                take(free, &asked);
+            }
+        }
+        let bound = gangs.iter().flat_map(|gang| &gang.bound);
+        let queues = gangs
+            .iter()
+            .flat_map(|gang| gang.bound.iter().map(|_| &gang.queue));
+        for (facts, queue) in bound.zip(queues) {
+            // Who was bound by another scheduler counts where its gang does.
+            let queue = facts.bound_queue.as_ref().unwrap_or(queue);
+            let asked = asked(&facts.shape);
+            let path: Vec<Box<str>> = rooms.queue_path(queue).map(|q| q.name.clone()).collect();
+            for ancestor in path {
+                let held = rooms.held.entry(ancestor).or_default();
+                for (held, asked) in held.iter_mut().zip(asked) {
+                    *held += asked;
+                }
+            }
+        }
+        rooms
+    }
+
+    /// The queue and those above it.
+    pub(super) fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
+        let parent = |queue: &&QueueFacts| self.queues.get(queue.parent.as_deref()?);
+        std::iter::successors(self.queues.get(queue), parent)
+    }
+
+    /// Whether `need` of the pods fit on these nodes and below the limits of the queue.
+    pub(super) fn fit(
+        &self,
+        nodes: &[&NodeFacts],
+        queue: &str,
+        pods: &[&PodFacts],
+        need: usize,
+    ) -> bool {
+        let mut search = Search {
+            nodes,
+            free: nodes.iter().map(|node| self.nodes[&node.name]).collect(),
+            limits: self.limits(queue),
+        };
+        let mut pods: Vec<&PodFacts> = pods.to_vec();
+        pods.sort_by_key(|facts| format!("{:?}", facts.shape));
+        search.fits(&pods, need, 0)
+    }
+
+    /// What each limit on the path still has.
+    fn limits(&self, queue: &str) -> Vec<Vector> {
+        let left = |queue: &QueueFacts| {
+            let held = self.held.get(&queue.name).copied().unwrap_or_default();
+            let mut left = [Amount::MAX; 4];
+            for entry in &queue.resources {
+                let index = RESOURCES.iter().position(|name| **name == *entry.name);
+                if let (Some(index), Some(limit)) = (index, entry.limit) {
+                    left[index] = limit.saturating_sub(held[index]);
+                }
+            }
+            left
+        };
+        self.queue_path(queue).map(left).collect()
+    }
+}
+
+struct Search<'world> {
+    nodes: &'world [&'world NodeFacts],
+    free: Vec<Vector>,
+    limits: Vec<Vector>,
+}
+
+impl Search<'_> {
+    /// Pods of one shape stand together and take nodes in order, so that each choice is tried once.
+    fn fits(&mut self, pods: &[&PodFacts], need: usize, from: usize) -> bool {
+        if need == 0 {
+            return true;
+        }
+        let Some((first, rest)) = pods.split_first() else {
+            return false;
+        };
+        if pods.len() < need {
+            return false;
+        }
+        let alike = rest.first().is_some_and(|next| next.shape == first.shape);
+        let asked = asked(&first.shape);
+        for index in from..self.nodes.len() {
+            let below = self.limits.iter().all(|limit| has(limit, &asked));
+            if !below
+                || !has(&self.free[index], &asked)
+                || !eligible(&first.shape, self.nodes[index])
+            {
+                continue;
+            }
+            let before = (self.free[index], self.limits.clone());
+            take(&mut self.free[index], &asked);
+            for limit in &mut self.limits {
+                take(limit, &asked);
+            }
+            if self.fits(rest, need - 1, if alike { index } else { 0 }) {
+                return true;
+            }
+            (self.free[index], self.limits) = before;
+        }
+        let others = rest.iter().position(|next| next.shape != first.shape);
+        others.is_some_and(|others| self.fits(&rest[others..], need, 0))
+    }
+}
+
+fn asked(shape: &PodShape) -> Vector {
+    let [cpu, gpu, pods] = RESOURCES.map(|resource| amount(&shape.requests, resource));
+    [cpu, gpu, pods, u64::from(!shape.host_ports.is_empty())]
+}
+
+fn has(free: &Vector, asked: &Vector) -> bool {
+    free.iter().zip(asked).all(|(free, asked)| asked <= free)
+}
+
+fn take(free: &mut Vector, asked: &Vector) {
+    for (free, asked) in free.iter_mut().zip(asked) {
+        *free = free.saturating_sub(*asked);
+    }
+}
+
+/// Tolerations of these worlds tolerate everything.
+fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
+    let tolerant = !shape.tolerations.is_empty();
+    let kept_out = node.unschedulable
+        || node
+            .taints
+            .iter()
+            .any(|taint| taint.effect != TaintEffect::PreferNoSchedule);
+    let selected = shape
+        .node_selector
+        .iter()
+        .all(|wanted| node.labels.contains(wanted));
+    (tolerant || !kept_out) && selected
+}

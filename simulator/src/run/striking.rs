@@ -1,0 +1,323 @@
+//! Faults that strike at a time of their own, and how they end.
+
+use super::{Happening, Run};
+use crate::api_server::{Answer, Budget, Name, Request};
+use crate::contender::Informer;
+use crate::faults::FaultKind;
+use crate::objects::pod;
+use crate::shell::Shell;
+use gpu_batch_policies::command::{Bind, PodReference};
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{Amounts, NodeFacts, PodFacts, PodPhase, Taint, TaintEffect, Uid};
+use gpu_batch_policies::settings::Leadership;
+
+const TEN_YEARS_MS: u64 = 315_360_000_000;
+const GPU: &str = "nvidia.com/gpu";
+
+/// What is on at the moment.
+#[derive(Debug, Default)]
+pub(super) struct Striking {
+    /// Something has happened after which a kubelet may rightly find its node too small.
+    pub(super) explains_overcommit: bool,
+    foreign: u64,
+}
+
+impl Run<'_> {
+    /// Lets a fault strike, if there is something to strike.
+    pub(super) fn strike(&mut self, kind: FaultKind) -> bool {
+        let now_ms = self.now_ms;
+        let number = self.random.next_u64();
+        match kind {
+            FaultKind::FlowControlStorm => {
+                let until_ms = now_ms + self.random.between(500, 4_000);
+                for shell in &mut self.shells {
+                    shell.storm_until_ms = until_ms;
+                }
+                true
+            }
+            FaultKind::ApiServerSlow => {
+                let until_ms = now_ms + self.random.between(1_000, 6_000);
+                for shell in &mut self.shells {
+                    shell.slow_until_ms = until_ms;
+                }
+                true
+            }
+            FaultKind::HistoryCompacted => {
+                self.cut_watch();
+                let revision = self.cluster.api.revision();
+                self.cluster.api.compact(revision);
+                true
+            }
+            FaultKind::WatchCut => self.cut_watch(),
+            FaultKind::KindHeldBack => self.hold_kind(),
+            FaultKind::NodeVanishes
+            | FaultKind::NodeReplaced
+            | FaultKind::NodeCordoned
+            | FaultKind::NodeTainted
+            | FaultKind::GpusFallOut => self.strike_node(kind, number),
+            FaultKind::PodDeleted | FaultKind::PodFails | FaultKind::BudgetRefuses => {
+                self.strike_pod(kind, number).is_some()
+            }
+            FaultKind::RivalBinds | FaultKind::ForeignPodBound => self.rival(kind, number),
+            FaultKind::LeaseDeleted => {
+                self.cluster.api.delete_lease();
+                true
+            }
+            FaultKind::SecondContender => {
+                let free = self.shells[1].process().is_none();
+                if free {
+                    self.plan(now_ms, Happening::Start(1));
+                }
+                free
+            }
+            FaultKind::BatchesLate
+            | FaultKind::ContenderPaused
+            | FaultKind::ContenderCrashes
+            | FaultKind::ShutDown => self.strike_contender(kind, number),
+            // All others strike at opportunities.
+            _ => false,
+        }
+    }
+
+    /// A fault that needs a pod of some kind; none if there is no such pod.
+    fn strike_pod(&mut self, kind: FaultKind, number: u64) -> Option<()> {
+        let now_ms = self.now_ms;
+        let facts = self.pick_pod(number, |facts| match kind {
+            FaultKind::PodDeleted => !facts.deleting,
+            FaultKind::PodFails => is_running(facts),
+            _ => facts.pod_group.is_some() && is_running(facts),
+        })?;
+        match kind {
+            FaultKind::PodDeleted => {
+                let name = Name::pod(&facts.namespace, &facts.name);
+                let grace_s = self.random.percent(30).then_some(0);
+                self.cluster.delete(name, grace_s, now_ms);
+            }
+            FaultKind::PodFails => self.cluster.end(facts.uid, PodPhase::Failed, now_ms),
+            _ => {
+                let pod_group = facts.pod_group?;
+                let budget = Budget {
+                    namespace: facts.namespace,
+                    pod_group: pod_group.clone(),
+                    disruptions_allowed: 0,
+                };
+                self.cluster.api.budgets.insert(pod_group, budget);
+            }
+        }
+        Some(())
+    }
+
+    fn cut_watch(&mut self) -> bool {
+        let again_ms = self.now_ms + self.random.between(200, 4_000);
+        let which = self.random.next_u64();
+        for (index, informer) in self.informers().enumerate() {
+            if which >> index & 1 == 1 {
+                informer.cut(again_ms);
+            }
+        }
+        true
+    }
+
+    fn hold_kind(&mut self) -> bool {
+        let until_ms = self.now_ms + self.random.between(1_000, 20_000);
+        let kind = *self.random.pick(&Kind::ALL);
+        let informers = self.informers();
+        for informer in informers.filter(|informer| informer.kind() == kind) {
+            informer.hold(until_ms);
+        }
+        true
+    }
+
+    fn informers(&mut self) -> impl Iterator<Item = &mut Informer> {
+        let running = self.shells.iter_mut().filter_map(Shell::process_mut);
+        running.flat_map(|process| &mut process.informers)
+    }
+
+    fn strike_node(&mut self, kind: FaultKind, number: u64) -> bool {
+        let now_ms = self.now_ms;
+        let nodes: Vec<NodeFacts> = self.cluster.nodes().cloned().collect();
+        let Some(index) = number.checked_rem(nodes.len() as u64) else {
+            return false;
+        };
+        let mut facts = nodes[usize::try_from(index).unwrap_or(0)].clone();
+        let healthy = facts.clone();
+        self.striking.explains_overcommit = true;
+        let undo_ms = now_ms + self.random.between(1_000, 15_000);
+        match kind {
+            FaultKind::NodeVanishes | FaultKind::NodeReplaced => {
+                if kind == FaultKind::NodeVanishes && nodes.len() == 1 {
+                    return false;
+                }
+                let name = Name::of(&Object::Node(healthy));
+                self.cluster.delete(name, None, now_ms);
+                if kind == FaultKind::NodeReplaced {
+                    if self.random.percent(50) {
+                        halve_gpus(&mut facts, true);
+                    }
+                    self.plan(undo_ms, Happening::Join(Box::new(facts)));
+                }
+                return true;
+            }
+            FaultKind::NodeCordoned => facts.unschedulable = true,
+            FaultKind::NodeTainted => facts.taints.push(Taint {
+                key: "example.com/maintenance".into(),
+                value: "".into(),
+                effect: TaintEffect::NoSchedule,
+            }),
+            _ => {
+                halve_gpus(&mut facts, false);
+                self.cluster.put_status(Object::Node(facts), now_ms);
+                self.plan(undo_ms, Happening::Undo(Box::new(healthy)));
+                return true;
+            }
+        }
+        self.cluster.put(Object::Node(facts), now_ms);
+        self.plan(undo_ms, Happening::Undo(Box::new(healthy)));
+        true
+    }
+
+    /// A node becomes as it was, if it is still there.
+    pub(super) fn undo(&mut self, mut facts: NodeFacts) {
+        let Some(now) = self.cluster.node(&facts.name) else {
+            return;
+        };
+        facts.uid = now.uid;
+        self.cluster.put(Object::Node(facts.clone()), self.now_ms);
+        self.cluster.put_status(Object::Node(facts), self.now_ms);
+    }
+
+    /// A machine comes, if its name is free.
+    pub(super) fn join(&mut self, facts: NodeFacts) {
+        if self.cluster.node(&facts.name).is_none() {
+            self.cluster.put(Object::Node(facts), self.now_ms);
+        }
+    }
+
+    fn rival(&mut self, kind: FaultKind, number: u64) -> bool {
+        let now_ms = self.now_ms;
+        let nodes: Vec<Box<str>> = self.cluster.nodes().map(|node| node.name.clone()).collect();
+        if nodes.is_empty() {
+            return false;
+        }
+        let node = self.random.pick(&nodes).clone();
+        self.striking.explains_overcommit = true;
+        if kind == FaultKind::ForeignPodBound {
+            self.striking.foreign += 1;
+            let name = format!("foreign-{}", self.striking.foreign);
+            let (cpus, gpus) = (self.random.between(1, 2), self.random.below(3));
+            let mut facts = pod(&name, Uid(0), 0, cpus, gpus);
+            facts.ours = false;
+            facts.node = Some(node);
+            return self.cluster.put(Object::Pod(facts), now_ms).is_some();
+        }
+        let waits = |facts: &PodFacts| facts.ours && facts.node.is_none();
+        let Some(facts) = self.pick_pod(number, waits) else {
+            return false;
+        };
+        let bind = Bind {
+            pod: PodReference {
+                namespace: facts.namespace,
+                name: facts.name,
+                uid: facts.uid,
+            },
+            node,
+            queue: "".into(),
+            pod_group: None,
+        };
+        let answer = self.cluster.api.handle(Request::Bind(bind), now_ms);
+        answer == Answer::Done
+    }
+
+    fn strike_contender(&mut self, kind: FaultKind, number: u64) -> bool {
+        let slots: Vec<usize> = (0..2)
+            .filter(|slot| self.shells[*slot].process().is_some())
+            .collect();
+        let Some(index) = number.checked_rem(slots.len() as u64) else {
+            return false;
+        };
+        let slot = slots[usize::try_from(index).unwrap_or(0)];
+        let now_ms = self.now_ms;
+        let back_ms = now_ms + self.random.between(100, 10_000);
+        let pause_ms = match kind {
+            FaultKind::BatchesLate => self.random.between(100, 3_000),
+            _ => self.random.between(1_000, 30_000),
+        };
+        let stalls = kind == FaultKind::ContenderPaused
+            && self
+                .faults
+                .strikes(FaultKind::ClockStalls, &mut self.random);
+        let Some(process) = self.shells[slot].process_mut() else {
+            return false;
+        };
+        match kind {
+            FaultKind::BatchesLate | FaultKind::ContenderPaused => {
+                if process.is_paused(now_ms) {
+                    return false;
+                }
+                process.pause(now_ms, now_ms + pause_ms, stalls);
+            }
+            FaultKind::ShutDown => {
+                process.shut_down();
+                self.plan(back_ms, Happening::Start(slot));
+            }
+            _ => {
+                self.shells[slot].kill();
+                self.plan(back_ms, Happening::Start(slot));
+            }
+        }
+        true
+    }
+
+    /// A scheduler starts; one that was still running in its place is killed first.
+    pub(super) fn start(&mut self, slot: usize) {
+        self.starts += 1;
+        let (faults, random) = (&mut self.faults, &mut self.random);
+        if faults.strikes(FaultKind::NewIdentity, random) {
+            self.identities[slot] = format!("replica-{slot}-{}", self.starts);
+        }
+        let mut clock_ahead_ms = 0;
+        if faults.strikes(FaultKind::ClockJumps, random) {
+            let jump_ms = i64::try_from(random.below(2 * TEN_YEARS_MS)).unwrap_or(0);
+            clock_ahead_ms = jump_ms - i64::try_from(TEN_YEARS_MS).unwrap_or(0);
+        }
+        let mut settings = self.settings.clone();
+        if let Leadership::Elected(lease) = &mut settings.leadership {
+            lease.identity = self.identities[slot].as_str().into();
+        }
+        self.shells[slot].start(settings, clock_ahead_ms, self.now_ms);
+    }
+
+    /// No more faults, and what they broke is mended.
+    pub(super) fn heal(&mut self) {
+        self.faults.stop();
+        self.healed = true;
+        self.cluster.settle();
+        for shell in &mut self.shells {
+            (shell.storm_until_ms, shell.slow_until_ms) = (0, 0);
+        }
+        self.cluster.api.budgets.clear();
+        for informer in self.informers() {
+            informer.hold(0);
+        }
+    }
+}
+
+fn is_running(facts: &PodFacts) -> bool {
+    facts.phase == PodPhase::Running
+}
+
+/// Half of the GPUs are gone; of a new machine also from its capacity.
+fn halve_gpus(facts: &mut NodeFacts, capacity: bool) {
+    let halve = |amounts: &mut Amounts| {
+        for (name, amount) in amounts.iter_mut() {
+            if &**name == GPU {
+                *amount /= 2;
+            }
+        }
+        amounts.retain(|(_, amount)| *amount > 0);
+    };
+    halve(&mut facts.allocatable);
+    if capacity {
+        halve(&mut facts.capacity);
+    }
+}

@@ -1,0 +1,250 @@
+//! Objects of every kind: as users write them, and then changed here and there.
+
+use gpu_batch_policies::event::Kind;
+use gpu_batch_simulator::random::Random;
+use serde_json::{Value, json};
+
+use crate::nasty;
+
+/// Draws objects whose names come from small sets, so that they refer to each other.
+#[derive(Debug)]
+pub(crate) struct Generator {
+    pub(crate) random: Random,
+    /// What every name begins with.
+    prefix: &'static str,
+}
+
+impl Generator {
+    pub(crate) fn new(seed: u64, prefix: &'static str) -> Self {
+        let random = Random::new(seed);
+        Self { random, prefix }
+    }
+
+    pub(crate) fn kind(&mut self) -> Kind {
+        use Kind::{
+            Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+        };
+        let kinds = [
+            Pod,
+            Pod,
+            Pod,
+            Pod,
+            Pod,
+            Node,
+            Node,
+            Queue,
+            Queue,
+            PodGroup,
+            PodGroup,
+            NativePodGroup,
+            Topology,
+            PriorityClass,
+            Namespace,
+            Job,
+        ];
+        *self.random.pick(&kinds)
+    }
+
+    /// A name of this kind, one of a few.
+    fn name(&mut self, kind: &str, count: u64) -> String {
+        format!("{}{kind}-{}", self.prefix, self.random.below(count))
+    }
+
+    fn namespace(&mut self) -> String {
+        self.name("ns", 2)
+    }
+
+    /// One of the choices, or nothing.
+    fn perhaps(&mut self, percent: u64, value: Value) -> Value {
+        if self.random.percent(percent) {
+            value
+        } else {
+            Value::Null
+        }
+    }
+
+    fn amount(&mut self) -> Value {
+        let amounts = [
+            json!("1"),
+            json!("4"),
+            json!("8"),
+            json!(2),
+            json!("36028797018963967"),
+        ];
+        let last = if self.random.percent(3) { 5 } else { 4 };
+        self.random.pick(&amounts[..last]).clone()
+    }
+
+    /// An object that is changed in up to four places.
+    pub(crate) fn nonsense(&mut self, kind: Kind) -> Value {
+        let mut object = self.sense(kind);
+        for _ in 0..self.random.below(5) {
+            nasty::change(&mut self.random, &mut object);
+        }
+        object
+    }
+
+    /// An object as users write it.
+    pub(crate) fn sense(&mut self, kind: Kind) -> Value {
+        match kind {
+            Kind::Node => self.node(),
+            Kind::Pod => self.pod(),
+            Kind::Queue => self.queue(),
+            Kind::PodGroup => self.pod_group(),
+            Kind::NativePodGroup => {
+                let (name, namespace) = (self.name("group", 4), self.namespace());
+                let gang = json!({"gang": {"minCount": self.random.below(4)}});
+                let policy = self.perhaps(80, gang);
+                let topology = json!({"topology": [{"key": "example.com/rack"}]});
+                let constraints = self.perhaps(20, topology);
+                json!({"metadata": {"name": name, "namespace": namespace, "labels": {}},
+                       "spec": {"schedulingPolicy": policy, "schedulingConstraints": constraints}})
+            }
+            Kind::Topology => json!({"metadata": {"name": self.name("topology", 2)}, "spec": {
+                "levels": [{"name": "rack", "nodeLabel": "example.com/rack"},
+                           {"name": "clique", "nodeLabel": "nvidia.com/gpu.clique"}]}}),
+            Kind::PriorityClass => json!({"metadata": {"name": self.name("class", 2)},
+                "value": self.random.below(1_000), "preemptionPolicy": "Never"}),
+            Kind::Namespace => json!({"metadata": {"name": self.namespace(),
+                "labels": {"team": self.name("team", 2)}}}),
+            Kind::Job => json!({"metadata": {"name": self.name("job", 3),
+                "namespace": self.namespace(), "uid": self.name("uid-job", 3)},
+                "spec": {"completionMode": "Indexed", "parallelism": self.random.below(5),
+                         "completions": self.random.below(5), "activeDeadlineSeconds": 60}}),
+        }
+    }
+
+    fn node(&mut self) -> Value {
+        let name = self.name("node", 5);
+        let ready = if self.random.percent(90) {
+            "True"
+        } else {
+            "False"
+        };
+        let taints = json!([{"key": "a", "value": "b", "effect": "NoSchedule"}]);
+        json!({
+            "metadata": {
+                "name": name,
+                "uid": self.name("uid-node", 8),
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "example.com/rack": self.name("rack", 2),
+                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                },
+            },
+            "spec": {"taints": self.perhaps(10, taints)},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": self.amount(), "cpu": "64",
+                                "memory": self.amount(), "pods": "110"},
+                "capacity": {"nvidia.com/gpu": "8"},
+                "conditions": [{"type": "Ready", "status": ready}],
+            },
+        })
+    }
+
+    fn queue(&mut self) -> Value {
+        let parent = json!(self.name("queue", 6));
+        let product = json!("NVIDIA-H100-80GB-HBM3");
+        let limit = self.amount();
+        let selector = json!({"matchLabels": {"team": self.name("team", 2)}});
+        json!({
+            "metadata": {"name": self.name("queue", 6)},
+            "spec": {
+                "parent": self.perhaps(50, parent),
+                "priority": self.random.below(3),
+                "resources": [
+                    {"name": "nvidia.com/gpu", "quota": self.random.below(9), "weight": 2},
+                    {"name": "memory", "limit": self.perhaps(30, limit), "weight": 1},
+                    {"name": "nvidia.com/gpu", "product": product, "limit": "64"},
+                ],
+                "namespaceSelector": self.perhaps(10, selector),
+                "preemptMinRuntime": "10m",
+                "placement": "binpack",
+                "closed": self.random.percent(5),
+            },
+        })
+    }
+
+    fn pod_group(&mut self) -> Value {
+        let topology = json!({"name": self.name("topology", 3), "required": "rack"});
+        let class = json!(self.name("class", 3));
+        let sub_groups = json!([{"name": "a", "minMember": 1}]);
+        let queue = json!(self.name("queue", 7));
+        json!({
+            "metadata": {"name": self.name("group", 4), "namespace": self.namespace(),
+                         "generation": self.random.below(9)},
+            "spec": {
+                "queue": self.perhaps(80, queue),
+                "minMember": self.random.between(1, 4),
+                "topology": self.perhaps(20, topology),
+                "priorityClassName": self.perhaps(10, class),
+                "subGroups": self.perhaps(3, sub_groups),
+                "stalenessGracePeriod": "60s",
+                "preemptible": true,
+            },
+        })
+    }
+
+    fn pod(&mut self) -> Value {
+        let (namespace, name) = (self.namespace(), self.name("pod", 12));
+        let uid = format!("uid-{namespace}-{name}-{}", self.random.below(2));
+        let group = json!(self.name("group", 4));
+        let native = json!({"podGroupName": self.name("group", 4)});
+        let queue = json!(self.name("queue", 7));
+        let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j",
+                            "uid": self.name("uid-job", 3), "controller": true}]);
+        let node = json!(self.name("node", 6));
+        let node = self.perhaps(15, node);
+        let min_member = json!("2");
+        let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "example.com/rack", "operator": "Exists", "values": []}]}]}}});
+        let scheduler = if self.random.percent(90) {
+            "gpu-batch"
+        } else {
+            "other"
+        };
+        let phases = ["Pending", "Running", "Succeeded", "Failed"];
+        let phase = if node.is_null() {
+            "Pending"
+        } else {
+            *self.random.pick(&phases)
+        };
+        json!({
+            "metadata": {
+                "name": name, "namespace": namespace, "uid": uid,
+                "labels": {
+                    "gpu-batch.io/pod-group": self.perhaps(50, group),
+                    "gpu-batch.io/queue": self.perhaps(30, queue),
+                },
+                "annotations": {"gpu-batch.io/min-member": self.perhaps(10, min_member)},
+                "ownerReferences": self.perhaps(30, owner),
+                "creationTimestamp": "2026-11-21T10:00:00Z",
+            },
+            "spec": {
+                "schedulerName": scheduler,
+                "nodeName": node,
+                "priority": self.random.below(3),
+                "schedulingGroup": self.perhaps(10, native),
+                "affinity": self.perhaps(10, affinity),
+                "containers": [{"name": "c", "resources": {
+                    "requests": {"memory": self.amount()},
+                    "limits": {"nvidia.com/gpu": self.amount()},
+                }}],
+            },
+            "status": {"phase": phase},
+        })
+    }
+}
+
+/// Drops the fields without a value, which users do not write.
+pub(crate) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(without_nulls);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
