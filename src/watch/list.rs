@@ -9,7 +9,7 @@ use gpu_batch_policies::event::Object;
 use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tracing::debug;
+use tracing::{debug, info};
 
 /// Objects a page. Larger pages cost fewer requests and more memory at once.
 const PAGE_OBJECTS: u32 = 1_000;
@@ -30,7 +30,9 @@ impl<T: Watched> Watcher<T> {
         }
         debug!("{:?}: listed {} objects", T::KIND, objects.len());
         self.newest = version;
-        self.not_served = false;
+        if std::mem::take(&mut self.not_served) {
+            info!("{:?}: the API server serves {}", T::KIND, T::PATH);
+        }
         self.backoff.reset();
         self.deliver(objects).await;
         self.watching();
