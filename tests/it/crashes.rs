@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use gpu_batch::local::{Options, Program};
-use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::cluster::{self, Cluster};
@@ -100,20 +99,20 @@ async fn a_leader_that_is_killed_amid_binding_is_replaced_by_itself_and_by_a_sta
     let Some((cluster, witness)) = crowd("killed").await else {
         return;
     };
-    let first = Replica::start(&cluster, "a", None).await;
-    let standby = Replica::start(&cluster, "b", None).await;
+    let first = Replica::start(&cluster, "a", None);
+    let standby = Replica::start(&cluster, "b", None);
     witness.bound(60).await;
-    first.kill().await;
+    drop(first);
     let killed = Instant::now();
     let before = witness.count_at_rest().await;
-    let again = Replica::start(&cluster, "a", None).await;
+    let again = Replica::start(&cluster, "a", None);
     witness.bound(before + 1).await;
     eprintln!(
         "killed amid binding, bound again after {:?}",
         killed.elapsed()
     );
 
-    again.kill().await;
+    drop(again);
     let killed = Instant::now();
     let before = witness.count_at_rest().await;
     assert!(before < PODS, "all was bound before the second kill");
@@ -129,10 +128,10 @@ async fn a_leader_that_was_stopped_for_20_s_beside_a_standby_binds_nothing_when_
     let Some((cluster, witness)) = crowd("paused").await else {
         return;
     };
-    let first = Replica::start(&cluster, "a", None).await;
-    let standby = Replica::start(&cluster, "b", None).await;
+    let mut first = Replica::start(&cluster, "a", None);
+    let standby = Replica::start(&cluster, "b", None);
     witness.bound(60).await;
-    first.signal(Signal::SIGSTOP);
+    first.pause();
     let stopped = Instant::now();
     let before = witness.count_at_rest().await;
     witness.bound(before + 1).await;
@@ -140,7 +139,7 @@ async fn a_leader_that_was_stopped_for_20_s_beside_a_standby_binds_nothing_when_
     eprintln!("stopped at {before} binds, a standby bound after {pause:?}");
     assert!(pause <= TAKEOVER, "{pause:?}");
     tokio::time::sleep(Duration::from_secs(20).saturating_sub(stopped.elapsed())).await;
-    first.signal(Signal::SIGCONT);
+    first.resume();
     first.ready("standby").await;
     check(&cluster, &witness, &standby).await;
     // Only what was under way when it stopped may have been bound by the other meanwhile.
@@ -156,7 +155,7 @@ async fn etcd_may_stand_still_for_30_s_amid_binding() {
     let Some((mut cluster, witness)) = crowd("frozen").await else {
         return;
     };
-    let scheduler = Replica::start(&cluster, "a", None).await;
+    let scheduler = Replica::start(&cluster, "a", None);
     witness.bound(60).await;
     cluster.control_plane().pause(Program::Etcd);
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -176,7 +175,7 @@ async fn connections_may_be_cut_at_random_and_the_api_server_restarted_amid_bind
         return;
     };
     let proxy = Proxy::start(&cluster.kubeconfig, 7).await;
-    let scheduler = Replica::start(&cluster, "a", Some(&proxy)).await;
+    let scheduler = Replica::start(&cluster, "a", Some(&proxy));
     witness.bound(60).await;
     let kube_apiserver = Program::KubeApiserver;
     cluster
