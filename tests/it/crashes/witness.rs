@@ -31,7 +31,7 @@ struct View {
 
 #[derive(Default)]
 struct Books {
-    /// The UIDs of the first list.
+    /// The UIDs of the last list.
     all: BTreeSet<String>,
     /// The node of each pod that was seen with one, by UID.
     nodes: BTreeMap<String, String>,
@@ -42,16 +42,12 @@ struct Books {
 }
 
 impl Witness {
-    pub(super) async fn start(cluster: &Cluster) -> Self {
+    pub(super) fn start(cluster: &Cluster) -> Self {
         let path = format!("/api/v1/namespaces/{}/pods", cluster.namespace);
-        let all = cluster.list(&path).await.unwrap().iter().map(uid).collect();
         let view = Arc::new(View {
             client: cluster.client().clone(),
             path,
-            books: Mutex::new(Books {
-                all,
-                ..Books::default()
-            }),
+            books: Mutex::default(),
         });
         let mut task = JoinSet::new();
         let theirs = Arc::clone(&view);
@@ -131,10 +127,10 @@ impl Books {
         let over = over.map(|(node, gpus)| format!("{gpus} GPUs are taken on {node}"));
         self.violations.extend(over);
         let seen: BTreeSet<String> = pods.iter().map(uid).collect();
-        if seen != self.all {
-            self.violations
-                .push("pods were deleted or made anew".to_owned());
+        if !seen.is_superset(&self.all) {
+            self.violations.push("pods were deleted".to_owned());
         }
+        self.all = seen;
         self.note_partial(&gangs);
     }
 
