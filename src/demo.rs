@@ -3,8 +3,7 @@
 //! On a local control plane everything but the machines is real: etcd, the API server, the
 //! controllers that make pods from Jobs, and the scheduler of this program. The embedded demo has
 //! the simulator's model world in place of Kubernetes, and the same engine. What the table shows
-//! and
-//! the end checks comes from an observer of its own that follows the pods.
+//! and the end checks comes from an observer of its own that follows the pods.
 //!
 //! ```text
 //!   stream --Jobs, PodGroups--> API server <--watch, bind--> scheduler (driver) --reports--+
@@ -12,6 +11,14 @@
 //!                                   |                                                      v
 //!                                   +--pods--> witness ------books------> table, summary, checks
 //! ```
+
+/// Prints a line. A reader who has left (`| head`) must not keep the demo from clearing up.
+macro_rules! say {
+    ($($part:tt)*) => {{
+        use std::io::Write;
+        writeln!(std::io::stdout(), $($part)*).ok();
+    }};
+}
 
 mod check;
 mod cluster;
@@ -110,11 +117,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 fn find_binaries(keep: bool) -> anyhow::Result<Option<Binaries>> {
     match preparation::find_binaries(keep) {
         Err(error @ LocalError::GoMissing { .. }) if !keep => {
-            println!("{error}");
-            println!(
-                "Until then, this is the embedded demo: a model of Kubernetes, as --embedded."
-            );
-            println!();
+            say!("{error}");
+            say!("Until then, this is the embedded demo: a model of Kubernetes, as --embedded.");
+            say!();
             Ok(None)
         }
         found => Ok(Some(found?)),

@@ -38,6 +38,8 @@ const STUCK_AFTER_MS: u64 = 30_000;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old the answer of an audit may be: it holds up the loop, whoever asks for it.
 const AUDIT_MAX_AGE: Duration = Duration::from_secs(1);
+/// How old the answer of a comparison may be: it lists all nodes and pods, whoever asks for it.
+const COMPARISON_MAX_AGE: Duration = Duration::from_secs(10);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the pages are made of.
@@ -78,8 +80,9 @@ impl Sources {
 /// What the last audit found, and when. Held while one is made, so that there is one at a time.
 type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
 
-/// Held while a comparison runs: each lists all pods.
-type OneAtATime = Arc<Mutex<()>>;
+/// What the last comparison said, and when it began. Held while one runs, so that there is one at a
+/// time.
+type LastComparison = Arc<Mutex<Option<(Instant, StatusCode, String)>>>;
 
 /// Serves until the task is cancelled.
 pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
@@ -89,7 +92,7 @@ pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
         .with_state((sources.clone(), LastAudit::default()));
     let compare = Router::new()
         .route("/debug/compare", get(compare))
-        .with_state((comparer, OneAtATime::default()));
+        .with_state((comparer, LastComparison::default()));
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -155,13 +158,23 @@ async fn audit(State((sources, last)): State<(Sources, LastAudit)>) -> Response 
     }
 }
 
-async fn compare(State((comparer, turn)): State<(Comparer, OneAtATime)>) -> Response {
-    let _turn = turn.lock().await;
-    match comparer.compare().await {
-        Ok(differences) if differences.is_empty() => "ok\n".into_response(),
-        Ok(differences) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&differences)).into_response(),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+async fn compare(State((comparer, last)): State<(Comparer, LastComparison)>) -> Response {
+    let mut last = last.lock().await;
+    let fresh = |(began, ..): &&(Instant, _, _)| began.elapsed() < COMPARISON_MAX_AGE;
+    if let Some((_, status, text)) = last.as_ref().filter(fresh) {
+        return (*status, text.clone()).into_response();
     }
+    let began = Instant::now();
+    // Who hangs up ends the comparison, and must not begin the next one at once.
+    let given_up = "the last comparison was given up\n".to_owned();
+    *last = Some((began, StatusCode::SERVICE_UNAVAILABLE, given_up));
+    let (status, text) = match comparer.compare().await {
+        Ok(differences) if differences.is_empty() => (StatusCode::OK, "ok\n".to_owned()),
+        Ok(differences) => (StatusCode::INTERNAL_SERVER_ERROR, lines(&differences)),
+        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+    };
+    *last = Some((began, status, text.clone()));
+    (status, text).into_response()
 }
 
 fn silent() -> Response {

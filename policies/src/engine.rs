@@ -43,7 +43,7 @@ use alloc::{
     string::String,
     vec::Vec,
 };
-use bindings::Step;
+use bindings::Binding;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
@@ -57,7 +57,7 @@ pub struct Engine {
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
-    bindings: BTreeMap<Uid, Step>,
+    bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
     outbox: Outbox,

@@ -38,6 +38,7 @@ pub(crate) fn violations(
         apart(cluster, gang, binders, &mut found);
         waiting(cluster, &rooms, gang, &reports, &mut found);
     }
+    found.extend(rooms.over_limits(&gangs, binders));
     statuses(cluster, &reports, &mut found);
     if places(&leader.engine) != rebuilt(cluster, leader.settings(), now_ms) {
         found.push("I14: a rebuilt engine sees other places".to_owned());

@@ -14,9 +14,8 @@ use std::time::Duration;
 /// control plane from source, once, for which it needs Go and about 7 minutes.
 ///
 /// With --embedded the same gangs run in a model of Kubernetes inside this program, in seconds and
-/// with nothing to build. With --chaos things go wrong there: requests and answers get lost,
-/// watches
-/// break, nodes vanish, the scheduler crashes. That is also what runs where Go is missing.
+/// with nothing to build; it also runs where Go is missing. With --chaos things go wrong there:
+/// requests and answers get lost, watches break, kubelets refuse pods, the scheduler crashes.
 ///
 /// Ctrl-C ends it at any time, with a summary so far, and leaves nothing running.
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,7 @@
 //! What must hold at the end, judged by new lists from the API server and by the witness's books.
 
 use super::setting::RACK_LABEL;
-use super::witness::{Amounts, Witness, has_ended, node_of, node_use, requests};
+use super::witness::{Amounts, Course, Witness, has_ended, node_of, node_use, requests};
 use super::workload::Traits;
 use crate::demo::setting::GANG_LABEL;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -127,6 +127,7 @@ fn bound_once(witness: &Witness, pods: &[Pod]) -> Check {
     }
 }
 
+/// Who has ended binds nobody: a member that is made anew then may go to another rack.
 fn racks(witness: &Witness, nodes: &[Node], pods: &[Pod]) -> Check {
     let rack = |node: &Node| {
         let labels = node.metadata.labels.as_ref()?;
@@ -134,25 +135,27 @@ fn racks(witness: &Witness, nodes: &[Node], pods: &[Pod]) -> Check {
     };
     let rack_of: BTreeMap<String, String> = nodes.iter().filter_map(rack).collect();
     let mut racks: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for pod in pods {
-        let course = witness.courses.get(gang_of(pod));
+    for pod in pods.iter().filter(|pod| !has_ended(pod)) {
         let Some(node) = node_of(pod) else { continue };
-        if course.is_some_and(|course| course.gang.traits == Traits::OneRack) {
-            let rack = rack_of.get(node).map_or(node, String::as_str);
-            racks.entry(gang_of(pod)).or_default().insert(rack);
-        }
+        let rack = rack_of.get(node).map_or(node, String::as_str);
+        racks.entry(gang_of(pod)).or_default().insert(rack);
     }
-    let scattered = racks.iter().filter(|(_, racks)| racks.len() > 1);
-    let violations = scattered
-        .map(|(gang, racks)| {
-            let racks: Vec<&str> = racks.iter().copied().collect();
-            format!("{gang} requires one rack and is in {}", racks.join(", "))
-        })
+    let courses = witness.courses.values();
+    let bound_to_one: Vec<&Course> = courses
+        .filter(|course| course.gang.traits == Traits::OneRack)
+        .filter(|course| course.first_bound.is_some() || racks.contains_key(&*course.gang.name))
         .collect();
+    let scattered = |course: &&Course| {
+        let name = &*course.gang.name;
+        let now = racks.get(name).filter(|racks| racks.len() > 1);
+        let now = now.map(|racks| racks.iter().copied().collect::<Vec<_>>().join(", "));
+        let racks = now.or_else(|| course.scattered.clone())?;
+        Some(format!("{name} requires one rack and is in {racks}"))
+    };
     Check {
         promise: "required racks kept",
-        extent: format!("{} gangs that require one rack", racks.len()),
-        violations,
+        extent: format!("{} gangs that require one rack", bound_to_one.len()),
+        violations: bound_to_one.iter().filter_map(scattered).collect(),
     }
 }
 

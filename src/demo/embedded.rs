@@ -60,10 +60,10 @@ pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result
     checks.push(audit(&model));
     show.end("the model world", &checks, now)?;
     if embedded.chaos.is_some() {
-        println!();
-        println!("What went wrong on the way");
+        say!();
+        say!("What went wrong on the way");
         for (count, what) in model.struck() {
-            println!("  {count:>5} {what}");
+            say!("  {count:>5} {what}");
         }
     }
     Ok(())
@@ -75,12 +75,12 @@ fn announce(embedded: Embedded) {
         1 => "in real time".to_owned(),
         speed => format!("{speed} times as fast as real time"),
     };
-    println!("A model of Kubernetes inside this program, {pace}; the scheduler is the real one.");
+    say!("A model of Kubernetes inside this program, {pace}; the scheduler is the real one.");
     if let Some(seed) = chaos {
-        println!("Things go wrong for two thirds of the time: faults of seed {seed}.");
+        say!("Things go wrong for two thirds of the time: faults of seed {seed}.");
     }
-    println!("The real API server, etcd and controllers: gpu-batch demo");
-    println!();
+    say!("The real API server, etcd and controllers: gpu-batch demo");
+    say!();
 }
 
 fn audit(model: &Model) -> Check {

@@ -35,8 +35,8 @@ pub(super) async fn run(options: &Options, binaries: Option<&Binaries>) -> anyho
     };
     let result = run_gangs(options, &cluster, &mut interrupt).await;
     if cluster.is_shared() {
-        println!();
-        println!("Deleting what the demo created");
+        say!();
+        say!("Deleting what the demo created");
         cluster.clean_up().await?;
     }
     let interrupted = result?;
@@ -157,23 +157,23 @@ fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
     let log = control_plane.folder().join("gpu-batch.log");
     let kubectl = binaries.path(Program::Kubectl);
     let stop = control_plane.keep();
-    println!();
-    println!(
+    say!();
+    say!(
         "{}",
         console::style("Left running, with a scheduler").bold()
     );
-    println!("  kubeconfig  {}", kubeconfig.display());
-    println!("  log         {}", log.display());
-    println!("  stop        touch {}", stop.display());
-    println!();
-    println!("  export KUBECONFIG={}", kubeconfig.display());
+    say!("  kubeconfig  {}", kubeconfig.display());
+    say!("  log         {}", log.display());
+    say!("  stop        touch {}", stop.display());
+    say!();
+    say!("  export KUBECONFIG={}", kubeconfig.display());
     for command in [
         "get queues",
         "get podgroups -A",
         "get pods -A -o wide --field-selector status.phase=Pending",
         "get podgroup -n demo-vision incomplete -o yaml",
     ] {
-        println!("  {} {command}", kubectl.display());
+        say!("  {} {command}", kubectl.display());
     }
     Ok(())
 }

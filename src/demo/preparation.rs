@@ -63,7 +63,7 @@ fn show_progress(lines: &mpsc::Receiver<String>) {
     }
     if current.is_some() {
         let since = start.elapsed().as_secs();
-        println!(
+        say!(
             "built in {}:{:02}; the next start takes seconds",
             since / 60,
             since % 60
@@ -80,12 +80,12 @@ pub(super) async fn prepare(
     let mut cluster = match (&options.place, binaries) {
         (Place::Users(user), _) => connect(user).await?,
         (_, Some(binaries)) => {
-            println!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
+            say!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
             Cluster::local(binaries).await?
         }
         (_, None) => bail!("neither a cluster nor the programs of one"),
     };
-    println!(
+    say!(
         "Creating {NODES} fake nodes with {GPUS} GPUs and {} team queues",
         TEAMS.len()
     );
@@ -94,8 +94,8 @@ pub(super) async fn prepare(
         let _ = cluster.clean_up().await;
         return Err(error);
     }
-    println!("Ready after {:.1} s", start.elapsed().as_secs_f64());
-    println!();
+    say!("Ready after {:.1} s", start.elapsed().as_secs_f64());
+    say!();
     Ok(cluster)
 }
 
@@ -103,15 +103,15 @@ async fn connect(user: &ClusterOfTheUser) -> anyhow::Result<Cluster> {
     let cluster = Cluster::of_the_user(&user.kubeconfig, user.context.as_deref()).await?;
     let real = cluster.real_nodes().await?;
     let namespaces: Vec<&str> = TEAMS.iter().map(|team| team.namespace).collect();
-    println!(
+    say!(
         "Cluster {}, with {real} real nodes",
         cluster.config.cluster_url
     );
-    println!("The demo creates there, and deletes at its end:");
-    println!("  {NODES} fake nodes, tainted so that no other work comes to them");
-    println!("  the custom resource definitions of gpu-batch, if they are missing");
-    println!("  the Topology default and four Queues");
-    println!(
+    say!("The demo creates there, and deletes at its end:");
+    say!("  {NODES} fake nodes, tainted so that no other work comes to them");
+    say!("  the custom resource definitions of gpu-batch, if they are missing");
+    say!("  the Topology default and four Queues");
+    say!(
         "  Jobs and PodGroups in the namespaces {}",
         namespaces.join(", ")
     );

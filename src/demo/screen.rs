@@ -38,7 +38,7 @@ impl Screen {
             .is_none_or(|last| view.now.duration_since(last) >= LINE_EVERY)
         {
             self.last_line = Some(view.now);
-            println!("{}", table::one_line(view));
+            say!("{}", table::one_line(view));
         }
     }
 

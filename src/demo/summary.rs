@@ -46,21 +46,21 @@ pub(super) fn print(
     (elapsed, now): (Duration, Instant),
 ) {
     print_figures(witness, utilisation, elapsed, now);
-    println!();
-    println!("{}", style(format!("Checked against {source}")).bold());
+    say!();
+    say!("{}", style(format!("Checked against {source}")).bold());
     for check in checks {
         let verdict = if check.violations.is_empty() {
             style("ok").green()
         } else {
             style("VIOLATED").red().bold()
         };
-        println!("  {verdict:<4} {:<27} {}", check.promise, check.extent);
+        say!("  {verdict:<4} {:<27} {}", check.promise, check.extent);
         for violation in check.violations.iter().take(VIOLATIONS_SHOWN) {
-            println!("       {violation}");
+            say!("       {violation}");
         }
         let more = check.violations.len().saturating_sub(VIOLATIONS_SHOWN);
         if more > 0 {
-            println!("       and {more} more");
+            say!("       and {more} more");
         }
     }
     print_waiting(witness, reports);
@@ -73,12 +73,12 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
     let mut waits: Vec<Duration> = started.map(|course| course.waited(now)).collect();
     waits.sort();
     let counts = Counts::of(witness);
-    println!();
-    println!(
+    say!();
+    say!(
         "{}",
         style(format!("Summary after {}", clock(elapsed))).bold()
     );
-    println!(
+    say!(
         "  gangs        {} submitted, {} started, {} ended, {} running, {} waiting",
         submitted.count(),
         waits.len(),
@@ -86,18 +86,19 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
         counts.running,
         counts.waiting,
     );
-    println!(
+    say!(
         "  pods         {} bound, {} evicted",
-        witness.binds, witness.evictions
+        witness.binds,
+        witness.evictions
     );
-    println!(
+    say!(
         "  waiting time {} median, {} at the 95th percentile, {} at most",
         seconds(quantile(&waits, 50)),
         seconds(quantile(&waits, 95)),
         seconds(quantile(&waits, 100)),
     );
     let (_, all) = witness.gpus();
-    println!(
+    say!(
         "  GPUs         {}% of {all} in use while gangs waited for some",
         utilisation.percent(),
     );
@@ -116,20 +117,20 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     let reasons = reasons(reports);
     let (_, columns) = Term::stdout().size();
     let width = usize::from(columns).clamp(60, 120) - NAME_COLUMNS;
-    println!();
-    println!("{}", style("Still waiting, and why").bold());
+    say!();
+    say!("{}", style("Still waiting, and why").bold());
     for course in waiting.iter().take(WAITING_SHOWN) {
         let name = course.gang.name.as_str();
         let why = reasons
             .get(name)
             .map_or("submitted a moment ago", String::as_str);
         for (number, line) in wrapped(why, width).into_iter().enumerate() {
-            println!("  {:<12} {line}", if number == 0 { name } else { "" });
+            say!("  {:<12} {line}", if number == 0 { name } else { "" });
         }
     }
     let more = waiting.len().saturating_sub(WAITING_SHOWN);
     if more > 0 {
-        println!("  and {more} more");
+        say!("  and {more} more");
     }
 }
 

@@ -8,7 +8,7 @@ mod follow;
 pub(super) use follow::{Books, follow};
 
 use super::setting::GANG_LABEL;
-use super::workload::Gang;
+use super::workload::{Gang, Traits};
 use crate::convert::quantity;
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -38,6 +38,10 @@ pub(super) struct Course {
     pub(super) finished: u32,
     /// Nodes of the members.
     pub(super) nodes: BTreeMap<String, u32>,
+    /// Racks of the members that hold room now.
+    pub(super) racks: BTreeMap<String, u32>,
+    /// Where its members were at one time, if that was more than one rack and it requires one.
+    pub(super) scattered: Option<String>,
     /// Since when some members are bound, but fewer than the minimum.
     pub(super) partial_since: Option<Instant>,
     /// The longest that this ever lasted.
@@ -123,6 +127,8 @@ impl Witness {
                 bound: 0,
                 finished: 0,
                 nodes: BTreeMap::new(),
+                racks: BTreeMap::new(),
+                scattered: None,
                 partial_since: None,
                 longest_partial: Duration::ZERO,
                 gang,
@@ -243,7 +249,8 @@ impl Witness {
                     .push(format!("{node} holds {used} {resource} and has {capacity}"));
             }
         }
-        if let Some(course) = self.courses.get(&member.gang) {
+        if let Some(course) = self.courses.get_mut(&member.gang) {
+            course.hold(&place.rack, takes);
             let gpus = member.requests.get(GPU).copied().unwrap_or(0);
             let held = place.gpus_by_queue.entry(course.gang.queue).or_insert(0);
             *held = change(*held, gpus, takes);
@@ -252,6 +259,21 @@ impl Witness {
 }
 
 impl Course {
+    /// A member takes room in a rack, or gives it back.
+    fn hold(&mut self, rack: &str, takes: bool) {
+        let members = self.racks.entry(rack.to_owned()).or_insert(0);
+        *members = if takes {
+            *members + 1
+        } else {
+            members.saturating_sub(1)
+        };
+        self.racks.retain(|_, members| *members > 0);
+        if self.gang.traits == Traits::OneRack && self.racks.len() > 1 {
+            let racks: Vec<&str> = self.racks.keys().map(String::as_str).collect();
+            self.scattered = Some(racks.join(", "));
+        }
+    }
+
     fn leave(&mut self, node: &str) {
         if let Some(members) = self.nodes.get_mut(node) {
             *members -= 1;

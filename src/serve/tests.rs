@@ -1,10 +1,12 @@
-use super::{Sources, serve};
+use super::{LastComparison, Sources, compare, serve};
 use crate::comparer::Comparer;
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
 use crate::serve::Metrics;
+use axum::extract::State;
 use gpu_batch_policies::event::Kind;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -190,4 +192,30 @@ async fn pages_are_only_read() {
             "{request}: {answer}"
         );
     }
+}
+
+#[tokio::test]
+async fn whoever_compares_often_costs_the_api_server_no_more() {
+    let fixture = Fixture::start().await;
+    let lists = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&lists);
+    let api_server = axum::Router::new().fallback(move || async move {
+        counted.fetch_add(1, Ordering::SeqCst);
+        (http::StatusCode::FORBIDDEN, "no lists")
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(axum::serve(listener, api_server).into_future());
+    let client = crate::connection::client(&kube::Config::new(url.parse().unwrap())).unwrap();
+    let comparer = Comparer {
+        sources: fixture.sources.clone(),
+        client,
+        scheduler_name: "gpu-batch".to_owned(),
+    };
+    let state = (comparer, LastComparison::default());
+    for _ in 0..3 {
+        let answer = compare(State(state.clone())).await;
+        assert_eq!(answer.status(), http::StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(lists.load(Ordering::SeqCst), 1);
 }

@@ -27,32 +27,46 @@ use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
 use alloc::{boxed::Box, format};
 
-/// Where the binding of a pod stands.
+/// The binding of a pod that has been placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) struct Binding {
+    step: Step,
+    /// Requests that were given up and may still arrive.
+    given_up: u32,
+}
+
+/// Where a binding stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
     /// It waits for room, or for a time.
-    Queued {
-        /// A request was sent before that may still arrive.
-        again: bool,
-    },
+    Queued,
     /// The request is under way.
-    Sent {
-        /// It is not the first.
-        again: bool,
-    },
+    Sent,
     /// Nobody knows what became of it; the API server will be asked.
     Asking,
     /// The API server has been asked.
     Observing(CommandId),
 }
 
-/// How long before an observation that failed is repeated.
-const ASK_AGAIN_MS: u64 = 500;
+/// How long before an observation that failed is repeated, and a bind that was given up twice; each
+/// further bind waits twice as long as the one before, up to 32 s.
+const AGAIN_MS: u64 = 500;
+
+impl Binding {
+    /// Nothing was ever sent that may still arrive.
+    fn is_unsent(&self) -> bool {
+        self.step == Step::Queued && self.given_up == 0
+    }
+}
 
 impl Engine {
     /// A pod has been placed: its binding is to be sent.
     pub(crate) fn start_binding(&mut self, uid: Uid) {
-        self.bindings.insert(uid, Step::Queued { again: false });
+        let binding = Binding {
+            step: Step::Queued,
+            given_up: 0,
+        };
+        self.bindings.insert(uid, binding);
         self.outbox.binds.push_back(uid);
     }
 
@@ -83,9 +97,11 @@ impl Engine {
     }
 
     fn send_bind(&mut self, uid: Uid, deadline_ms: UnixMs) {
-        let Some(&Step::Queued { again }) = self.bindings.get(&uid) else {
+        let queued = |binding: &&Binding| binding.step == Step::Queued;
+        let Some(binding) = self.bindings.get(&uid).filter(queued) else {
             return;
         };
+        let again = binding.given_up > 0;
         let Some((pod, node)) = self.assumed(uid) else {
             self.bindings.remove(&uid);
             return;
@@ -119,7 +135,7 @@ impl Engine {
         let command = self
             .outbox
             .send(Flight::Bind(uid), deadline_ms, Action::Bind(bind));
-        self.bindings.insert(uid, Step::Sent { again });
+        self.enter_step(uid, Step::Sent);
         self.commands.push(command);
     }
 
@@ -129,12 +145,13 @@ impl Engine {
             .pod_ids
             .get(&uid)
             .map(|id| self.state.pods[*id].reference());
-        let (Some(Step::Asking), Some(reference)) = (self.bindings.get(&uid), reference) else {
+        let step = self.bindings.get(&uid).map(|binding| binding.step);
+        let (Some(Step::Asking), Some(reference)) = (step, reference) else {
             return;
         };
         let action = Action::Observe(reference);
         let command = self.outbox.send(Flight::Observe(uid), deadline_ms, action);
-        self.bindings.insert(uid, Step::Observing(command.id));
+        self.enter_step(uid, Step::Observing(command.id));
         self.commands.push(command);
     }
 
@@ -151,24 +168,38 @@ impl Engine {
             Outcome::Done => self.confirm(uid),
             Outcome::Refused { message } => self.binding_refused(uid, message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
-                let again = self.bindings.get(&uid) == Some(&Step::Sent { again: true });
-                self.bindings.insert(uid, Step::Queued { again });
-                if !self.leading {
-                    return self.stand_down(uid);
-                }
-                self.timers.set(
-                    now_ms.saturating_add(retry_after_ms.max(1)),
-                    Timer::Binding(uid),
-                );
+                self.bind_again(uid, now_ms, retry_after_ms.max(1));
             }
             Outcome::Conflict
             | Outcome::NotFound
             | Outcome::Unknown
             | Outcome::Observed(_)
             | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);
+                if let Some(binding) = self.bindings.get_mut(&uid) {
+                    binding.step = Step::Asking;
+                    binding.given_up = binding.given_up.saturating_add(1);
+                }
                 self.outbox.observations.push_back(uid);
             }
+        }
+    }
+
+    /// The same bind is sent once more, after a while.
+    fn bind_again(&mut self, uid: Uid, now_ms: UnixMs, wait_ms: u64) {
+        self.enter_step(uid, Step::Queued);
+        if !self.leading {
+            self.stand_down(uid);
+        } else if wait_ms == 0 {
+            self.outbox.binds.push_front(uid);
+        } else {
+            let at_ms = now_ms.saturating_add(wait_ms);
+            self.timers.set(at_ms, Timer::Binding(uid));
+        }
+    }
+
+    fn enter_step(&mut self, uid: Uid, step: Step) {
+        if let Some(binding) = self.bindings.get_mut(&uid) {
+            binding.step = step;
         }
     }
 
@@ -194,12 +225,12 @@ impl Engine {
                 self.state.delete_pod(uid);
             }
             Outcome::Observed(PodSeen::Unbound) => {
-                self.bindings.insert(uid, Step::Queued { again: true });
-                if self.leading {
-                    self.outbox.binds.push_front(uid);
-                } else {
-                    self.stand_down(uid);
-                }
+                let given_up = self.bindings.get(&uid).map_or(0, |it| it.given_up);
+                let wait_ms = match given_up {
+                    0 | 1 => 0,
+                    more => AGAIN_MS << (more - 2).min(6),
+                };
+                self.bind_again(uid, now_ms, wait_ms);
             }
             Outcome::Done
             | Outcome::Conflict
@@ -207,19 +238,19 @@ impl Engine {
             | Outcome::Throttled { .. }
             | Outcome::Unknown
             | Outcome::Lease(_) => {
-                self.bindings.insert(uid, Step::Asking);
-                self.timers
-                    .set(now_ms.saturating_add(ASK_AGAIN_MS), Timer::Binding(uid));
+                self.enter_step(uid, Step::Asking);
+                let again_ms = now_ms.saturating_add(AGAIN_MS);
+                self.timers.set(again_ms, Timer::Binding(uid));
             }
         }
     }
 
     /// A time has come for a binding.
     pub(crate) fn binding_due(&mut self, uid: Uid) {
-        match self.bindings.get(&uid) {
-            Some(Step::Queued { .. }) => self.outbox.binds.push_front(uid),
+        match self.bindings.get(&uid).map(|binding| binding.step) {
+            Some(Step::Queued) => self.outbox.binds.push_front(uid),
             Some(Step::Asking) => self.outbox.observations.push_back(uid),
-            Some(Step::Sent { .. } | Step::Observing(_)) | None => {}
+            Some(Step::Sent | Step::Observing(_)) | None => {}
         }
     }
 
@@ -307,7 +338,7 @@ impl Engine {
     /// Whether no member of the pod's gang has a node, and none may get one by a request that was
     /// sent.
     fn is_unbegun(&self, uid: Uid) -> bool {
-        let unsent = |uid: &Uid| self.bindings.get(uid) == Some(&Step::Queued { again: false });
+        let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
         let begun = |member: &PodId| {
             let member = &self.state.pods[*member];
             match member.stage {
@@ -338,19 +369,20 @@ impl Engine {
     /// A place that was never asked for is given back. One that was may still become the pod's: it
     /// will be asked about, if we lead again before the watch tells.
     fn stand_down(&mut self, uid: Uid) {
-        match self.bindings.get(&uid) {
-            Some(Step::Queued { again: false }) => self.take_back(uid),
-            Some(Step::Queued { again: true }) => {
-                self.bindings.insert(uid, Step::Asking);
-            }
-            Some(Step::Sent { .. } | Step::Asking | Step::Observing(_)) | None => {}
+        let Some(binding) = self.bindings.get_mut(&uid) else {
+            return;
+        };
+        if binding.is_unsent() {
+            self.take_back(uid);
+        } else if binding.step == Step::Queued {
+            binding.step = Step::Asking;
         }
     }
 
     /// We lead again: what was left uncertain is asked about.
     pub(crate) fn ask_about_uncertain(&mut self) {
         let uncertain = self.bindings.iter();
-        let uncertain = uncertain.filter(|(_, step)| **step == Step::Asking);
+        let uncertain = uncertain.filter(|(_, binding)| binding.step == Step::Asking);
         self.outbox
             .observations
             .extend(uncertain.map(|(uid, _)| *uid));

@@ -449,3 +449,23 @@ fn a_status_is_written_once_more_when_an_older_write_may_have_come_late() {
     world.settle();
     assert_eq!(world.gang_statuses, written + 1, "and not for ever");
 }
+
+#[test]
+fn a_bind_that_is_lost_again_and_again_is_sent_ever_more_rarely() {
+    let mut world = World::new();
+    world.loses_binds = true;
+    world.apply(node("n1", 8));
+    world.apply(pod("a", 1));
+    world.settle();
+    assert_eq!(world.binds, 2, "the second at once");
+    for _ in 0..60 {
+        world.pass(1_000);
+        world.settle();
+    }
+    assert_eq!(world.binds, 8, "after 0.5, 1, 2, 4, 8 and 16 s more");
+    world.loses_binds = false;
+    world.pass(32_000);
+    world.settle();
+    assert_eq!(world.pod("a").node.as_deref(), Some("n1"));
+    assert_eq!(world.binds, 9);
+}

@@ -1,10 +1,11 @@
 //! Whether pods fit, found by trying everything: slow, and obviously right.
 
+use super::Binder;
 use super::gangs::Gang;
 use crate::cluster::Cluster;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, NodeFacts, PodFacts, PodShape, QueueFacts, TaintEffect, amount,
+    Amount, NodeFacts, PodFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
 };
 use std::collections::BTreeMap;
 
@@ -69,6 +70,39 @@ impl Rooms {
     pub(super) fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
         let parent = |queue: &&QueueFacts| self.queues.get(queue.parent.as_deref()?);
         std::iter::successors(self.queues.get(queue), parent)
+    }
+
+    /// I8: queues that hold more than their limit by the commands of one decider.
+    pub(super) fn over_limits(
+        &self,
+        gangs: &[Gang<'_>],
+        binders: &BTreeMap<Uid, Binder>,
+    ) -> Vec<String> {
+        let mut held: BTreeMap<(Binder, &str), Vector> = BTreeMap::new();
+        for facts in gangs.iter().flat_map(|gang| &gang.bound) {
+            let (Some(binder), Some(queue)) = (binders.get(&facts.uid), &facts.bound_queue) else {
+                continue;
+            };
+            for ancestor in self.queue_path(queue) {
+                let held = held.entry((*binder, &*ancestor.name)).or_default();
+                for (held, asked) in held.iter_mut().zip(asked(&facts.shape)) {
+                    *held += asked;
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for ((_, name), held) in held {
+            for entry in &self.queues[name].resources {
+                let index = RESOURCES.iter().position(|it| **it == *entry.name);
+                if let (Some(index), Some(limit)) = (index, entry.limit)
+                    && held[index] > limit
+                {
+                    let (held, resource) = (held[index], &entry.name);
+                    found.push(format!("I8: {name} holds {held} {resource}, limit {limit}"));
+                }
+            }
+        }
+        found
     }
 
     /// Whether `need` of the pods fit on these nodes and below the limits of the queue.

@@ -91,3 +91,39 @@ fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now
     let violations: Vec<&String> = checks.iter().flat_map(|check| &check.violations).collect();
     assert_eq!(violations, ["pair was partly on nodes for 30 s"]);
 }
+
+#[test]
+fn who_shared_no_time_with_a_member_may_be_in_another_rack_and_who_did_may_not() {
+    let gangs = || {
+        let mut gangs = workload::gangs(0, Duration::from_secs(100));
+        gangs.truncate(1);
+        gangs[0].name = "pair".into();
+        (gangs[0].pods, gangs[0].minimum) = (2, 2);
+        gangs[0].traits = Traits::OneRack;
+        gangs
+    };
+    let nodes = [node("n1", "r1"), node("n3", "r2")];
+    let seen = |course: &[Pod]| {
+        let mut witness = Witness::new(gangs(), &nodes);
+        let now = Instant::now();
+        for pod in course {
+            witness.saw(pod, now);
+        }
+        let pods = [
+            pod("pair", 0, "n1", "Succeeded"),
+            pod("pair", 1, "n3", "Succeeded"),
+        ];
+        all(&witness, &nodes, &pods, now).remove(3).violations
+    };
+    let first = |phase| pod("pair", 0, "n1", phase);
+    let second = || pod("pair", 1, "n3", "Running");
+    let none: [String; 0] = [];
+    assert_eq!(
+        seen(&[first("Running"), first("Succeeded"), second()]),
+        none
+    );
+    assert_eq!(
+        seen(&[first("Running"), second(), first("Succeeded")]),
+        ["pair requires one rack and is in r1, r2"]
+    );
+}

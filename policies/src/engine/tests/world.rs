@@ -39,6 +39,8 @@ pub(super) struct World {
     pub(super) gang_statuses: usize,
     /// Whether their outcome is unknown.
     pub(super) loses_statuses: bool,
+    /// Whether binds have no effect and an unknown outcome.
+    pub(super) loses_binds: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
 }
@@ -79,6 +81,7 @@ impl World {
             steps: 0,
             gang_statuses: 0,
             loses_statuses: false,
+            loses_binds: false,
             last_group: None,
             events: listings(),
         }
@@ -178,6 +181,9 @@ impl World {
         match action {
             Action::Bind(bind) => {
                 self.binds += 1;
+                if self.loses_binds {
+                    return Outcome::Unknown;
+                }
                 if self.refused.contains(&&*bind.pod.name) {
                     let message = "a webhook says no".into();
                     return Outcome::Refused { message };

@@ -1,0 +1,203 @@
+//! The bugs: each is a mistake that a scheduler has made somewhere, in one changed line or two.
+
+/// A bug to be planted.
+pub(crate) struct Bug {
+    /// What is wrong, as a reviewer would put it.
+    pub(crate) name: &'static str,
+    /// The file, seen from the workspace.
+    pub(crate) file: &'static str,
+    /// The code as it is; it occurs once in the file.
+    pub(crate) code: &'static str,
+    /// The code with the bug.
+    pub(crate) planted: &'static str,
+}
+
+const fn bug(
+    name: &'static str,
+    file: &'static str,
+    code: &'static str,
+    planted: &'static str,
+) -> Bug {
+    Bug {
+        name,
+        file,
+        code,
+        planted,
+    }
+}
+
+/// All of them: requests first, then what is seen, then what is decided.
+pub(crate) const BUGS: &[Bug] = &[
+    bug(
+        "a timeout counts as failure: the room is given to others while the bind may still happen",
+        "policies/src/engine/bindings.rs",
+        "            Outcome::Conflict
+            | Outcome::NotFound
+            | Outcome::Unknown
+            | Outcome::Observed(_)",
+        "            Outcome::Unknown => self.take_back(uid),
+            Outcome::Conflict
+            | Outcome::NotFound
+            | Outcome::Observed(_)",
+    ),
+    bug(
+        "a 409 counts as failure: the pod is placed once more",
+        "policies/src/engine/bindings.rs",
+        "            Outcome::Conflict
+            | Outcome::NotFound
+            | Outcome::Unknown
+            | Outcome::Observed(_)",
+        "            Outcome::Conflict => self.take_back(uid),
+            Outcome::NotFound
+            | Outcome::Unknown
+            | Outcome::Observed(_)",
+    ),
+    bug(
+        "a binding names no UID: it takes the pod's successor",
+        "simulator/src/api_server/pods.rs",
+        "        let conflict = if pod.facts.uid != bind.pod.uid {",
+        "        let conflict = if pod.facts.uid != bind.pod.uid && bind.node.is_empty() {",
+    ),
+    bug(
+        "who has lost the lease forgets the bindings that may still succeed",
+        "policies/src/engine/bindings.rs",
+        "            Outcome::Done => self.confirm(uid),
+            Outcome::Refused",
+        "            Outcome::Done => self.confirm(uid),
+            _ if !self.leading => self.take_back(uid),
+            Outcome::Refused",
+    ),
+    bug(
+        "an observation that failed is not repeated",
+        "policies/src/engine/bindings.rs",
+        "                let again_ms = now_ms.saturating_add(AGAIN_MS);
+                self.timers.set(again_ms, Timer::Binding(uid));",
+        "",
+    ),
+    bug(
+        "a bind that flow control turned away is not sent again",
+        "policies/src/engine/bindings.rs",
+        "                self.bind_again(uid, now_ms, retry_after_ms.max(1));",
+        "                let _ = retry_after_ms;",
+    ),
+    bug(
+        "a pod that another bound elsewhere stays where we wanted it",
+        "policies/src/engine/bindings.rs",
+        "                let elsewhere = self.state.node_id(&name);
+                let pod = self.state.pod_ids[&uid];
+                self.state.move_pod(pod, Stage::Bound(elsewhere));",
+        "                let _ = name;
+                self.confirm(uid);",
+    ),
+    bug(
+        "no deadline: who cannot renew the lease leads on",
+        "policies/src/lease/election.rs",
+        "now_ms.saturating_sub(sent_ms) < self.settings.renew_deadline_ms",
+        "now_ms.saturating_sub(sent_ms) < 100 * self.settings.renew_deadline_ms",
+    ),
+    bug(
+        "the lease is taken without looking at its version",
+        "policies/src/lease/election.rs",
+        "            self.runs_out_ms(lease)
+        };",
+        "            0
+        };",
+    ),
+    bug(
+        "a list drops nothing: implied deletes are missed",
+        "policies/src/state/listing.rs",
+        "            if !listed.contains(&key) {
+                self.delete(key);
+            }",
+        "            let _ = listed.contains(&key);",
+    ),
+    bug(
+        "a list throws away what was assumed",
+        "policies/src/state/pods.rs",
+        "            (None, PodPhase::Pending | PodPhase::Running) => before,",
+        "            (None, PodPhase::Pending | PodPhase::Running) => Stage::Waiting,",
+    ),
+    bug(
+        "pods that ended keep their room",
+        "policies/src/state/pods.rs",
+        "        if before.node() != after.node() {
+            if let Some(node) = before.node() {
+                self.vacate(pod, node, true);
+            }",
+        "        if before.node() != after.node() {
+            if let Some(node) = before.node().filter(|_| after.node().is_some()) {
+                self.vacate(pod, node, true);
+            }",
+    ),
+    bug(
+        "room that comes free wakes nobody",
+        "policies/src/state/accounts.rs",
+        "        self.node_changed(node, announce);
+        if self.account(pod).is_none() {",
+        "        self.node_changed(node, false);
+        if self.account(pod).is_none() {",
+    ),
+    bug(
+        "a node that comes back with less keeps its old room",
+        "policies/src/state/node.rs",
+        "            grew |= now > slot.allocatable;
+            slot.allocatable = now;",
+        "            grew |= now > slot.allocatable;
+            slot.allocatable = slot.allocatable.max(now);",
+    ),
+    bug(
+        "a pod that is being deleted leaves its room at once",
+        "policies/src/state/pods.rs",
+        "            (_, PodPhase::Failed) => Stage::Ended { succeeded: false },",
+        "            (_, PodPhase::Failed) => Stage::Ended { succeeded: false },
+            (Some(_), _) if facts.deleting => Stage::Ended { succeeded: false },",
+    ),
+    bug(
+        "a share is off by one: a limit lets one more in",
+        "policies/src/queues/ledger.rs",
+        "held.saturating_add(asked) > allowed",
+        "held.saturating_add(asked) > allowed + 1",
+    ),
+    bug(
+        "members that were bound before are not counted: a gang starts with too few",
+        "policies/src/engine/counts.rs",
+        "    counts.needed = counts.expected.saturating_sub(held);",
+        "    counts.needed = counts.expected.saturating_sub(held + 1);",
+    ),
+    bug(
+        "a returning member may go to another domain",
+        "policies/src/engine/plan.rs",
+        "            anchor: self.anchor(id).filter(|_| near.is_some()),",
+        "            anchor: None,",
+    ),
+    bug(
+        "while the nodes of its members are gone a gang goes anywhere",
+        "policies/src/engine/plan.rs",
+        "        self.resolve_topology_now(id)?.required?;",
+        "        self.resolve_topology_now(id).filter(|_| false)?.required?;",
+    ),
+    bug(
+        "pods with gates are bound",
+        "policies/src/state/pod.rs",
+        "own.gates.is_empty() && own.problems.is_empty()",
+        "own.problems.is_empty()",
+    ),
+    bug(
+        "what is left of a gang is never evicted",
+        "policies/src/engine/partial.rs",
+        "            self.evict_members(id, EvictionCause::Stale);",
+        "            let _ = EvictionCause::Stale;",
+    ),
+    bug(
+        "a gang that cannot be completed is not unwound",
+        "policies/src/engine/partial.rs",
+        "            self.evict_members(id, EvictionCause::Unwind);",
+        "            let _ = EvictionCause::Unwind;",
+    ),
+    bug(
+        "a status that a late write has overwritten stays so",
+        "policies/src/engine.rs",
+        "                Timer::Rewrite(key) => self.rewrite(key),",
+        "                Timer::Rewrite(_) => {}",
+    ),
+];

@@ -1,0 +1,154 @@
+//! A copy of the sources in which a bug can be planted, built and run.
+
+use super::bugs::Bug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The seeds that must catch every bug: those of each test run.
+pub(crate) const SEEDS: &str = "0..20000";
+/// The seeds that a copy without a bug must survive.
+const HEALTHY_SEEDS: &str = "0..200";
+
+/// A copy of `policies` and `simulator` with a build folder of its own.
+pub(crate) struct Workshop {
+    folder: PathBuf,
+}
+
+/// What the seeds made of a copy.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A seed failed: its line.
+    Caught(String),
+    /// All seeds passed.
+    Survived,
+}
+
+impl Workshop {
+    /// Copies the sources into a folder of this number below the one for test files. What was built
+    /// there before is kept, so that a second run is quick.
+    pub(crate) fn new(number: usize) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted-bugs-{number}"));
+        let workspace = workspace();
+        for package in ["policies", "simulator"] {
+            let (from, to) = (workspace.join(package), folder.join(package));
+            copy(&from.join("src"), &to.join("src"));
+            prune(&from.join("src"), &to.join("src"));
+            replace(&to.join("Cargo.toml"), &text(&from.join("Cargo.toml")));
+        }
+        let manifest = text(&workspace.join("Cargo.toml"));
+        // The root package stays out: the bugs are in what it shares with the simulator.
+        let (manifest, _) = manifest.split_once("[package]").expect("a root package");
+        replace(&folder.join("Cargo.toml"), manifest);
+        let lock = text(&workspace.join("Cargo.lock"));
+        replace(&folder.join("Cargo.lock"), &lock);
+        Self { folder }
+    }
+
+    /// Plants a bug, builds, runs the seeds, and takes the bug out again.
+    pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
+        let file = self.folder.join(bug.file);
+        let healthy = text(&file);
+        let found = healthy.matches(bug.code).count();
+        assert_eq!(
+            found, 1,
+            "{}: the code to be changed occurs {found} times in {}:\n{}",
+            bug.name, bug.file, bug.code
+        );
+        replace(&file, &healthy.replace(bug.code, bug.planted));
+        let verdict = self.run(SEEDS);
+        replace(&file, &healthy);
+        verdict
+    }
+
+    /// Runs the seeds without a bug.
+    pub(crate) fn try_healthy(&self) -> Verdict {
+        self.run(HEALTHY_SEEDS)
+    }
+
+    fn run(&self, seeds: &str) -> Verdict {
+        let target = self.folder.join("target");
+        let build = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--offline",
+                "--bin",
+                "chaos",
+                "--jobs",
+                "1",
+            ])
+            .current_dir(&self.folder)
+            .env("CARGO_TARGET_DIR", &target)
+            // A build that was cut off must not spoil the next one.
+            .env("CARGO_INCREMENTAL", "0")
+            .env("RUSTFLAGS", "-Awarnings")
+            .output()
+            .expect("cargo runs");
+        assert!(build.status.success(), "{}", shown(&build));
+        let campaign = Command::new(target.join("debug/chaos"))
+            .args(["--seeds", seeds, "--threads", "1", "--stop-at-first"])
+            .output()
+            .expect("the campaign runs");
+        match campaign.status.code() {
+            Some(0) => Verdict::Survived,
+            Some(1) => Verdict::Caught(first_failure(&campaign)),
+            _ => panic!("{}", shown(&campaign)),
+        }
+    }
+}
+
+fn workspace() -> PathBuf {
+    let parent = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    parent.expect("a workspace around the package").to_owned()
+}
+
+fn first_failure(campaign: &Output) -> String {
+    let text = shown(campaign);
+    let line = text.lines().find(|line| line.starts_with("  seed "));
+    line.unwrap_or_default().trim().to_owned()
+}
+
+fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            replace(&target, &text(&entry.path()));
+        }
+    }
+}
+
+/// Removes files that have gone from the sources since they were copied.
+fn prune(from: &Path, to: &Path) {
+    for entry in fs::read_dir(to).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let original = from.join(entry.file_name());
+        match (entry.path().is_dir(), original.exists()) {
+            (true, true) => prune(&original, &entry.path()),
+            (true, false) => fs::remove_dir_all(entry.path()).expect("a folder that can go"),
+            (false, false) => fs::remove_file(entry.path()).expect("a file that can go"),
+            (false, true) => {}
+        }
+    }
+}
+
+/// Writes a file, with the folders above it, unless it is so already: cargo looks at the times.
+fn replace(file: &Path, new: &str) {
+    if fs::read_to_string(file).is_ok_and(|old| old == new) {
+        return;
+    }
+    fs::create_dir_all(file.parent().expect("a folder")).expect("the folder can be made");
+    fs::write(file, new).expect("the file can be written");
+}
+
+fn text(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
