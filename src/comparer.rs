@@ -96,25 +96,4 @@ fn differences(known: &Inventory, listed: &Inventory) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::differences;
-    use gpu_batch_policies::report::Inventory;
-
-    #[test]
-    fn what_is_missing_or_other_on_either_side_differs() {
-        let inventory = |lines: &[(&str, &str)]| -> Inventory {
-            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-            lines.iter().map(owned).collect()
-        };
-        let known = inventory(&[("pod a", "on n1"), ("pod b", "ended"), ("pod c", "on n2")]);
-        let listed = inventory(&[("pod a", "on n1"), ("pod c", "on n3"), ("pod d", "ended")]);
-        let found: Vec<String> = differences(&known, &listed).into_iter().collect();
-        let expected = [
-            "pod b: ended here, unknown at the API server",
-            "pod c: on n2 here, on n3 at the API server",
-            "pod d: unknown here, ended at the API server",
-        ];
-        assert_eq!(found, expected);
-        assert!(differences(&known, &known).is_empty());
-    }
-}
+mod tests;

@@ -17,10 +17,12 @@ pub mod nodes;
 mod certificates;
 mod command_lines;
 mod process;
+mod scheduler;
 
 pub use binaries::{Binaries, Program};
 pub use control_plane::{ControlPlane, Options};
 pub use nodes::GpuNode;
+pub use scheduler::SchedulerProcess;
 
 use std::path::PathBuf;
 use std::process::ExitStatus;

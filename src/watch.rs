@@ -99,7 +99,10 @@ impl<T: Watched> Watcher<T> {
                 },
                 Some(position) => self.follow(position).await,
             };
-            self.shared.metrics.watch_restarted(T::KIND, failure.name());
+            // That a kind is still not served is no news.
+            if !(self.not_served && matches!(failure, Failure::NotServed)) {
+                self.shared.metrics.watch_restarted(T::KIND, failure.name());
+            }
             match failure {
                 Failure::Closed { heard: true } => {}
                 Failure::Closed { heard: false } => {

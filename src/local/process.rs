@@ -219,10 +219,20 @@ impl Processes {
         Some((program, status))
     }
 
+    /// The process id of `program`; `None` if it was killed or its end was noticed.
+    pub(super) fn id(&self, program: Program) -> Option<u32> {
+        self.processes.get(&program)?.child.as_ref().map(Child::id)
+    }
+
+    /// Everything that `program` wrote.
+    pub(super) fn log(&self, program: Program) -> String {
+        let log = fs::read(self.log_file(program)).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
     /// The last lines of the log of `program`.
     pub(super) fn log_tail(&self, program: Program) -> String {
-        let log = fs::read(self.log_file(program)).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
+        let log = self.log(program);
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
     }

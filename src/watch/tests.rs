@@ -1,6 +1,6 @@
 use super::{Shared, Watcher};
 use crate::connection::{self, fake::FakeApi};
-use crate::driver::{Clock, Health, Inbox};
+use crate::driver::{Clock, Health, Inbox, Reports};
 use crate::objects::{Namespace, Pod, Queue, Watched};
 use crate::serve::Metrics;
 use axum::body::Body;
@@ -77,6 +77,7 @@ struct Fixture {
     api: FakeApi,
     inbox: Arc<Inbox>,
     health: Arc<Health>,
+    metrics: Arc<Metrics>,
     relist: watch::Sender<u64>,
 }
 
@@ -93,6 +94,7 @@ impl Fixture {
         let fixture = Self {
             inbox: Arc::new(Inbox::default()),
             health: Arc::new(Health::new(0)),
+            metrics: Arc::new(Metrics::new()),
             relist,
             api,
         };
@@ -100,7 +102,7 @@ impl Fixture {
             client: connection::client(&fixture.api.config).unwrap(),
             inbox: Arc::clone(&fixture.inbox),
             health: Arc::clone(&fixture.health),
-            metrics: Arc::new(Metrics::new()),
+            metrics: Arc::clone(&fixture.metrics),
             clock: Clock::start(),
             relist: relisted,
         };
@@ -124,7 +126,7 @@ impl Fixture {
 
     /// Waits until the watch has asked so often, and returns what it asked.
     async fn asked(&self, count: usize) -> Vec<String> {
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let asked = self.api.asked();
             if asked.len() >= count {
@@ -287,6 +289,19 @@ async fn a_kind_that_is_not_served_counts_as_listed_empty() {
     // A new engine has to hear it too.
     fixture.relist.send_modify(|generation| *generation += 1);
     assert_eq!(fixture.events(1).await, ["listed "]);
+}
+
+#[tokio::test]
+async fn that_a_kind_is_still_not_served_is_no_news() {
+    let absent = || Status(404, "the server could not find the requested resource");
+    let fixture = Fixture::start::<Queue>(vec![absent(), absent(), Page("7", "", &["a"])]).await;
+    // The second is asked after five seconds; the third at once, and then the second has counted.
+    fixture.asked(2).await;
+    fixture.relist.send_modify(|generation| *generation += 1);
+    fixture.asked(3).await;
+    let page = fixture.metrics.encode(&Reports::default()).unwrap();
+    let counted = page.lines().find(|line| line.contains("not_served"));
+    assert!(counted.is_some_and(|line| line.ends_with(" 1")), "{page}");
 }
 
 #[tokio::test]

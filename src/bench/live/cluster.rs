@@ -31,8 +31,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// A cluster with the fake nodes of one workload.
 pub(super) struct Cluster {
     pub(super) config: kube::Config,
-    /// The file that `config` was read from; `None`: what the environment names.
-    pub(super) kubeconfig: Option<PathBuf>,
+    /// The file that `config` was read from.
+    pub(super) kubeconfig: PathBuf,
     client: Client,
     nodes: usize,
     /// `None`: the cluster is the user's.
@@ -47,19 +47,21 @@ pub(super) fn node_name(number: usize) -> String {
 impl Cluster {
     /// Starts a control plane, or takes the user's cluster, and makes the namespace and the nodes.
     pub(super) async fn start(kubeconfig: Option<&Path>, nodes: usize) -> anyhow::Result<Self> {
-        let local = match kubeconfig {
-            Some(_) => None,
-            None => Some(start_control_plane().await?),
+        let (kubeconfig, local) = match kubeconfig {
+            Some(file) => (file.to_owned(), None),
+            None => {
+                let local = start_control_plane().await?;
+                (local.kubeconfig().to_owned(), Some(local))
+            }
         };
-        let kubeconfig = local.as_ref().map(ControlPlane::kubeconfig).or(kubeconfig);
-        let mut config = connection::config(kubeconfig, None).await?;
+        let mut config = connection::config(Some(&kubeconfig), None).await?;
         if local.is_some() {
             // A proxy of the environment does not lead to our loopback interface.
             config.proxy_url = None;
         }
         let client = connection::client(&config)?;
         let mut cluster = Self {
-            kubeconfig: kubeconfig.map(Path::to_owned),
+            kubeconfig,
             config,
             client,
             nodes: 0,

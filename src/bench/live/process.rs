@@ -1,14 +1,13 @@
 //! The scheduler as a process of its own, whose memory can be read and which can be killed.
 
 use super::cluster::{Cluster, NAMESPACE, SCHEDULER};
+use crate::local::SchedulerProcess;
 use anyhow::{Context, ensure};
 use http::Request;
-use std::fs::{self, File};
+use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
 
 /// How often it is asked for something.
 const POLL: Duration = Duration::from_millis(20);
@@ -16,14 +15,9 @@ const POLL: Duration = Duration::from_millis(20);
 /// How long it may take to say where it listens, and to be ready.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What it logs before the address it listens on.
-const BEFORE_ADDRESS: &str = "health and metrics on ";
-
 /// A running `gpu-batch run`. Dropping it kills it.
 pub(super) struct Process {
-    child: Child,
-    /// Its configuration and its log.
-    folder: TempDir,
+    scheduler: SchedulerProcess,
     pages: kube::Client,
 }
 
@@ -39,35 +33,16 @@ pub(super) struct Memory {
 impl Process {
     /// Starts `executable`, a `gpu-batch`, and waits until it listens; it lists the world then.
     pub(super) async fn start(executable: &Path, cluster: &Cluster) -> anyhow::Result<Self> {
-        let folder = tempfile::tempdir().context("cannot make a folder")?;
-        let configuration = folder.path().join("gpu-batch.yaml");
-        let text = format!(
+        let configuration = format!(
             "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
              schedulerName: {SCHEDULER}\nserveAddress: 127.0.0.1:0\n\
              leaderElection: {{namespace: {NAMESPACE}, name: {SCHEDULER}, identity: bench}}\n"
         );
-        fs::write(&configuration, text).context("cannot write the configuration")?;
-        let log = folder.path().join("log");
-        let mut command = Command::new(executable);
-        command
-            .arg("run")
-            .arg("--config")
-            .arg(&configuration)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log).context("cannot write the log")?)
-            .kill_on_drop(true);
-        if let Some(kubeconfig) = &cluster.kubeconfig {
-            command.arg("--kubeconfig").arg(kubeconfig);
-        }
-        let child = command.spawn().context("cannot start the scheduler")?;
-        let address = address_in(&log).await?;
+        let scheduler = SchedulerProcess::start(executable, &cluster.kubeconfig, &configuration)?;
+        let address = address(&scheduler).await?;
         let pages = kube::Config::new(format!("http://{address}").parse()?);
-        Ok(Self {
-            child,
-            folder,
-            pages: crate::connection::client(&pages)?,
-        })
+        let pages = crate::connection::client(&pages)?;
+        Ok(Self { scheduler, pages })
     }
 
     /// A page that it serves: the answer, whatever its status.
@@ -90,11 +65,10 @@ impl Process {
     }
 
     /// What it holds now, and the most that it ever held.
-    pub(super) fn memory(&self) -> anyhow::Result<Memory> {
-        let id = self.child.id().with_context(|| {
-            let log = fs::read_to_string(self.folder.path().join("log"));
-            format!("the scheduler has ended:\n{}", log.unwrap_or_default())
-        })?;
+    pub(super) fn memory(&mut self) -> anyhow::Result<Memory> {
+        let id = self.scheduler.id();
+        let id =
+            id.with_context(|| format!("the scheduler has ended:\n{}", self.scheduler.log()))?;
         let text = fs::read_to_string(format!("/proc/{id}/status"))
             .context("memory is read from /proc, which only Linux has")?;
         let bytes = |name: &str| {
@@ -109,25 +83,19 @@ impl Process {
             peak: bytes("VmHWM")?,
         })
     }
-
-    /// Kills it with SIGKILL and waits until it is gone.
-    pub(super) async fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill().await.context("cannot end the scheduler")
-    }
 }
 
-/// Waits until the log names the address that it serves on.
-async fn address_in(log: &Path) -> anyhow::Result<String> {
+/// Waits until its log names the address that it serves on.
+async fn address(scheduler: &SchedulerProcess) -> anyhow::Result<SocketAddr> {
     let begun = Instant::now();
     loop {
-        let text = fs::read_to_string(log).context("cannot read the log")?;
-        let line = text.lines().find_map(|l| l.split_once(BEFORE_ADDRESS));
-        if let Some((_, address)) = line.filter(|_| text.ends_with('\n')) {
-            return Ok(address.trim().to_owned());
+        if let Some(address) = scheduler.address() {
+            return Ok(address);
         }
         ensure!(
             begun.elapsed() < PATIENCE,
-            "the scheduler does not start:\n{text}"
+            "the scheduler does not start:\n{}",
+            scheduler.log()
         );
         tokio::time::sleep(POLL).await;
     }

@@ -2,8 +2,7 @@
 //! and the memory that the world takes.
 //!
 //! ```text
-//!   empty cluster: memory -> nodes: memory -> pods
-//!     -> 3 x (bare list, restart to first bind) -> memory
+//!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare list, restart) -> memory
 //! ```
 //!
 //! The *bare list* reads the pages that the scheduler reads, with its client and at the same time
@@ -97,12 +96,12 @@ async fn restarts(
         listed = bare_list(cluster).await?;
         let list = begun.elapsed().as_secs_f64();
         cluster.create(vec![pod(FIRST, 0, None)]).await?;
-        let (process, restart) = first_bind(executable, cluster).await?;
+        let (mut process, restart) = first_bind(executable, cluster).await?;
         tracing::info!("{repetition}: bare list {list:.2} s, first bind {restart:.2} s");
         pairs.push((list, restart));
         tokio::time::sleep(REST).await;
         full = Some(process.memory()?);
-        process.kill().await?;
+        drop(process);
         cluster.delete_pod(FIRST).await?;
     }
     Ok(Measured {
@@ -116,11 +115,11 @@ async fn restarts(
 
 /// What the scheduler holds at rest in the world as it is.
 async fn memory(executable: &Path, cluster: &Cluster) -> anyhow::Result<Memory> {
-    let process = Process::start(executable, cluster).await?;
+    let mut process = Process::start(executable, cluster).await?;
     process.ready().await?;
     tokio::time::sleep(REST / 2).await;
     let memory = process.memory()?;
-    process.kill().await?;
+    drop(process);
     Ok(memory)
 }
 

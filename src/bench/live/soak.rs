@@ -20,11 +20,16 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const GANGS_AN_HOUR: u32 = 1_000;
-const NODES: usize = 128;
+/// On average the gangs take two thirds of the GPUs: with too few nodes more and more would wait,
+/// and what they take would look like a leak.
+const NODES: usize = 384;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Samples before this are not compared: the first statuses, connections and buffers are made.
-const WARM_UP: usize = 3;
+/// Minutes before the memory is looked at. From the sixth on about as many gangs go as come.
+const WARM_UP: usize = 8;
+
+/// How much more memory than after the warm-up counts as flat, as a ratio.
+const FLAT: f64 = 1.1;
 
 /// How often it is looked whether a gang is bound.
 const POLL: Duration = Duration::from_secs(1);
@@ -55,7 +60,7 @@ struct Samples {
 /// If there is no control plane, the API server refuses something, or the scheduler ends.
 pub async fn run(minutes: u32, executable: &Path) -> anyhow::Result<Vec<Row>> {
     let cluster = Arc::new(Cluster::start(None, NODES).await?);
-    let process = Process::start(executable, &cluster).await?;
+    let mut process = Process::start(executable, &cluster).await?;
     process.ready().await?;
     let counts = Arc::new(Counts::default());
     let begun = Instant::now();
@@ -69,14 +74,14 @@ pub async fn run(minutes: u32, executable: &Path) -> anyhow::Result<Vec<Row>> {
         while let Some(ended) = users.try_join_next() {
             ended??;
         }
-        sample(&process, &mut samples).await?;
+        sample(&mut process, &mut samples).await?;
         tracing::info!("minute {minute}: {:?}, {counts:?}", samples.resident.last());
     }
-    process.kill().await?;
+    drop(process);
     Ok(report(minutes, &counts, &samples))
 }
 
-async fn sample(process: &Process, samples: &mut Samples) -> anyhow::Result<()> {
+async fn sample(process: &mut Process, samples: &mut Samples) -> anyhow::Result<()> {
     samples.resident.push(process.memory()?.resident);
     for path in ["/debug/audit", "/debug/compare"] {
         let (status, page) = process.page(path).await?;
@@ -166,13 +171,25 @@ fn report(minutes: u32, counts: &Counts, samples: &Samples) -> Vec<Row> {
             as_f64(usize::try_from(*bytes).unwrap_or(usize::MAX)) / 1e6
         })
     };
-    let warm = samples.resident.get(WARM_UP).or(samples.resident.first());
-    let (first, last) = (megabytes(warm), megabytes(samples.resident.last()));
+    let (_, warm) = samples
+        .resident
+        .split_at(WARM_UP.min(samples.resident.len()).saturating_sub(1));
+    let first = megabytes(warm.first());
     vec![
         row("gangs submitted", count(&counts.submitted), "gangs"),
         row("gangs started", count(&counts.started), "gangs"),
         row("gangs ended and deleted", count(&counts.deleted), "gangs"),
-        row("resident memory at the end", last, "MB").beside(first, "reference: after the warm-up"),
+        row("resident memory after 8 minutes", first, "MB"),
+        row("resident memory at the end", megabytes(warm.last()), "MB").against(
+            Bound::AtMost,
+            first * FLAT,
+            "target: flat within a tenth",
+        ),
+        row(
+            "resident memory, most since",
+            megabytes(warm.iter().max()),
+            "MB",
+        ),
         row(
             "pages of audit or comparer with findings",
             as_f64(samples.findings.len()),

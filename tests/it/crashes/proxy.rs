@@ -54,7 +54,7 @@ impl Proxy {
     }
 
     /// The kubeconfig that leads through the proxy.
-    pub(super) fn kubeconfig(&self) -> &PathBuf {
+    pub(super) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 

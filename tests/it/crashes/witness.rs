@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use kube::Client;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -18,13 +19,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The witness; it ends when this is dropped.
 pub(super) struct Witness {
-    books: Arc<Mutex<Books>>,
+    view: Arc<View>,
     _task: JoinSet<()>,
+}
+
+struct View {
+    client: Client,
+    path: String,
+    books: Mutex<Books>,
 }
 
 #[derive(Default)]
 struct Books {
-    /// The UIDs of the first list.
+    /// The UIDs of the last list.
     all: BTreeSet<String>,
     /// The node of each pod that was seen with one, by UID.
     nodes: BTreeMap<String, String>,
@@ -35,32 +42,34 @@ struct Books {
 }
 
 impl Witness {
-    pub(super) async fn start(cluster: &Cluster) -> Self {
-        let (client, namespace) = (cluster.client().clone(), cluster.namespace.clone());
-        let books: Arc<Mutex<Books>> = Arc::default();
-        let path = format!("/api/v1/namespaces/{namespace}/pods");
-        books.lock().unwrap().all = cluster.list(&path).await.unwrap().iter().map(uid).collect();
+    pub(super) fn start(cluster: &Cluster) -> Self {
+        let path = format!("/api/v1/namespaces/{}/pods", cluster.namespace);
+        let view = Arc::new(View {
+            client: cluster.client().clone(),
+            path,
+            books: Mutex::default(),
+        });
         let mut task = JoinSet::new();
-        let theirs = Arc::clone(&books);
+        let theirs = Arc::clone(&view);
         task.spawn(async move {
             loop {
-                let request = http::Request::get(&path).body(Vec::new()).unwrap();
-                // It fails while the API server is away.
-                if let Ok(list) = client.request::<Value>(request).await {
-                    theirs
-                        .lock()
-                        .unwrap()
-                        .look(list["items"].as_array().unwrap());
-                }
+                theirs.look().await;
                 tokio::time::sleep(POLL).await;
             }
         });
-        Self { books, _task: task }
+        Self { view, _task: task }
     }
 
     /// How many pods were seen with a node.
     pub(super) fn count(&self) -> usize {
-        self.books.lock().unwrap().nodes.len()
+        self.view.books.lock().unwrap().nodes.len()
+    }
+
+    /// How many pods have a node, once what was under way has come to rest: for when nobody binds.
+    pub(super) async fn count_at_rest(&self) -> usize {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.view.look().await;
+        self.count()
     }
 
     /// Waits until at least so many pods were seen with a node.
@@ -75,12 +84,23 @@ impl Witness {
 
     /// That nothing forbidden was seen.
     pub(super) fn check(&self) {
-        let books = self.books.lock().unwrap();
+        let books = self.view.books.lock().unwrap();
         assert!(books.violations.is_empty(), "{:#?}", books.violations);
         eprintln!(
             "a gang was bound in part for at most {:?}",
             books.longest_partial
         );
+    }
+}
+
+impl View {
+    /// Lists the pods; nothing is learned while the API server is away.
+    async fn look(&self) {
+        let request = http::Request::get(&self.path).body(Vec::new()).unwrap();
+        if let Ok(list) = self.client.request::<Value>(request).await {
+            let pods = list["items"].as_array().unwrap();
+            self.books.lock().unwrap().look(pods);
+        }
     }
 }
 
@@ -107,10 +127,10 @@ impl Books {
         let over = over.map(|(node, gpus)| format!("{gpus} GPUs are taken on {node}"));
         self.violations.extend(over);
         let seen: BTreeSet<String> = pods.iter().map(uid).collect();
-        if seen != self.all {
-            self.violations
-                .push("pods were deleted or made anew".to_owned());
+        if !seen.is_superset(&self.all) {
+            self.violations.push("pods were deleted".to_owned());
         }
+        self.all = seen;
         self.note_partial(&gangs);
     }
 

@@ -1,0 +1,83 @@
+//! The scheduler as a process of its own, which can be stopped and killed and whose memory can be
+//! read.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::process::Processes;
+use super::{LocalError, Program};
+
+/// What it logs before the address that it serves on.
+const BEFORE_ADDRESS: &str = "health and metrics on ";
+
+/// A `gpu-batch run` that ends when this is dropped, or when this process ends in whatever way.
+///
+/// Dropping it kills it with SIGKILL and blocks for some milliseconds.
+#[derive(Debug)]
+pub struct SchedulerProcess {
+    processes: Processes,
+}
+
+impl SchedulerProcess {
+    /// Starts `executable`, which is a `gpu-batch`, for the cluster of `kubeconfig`.
+    /// `configuration` is the text of its configuration file. Paths may be relative.
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if it cannot be started. That it ends at once is no error here: then it
+    /// never has an address, and [`SchedulerProcess::log`] says why.
+    pub fn start(
+        executable: &Path,
+        kubeconfig: &Path,
+        configuration: &str,
+    ) -> Result<Self, LocalError> {
+        let absolute = |path: &Path| -> Result<PathBuf, LocalError> {
+            std::path::absolute(path).map_err(LocalError::io("find", path))
+        };
+        let mut processes = Processes::new()?;
+        let file = processes.folder().join("gpu-batch.yaml");
+        fs::write(&file, configuration).map_err(LocalError::io("write", &file))?;
+        let arguments = vec![
+            "run".into(),
+            format!("--kubeconfig={}", absolute(kubeconfig)?.display()),
+            format!("--config={}", file.display()),
+        ];
+        processes.start(Program::GpuBatch, absolute(executable)?, arguments)?;
+        Ok(Self { processes })
+    }
+
+    /// Its process id; `None` if it has ended.
+    pub fn id(&mut self) -> Option<u32> {
+        // Without this, one that ended would count as running.
+        self.processes.ended();
+        self.processes.id(Program::GpuBatch)
+    }
+
+    /// Where it serves health and metrics; `None` until it says so in its log.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        let log = self.log();
+        // The last line may be half written.
+        let (lines, _) = log.rsplit_once('\n')?;
+        let (_, address) = lines
+            .lines()
+            .find_map(|line| line.split_once(BEFORE_ADDRESS))?;
+        address.parse().ok()
+    }
+
+    /// Everything that it has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.processes.log(Program::GpuBatch)
+    }
+
+    /// Stops it in its tracks, as SIGSTOP does.
+    pub fn pause(&mut self) {
+        self.processes.pause(Program::GpuBatch);
+    }
+
+    /// Lets it go on after [`SchedulerProcess::pause`].
+    pub fn resume(&mut self) {
+        self.processes.resume(Program::GpuBatch);
+    }
+}
