@@ -94,8 +94,8 @@ async fn lost_events_are_found() {
     while page("/readyz").await.0 != 200 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(page("/debug/compare").await, (200, "ok\n".to_owned()));
 
+    // What stays as it was is not reported. (A second answer would be the first one again.)
     later.store(true, Ordering::Relaxed);
     let (status, body) = page("/debug/compare").await;
     let expected = [

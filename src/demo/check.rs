@@ -1,7 +1,9 @@
 //! What must hold at the end, judged by new lists from the API server and by the witness's books.
 
 use super::setting::RACK_LABEL;
-use super::witness::{Amounts, Course, Witness, has_ended, node_of, node_use, requests};
+use super::witness::{
+    Amounts, Course, Witness, has_ended, has_failed, node_of, node_use, requests,
+};
 use super::workload::Traits;
 use crate::demo::setting::GANG_LABEL;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -36,7 +38,8 @@ pub(super) fn all(witness: &Witness, nodes: &[Node], pods: &[Pod], now: Instant)
 
 fn whole_gangs(witness: &Witness, pods: &[Pod], now: Instant) -> Check {
     let mut bound: BTreeMap<&str, u32> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| node_of(pod).is_some()) {
+    let holds = |pod: &&Pod| node_of(pod).is_some() && !has_failed(pod);
+    for pod in pods.iter().filter(holds) {
         *bound.entry(gang_of(pod)).or_insert(0) += 1;
     }
     let mut violations = Vec::new();

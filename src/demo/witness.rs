@@ -97,7 +97,16 @@ struct Member {
     pod: String,
     node: Option<String>,
     ended: bool,
+    /// It ended badly: it counts for nothing, another takes its place.
+    failed: bool,
     requests: Amounts,
+}
+
+impl Member {
+    /// The node on which it does its part, or did.
+    fn place(&self) -> Option<&String> {
+        self.node.as_ref().filter(|_| !self.failed)
+    }
 }
 
 /// The books.
@@ -185,7 +194,9 @@ impl Witness {
             self.evictions += 1;
             self.hold(&old, node, false);
         }
-        if let Some(course) = self.courses.get_mut(&old.gang) {
+        if let Some(course) = self.courses.get_mut(&old.gang)
+            && !old.failed
+        {
             course.bound = course.bound.saturating_sub(1);
             course.finished = course.finished.saturating_sub(u32::from(old.ended));
             course.leave(node);
@@ -221,15 +232,22 @@ impl Witness {
             self.hold(new, node, is_held);
         }
         let bound = old_node.is_none() && new.node.is_some();
-        let finished = new.ended && old.is_none_or(|old| !old.ended);
+        let finished = new.ended && !new.failed && old.is_none_or(|old| !old.ended);
         self.binds += u64::from(bound);
         let Some(course) = self.courses.get_mut(&new.gang) else {
             return;
         };
-        if let Some(node) = new.node.as_ref().filter(|_| bound) {
-            course.first_bound.get_or_insert(now);
-            course.bound += 1;
-            *course.nodes.entry(node.clone()).or_insert(0) += 1;
+        match (old.and_then(Member::place), new.place()) {
+            (None, Some(node)) => {
+                course.first_bound.get_or_insert(now);
+                course.bound += 1;
+                *course.nodes.entry(node.clone()).or_insert(0) += 1;
+            }
+            (Some(node), None) => {
+                course.bound = course.bound.saturating_sub(1);
+                course.leave(node);
+            }
+            _ => {}
         }
         course.finished += u32::from(finished);
         course.settle(now);
@@ -327,6 +345,7 @@ fn member(pod: &Pod) -> Member {
         ),
         node: node_of(pod).map(str::to_owned),
         ended: has_ended(pod),
+        failed: has_failed(pod),
         requests: requests(pod),
     }
 }
@@ -339,11 +358,16 @@ pub(super) fn node_of(pod: &Pod) -> Option<&str> {
 
 /// Whether a pod holds nothing any more.
 pub(super) fn has_ended(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+    matches!(phase(pod), Some("Succeeded" | "Failed"))
+}
+
+/// Whether a pod ended badly.
+pub(super) fn has_failed(pod: &Pod) -> bool {
+    phase(pod) == Some("Failed")
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
 }
 
 /// What a pod of plain containers takes on its node.

@@ -26,6 +26,8 @@ pub(super) struct Member {
     attempts: u32,
     /// What the kubelet does next, and when.
     due_ms: Option<UnixMs>,
+    /// Its pod is being deleted, and the kubelet knows.
+    leaving: bool,
     pub(super) done: bool,
 }
 
@@ -36,6 +38,7 @@ impl Member {
             pod: None,
             attempts: 0,
             due_ms: None,
+            leaving: false,
             done: false,
         }
     }
@@ -43,7 +46,7 @@ impl Member {
     /// The next pod of this place, as the Job controller makes it of the template.
     pub(super) fn next_pod(&mut self, gang: &Gang, template: &Value) -> Value {
         self.attempts += 1;
-        self.due_ms = None;
+        (self.due_ms, self.leaving) = (None, false);
         let name = format!("{}-{}-{:05}", gang.name, self.index, self.attempts);
         self.pod = Some(name.as_str().into());
         let mut pod = template.clone();
@@ -69,6 +72,10 @@ impl Member {
             PodPhase::Running => UnixMs::from(gang.run_s) * 1_000,
             PodPhase::Succeeded | PodPhase::Failed => return Kubelet::Nothing,
         };
+        if facts.deleting && !self.leaving {
+            // Whatever it was about to do ends now.
+            (self.due_ms, self.leaving) = (None, true);
+        }
         let due_ms = *self.due_ms.get_or_insert(now_ms + lasts_ms);
         if now_ms < due_ms {
             return Kubelet::Nothing;
