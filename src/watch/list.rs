@@ -5,7 +5,7 @@ use super::{Failure, Watcher, version};
 use crate::convert::Converter;
 use crate::driver::Clock;
 use crate::objects::{ListOf, Watched};
-use futures::{AsyncBufRead, AsyncBufReadExt};
+use futures::AsyncReadExt;
 use gpu_batch_policies::event::Object;
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -110,20 +110,11 @@ async fn page<T: Watched>(
     let read = async {
         let mut stream = std::pin::pin!(client.request_stream(request).await?);
         buffer.clear();
-        loop {
-            // Not `read_to_end`, which fills all that is left of the buffer with zeros each time
-            // that it waits.
-            let chunk = stream
-                .fill_buf()
-                .await
-                .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
-            if chunk.is_empty() {
-                return Ok(buffer);
-            }
-            buffer.extend_from_slice(chunk);
-            let length = chunk.len();
-            stream.as_mut().consume(length);
-        }
+        stream
+            .read_to_end(&mut buffer)
+            .await
+            .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
+        Ok(buffer)
     };
     tokio::time::timeout(PAGE_TIMEOUT, read)
         .await
