@@ -5,7 +5,6 @@ use super::{Failure, Watcher, version};
 use crate::convert::Converter;
 use crate::driver::Clock;
 use crate::objects::{ListOf, Watched};
-use futures::AsyncReadExt;
 use gpu_batch_policies::event::Object;
 use serde_json::value::RawValue;
 use std::time::Duration;
@@ -46,26 +45,22 @@ impl<T: Watched> Watcher<T> {
 /// Without a resourceVersion each list is a quorum read, and all its pages show one moment. If that
 /// moment is compacted away before the last page, the API server answers 410, and what was read so
 /// far is dropped. A page is read while the API server makes the next one: in a large cluster the
-/// start of the scheduler takes little longer than the API server needs. The pages share two
-/// buffers: new ones of megabytes each cost the allocator more than it takes to read the pages.
+/// start of the scheduler takes little longer than the API server needs.
 pub(crate) async fn list_all<T: Watched>(
     client: &kube::Client,
     converter: &mut Converter,
     clock: Clock,
 ) -> Result<(Vec<Object>, u64), Failure> {
     let mut objects = Vec::new();
-    let mut buffer = page::<T>(client.clone(), String::new(), Vec::new()).await?;
-    let mut spare = Vec::new();
+    let mut text = page::<T>(client.clone(), String::new()).await?;
     loop {
-        let text = str::from_utf8(&buffer).map_err(|error| Failure::failed(error.to_string()))?;
-        let expected = token_ahead(text).to_owned();
+        let expected = token_ahead(&text).to_owned();
         // Dropped with this function, and the request with it.
         let mut ahead = JoinSet::new();
         if !expected.is_empty() {
-            let buffer = std::mem::take(&mut spare);
-            ahead.spawn(page::<T>(client.clone(), expected.clone(), buffer));
+            ahead.spawn(page::<T>(client.clone(), expected.clone()));
         }
-        let page_read = read::<T>(text)?;
+        let page_read = read::<T>(&text)?;
         converter.set_now(clock.now_ms());
         for object in page_read.items {
             objects.extend(object.convert(converter));
@@ -75,11 +70,10 @@ pub(crate) async fn list_all<T: Watched>(
             return Ok((objects, version(&page_read.metadata.resource_version)?));
         }
         let next = ahead.join_next().await.filter(|_| **token == *expected);
-        let next = match next {
+        text = match next {
             Some(Ok(next)) => next?,
-            Some(Err(_)) | None => page::<T>(client.clone(), token.to_string(), spare).await?,
+            Some(Err(_)) | None => page::<T>(client.clone(), token.to_string()).await?,
         };
-        spare = std::mem::replace(&mut buffer, next);
     }
 }
 
@@ -92,12 +86,7 @@ fn token_ahead(text: &str) -> &str {
     token.map_or("", |rest| rest.split('"').next().unwrap_or_default())
 }
 
-/// Reads a page into this buffer and returns it.
-async fn page<T: Watched>(
-    client: kube::Client,
-    token: String,
-    mut buffer: Vec<u8>,
-) -> Result<Vec<u8>, Failure> {
+async fn page<T: Watched>(client: kube::Client, token: String) -> Result<String, Failure> {
     let mut path = format!("{}?limit={PAGE_OBJECTS}", T::PATH);
     if !token.is_empty() {
         // The token is base64 for URLs, so it needs no escapes.
@@ -107,18 +96,10 @@ async fn page<T: Watched>(
     let request = http::Request::get(path)
         .body(Vec::new())
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let read = async {
-        let mut stream = std::pin::pin!(client.request_stream(request).await?);
-        buffer.clear();
-        stream
-            .read_to_end(&mut buffer)
-            .await
-            .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
-        Ok(buffer)
-    };
-    tokio::time::timeout(PAGE_TIMEOUT, read)
+    let text = tokio::time::timeout(PAGE_TIMEOUT, client.request_text(request))
         .await
-        .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))?
+        .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))?;
+    Ok(text?)
 }
 
 fn read<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
