@@ -10,6 +10,10 @@ pub struct Settings {
     pub gpu_placement: Placement,
     /// The same for all other pods.
     pub cpu_placement: Placement,
+    /// In which order the gangs of one leaf are tried.
+    pub leaf_order: LeafOrder,
+    /// What a gang that finds no room means for those behind it.
+    pub queueing: Queueing,
     /// How long a running gang may be below its minimum before it is evicted whole, where the gang
     /// does not say. `None`: for ever.
     pub staleness_grace_ms: Option<u64>,
@@ -23,6 +27,26 @@ pub struct Settings {
     pub retry_after_ms: u64,
     /// Who may act.
     pub leadership: Leadership,
+}
+
+/// In which order the gangs of one leaf queue are tried, after those that replace lost members and
+/// those of higher priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafOrder {
+    /// The oldest first.
+    Age,
+    /// The shortest by its expected runtime first, then the oldest; those of unknown runtime last.
+    /// For simulations that compare orders: who asks for little is served first for ever.
+    ShortestFirst,
+}
+
+/// What a gang that finds no room means for those behind it in its leaf queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queueing {
+    /// They are tried too.
+    BestEffort,
+    /// They wait until it has started. For simulations that compare orders.
+    Strict,
 }
 
 /// How many requests of each sort may be under way.
@@ -51,6 +75,8 @@ impl Default for Settings {
         Self {
             gpu_placement: Placement::Binpack,
             cpu_placement: Placement::Binpack,
+            leaf_order: LeafOrder::Age,
+            queueing: Queueing::BestEffort,
             staleness_grace_ms: Some(60_000),
             request_deadline_ms: 4_000,
             in_flight: InFlight {

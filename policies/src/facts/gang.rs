@@ -104,6 +104,10 @@ pub enum Placement {
     Binpack,
     /// The fewest members per domain.
     Spread,
+    /// A single pod as with [`Placement::Binpack`]; several members on as few nodes as possible,
+    /// those with the most free first. What simulators of deep learning clusters do (Hu et al.,
+    /// Helios, SC 2021); to be compared with, and not offered to users.
+    Consolidated,
 }
 
 /// A choice of [`Placement`] for GPU and for CPU work; `None`: not said here.

@@ -135,6 +135,7 @@ pub(super) fn fill(
 }
 
 /// Binpack: the nodes with the least left over first, and the last pods where they fit exactly.
+/// Consolidated: the emptiest nodes first.
 fn pack_nodes(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -145,7 +146,14 @@ fn pack_nodes(
     work: &mut u64,
 ) {
     let mut nodes: Vec<(NodeKey, NodeId)> = open_nodes(state, class, area, work);
-    nodes.sort_unstable();
+    let consolidated = request.placement_of(state, class) == Placement::Consolidated;
+    let emptiest_first = consolidated && request.members() > 1;
+    if emptiest_first {
+        nodes
+            .sort_unstable_by_key(|((beside, free, .., rank), _)| (*beside, Reverse(*free), *rank));
+    } else {
+        nodes.sort_unstable();
+    }
     let largest = nodes
         .iter()
         .map(|((_, free, ..), _)| *free)
@@ -165,6 +173,7 @@ fn pack_nodes(
         let exact = (amount <= largest)
             .then(|| nodes[position..].iter().find(exact))
             .flatten();
+        let exact = exact.filter(|_| !emptiest_first);
         let node = exact.unwrap_or(&nodes[position]).1;
         let fits = fits_now(state, request, class, node);
         let share = usize::try_from(fits.min(all)).unwrap_or(pods.len());

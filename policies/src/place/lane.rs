@@ -78,7 +78,9 @@ fn first_fit(
         Lane::Beside => [0, 0, 0],
     };
     let found = match placement {
-        Placement::Binpack => buckets.range(least..).find_map(|(_, bucket)| fits(bucket)),
+        Placement::Binpack | Placement::Consolidated => {
+            buckets.range(least..).find_map(|(_, bucket)| fits(bucket))
+        }
         Placement::Spread => buckets
             .range(least..)
             .rev()
