@@ -4,7 +4,8 @@
 //! schedulers that watch it and send requests ([`shell`]), faults between all of them
 //! ([`faults`]), worlds drawn from a seed, runs that check what must hold at every step and at rest
 //! ([`run`]), campaigns over many seeds ([`campaign`]), and a sweep over every crash
-//! ([`crash_sweep`]). Nothing here reads a clock, a file or a random source: the same seed gives
+//! ([`crash_sweep`]). Beside it a [`timeline`], a world without faults that is lean enough for
+//! traces of a million jobs. Nothing here reads a clock, a file or a random source: the same seed gives
 //! the same run on every machine.
 #![forbid(unsafe_code)]
 
@@ -21,3 +22,4 @@ mod rest;
 pub mod run;
 mod scenario;
 pub mod shell;
+pub mod timeline;

@@ -33,10 +33,9 @@ impl Engine {
     /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether
     /// there was more to look at than fits into a slice.
     pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
-        let limits = self.settings.in_flight;
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
         let mut looked_at = 0;
-        while let Some(key) = self.outbox.next_status(limits) {
+        while let Some(key) = self.outbox.next_status() {
             looked_at += 1;
             if looked_at > STATUSES_LOOKED_AT {
                 self.outbox.status(key);
@@ -49,7 +48,7 @@ impl Engine {
             let command = self.outbox.send(Flight::Status(key), deadline_ms, action);
             self.commands.push(command);
         }
-        while let Some(announcement) = self.outbox.next_announcement(limits) {
+        while let Some(announcement) = self.outbox.next_announcement() {
             let action = Action::Publish(announcement);
             let command = self.outbox.send(Flight::Announcement, deadline_ms, action);
             self.commands.push(command);
@@ -258,7 +257,8 @@ impl Engine {
 
     /// Lets every queue's status be looked at again, at most once in a while.
     pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) {
-        if !self.dirty_queues || now_ms < self.queues_reported_ms {
+        let silent = !self.outbox.writes_statuses();
+        if silent || !self.dirty_queues || now_ms < self.queues_reported_ms {
             return;
         }
         self.dirty_queues = false;
