@@ -17,6 +17,7 @@ pub mod crash_sweep;
 pub mod faults;
 pub mod objects;
 pub mod random;
+pub mod report;
 mod rest;
 pub mod run;
 mod scenario;
