@@ -20,6 +20,7 @@ pub mod faults;
 pub mod input;
 pub mod objects;
 pub mod random;
+pub mod report;
 mod rest;
 pub mod run;
 mod scenario;
