@@ -6,7 +6,7 @@ use super::counts::{Counts, count};
 use super::outbox::{Flight, StatusKey};
 use super::timers::Timer;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
-use crate::event::Outcome;
+use crate::event::{Kind, Outcome};
 use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
@@ -182,13 +182,10 @@ impl Engine {
     /// The object that stands for a gang.
     fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
         if let Some(object) = &gang.object {
-            let api_version = match object.source {
-                GroupSource::GpuBatch => "gpu-batch.io/v1alpha1",
-                GroupSource::Native => "scheduling.k8s.io/v1alpha2",
-            };
+            let (api_version, kind) = Kind::from(object.source).api_type();
             return Some(ObjectReference {
                 api_version: api_version.into(),
-                kind: "PodGroup".into(),
+                kind: kind.into(),
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 uid: object.uid,
