@@ -18,6 +18,7 @@ mod contender;
 pub mod crash_sweep;
 pub mod faults;
 pub mod input;
+pub mod jobs;
 pub mod objects;
 pub mod random;
 pub mod report;
