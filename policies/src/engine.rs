@@ -98,13 +98,12 @@ impl Engine {
             state.set_target_workload(typical);
         }
         Self {
-            settings,
             state,
             listed: BTreeSet::new(),
             agenda: Agenda::default(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(settings.in_flight),
             timers: Timers::default(),
             election,
             leading: false,
@@ -121,6 +120,7 @@ impl Engine {
             faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
+            settings,
         }
     }
 
