@@ -1,7 +1,8 @@
 //! What an administrator sets, typed and checked; the shell reads it from the configuration file.
 
-use crate::facts::Placement;
+use crate::facts::{Placement, TypicalPod};
 use crate::lease::LeaseSettings;
+use alloc::vec::Vec;
 
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,9 @@ pub struct Settings {
     pub gpu_placement: Placement,
     /// The same for all other pods.
     pub cpu_placement: Placement,
+    /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
+    /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
+    pub target_workload: Option<Vec<TypicalPod>>,
     /// In which order the gangs of one leaf are tried.
     pub leaf_order: LeafOrder,
     /// What a gang that finds no room means for those behind it.
@@ -75,6 +79,7 @@ impl Default for Settings {
         Self {
             gpu_placement: Placement::Binpack,
             cpu_placement: Placement::Binpack,
+            target_workload: None,
             leaf_order: LeafOrder::Age,
             queueing: Queueing::BestEffort,
             staleness_grace_ms: Some(60_000),

@@ -133,6 +133,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
     Settings {
         gpu_placement,
         cpu_placement,
+        target_workload: None,
         // For simulations; nobody wants to live with the others.
         leaf_order: LeafOrder::Age,
         queueing: Queueing::BestEffort,

@@ -46,6 +46,7 @@ impl Objects {
             taints: Vec::new(),
             unschedulable: false,
             ready: true,
+            cards: Vec::new(),
             allocatable: has.clone(),
             capacity: has.clone(),
             problems: Vec::new(),
