@@ -93,8 +93,12 @@ impl Engine {
             Leadership::Assumed => None,
             Leadership::Elected(lease) => Some(Election::new(lease.clone())),
         };
+        let mut state = ClusterState::new();
+        if let Some(typical) = &settings.target_workload {
+            state.set_target_workload(typical);
+        }
         Self {
-            state: ClusterState::new(),
+            state,
             listed: BTreeSet::new(),
             agenda: Agenda::default(),
             bindings: BTreeMap::new(),

@@ -157,7 +157,7 @@ impl Engine {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
-        if self.keeps_to_queue(id, queue, &first, start, &mut txn) {
+        if self.keeps_to_queue((id, queue), &request, &first, start, &mut txn) {
             return Ok(txn.commit());
         }
         // Others than those that were checked found a place, and are too many for the queue.
@@ -169,8 +169,8 @@ impl Engine {
     /// whose demand was checked. If not, nothing is placed any more.
     fn keeps_to_queue(
         &mut self,
-        id: GangId,
-        queue: QueueId,
+        (id, queue): (GangId, QueueId),
+        request: &Request,
         checked: &Demand,
         start: Checkpoint,
         txn: &mut Txn,
@@ -186,7 +186,8 @@ impl Engine {
             return false;
         }
         for (pod, node) in placed {
-            txn.place(&mut self.state, pod, node);
+            let placement = request.placement_of(&self.state, self.state.pods[pod].class);
+            txn.place(&mut self.state, pod, node, placement);
         }
         true
     }
@@ -231,7 +232,7 @@ impl Engine {
                 .map(|(id, n)| (Reverse(*id), *n))
                 .collect();
             (
-                Reverse(class.gpus),
+                Reverse((class.gpus, class.cards)),
                 Reverse(amounts),
                 self.state.pods[group.pods[0]].name.clone(),
             )
