@@ -93,14 +93,17 @@ impl Engine {
             Leadership::Assumed => None,
             Leadership::Elected(lease) => Some(Election::new(lease.clone())),
         };
+        let mut state = ClusterState::new();
+        if let Some(typical) = &settings.target_workload {
+            state.set_target_workload(typical);
+        }
         Self {
-            settings,
-            state: ClusterState::new(),
+            state,
             listed: BTreeSet::new(),
             agenda: Agenda::default(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(settings.in_flight),
             timers: Timers::default(),
             election,
             leading: false,
@@ -117,6 +120,7 @@ impl Engine {
             faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
+            settings,
         }
     }
 

@@ -1,7 +1,8 @@
 //! What an administrator sets, typed and checked; the shell reads it from the configuration file.
 
-use crate::facts::Placement;
+use crate::facts::{Placement, TypicalPod};
 use crate::lease::LeaseSettings;
+use alloc::vec::Vec;
 
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,9 @@ pub struct Settings {
     pub gpu_placement: Placement,
     /// The same for all other pods.
     pub cpu_placement: Placement,
+    /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
+    /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
+    pub target_workload: Option<Vec<TypicalPod>>,
     /// How long a running gang may be below its minimum before it is evicted whole, where the gang
     /// does not say. `None`: for ever.
     pub staleness_grace_ms: Option<u64>,
@@ -30,9 +34,10 @@ pub struct Settings {
 pub struct InFlight {
     /// Binds, evictions and observations.
     pub actions: u32,
-    /// Status writes.
+    /// Status writes. 0: nothing is worked out for them and none is written, for worlds in which
+    /// nobody reads a status.
     pub statuses: u32,
-    /// Kubernetes events.
+    /// Kubernetes events. 0: none is published.
     pub announcements: u32,
 }
 
@@ -50,6 +55,7 @@ impl Default for Settings {
         Self {
             gpu_placement: Placement::Binpack,
             cpu_placement: Placement::Binpack,
+            target_workload: None,
             staleness_grace_ms: Some(60_000),
             request_deadline_ms: 4_000,
             in_flight: InFlight {

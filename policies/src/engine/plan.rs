@@ -157,7 +157,7 @@ impl Engine {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
-        if self.keeps_to_queue(id, queue, &first, start, &mut txn) {
+        if self.keeps_to_queue((id, queue), &request, &first, start, &mut txn) {
             return Ok(txn.commit());
         }
         // Others than those that were checked found a place, and are too many for the queue.
@@ -169,8 +169,8 @@ impl Engine {
     /// whose demand was checked. If not, nothing is placed any more.
     fn keeps_to_queue(
         &mut self,
-        id: GangId,
-        queue: QueueId,
+        (id, queue): (GangId, QueueId),
+        request: &Request,
         checked: &Demand,
         start: Checkpoint,
         txn: &mut Txn,
@@ -186,7 +186,8 @@ impl Engine {
             return false;
         }
         for (pod, node) in placed {
-            txn.place(&mut self.state, pod, node);
+            let placement = request.placement_of(&self.state, self.state.pods[pod].class);
+            txn.place(&mut self.state, pod, node, placement);
         }
         true
     }
@@ -222,17 +223,7 @@ impl Engine {
         pods: Vec<PodId>,
         need: usize,
     ) -> Request {
-        let mut groups: Vec<Group> = Vec::new();
-        for pod in pods {
-            let class = self.state.pods[pod].class;
-            match groups.iter_mut().find(|group| group.class == class) {
-                Some(group) => group.pods.push(pod),
-                None => groups.push(Group {
-                    class,
-                    pods: Vec::from([pod]),
-                }),
-            }
-        }
+        let mut groups = self.by_class(pods);
         groups.sort_by_cached_key(|group| {
             let class = &self.state.classes[group.class];
             let amounts: Vec<_> = class
@@ -241,7 +232,7 @@ impl Engine {
                 .map(|(id, n)| (Reverse(*id), *n))
                 .collect();
             (
-                Reverse(class.gpus),
+                Reverse((class.gpus, class.cards)),
                 Reverse(amounts),
                 self.state.pods[group.pods[0]].name.clone(),
             )
@@ -259,6 +250,22 @@ impl Engine {
             placement: self.placement(id, queue),
             occupied,
         }
+    }
+
+    /// The pods by class, classes and pods in the order in which they come.
+    pub(crate) fn by_class(&self, pods: Vec<PodId>) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for pod in pods {
+            let class = self.state.pods[pod].class;
+            match groups.iter_mut().find(|group| group.class == class) {
+                Some(group) => group.pods.push(pod),
+                None => groups.push(Group {
+                    class,
+                    pods: Vec::from([pod]),
+                }),
+            }
+        }
+        groups
     }
 
     /// The nodes of the members that run or are being bound, by member name.

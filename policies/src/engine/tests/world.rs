@@ -174,7 +174,7 @@ impl World {
 
     /// Requests may be sent again, after they could not.
     pub(super) fn let_act(&mut self) {
-        self.engine.settings.in_flight = Settings::default().in_flight;
+        self.engine.outbox.limits = Settings::default().in_flight;
     }
 
     fn carry_out(&mut self, action: &Action) -> Outcome {
@@ -374,6 +374,7 @@ impl Thing for PodSketch {
             ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
+            cards: Vec::new(),
             phase: PodPhase::Pending,
             deleting: false,
             created_ms: self.created_ms,
@@ -424,6 +425,7 @@ pub(super) fn node(name: &str, gpus: u64) -> NodeFacts {
         ready: true,
         allocatable: resources.clone(),
         capacity: resources,
+        cards: Vec::new(),
         problems: Vec::new(),
     }
 }
