@@ -261,6 +261,7 @@ impl Engine {
         for id in self.state.gangs.ids() {
             let gang = &mut self.state.gangs[id];
             gang.candidate = None;
+            gang.blocks = None;
             gang.tally = None;
             gang.wait = Wait::Nothing;
         }

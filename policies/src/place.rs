@@ -138,6 +138,11 @@ pub(crate) fn only_limits_refuse(
 }
 
 impl Request {
+    /// How many pods wait.
+    fn members(&self) -> usize {
+        self.groups.iter().map(|group| group.pods.len()).sum()
+    }
+
     pub(crate) fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
         if state.classes[class].accelerated {
             self.placement.0

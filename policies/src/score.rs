@@ -76,6 +76,7 @@ impl ClusterState {
         }
         let card = match placement {
             Placement::Binpack
+            | Placement::Consolidated
             | Placement::BestFit
             | Placement::DotProduct
             | Placement::GpuPacking
@@ -114,7 +115,10 @@ fn score(scores: &mut Scores, placement: Placement, node: &Node, kind: &Kind) ->
             gains.max().unwrap_or(UNFIT)
         }
         // These order nodes in another way.
-        Placement::Binpack | Placement::Spread | Placement::Random { .. } => 0,
+        Placement::Binpack
+        | Placement::Consolidated
+        | Placement::Spread
+        | Placement::Random { .. } => 0,
     }
 }
 

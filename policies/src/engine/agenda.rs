@@ -18,6 +18,8 @@ pub(crate) struct Agenda {
     candidates: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
     /// Those of which a part is bound already: they come before every queue's turn.
     unfinished: BTreeSet<(CandidateKey, QueueId, GangId)>,
+    /// The refused gangs that keep those behind them in their queue waiting.
+    blocking: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
     /// By class and scope, those that need least first.
     fits: BTreeMap<ClassId, BTreeMap<Scope, BTreeSet<(u64, GangId)>>>,
     any_room: BTreeMap<GangId, Vec<ClassId>>,
@@ -57,7 +59,24 @@ impl Agenda {
 
     /// The gang of a queue that is tried next.
     pub(crate) fn head(&self, queue: QueueId) -> Option<GangId> {
-        self.candidates.get(&queue)?.first().map(|(_, gang)| *gang)
+        let (key, gang) = self.candidates.get(&queue)?.first()?;
+        let blocker = self.blocking.get(&queue).and_then(BTreeSet::first);
+        let blocked = blocker.is_some_and(|(blocker, _)| blocker < key);
+        (!blocked).then_some(*gang)
+    }
+
+    /// Lets nobody of the queue be tried that comes after this gang.
+    pub(crate) fn block(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
+        self.blocking.entry(queue).or_default().insert((key, gang));
+    }
+
+    pub(crate) fn unblock(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
+        if let Some(set) = self.blocking.get_mut(&queue) {
+            set.remove(&(key, gang));
+            if set.is_empty() {
+                self.blocking.remove(&queue);
+            }
+        }
     }
 
     pub(crate) fn park(&mut self, gang: GangId, wake: &Wake) {

@@ -8,6 +8,7 @@ use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
+use crate::settings::LeafOrder;
 use crate::state::gang::{
     CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Tally, Verdict, Wait,
 };
@@ -104,6 +105,7 @@ impl Engine {
             required_label: object.required_label.clone(),
             placement: object.placement,
             staleness_grace_ms: object.staleness_grace_ms,
+            expected_runtime_ms: object.expected_runtime_ms,
             created_ms: object.created_ms,
         }
     }
@@ -130,6 +132,7 @@ impl Engine {
             priority: lowest,
             preemptible: own.hints.preemptible.unwrap_or(true),
             placement: own.hints.placement,
+            expected_runtime_ms: own.hints.expected_runtime_ms,
             ..GangSpec::default()
         };
         spec.topology.required = own.hints.topology_required.clone();
@@ -360,6 +363,10 @@ impl Engine {
             kind,
             priority_descending: -i64::from(gang.spec.priority),
             surplus: counts.needed == 0,
+            runtime_ms: match self.settings.leaf_order {
+                LeafOrder::Age => 0,
+                LeafOrder::ShortestFirst => gang.spec.expected_runtime_ms.unwrap_or(u64::MAX),
+            },
             created_ms: gang.spec.created_ms,
             name: gang.name.clone(),
         };
@@ -378,6 +385,10 @@ impl Engine {
             if was_head {
                 self.show_head(queue);
             }
+        }
+        if let Some((queue, key)) = self.state.gangs[id].blocks.take() {
+            self.agenda.unblock(queue, key, id);
+            self.show_head(queue);
         }
         if let Wait::Room(_, wake) = &self.state.gangs[id].wait {
             self.agenda.unpark(id, wake);

@@ -120,6 +120,10 @@ pub enum Placement {
         /// Another seed draws other nodes.
         seed: u64,
     },
+    /// A single pod as with [`Placement::Binpack`]; several members on as few nodes as possible,
+    /// those with the most free first. What simulators of deep learning clusters do (Hu et al.,
+    /// Helios, SC 2021); to be compared with, and not offered to users.
+    Consolidated,
 }
 
 /// A choice of [`Placement`] for GPU and for CPU work; `None`: not said here.

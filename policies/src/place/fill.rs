@@ -105,10 +105,11 @@ pub(super) fn fill(
     while let Some((area, mut pods)) = left.pop() {
         let parts = parts(state, request.near, area);
         if parts.is_empty() {
-            if request.placement_of(state, class) == Placement::Binpack {
-                pack_nodes(state, txn, request, class, pods, area, work);
-            } else {
-                pack_by_score(state, txn, request, class, pods, area, work);
+            match request.placement_of(state, class) {
+                Placement::Binpack | Placement::Consolidated => {
+                    pack_nodes(state, txn, request, class, pods, area, work);
+                }
+                _ => pack_by_score(state, txn, request, class, pods, area, work),
             }
             continue;
         }
@@ -139,6 +140,7 @@ pub(super) fn fill(
 }
 
 /// Binpack: the nodes with the least left over first, and the last pods where they fit exactly.
+/// Consolidated: the emptiest nodes first.
 fn pack_nodes(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -149,7 +151,14 @@ fn pack_nodes(
     work: &mut u64,
 ) {
     let mut nodes: Vec<(NodeKey, NodeId)> = open_nodes(state, class, area, work);
-    nodes.sort_unstable();
+    let consolidated = request.placement_of(state, class) == Placement::Consolidated;
+    let emptiest_first = consolidated && request.members() > 1;
+    if emptiest_first {
+        nodes
+            .sort_unstable_by_key(|((beside, free, .., rank), _)| (*beside, Reverse(*free), *rank));
+    } else {
+        nodes.sort_unstable();
+    }
     let largest = nodes
         .iter()
         .map(|((_, free, ..), _)| *free)
@@ -170,6 +179,7 @@ fn pack_nodes(
         let exact = (amount <= largest)
             .then(|| nodes[position..].iter().find(exact))
             .flatten();
+        let exact = exact.filter(|_| !emptiest_first);
         let node = exact.unwrap_or(&nodes[position]).1;
         let fits = fits_now(state, request, class, node);
         let share = usize::try_from(fits.min(all)).unwrap_or(pods.len());

@@ -40,9 +40,11 @@ pub(super) fn only_pod(
         }));
     }
     let node = match request.placement_of(state, class) {
-        placement @ (Placement::Binpack | Placement::Spread) => lanes(&state.classes[class])
-            .iter()
-            .find_map(|lane| first_fit(state, *lane, class, placement, work))?,
+        placement @ (Placement::Binpack | Placement::Spread | Placement::Consolidated) => {
+            lanes(&state.classes[class])
+                .iter()
+                .find_map(|lane| first_fit(state, *lane, class, placement, work))?
+        }
         // Its order is another one for each pod.
         Placement::Random { .. } => return None,
         placement => best_score(state, class, placement, work)?,

@@ -91,7 +91,7 @@ fn counted(
     }
     match shortest {
         // Only where every member is needed does one class alone decide when to look again.
-        Some((_, class, fits, need)) if request.need == waiting(request) => Refusal::TooFew {
+        Some((_, class, fits, need)) if request.need == request.members() => Refusal::TooFew {
             class,
             scope,
             best: area,
@@ -100,10 +100,6 @@ fn counted(
         },
         _ => Refusal::NotTogether { proved: true },
     }
-}
-
-fn waiting(request: &Request) -> usize {
-    request.groups.iter().map(|group| group.pods.len()).sum()
 }
 
 /// Tries one area. `Err(true)`: it is proved that the members do not fit there.
@@ -126,11 +122,11 @@ fn in_area(
         }
         txn.rollback(state, start);
     }
-    if request.model_limits.is_some() || waiting(request) > SEARCH_MEMBERS {
+    if request.model_limits.is_some() || request.members() > SEARCH_MEMBERS {
         return Err(false);
     }
     let mut search = Search::new(state, request, area);
-    let found = search.descend(state, txn, 0, 0, waiting(request) - request.need);
+    let found = search.descend(state, txn, 0, 0, request.members() - request.need);
     *work += 100 * u64::from(SEARCH_BOUND - search.left);
     // A part of a card goes to one card; the search does not try the others.
     let parts = |group: &Group| {
@@ -160,7 +156,7 @@ fn choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
         taken
     };
     let largest = take(&mut request.groups.iter());
-    if request.need == waiting(request) {
+    if request.need == request.members() {
         return SmallVec::from_iter([largest]);
     }
     let mut smallest = take(&mut request.groups.iter().rev());

@@ -35,6 +35,8 @@ pub(crate) struct Gang {
     pub(crate) wait: Wait,
     /// Where it stands among the candidates of its queue.
     pub(crate) candidate: Option<(QueueId, CandidateKey)>,
+    /// The same while it finds no room and keeps those behind it waiting.
+    pub(crate) blocks: Option<(QueueId, CandidateKey)>,
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
@@ -130,6 +132,7 @@ pub(crate) struct GangSpec {
     pub(crate) placement: PlacementChoice,
     /// `None`: the configuration's; negative: never.
     pub(crate) staleness_grace_ms: Option<i64>,
+    pub(crate) expected_runtime_ms: Option<u64>,
     pub(crate) created_ms: UnixMs,
 }
 
@@ -197,12 +200,14 @@ pub(crate) enum Scope {
 
 /// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
 /// priority, then gangs below their minimum
-/// before surplus, then age.
+/// before surplus, then age. In the order of the shortest, their runtime goes before their age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
     pub(crate) kind: CandidateKind,
     pub(crate) priority_descending: i64,
     pub(crate) surplus: bool,
+    /// 0 where the order does not ask for it.
+    pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
     pub(crate) name: Box<str>,
 }
@@ -230,6 +235,7 @@ impl Gang {
             spec: GangSpec::default(),
             wait: Wait::Nothing,
             candidate: None,
+            blocks: None,
             tally: None,
             start: Start::NotBegun,
             backoff: Backoff::default(),
