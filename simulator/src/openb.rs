@@ -8,14 +8,16 @@
 
 mod curves;
 mod input;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod world;
 
+use crate::input::Table;
 use crate::report::openb::{Curve, Metric};
 use crate::timeline::Timeline;
 use curves::Bins;
-use gpu_batch_policies::event::{Event, ObjectKey};
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{Placement, TypicalPod};
 use gpu_batch_policies::settings::Settings;
 use input::{Machine, Orders, PodRow};
@@ -122,11 +124,12 @@ impl Experiment {
     /// The first that is wrong, with file, line and field. A pod that fits on no empty node is
     /// wrong, too.
     pub fn read(files: Files<'_>) -> Result<Self, InputError> {
-        let machines = input::machines(files.nodes)?;
-        let pods = input::pods(files.pods, &machines)?;
-        let orders = Orders::read(files.order, machines.len(), pods.len())?;
+        let machines = input::machines(Table::open(files.nodes, &input::NODES, &[])?)?;
+        let pods = input::pods(Table::open(files.pods, &input::PODS, &[])?, &machines)?;
+        let orders = Table::open(files.order, &input::ORDER, &[])?;
+        let orders = Orders::read(orders, machines.len(), pods.len())?;
         let typical = match files.typical {
-            Some(path) => input::typical(path)?,
+            Some(path) => input::typical(Table::open(path, &input::TYPICAL, &[])?)?,
             None => world::typical(&pods),
         };
         let workload = input::workload(files.pods);
@@ -183,7 +186,7 @@ impl Experiment {
         for (position, row) in (0u64..).zip(&order.pods) {
             let facts = world::pod(position, &shapes[*row]);
             let uid = facts.uid;
-            let arrival = Event::from(gpu_batch_policies::event::Object::Pod(facts));
+            let arrival = Event::from(Object::Pod(facts));
             let moment = timeline.advance(position, leaving.take().into_iter().chain([arrival]));
             let fits = moment.bound.iter().any(|bind| bind.pod.uid == uid);
             if fits {

@@ -14,6 +14,22 @@ const GPUS_MAX: u64 = 256;
 /// More nodes or pods than any of these files has.
 const ROWS_MAX: u64 = 10_000_000;
 
+/// The columns of the nodes.
+pub(super) const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+/// The columns of the pods.
+pub(super) const PODS: [&str; 6] = [
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+];
+/// The columns of the orders of arrival.
+pub(super) const ORDER: [&str; 4] = ["seed", "kind", "pos", "row"];
+/// The columns of the target workload.
+pub(super) const TYPICAL: [&str; 5] = ["cpu_milli", "gpu_milli", "num_gpu", "gpu_spec", "freq"];
+
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Machine {
@@ -50,9 +66,7 @@ impl PodRow {
 }
 
 /// The nodes, in the order of the file.
-pub(super) fn machines(path: &Path) -> Result<Vec<Machine>, InputError> {
-    let columns = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-    let mut table = Table::open(path, &columns, &[])?;
+pub(super) fn machines(mut table: Table) -> Result<Vec<Machine>, InputError> {
     let mut machines = Vec::new();
     let mut names = BTreeSet::new();
     while let Some(row) = table.next_row()? {
@@ -71,7 +85,7 @@ pub(super) fn machines(path: &Path) -> Result<Vec<Machine>, InputError> {
         });
     }
     if machines.iter().all(|machine| machine.gpus == 0) {
-        return Err(InputError::of_file(path, "has no node with a GPU"));
+        return Err(InputError::of_file(table.file(), "has no node with a GPU"));
     }
     Ok(machines)
 }
@@ -89,16 +103,7 @@ fn check_unique(
 }
 
 /// The pods, in the order of the file. Each fits on one of the empty machines.
-pub(super) fn pods(path: &Path, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
-    let columns = [
-        "name",
-        "cpu_milli",
-        "memory_mib",
-        "num_gpu",
-        "gpu_milli",
-        "gpu_spec",
-    ];
-    let mut table = Table::open(path, &columns, &[])?;
+pub(super) fn pods(mut table: Table, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
     let mut pods: Vec<PodRow> = Vec::new();
     let mut names = BTreeSet::new();
     let mut known = BTreeSet::new();
@@ -115,7 +120,7 @@ pub(super) fn pods(path: &Path, machines: &[Machine]) -> Result<Vec<PodRow>, Inp
         pods.push(pod);
     }
     if pods.is_empty() {
-        return Err(InputError::of_file(path, "has no pods"));
+        return Err(InputError::of_file(table.file(), "has no pods"));
     }
     Ok(pods)
 }
@@ -171,11 +176,9 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
 }
 
 /// The target workload, in the order of the file.
-pub(super) fn typical(path: &Path) -> Result<Vec<TypicalPod>, InputError> {
+pub(super) fn typical(mut table: Table) -> Result<Vec<TypicalPod>, InputError> {
     /// The file has 12 decimals.
     const UNITS: f64 = 1e12;
-    let columns = ["cpu_milli", "gpu_milli", "num_gpu", "gpu_spec", "freq"];
-    let mut table = Table::open(path, &columns, &[])?;
     let mut typical = Vec::new();
     let mut known = BTreeSet::new();
     while let Some(row) = table.next_row()? {
@@ -196,10 +199,13 @@ pub(super) fn typical(path: &Path) -> Result<Vec<TypicalPod>, InputError> {
         typical.push(TypicalPod { kind, weight });
     }
     if typical.is_empty() {
-        return Err(InputError::of_file(path, "has no kinds of pods"));
+        return Err(InputError::of_file(table.file(), "has no kinds of pods"));
     }
     if typical.len() > 10_000 {
-        return Err(InputError::of_file(path, "has over 10000 kinds of pods"));
+        return Err(InputError::of_file(
+            table.file(),
+            "has over 10000 kinds of pods",
+        ));
     }
     Ok(typical)
 }
@@ -229,10 +235,9 @@ impl Orders {
         self.0.keys().copied()
     }
 
-    pub(super) fn read(path: &Path, nodes: usize, pods: usize) -> Result<Self, InputError> {
+    pub(super) fn read(mut table: Table, nodes: usize, pods: usize) -> Result<Self, InputError> {
         const POS: usize = 2;
         const ROW: usize = 3;
-        let mut table = Table::open(path, &["seed", "kind", "pos", "row"], &[])?;
         let mut seeds: BTreeMap<u64, [Positions; 2]> = BTreeMap::new();
         while let Some(row) = table.next_row()? {
             let seed = row.whole(0, u64::MAX)?;
@@ -256,8 +261,9 @@ impl Orders {
             }
         }
         if seeds.is_empty() {
-            return Err(InputError::of_file(path, "has no orders"));
+            return Err(InputError::of_file(table.file(), "has no orders"));
         }
+        let path = table.file();
         let orders = seeds.into_iter().map(|(seed, [pods, ranks])| {
             let order = Order {
                 pods: in_order(path, seed, "pod", &pods)?,
