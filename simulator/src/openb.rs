@@ -18,7 +18,7 @@ use crate::report::openb::{Curve, Metric};
 use crate::timeline::Timeline;
 use curves::Bins;
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
-use gpu_batch_policies::facts::{Placement, TypicalPod};
+use gpu_batch_policies::facts::{Placement, TargetWorkload};
 use gpu_batch_policies::settings::Settings;
 use input::{Machine, Orders, PodRow};
 use std::path::Path;
@@ -86,7 +86,7 @@ pub struct Experiment {
     machines: Vec<Machine>,
     pods: Vec<PodRow>,
     orders: Orders,
-    typical: Vec<TypicalPod>,
+    target: TargetWorkload,
 }
 
 /// Where the inputs are, in the published layout, gzip or not.
@@ -94,13 +94,13 @@ pub struct Experiment {
 pub struct Files<'a> {
     /// `sn,cpu_milli,memory_mib,gpu,model`.
     pub nodes: &'a Path,
-    /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec`.
+    /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli` and, if it is there, `gpu_spec`.
     pub pods: &'a Path,
     /// `seed,kind,pos,row`: by seed the order in which the pods arrive (kind `pod`) and in which
     /// nodes of equal score are taken (kind `node`), as rows of the other files from 0.
     pub order: &'a Path,
     /// `cpu_milli,gpu_milli,num_gpu,gpu_spec,freq`: the target workload. `None`: the most frequent
-    /// kinds of pods in the list.
+    /// kinds of pods in the list. A file that is these, rounded, makes no difference.
     pub typical: Option<&'a Path>,
 }
 
@@ -125,20 +125,27 @@ impl Experiment {
     /// wrong, too.
     pub fn read(files: Files<'_>) -> Result<Self, InputError> {
         let machines = input::machines(Table::open(files.nodes, &input::NODES, &[])?)?;
-        let pods = input::pods(Table::open(files.pods, &input::PODS, &[])?, &machines)?;
+        let pods = input::pods(
+            Table::open(files.pods, &input::PODS, &input::PODS_OPTIONAL)?,
+            &machines,
+        )?;
         let orders = Table::open(files.order, &input::ORDER, &[])?;
         let orders = Orders::read(orders, machines.len(), pods.len())?;
-        let typical = match files.typical {
-            Some(path) => input::typical(Table::open(path, &input::TYPICAL, &[])?)?,
-            None => world::typical(&pods),
-        };
+        let mut target = world::target(&pods);
+        if let Some(path) = files.typical {
+            let given = input::typical(Table::open(path, &input::TYPICAL, &[])?)?;
+            // What a file rounds is not better than what it was rounded from.
+            if !world::is_rounded(&given, &target) {
+                target = given;
+            }
+        }
         let workload = input::workload(files.pods);
         Ok(Self {
             workload,
             machines,
             pods,
             orders,
-            typical,
+            target,
         })
     }
 
@@ -155,8 +162,8 @@ impl Experiment {
 
     /// The target workload.
     #[must_use]
-    pub fn typical(&self) -> &[TypicalPod] {
-        &self.typical
+    pub fn target(&self) -> &TargetWorkload {
+        &self.target
     }
 
     /// How many pods arrive in one run of a seed; `None`: its order is not known.
@@ -173,7 +180,7 @@ impl Experiment {
         let settings = Settings {
             gpu_placement: placement,
             cpu_placement: placement,
-            target_workload: Some(self.typical.clone()),
+            target_workload: Some(self.target.clone()),
             ..Settings::default()
         };
         let nodes = world::nodes(&self.machines, &order.ranks);

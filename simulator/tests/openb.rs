@@ -159,20 +159,8 @@ fn the_number_of_threads_makes_no_difference() {
 fn the_target_workload_is_the_shipped_one() {
     for workload in WORKLOADS {
         let (computed, given) = (experiment(workload, false), experiment(workload, true));
-        let (computed, given) = (computed.typical(), given.typical());
-        assert_eq!(computed.len(), given.len(), "{workload}");
-        let total: u64 = computed.iter().map(|pod| pod.weight).sum();
-        for (ours, theirs) in computed.iter().zip(given) {
-            assert_eq!(ours.kind, theirs.kind, "{workload}");
-            // The file has twelve decimals.
-            let rounded = (u128::from(ours.weight) * 2_000_000_000_000 / u128::from(total) + 1) / 2;
-            assert_eq!(
-                rounded,
-                u128::from(theirs.weight),
-                "{workload}: {:?}",
-                ours.kind
-            );
-        }
+        // A file that is another one would be used as it is.
+        assert_eq!(computed.target(), given.target(), "{workload}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The files of the experiment, checked.
 
 use crate::input::{InputError, Row, Table};
-use gpu_batch_policies::facts::{CardRequest, PodKind, TypicalPod};
+use gpu_batch_policies::facts::{CardRequest, PodKind, TargetWorkload, TypicalPod};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -17,14 +17,9 @@ const ROWS_MAX: u64 = 10_000_000;
 /// The columns of the nodes.
 pub(super) const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
 /// The columns of the pods.
-pub(super) const PODS: [&str; 6] = [
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-];
+pub(super) const PODS: [&str; 5] = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"];
+/// Columns that a list of pods may lack.
+pub(super) const PODS_OPTIONAL: [&str; 1] = ["gpu_spec"];
 /// The columns of the orders of arrival.
 pub(super) const ORDER: [&str; 4] = ["seed", "kind", "pos", "row"];
 /// The columns of the target workload.
@@ -55,13 +50,12 @@ impl PodRow {
         })
     }
 
+    /// Whether it fits on the empty machine, whatever model that has.
     fn fits(&self, machine: &Machine) -> bool {
-        let models = &self.kind.models;
         let gpus = self.kind.cards.map_or(0, |cards| cards.count());
         machine.cpu_milli >= self.kind.cpu_milli
             && machine.memory_mib >= self.memory_mib
             && machine.gpus >= u64::from(gpus)
-            && (models.is_empty() || models.iter().any(|model| **model == *machine.model))
     }
 }
 
@@ -102,7 +96,8 @@ fn check_unique(
     Err(row.error(column, format!("{name:?} occurs twice")))
 }
 
-/// The pods, in the order of the file. Each fits on one of the empty machines.
+/// The pods, in the order of the file. Each fits on one of the empty machines; that its model is
+/// another one is no mistake (some pods of openb are so), it then finds no place.
 pub(super) fn pods(mut table: Table, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
     let mut pods: Vec<PodRow> = Vec::new();
     let mut names = BTreeSet::new();
@@ -134,11 +129,7 @@ fn too_large(pod: &PodRow, machines: &[Machine]) -> usize {
         return 1;
     }
     relaxed.memory_mib = 0;
-    if fits(&relaxed) {
-        return 2;
-    }
-    relaxed.kind.models.clear();
-    if fits(&relaxed) { 5 } else { 3 }
+    if fits(&relaxed) { 2 } else { 3 }
 }
 
 /// The kind of a pod from the columns for CPU, number of GPUs, thousandths of each, and models.
@@ -176,7 +167,7 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
 }
 
 /// The target workload, in the order of the file.
-pub(super) fn typical(mut table: Table) -> Result<Vec<TypicalPod>, InputError> {
+pub(super) fn typical(mut table: Table) -> Result<TargetWorkload, InputError> {
     /// The file has 12 decimals.
     const UNITS: f64 = 1e12;
     let mut typical = Vec::new();
@@ -207,7 +198,8 @@ pub(super) fn typical(mut table: Table) -> Result<Vec<TypicalPod>, InputError> {
             "has over 10000 kinds of pods",
         ));
     }
-    Ok(typical)
+    let weight = typical.iter().map(|pod| pod.weight).sum();
+    Ok(TargetWorkload { typical, weight })
 }
 
 /// One order of arrival.

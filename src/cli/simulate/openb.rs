@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// The nodes: sn,cpu_milli,memory_mib,gpu,model
     #[arg(long, value_name = "FILE")]
     nodes: PathBuf,
-    /// The pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec
+    /// The pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli and, if there, gpu_spec
     #[arg(long, value_name = "FILE")]
     pods: PathBuf,
     /// The order of arrival and the ranks of the nodes, by seed: seed,kind,pos,row
