@@ -21,6 +21,7 @@ pub mod generate;
 pub mod input;
 pub mod jobs;
 pub mod objects;
+pub mod openb;
 pub mod random;
 pub mod report;
 mod rest;
