@@ -7,6 +7,7 @@ mod demo;
 mod plan;
 mod queues;
 mod run;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ enum Command {
     Demo(demo::Args),
     Plan(plan::Args),
     Queues(queues::Args),
+    Simulate(simulate::Args),
     Bench(bench::Args),
     Crds(crds::Args),
     Config(config::Args),
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Queues(args) => queues::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Config(args) => config::run(args),

@@ -33,7 +33,8 @@ pub(crate) struct Scores {
 #[derive(Debug)]
 struct ScoreLane {
     order: Buckets,
-    cursor: u64,
+    /// How far in the log of changes it has read; `None`: it has not looked at any node.
+    cursor: Option<u64>,
     version: u64,
 }
 
@@ -105,7 +106,7 @@ impl ClusterState {
             .filter(|lane| lane.version == version)
             .unwrap_or_else(|| {
                 self.scores.make_room();
-                let (order, cursor) = (Buckets::default(), u64::MAX);
+                let (order, cursor) = (Buckets::default(), None);
                 ScoreLane {
                     order,
                     cursor,
@@ -118,7 +119,7 @@ impl ClusterState {
             let key = node.map(|node| (lane_key(scores, placement, node, kind_of), node.rank));
             lane.order.set(id, key);
         };
-        match self.changes.since(lane.cursor) {
+        match lane.cursor.and_then(|cursor| self.changes.since(cursor)) {
             Some(changed) => changed.for_each(|id| update(id, self.nodes.get(id))),
             None => {
                 for index in 0..self.nodes.bound() {
@@ -127,7 +128,7 @@ impl ClusterState {
                 }
             }
         }
-        lane.cursor = self.changes.end();
+        lane.cursor = Some(self.changes.end());
         self.scores.lanes.insert((placement, kind), lane);
     }
 

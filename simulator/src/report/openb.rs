@@ -32,7 +32,8 @@ pub enum Metric {
 }
 
 impl Metric {
-    const ALL: [Self; 3] = [Self::Alloc, Self::FragAmount, Self::FragRatio];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Alloc, Self::FragAmount, Self::FragRatio];
 
     fn title(self) -> &'static str {
         match self {
