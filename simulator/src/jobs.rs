@@ -11,6 +11,7 @@
 mod cluster;
 pub mod fairness;
 mod objects;
+pub mod report;
 pub mod summary;
 #[cfg(test)]
 mod tests;
