@@ -4,7 +4,7 @@ use crate::facts::{GroupSource, Uid, UnixMs};
 use crate::lease::LeaseRequest;
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
-use alloc::boxed::Box;
+use alloc::{borrow::Cow, boxed::Box};
 
 /// Numbers commands; never used twice by one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,7 +131,7 @@ pub struct Announcement {
     /// A warning, or just news.
     pub warning: bool,
     /// A word in CamelCase: `Scheduled`, `FailedScheduling`, or a [`Reason`].
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The message.
     pub message: Box<str>,
 }

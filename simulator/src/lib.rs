@@ -15,6 +15,7 @@ mod cluster;
 mod contender;
 pub mod crash_sweep;
 pub mod faults;
+pub mod journal;
 pub mod objects;
 pub mod random;
 mod rest;

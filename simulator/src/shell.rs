@@ -14,6 +14,7 @@ use crate::api_server::{Answer, ApiServer};
 use crate::client::{self, Passage};
 use crate::contender::Contender;
 use crate::faults::Faults;
+use crate::journal::{self, Recorder};
 use crate::random::Random;
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
@@ -38,6 +39,8 @@ pub struct Shell {
     binders: BTreeMap<Uid, u32>,
     strays: BTreeSet<Uid>,
     evictions: u32,
+    /// Of all processes that have ended, if they are recorded.
+    journals: Option<Vec<Vec<u8>>>,
 }
 
 /// What one turn has brought.
@@ -76,13 +79,38 @@ impl Shell {
     /// A process starts, with a wall clock that is so far ahead of the world's. One that was still
     /// running is killed.
     pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
+        self.kill();
         self.starts += 1;
-        self.process = Some(Contender::start(settings, clock_ahead_ms, now_ms));
+        let recorder = self.journals.is_some().then(|| {
+            let version = env!("CARGO_PKG_VERSION");
+            Recorder::new(version, &settings)
+        });
+        let mut process = Contender::start(settings, clock_ahead_ms, now_ms);
+        process.recorder = recorder;
+        self.process = Some(process);
+    }
+
+    /// From now on every process that starts is recorded.
+    pub fn record(&mut self) {
+        self.journals = Some(Vec::new());
+    }
+
+    /// The journals of all processes that were recorded, the one that still runs among them.
+    #[must_use]
+    pub fn into_journals(mut self) -> Vec<Vec<u8>> {
+        self.kill();
+        self.journals.unwrap_or_default()
     }
 
     /// The process is killed.
     pub fn kill(&mut self) {
-        self.process = None;
+        let recorder = self.process.take().and_then(|process| process.recorder);
+        if let (Some(mut recorder), Some(journals)) = (recorder, &mut self.journals) {
+            let mut journal = journal::beginning();
+            // Nothing here is as large as 4 GiB.
+            journal.extend(journal::pack(&recorder.seal()).unwrap_or_default());
+            journals.push(journal);
+        }
     }
 
     /// The engine of the process, if one runs.
@@ -220,7 +248,7 @@ impl Shell {
         };
         let events = std::mem::take(&mut process.last_events);
         if process.is_shut_down() {
-            self.process = None;
+            self.kill();
         }
         let commands = stepped.commands;
         let sent = commands

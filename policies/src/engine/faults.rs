@@ -170,7 +170,7 @@ fn fault(
             uid,
         },
         warning: true,
-        reason,
+        reason: reason.into(),
         message,
     }
 }
