@@ -94,13 +94,12 @@ impl Engine {
             Leadership::Elected(lease) => Some(Election::new(lease.clone())),
         };
         Self {
-            settings,
             state: ClusterState::new(),
             listed: BTreeSet::new(),
             agenda: Agenda::default(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
-            outbox: Outbox::default(),
+            outbox: Outbox::new(settings.in_flight),
             timers: Timers::default(),
             election,
             leading: false,
@@ -117,6 +116,7 @@ impl Engine {
             faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
+            settings,
         }
     }
 

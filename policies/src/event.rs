@@ -62,6 +62,32 @@ impl Kind {
         Self::NativePodGroup,
         Self::Pod,
     ];
+
+    /// `apiVersion` and `kind` of its objects, as they stand in manifests and references.
+    #[must_use]
+    pub const fn api_type(self) -> (&'static str, &'static str) {
+        const OURS: &str = "gpu-batch.io/v1alpha1";
+        match self {
+            Self::Node => ("v1", "Node"),
+            Self::Pod => ("v1", "Pod"),
+            Self::Namespace => ("v1", "Namespace"),
+            Self::Queue => (OURS, "Queue"),
+            Self::PodGroup => (OURS, "PodGroup"),
+            Self::Topology => (OURS, "Topology"),
+            Self::NativePodGroup => ("scheduling.k8s.io/v1alpha2", "PodGroup"),
+            Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
+            Self::Job => ("batch/v1", "Job"),
+        }
+    }
+}
+
+impl From<GroupSource> for Kind {
+    fn from(source: GroupSource) -> Self {
+        match source {
+            GroupSource::GpuBatch => Self::PodGroup,
+            GroupSource::Native => Self::NativePodGroup,
+        }
+    }
 }
 
 /// One object of any kind.
@@ -93,14 +119,26 @@ impl Object {
             Self::Node(_) => Kind::Node,
             Self::Pod(_) => Kind::Pod,
             Self::Queue(_) => Kind::Queue,
-            Self::PodGroup(group) => match group.source {
-                GroupSource::GpuBatch => Kind::PodGroup,
-                GroupSource::Native => Kind::NativePodGroup,
-            },
+            Self::PodGroup(group) => group.source.into(),
             Self::Topology(_) => Kind::Topology,
             Self::PriorityClass(_) => Kind::PriorityClass,
             Self::Namespace(_) => Kind::Namespace,
             Self::Job(_) => Kind::Job,
+        }
+    }
+
+    /// The object's UID; `None` for kinds of which nothing depends on it.
+    #[must_use]
+    pub fn uid(&self) -> Option<Uid> {
+        match self {
+            Self::Node(facts) => Some(facts.uid),
+            Self::Pod(facts) => Some(facts.uid),
+            Self::Queue(facts) => Some(facts.uid),
+            Self::PodGroup(facts) => Some(facts.uid),
+            Self::Topology(facts) => Some(facts.uid),
+            Self::Job(facts) => Some(facts.uid),
+            Self::Namespace(facts) => Some(facts.uid),
+            Self::PriorityClass(_) => None,
         }
     }
 }

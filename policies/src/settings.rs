@@ -30,9 +30,10 @@ pub struct Settings {
 pub struct InFlight {
     /// Binds, evictions and observations.
     pub actions: u32,
-    /// Status writes.
+    /// Status writes. 0: nothing is worked out for them and none is written, for worlds in which
+    /// nobody reads a status.
     pub statuses: u32,
-    /// Kubernetes events.
+    /// Kubernetes events. 0: none is published.
     pub announcements: u32,
 }
 

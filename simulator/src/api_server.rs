@@ -148,7 +148,10 @@ impl ApiServer {
         let Some(old) = self.get(&name).cloned() else {
             return Answer::NotFound;
         };
-        if fields::uid(object).is_some_and(|uid| fields::uid(&old.object) != Some(uid)) {
+        if object
+            .uid()
+            .is_some_and(|uid| old.object.uid() != Some(uid))
+        {
             return Answer::Conflict(Conflict::Uid);
         }
         match version {
@@ -169,7 +172,7 @@ impl ApiServer {
         let Some(old) = self.get(&name).cloned() else {
             return Answer::NotFound;
         };
-        if fields::uid(object) != fields::uid(&old.object) {
+        if object.uid() != old.object.uid() {
             return Answer::Conflict(Conflict::Uid);
         }
         if version.is_some_and(|version| version != old.version) {
@@ -193,7 +196,7 @@ impl ApiServer {
         };
         if expected
             .uid
-            .is_some_and(|uid| fields::uid(&old.object) != Some(uid))
+            .is_some_and(|uid| old.object.uid() != Some(uid))
         {
             return Answer::Conflict(Conflict::Uid);
         }

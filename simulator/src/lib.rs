@@ -4,8 +4,10 @@
 //! schedulers that watch it and send requests ([`shell`]), faults between all of them
 //! ([`faults`]), worlds drawn from a seed, runs that check what must hold at every step and at rest
 //! ([`run`]), campaigns over many seeds ([`campaign`]), and a sweep over every crash
-//! ([`crash_sweep`]). Nothing here reads a clock, a file or a random source: the same seed gives
-//! the same run on every machine.
+//! ([`crash_sweep`]). Beside it a [`timeline`], a world without faults that is lean enough for
+//! traces of a million jobs. Nothing here reads a clock or a random source: the same seed gives the
+//! same run on every machine. The only files that it reads are those that the user names
+//! ([`input`]), such as traces of jobs ([`trace`]).
 #![forbid(unsafe_code)]
 
 pub mod api_server;
@@ -15,10 +17,14 @@ mod cluster;
 mod contender;
 pub mod crash_sweep;
 pub mod faults;
+pub mod input;
 pub mod journal;
 pub mod objects;
 pub mod random;
+pub mod report;
 mod rest;
 pub mod run;
 mod scenario;
 pub mod shell;
+pub mod timeline;
+pub mod trace;

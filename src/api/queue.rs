@@ -137,13 +137,13 @@ pub struct QueueSpec {
         "!self.name.contains('/') || !isQuantity(string(self.quota)) \
          || quantity(string(self.quota)).isInteger()"
     )
-    .message("must be a whole number, because such a resource cannot be divided")
+    .message("must be a whole number below 2^55, because such a resource cannot be divided")
     .field_path(".quota"),
     validation = Rule::new(
         "!self.name.contains('/') || !has(self.limit) || !isQuantity(string(self.limit)) \
          || quantity(string(self.limit)).isInteger()"
     )
-    .message("must be a whole number, because such a resource cannot be divided")
+    .message("must be a whole number below 2^55, because such a resource cannot be divided")
     .field_path(".limit")
 )]
 pub struct QueueResource {

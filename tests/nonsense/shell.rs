@@ -47,17 +47,7 @@ fn decode<T: Watched>(text: &str, converter: &mut Converter) -> Seen {
 
 /// The same object in a file: it may be refused, but then with a field and a sentence.
 pub(crate) fn check_file(kind: Kind, mut object: Value, converter: &mut Converter) {
-    let (version, name) = match kind {
-        Kind::Node => ("v1", "Node"),
-        Kind::Pod => ("v1", "Pod"),
-        Kind::Namespace => ("v1", "Namespace"),
-        Kind::Queue => ("gpu-batch.io/v1alpha1", "Queue"),
-        Kind::PodGroup => ("gpu-batch.io/v1alpha1", "PodGroup"),
-        Kind::Topology => ("gpu-batch.io/v1alpha1", "Topology"),
-        Kind::NativePodGroup => ("scheduling.k8s.io/v1alpha2", "PodGroup"),
-        Kind::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
-        Kind::Job => ("batch/v1", "Job"),
-    };
+    let (version, name) = kind.api_type();
     if let Value::Object(fields) = &mut object {
         fields.insert("apiVersion".to_owned(), version.into());
         fields.insert("kind".to_owned(), name.into());

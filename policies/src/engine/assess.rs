@@ -447,7 +447,7 @@ impl Engine {
     fn report(&mut self, id: GangId, counts: &Counts) {
         self.outbox.status(StatusKey::Gang(id));
         self.dirty_queues = true;
-        if counts.waiting == 0 {
+        if counts.waiting == 0 || !self.outbox.writes_statuses() {
             return;
         }
         for pod in &self.state.gangs[id].members {

@@ -81,9 +81,8 @@ impl Engine {
 
     /// Sends binds, observations and evictions while there is room.
     pub(crate) fn send_actions(&mut self, now_ms: UnixMs) {
-        let limits = self.settings.in_flight;
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
-        while self.outbox.has_room_for_action(limits) {
+        while self.outbox.has_room_for_action() {
             if let Some(uid) = self.outbox.observations.pop_front() {
                 self.send_observation(uid, deadline_ms);
             } else if let Some(uid) = self.outbox.evictions.pop_front() {
@@ -272,6 +271,9 @@ impl Engine {
 
     /// Tells users where a pod went.
     fn announce_bound(&mut self, uid: Uid) {
+        if !self.outbox.announces() {
+            return;
+        }
         let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
         let Some((pod, node)) = pod.and_then(|pod| Some((pod, pod.stage.node()?))) else {
             return;

@@ -155,12 +155,7 @@ fn fault(
     reason: &'static str,
     message: Box<str>,
 ) -> Announcement {
-    let (api_version, kind) = match kind {
-        Kind::Node => ("v1", "Node"),
-        Kind::Namespace => ("v1", "Namespace"),
-        Kind::Topology => ("gpu-batch.io/v1alpha1", "Topology"),
-        _ => ("gpu-batch.io/v1alpha1", "Queue"),
-    };
+    let (api_version, kind) = kind.api_type();
     Announcement {
         regarding: ObjectReference {
             api_version: api_version.into(),

@@ -38,8 +38,9 @@ pub(crate) enum Flight {
 }
 
 /// Requests to come and requests under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
+    pub(crate) limits: InFlight,
     last_id: u64,
     pub(crate) observations: VecDeque<Uid>,
     pub(crate) binds: VecDeque<Uid>,
@@ -58,7 +59,39 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
+    pub(crate) fn new(limits: InFlight) -> Self {
+        Self {
+            limits,
+            last_id: 0,
+            observations: VecDeque::new(),
+            binds: VecDeque::new(),
+            evictions: VecDeque::new(),
+            statuses: VecDeque::new(),
+            queued_statuses: BTreeSet::new(),
+            written_statuses: BTreeMap::new(),
+            announcements: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+            actions: 0,
+            status_writes: 0,
+            announcing: 0,
+            electing: 0,
+        }
+    }
+
+    /// Whether statuses are written at all.
+    pub(crate) fn writes_statuses(&self) -> bool {
+        self.limits.statuses > 0
+    }
+
+    /// Whether Kubernetes events are published at all.
+    pub(crate) fn announces(&self) -> bool {
+        self.limits.announcements > 0
+    }
+
     pub(crate) fn status(&mut self, key: StatusKey) {
+        if !self.writes_statuses() {
+            return;
+        }
         if let Some(changed) = self.written_statuses.get_mut(&key) {
             *changed = true;
         } else if self.queued_statuses.insert(key) {
@@ -67,8 +100,8 @@ impl Outbox {
     }
 
     /// The next status to look at, if there is room for a request and nothing more urgent waits.
-    pub(crate) fn next_status(&mut self, limits: InFlight) -> Option<StatusKey> {
-        if self.actions_wait() || self.status_writes >= limits.statuses {
+    pub(crate) fn next_status(&mut self) -> Option<StatusKey> {
+        if self.actions_wait() || self.status_writes >= self.limits.statuses {
             return None;
         }
         let key = self.statuses.pop_front()?;
@@ -77,6 +110,9 @@ impl Outbox {
     }
 
     pub(crate) fn announce(&mut self, announcement: Announcement) {
+        if !self.announces() {
+            return;
+        }
         if self.announcements.len() == ANNOUNCEMENTS_MAX {
             self.announcements.pop_front();
         }
@@ -84,16 +120,16 @@ impl Outbox {
     }
 
     /// The next event, if there is room for a request and nothing more urgent waits.
-    pub(crate) fn next_announcement(&mut self, limits: InFlight) -> Option<Announcement> {
-        let free = self.announcing < limits.announcements;
+    pub(crate) fn next_announcement(&mut self) -> Option<Announcement> {
+        let free = self.announcing < self.limits.announcements;
         if !free || self.actions_wait() || !self.statuses.is_empty() {
             return None;
         }
         self.announcements.pop_front()
     }
 
-    pub(crate) fn has_room_for_action(&self, limits: InFlight) -> bool {
-        self.actions < limits.actions
+    pub(crate) fn has_room_for_action(&self) -> bool {
+        self.actions < self.limits.actions
     }
 
     fn actions_wait(&self) -> bool {
@@ -173,11 +209,10 @@ mod tests {
 
     #[test]
     fn two_writes_of_one_status_are_never_under_way_together() {
-        let limits = Settings::default().in_flight;
         let key = StatusKey::Pod(Uid(1));
-        let mut outbox = Outbox::default();
+        let mut outbox = Outbox::new(Settings::default().in_flight);
         outbox.status(key);
-        assert_eq!(outbox.next_status(limits), Some(key));
+        assert_eq!(outbox.next_status(), Some(key));
         let patch = StatusPatch::Queue {
             name: "q".into(),
             uid: Uid(1),
@@ -186,10 +221,10 @@ mod tests {
         let write = outbox.send(Flight::Status(key), 0, Action::PatchStatus(patch));
         outbox.status(key);
         outbox.status(StatusKey::Pod(Uid(2)));
-        assert_eq!(outbox.next_status(limits), Some(StatusKey::Pod(Uid(2))));
-        assert_eq!(outbox.next_status(limits), None);
+        assert_eq!(outbox.next_status(), Some(StatusKey::Pod(Uid(2))));
+        assert_eq!(outbox.next_status(), None);
         outbox.ended(write.id);
-        assert_eq!(outbox.next_status(limits), Some(key));
-        assert_eq!(outbox.next_status(limits), None);
+        assert_eq!(outbox.next_status(), Some(key));
+        assert_eq!(outbox.next_status(), None);
     }
 }

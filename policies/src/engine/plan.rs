@@ -222,17 +222,7 @@ impl Engine {
         pods: Vec<PodId>,
         need: usize,
     ) -> Request {
-        let mut groups: Vec<Group> = Vec::new();
-        for pod in pods {
-            let class = self.state.pods[pod].class;
-            match groups.iter_mut().find(|group| group.class == class) {
-                Some(group) => group.pods.push(pod),
-                None => groups.push(Group {
-                    class,
-                    pods: Vec::from([pod]),
-                }),
-            }
-        }
+        let mut groups = self.by_class(pods);
         groups.sort_by_cached_key(|group| {
             let class = &self.state.classes[group.class];
             let amounts: Vec<_> = class
@@ -259,6 +249,22 @@ impl Engine {
             placement: self.placement(id, queue),
             occupied,
         }
+    }
+
+    /// The pods by class, classes and pods in the order in which they come.
+    pub(crate) fn by_class(&self, pods: Vec<PodId>) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for pod in pods {
+            let class = self.state.pods[pod].class;
+            match groups.iter_mut().find(|group| group.class == class) {
+                Some(group) => group.pods.push(pod),
+                None => groups.push(Group {
+                    class,
+                    pods: Vec::from([pod]),
+                }),
+            }
+        }
+        groups
     }
 
     /// The nodes of the members that run or are being bound, by member name.

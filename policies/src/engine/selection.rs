@@ -6,7 +6,7 @@
 
 use super::Engine;
 use super::counts::Counts;
-use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::ids::{GangId, NodeId, PodId};
 use crate::place::place;
 use crate::queues::QueueId;
 use crate::reason::Reason;
@@ -30,12 +30,13 @@ impl Engine {
         counts: &Counts,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
-        let by_class = self.by_class(pods);
-        let sizes: Vec<usize> = by_class.iter().map(|(_, pods)| pods.len()).collect();
+        let mut groups = self.by_class(pods);
+        groups.sort_by_key(|group| self.state.classes[group.class].gpus);
+        let sizes: Vec<usize> = groups.iter().map(|group| group.pods.len()).collect();
         let (mut over, mut refused, mut full) = (None, None, None);
         for taken in selections(&sizes, need) {
-            let chosen = by_class.iter().zip(taken);
-            let chosen = chosen.flat_map(|((_, pods), taken)| pods.iter().take(taken).copied());
+            let chosen = groups.iter().zip(taken);
+            let chosen = chosen.flat_map(|(group, taken)| group.pods.iter().take(taken).copied());
             let chosen: Vec<PodId> = chosen.collect();
             *work += 20 * chosen.len() as u64;
             let demand = self.demand_of_pods(chosen.iter());
@@ -53,7 +54,7 @@ impl Engine {
                 }),
             };
         }
-        let classes = by_class.into_iter().map(|(class, _)| class).collect();
+        let classes = groups.into_iter().map(|group| group.class).collect();
         Err(match (refused, over, full) {
             (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
             (refused, over, full) => {
@@ -62,20 +63,6 @@ impl Engine {
                 (verdict, Wake::AnyRoom(classes, full))
             }
         })
-    }
-
-    /// The pods by class, those of few GPUs first; in each class in their order.
-    fn by_class(&self, pods: Vec<PodId>) -> Vec<(ClassId, Vec<PodId>)> {
-        let mut by_class: Vec<(ClassId, Vec<PodId>)> = Vec::new();
-        for pod in pods {
-            let class = self.state.pods[pod].class;
-            match by_class.iter_mut().find(|(known, _)| *known == class) {
-                Some((_, alike)) => alike.push(pod),
-                None => by_class.push((class, vec![pod])),
-            }
-        }
-        by_class.sort_by_key(|(class, _)| self.state.classes[*class].gpus);
-        by_class
     }
 
     /// Which of two queues on the way up is nearer to the root: what is released below one is

@@ -6,7 +6,7 @@ use super::counts::{Counts, count};
 use super::outbox::{Flight, StatusKey};
 use super::timers::Timer;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
-use crate::event::Outcome;
+use crate::event::{Kind, Outcome};
 use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
@@ -33,10 +33,9 @@ impl Engine {
     /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether
     /// there was more to look at than fits into a slice.
     pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
-        let limits = self.settings.in_flight;
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
         let mut looked_at = 0;
-        while let Some(key) = self.outbox.next_status(limits) {
+        while let Some(key) = self.outbox.next_status() {
             looked_at += 1;
             if looked_at > STATUSES_LOOKED_AT {
                 self.outbox.status(key);
@@ -49,7 +48,7 @@ impl Engine {
             let command = self.outbox.send(Flight::Status(key), deadline_ms, action);
             self.commands.push(command);
         }
-        while let Some(announcement) = self.outbox.next_announcement(limits) {
+        while let Some(announcement) = self.outbox.next_announcement() {
             let action = Action::Publish(announcement);
             let command = self.outbox.send(Flight::Announcement, deadline_ms, action);
             self.commands.push(command);
@@ -183,13 +182,10 @@ impl Engine {
     /// The object that stands for a gang.
     fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
         if let Some(object) = &gang.object {
-            let api_version = match object.source {
-                GroupSource::GpuBatch => "gpu-batch.io/v1alpha1",
-                GroupSource::Native => "scheduling.k8s.io/v1alpha2",
-            };
+            let (api_version, kind) = Kind::from(object.source).api_type();
             return Some(ObjectReference {
                 api_version: api_version.into(),
-                kind: "PodGroup".into(),
+                kind: kind.into(),
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 uid: object.uid,
@@ -261,7 +257,8 @@ impl Engine {
 
     /// Lets every queue's status be looked at again, at most once in a while.
     pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) {
-        if !self.dirty_queues || now_ms < self.queues_reported_ms {
+        let silent = !self.outbox.writes_statuses();
+        if silent || !self.dirty_queues || now_ms < self.queues_reported_ms {
             return;
         }
         self.dirty_queues = false;

@@ -6,20 +6,6 @@ use gpu_batch_policies::facts::{
     GroupSource, NodeFacts, PodFacts, PodGroupFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
 };
 
-/// The object's UID; `None` for kinds whose facts have none.
-pub(super) fn uid(object: &Object) -> Option<Uid> {
-    match object {
-        Object::Node(facts) => Some(facts.uid),
-        Object::Pod(facts) => Some(facts.uid),
-        Object::Queue(facts) => Some(facts.uid),
-        Object::PodGroup(facts) => Some(facts.uid),
-        Object::Topology(facts) => Some(facts.uid),
-        Object::Job(facts) => Some(facts.uid),
-        Object::Namespace(facts) => Some(facts.uid),
-        Object::PriorityClass(_) => None,
-    }
-}
-
 /// Whether a PUT may leave out the version it replaces: custom resources never.
 pub(super) fn may_replace_any_version(kind: Kind) -> bool {
     !matches!(kind, Kind::Queue | Kind::PodGroup | Kind::Topology)

@@ -21,12 +21,8 @@ impl ApiServer {
                 uid,
                 status,
             } => {
-                let kind = match source {
-                    GroupSource::GpuBatch => Kind::PodGroup,
-                    GroupSource::Native => Kind::NativePodGroup,
-                };
                 let name = Name {
-                    kind,
+                    kind: source.into(),
                     namespace,
                     name,
                 };
@@ -70,7 +66,7 @@ impl ApiServer {
         let Some(old) = self.get(&name).cloned() else {
             return Answer::NotFound;
         };
-        if super::fields::uid(&old.object) != Some(uid) {
+        if old.object.uid() != Some(uid) {
             return Answer::Invalid(OTHER_UID);
         }
         let mut object = old.object.clone();

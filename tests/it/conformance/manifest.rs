@@ -9,7 +9,7 @@ use gpu_batch_simulator::api_server::Name;
 use serde_json::{Map, Value, json};
 
 use super::names::Names;
-use super::objects::{self, Place, SEQUENCE};
+use super::objects::{Place, SEQUENCE};
 
 /// Where objects of a kind are: in the place's namespace, or selected by its label.
 pub(super) fn collection(kind: Kind, place: &Place) -> String {
@@ -52,17 +52,7 @@ fn is_namespaced(kind: Kind) -> bool {
 /// The whole object, as it is created.
 pub(super) fn manifest(object: &Object, place: &Place, names: &Names) -> Value {
     let name = Name::of(object);
-    let (api_version, kind) = match name.kind {
-        Kind::Node => ("v1", "Node"),
-        Kind::Pod => ("v1", "Pod"),
-        Kind::Namespace => ("v1", "Namespace"),
-        Kind::Queue => ("gpu-batch.io/v1alpha1", "Queue"),
-        Kind::PodGroup => ("gpu-batch.io/v1alpha1", "PodGroup"),
-        Kind::Topology => ("gpu-batch.io/v1alpha1", "Topology"),
-        Kind::NativePodGroup => ("scheduling.k8s.io/v1alpha2", "PodGroup"),
-        Kind::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
-        Kind::Job => ("batch/v1", "Job"),
-    };
+    let (api_version, kind) = name.kind.api_type();
     let mut metadata = json!({"name": name.name, "labels": {}, "annotations": {}});
     if is_namespaced(name.kind) {
         metadata["namespace"] = json!(name.namespace);
@@ -138,7 +128,7 @@ pub(super) fn replacement(object: &Object, place: &Place, names: &Names, now: Va
             copy(&new, &mut body, &["spec"]);
         }
     }
-    body["metadata"]["uid"] = objects::uid(object).map_or(Value::Null, |uid| uid_text(uid, names));
+    body["metadata"]["uid"] = object.uid().map_or(Value::Null, |uid| uid_text(uid, names));
     body
 }
 
@@ -155,7 +145,7 @@ pub(super) fn status_replacement(
         Object::Pod(facts) => pod_status(facts, &mut body["status"]),
         _ => body["status"] = new["status"].clone(),
     }
-    body["metadata"]["uid"] = objects::uid(object).map_or(Value::Null, |uid| uid_text(uid, names));
+    body["metadata"]["uid"] = object.uid().map_or(Value::Null, |uid| uid_text(uid, names));
     body
 }
 

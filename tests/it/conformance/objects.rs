@@ -303,20 +303,6 @@ fn change_group(facts: &mut PodGroupFacts, random: &mut Random) {
     }
 }
 
-/// The UID, of those kinds whose facts have one.
-pub(super) fn uid(object: &Object) -> Option<Uid> {
-    match object {
-        Object::Node(facts) => Some(facts.uid),
-        Object::Pod(facts) => Some(facts.uid),
-        Object::Queue(facts) => Some(facts.uid),
-        Object::PodGroup(facts) => Some(facts.uid),
-        Object::Topology(facts) => Some(facts.uid),
-        Object::Job(facts) => Some(facts.uid),
-        Object::Namespace(facts) => Some(facts.uid),
-        Object::PriorityClass(_) => None,
-    }
-}
-
 pub(super) fn set_uid(object: &mut Object, uid: Uid) {
     match object {
         Object::Node(facts) => facts.uid = uid,

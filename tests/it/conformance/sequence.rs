@@ -451,5 +451,5 @@ impl Sequence {
 }
 
 fn uid_of(stored: &Stored) -> Option<Uid> {
-    objects::uid(&stored.object)
+    stored.object.uid()
 }

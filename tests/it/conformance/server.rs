@@ -338,10 +338,7 @@ fn patch_renamed(patch: &StatusPatch, names: &Names) -> (Action, Expecting) {
     let kind = match &mut patch {
         StatusPatch::PodGroup { source, uid, .. } => {
             *uid = names.real_uid(*uid);
-            match source {
-                gpu_batch_policies::facts::GroupSource::GpuBatch => Kind::PodGroup,
-                gpu_batch_policies::facts::GroupSource::Native => Kind::NativePodGroup,
-            }
+            Kind::from(*source)
         }
         StatusPatch::Queue { uid, .. } => {
             *uid = names.real_uid(*uid);

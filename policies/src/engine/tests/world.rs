@@ -174,7 +174,7 @@ impl World {
 
     /// Requests may be sent again, after they could not.
     pub(super) fn let_act(&mut self) {
-        self.engine.settings.in_flight = Settings::default().in_flight;
+        self.engine.outbox.limits = Settings::default().in_flight;
     }
 
     fn carry_out(&mut self, action: &Action) -> Outcome {

@@ -1,0 +1,218 @@
+//! Results as one page that needs no network: what it shows, not where the figures come from.
+//!
+//! A [`Report`] is panels and tables of one or more runs. Builders make them from results: [`jobs`]
+//! from simulated jobs, [`openb`] from the curves of the fill-up experiment. [`Report::to_html`]
+//! writes one file with everything in it, [`Report::to_json`] the same data for programs. The same
+//! report gives the same bytes.
+
+mod buckets;
+mod html;
+pub mod jobs;
+pub mod openb;
+#[cfg(test)]
+mod tests;
+mod thin;
+mod waits;
+
+use serde::{Serialize, Serializer};
+
+/// Rows of a table that are written; see [`Table::row`].
+const ROWS_MAX: usize = 1_000;
+
+/// What one page shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// The heading, and the title of the browser's window.
+    pub title: String,
+    /// One sentence below it.
+    pub subtitle: String,
+    /// What somebody needs who wants the same result again: seed, files, policy, version.
+    pub facts: Vec<(String, String)>,
+    /// Names of the runs, for example policies. The reader switches them on and off.
+    pub runs: Vec<String>,
+    /// The plots, from top to bottom.
+    pub panels: Vec<Panel>,
+    /// The tables below them.
+    pub tables: Vec<Table>,
+}
+
+/// One plot, or one for each run with the same axes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    /// What is plotted.
+    pub title: String,
+    /// One sentence on how to read it.
+    pub note: String,
+    /// From left to right.
+    pub x: Axis,
+    /// From bottom to top.
+    pub y: Axis,
+    /// How the points are drawn.
+    pub kind: Kind,
+    /// Where the runs are drawn.
+    pub arrangement: Arrangement,
+    /// What the reader chooses one of, for example `Queue`; the values are in [`Series::choice`].
+    pub choice: Option<String>,
+    /// The data.
+    pub series: Vec<Series>,
+}
+
+/// One axis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Axis {
+    /// What it measures; the unit is part of the ticks.
+    pub label: String,
+    /// How values become positions and ticks.
+    pub scale: Scale,
+}
+
+/// How values of an axis become positions and ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Seconds since the start of the run; ticks are hours and days.
+    Time,
+    /// Seconds of a length of time, from 0 to months, by powers of ten.
+    LogSeconds,
+    /// Percent: 100 is all.
+    Percent,
+    /// Any number, from 0.
+    Number,
+}
+
+/// How the points of a panel are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Straight lines between the points.
+    Lines,
+    /// A value holds until the next point; the last one to the end of the axis.
+    Steps,
+    /// As steps, one area on the other in the order of the series.
+    ///
+    /// All series of one run and choice have the same x values.
+    StackedAreas,
+    /// Steps that say how many percent of all values are at most x.
+    Distribution,
+}
+
+/// Where the runs of a panel are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrangement {
+    /// All in one plot; a colour stands for a run.
+    Together,
+    /// Beside each other with the same axes; a colour stands for a name.
+    SideBySide,
+}
+
+/// One line or area.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Series {
+    /// Series of one name have one colour in all runs, see [`Arrangement::SideBySide`].
+    pub name: String,
+    /// The run that it belongs to, an index into [`Report::runs`]; `None`: to all.
+    pub run: Option<usize>,
+    /// The value of [`Panel::choice`] that shows it; `None`: always shown.
+    pub choice: Option<String>,
+    /// How it is drawn.
+    pub style: Style,
+    /// x and y, by x. At most about a thousand of them are written: the highest and lowest of
+    /// each stretch stay. A point that is not finite is left out.
+    #[serde(serialize_with = "by_column")]
+    pub points: Vec<(f64, f64)>,
+    /// The lowest and highest value at each of the points, drawn as a band; or nothing.
+    #[serde(serialize_with = "by_column")]
+    pub band: Vec<(f64, f64)>,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// What was measured here.
+    #[default]
+    Solid,
+    /// What it is compared with: published results, a quota.
+    Dashed,
+}
+
+/// One table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// What is listed.
+    pub title: String,
+    /// One sentence on how to read it.
+    pub note: String,
+    /// The heads of the columns, with units.
+    pub columns: Vec<String>,
+    /// One text for each column. A column of numbers is set to the right and sorted by value.
+    pub rows: Vec<Vec<String>>,
+    /// Rows that are left out here because there are too many.
+    pub rows_left_out: usize,
+}
+
+impl Axis {
+    /// An axis of this label and scale.
+    #[must_use]
+    pub fn new(label: &str, scale: Scale) -> Self {
+        let label = label.to_owned();
+        Self { label, scale }
+    }
+}
+
+impl Table {
+    /// A table without rows.
+    #[must_use]
+    pub fn new(title: &str, note: &str, columns: &[&str]) -> Self {
+        Self {
+            title: title.to_owned(),
+            note: note.to_owned(),
+            columns: columns.iter().map(|&column| column.to_owned()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a row; from the thousand-and-first on it is only counted.
+    pub fn row(&mut self, cells: Vec<String>) {
+        if self.rows.len() < ROWS_MAX {
+            self.rows.push(cells);
+        } else {
+            self.rows_left_out += 1;
+        }
+    }
+}
+
+impl Report {
+    /// The page: one HTML file with style, script and data in it.
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        html::page(self)
+    }
+
+    /// The data of the page as one JSON object, with the field names of [`Report`]. Points and
+    /// bands are two arrays each: `[[x...], [y...]]`, `[[low...], [high...]]`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let thinned = thin::thinned(self);
+        serde_json::to_string(&thinned).expect("text and finite numbers are JSON")
+    }
+}
+
+/// Two arrays instead of many pairs, and `5` instead of `5.0`: a quarter less to load.
+fn by_column<S: Serializer>(pairs: &[(f64, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    let column = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).map(number).collect();
+    let columns: [Vec<serde_json::Number>; 2] = [column(|pair| pair.0), column(|pair| pair.1)];
+    columns.serialize(serializer)
+}
+
+fn number(value: f64) -> serde_json::Number {
+    /// Every whole number up to here is exact in a double.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
+        #[expect(clippy::cast_possible_truncation, reason = "checked in the line above")]
+        let whole = value as i64;
+        return whole.into();
+    }
+    serde_json::Number::from_f64(value).unwrap_or_else(|| 0.into())
+}

@@ -1,0 +1,44 @@
+//! The page around the data of a report.
+
+use super::Report;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// One file that loads nothing else.
+pub(super) fn page(report: &Report) -> String {
+    let mut page = String::new();
+    let mut rest = PAGE;
+    // What was put in is never looked at again: a queue may be named like a mark of the template.
+    while let Some((before, mark, after)) = next_mark(rest) {
+        page.push_str(before);
+        match mark {
+            "title" => page.push_str(&text(&report.title)),
+            "style" => page.push_str(STYLE),
+            "data" => page.push_str(&script_data(&report.to_json())),
+            "script" => page.push_str(SCRIPT),
+            _ => {}
+        }
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// The text before the next `{{mark}}`, the mark, and the text behind it.
+fn next_mark(template: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = template.split_once("{{")?;
+    let (mark, after) = rest.split_once("}}")?;
+    Some((before, mark, after))
+}
+
+/// As the content of an element.
+fn text(raw: &str) -> String {
+    raw.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// JSON as the content of a `script` element: nothing in it ends the element or begins a comment.
+fn script_data(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}

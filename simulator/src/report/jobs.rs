@@ -1,0 +1,348 @@
+//! Panels of simulated jobs: who had how many GPUs when, and how long jobs waited.
+//!
+//! A [`Record`] is filled while a run goes on and does not grow with the number of jobs.
+
+use super::buckets::{Buckets, as_float};
+use super::waits::Waits;
+use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style};
+
+/// Queues with a colour of their own; the others are one area.
+const COLOURS: usize = 9;
+
+/// Queues that can be chosen one by one; the largest ones.
+const CHOICES_MAX: usize = 24;
+
+/// What the reader chooses to see all queues at once.
+const ALL: &str = "all queues";
+
+/// One queue of all runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// What it is entitled to, in thousandths of a GPU; `None`: nothing is said.
+    pub quota: Option<u64>,
+}
+
+/// What became of one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// Its queue, an index into the queues of the record.
+    pub queue: usize,
+    /// Thousandths of a GPU that it holds while it runs.
+    pub gpu_thousandths: u64,
+    /// When it came, in seconds since the start of the run.
+    pub submit_s: u64,
+    /// When it began to run; `None`: it never did.
+    pub start_s: Option<u64>,
+    /// When it ended; `None`: it did not.
+    pub end_s: Option<u64>,
+}
+
+/// What one run did over time.
+#[derive(Debug, Clone)]
+pub struct Record {
+    name: String,
+    capacity: u64,
+    queues: Vec<Queue>,
+    rows: Vec<Row>,
+}
+
+/// One queue in one run.
+#[derive(Debug, Clone, Default)]
+struct Row {
+    in_use: Buckets,
+    waiting: Buckets,
+    fair_share: Buckets,
+    last_fair_share: u64,
+    waits: Waits,
+}
+
+impl Record {
+    /// A run of which nothing is known yet. All records of a report have the same queues.
+    /// `capacity` is all the GPUs there are, in thousandths.
+    #[must_use]
+    pub fn new(name: &str, queues: Vec<Queue>, capacity: u64) -> Self {
+        let rows = vec![Row::default(); queues.len()];
+        Self {
+            name: name.to_owned(),
+            capacity,
+            queues,
+            rows,
+        }
+    }
+
+    /// Counts a job, in any order. One of an unknown queue is left out.
+    pub fn job(&mut self, job: &Job) {
+        let Some(row) = self.rows.get_mut(job.queue) else {
+            return;
+        };
+        row.waiting.add(job.submit_s, 1);
+        let Some(start_s) = job.start_s else {
+            return;
+        };
+        row.waiting.add(start_s, -1);
+        row.waits.add(start_s.saturating_sub(job.submit_s));
+        row.in_use.add(start_s, signed(job.gpu_thousandths));
+        if let Some(end_s) = job.end_s {
+            row.in_use.add(end_s, -signed(job.gpu_thousandths));
+        }
+    }
+
+    /// From this second on this would be fair for a queue, in thousandths of a GPU. The calls of
+    /// one queue come in the order of time; one that repeats the last value costs nothing.
+    pub fn fair_share(&mut self, at_s: u64, queue: usize, gpu_thousandths: u64) {
+        if let Some(row) = self.rows.get_mut(queue) {
+            let change = signed(gpu_thousandths) - signed(row.last_fair_share);
+            row.fair_share.add(at_s, change);
+            row.last_fair_share = gpu_thousandths;
+        }
+    }
+
+    /// Adds what another part of the same run did, for example another cluster: jobs, and fair
+    /// shares of other queues.
+    pub fn merge(&mut self, other: Self) {
+        for (row, more) in self.rows.iter_mut().zip(other.rows) {
+            row.in_use.merge(more.in_use);
+            row.waiting.merge(more.waiting);
+            row.fair_share.merge(more.fair_share);
+            row.waits.merge(&more.waits);
+        }
+    }
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// The panels of some runs with the same queues; the runs of the report are in the same order.
+#[must_use]
+pub fn panels(records: &[Record]) -> Vec<Panel> {
+    let Some(first) = records.first() else {
+        return Vec::new();
+    };
+    let plots = Plots::new(records, &first.queues);
+    let mut panels = vec![plots.in_use()];
+    if first.queues.len() > 1 || plots.has_fair_shares() {
+        panels.push(plots.shares());
+    }
+    panels.extend([plots.waits(), plots.waiting()]);
+    panels
+}
+
+/// Records with a common grid of time.
+struct Plots<'a> {
+    records: Vec<Record>,
+    queues: &'a [Queue],
+    /// Indices of queues, those that used most first.
+    order: Vec<usize>,
+    width_s: u64,
+    count: usize,
+}
+
+impl<'a> Plots<'a> {
+    fn new(records: &[Record], queues: &'a [Queue]) -> Self {
+        let mut records = records.to_vec();
+        let mut all = Vec::new();
+        for row in records.iter_mut().flat_map(|record| &mut record.rows) {
+            all.extend([&mut row.in_use, &mut row.waiting, &mut row.fair_share]);
+        }
+        let width_s = all.iter().map(|one| one.width_s()).max().unwrap_or(1);
+        all.iter_mut().for_each(|one| one.widen(width_s));
+        let count = all.iter().map(|one| one.len()).max().unwrap_or(0);
+        let used = |queue: usize| {
+            let rows = records.iter().filter_map(|record| record.rows.get(queue));
+            rows.flat_map(|row| row.in_use.means(count)).sum::<f64>()
+        };
+        let mut by_use: Vec<(f64, usize)> = (0..queues.len()).map(|at| (used(at), at)).collect();
+        by_use.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let order = by_use.into_iter().map(|(_, queue)| queue).collect();
+        Self {
+            records,
+            queues,
+            order,
+            width_s,
+            count,
+        }
+    }
+
+    /// Means over time of the sum of some queues.
+    fn sum(&self, run: usize, queues: &[usize], of: fn(&Row) -> &Buckets, unit: f64) -> Points {
+        let mut sums = vec![0.0; self.count];
+        for &queue in queues {
+            let means = of(&self.records[run].rows[queue]).means(self.count);
+            sums.iter_mut()
+                .zip(means)
+                .for_each(|(sum, mean)| *sum += mean);
+        }
+        let point = |(at, sum): (usize, f64)| (as_float(self.width_s) * as_float(at), sum / unit);
+        sums.into_iter().enumerate().map(point).collect()
+    }
+
+    fn level(&self, amount: u64) -> Points {
+        let end = as_float(self.width_s) * as_float(self.count);
+        let amount = as_float(amount) / GPU;
+        vec![(0.0, amount), (end, amount)]
+    }
+
+    fn has_fair_shares(&self) -> bool {
+        let mut rows = self.records.iter().flat_map(|record| &record.rows);
+        rows.any(|row| row.fair_share.len() > 0)
+    }
+
+    fn in_use(&self) -> Panel {
+        // One more would be as much room in the legend as "others".
+        let alone = if self.order.len() > COLOURS + 1 {
+            COLOURS
+        } else {
+            self.order.len()
+        };
+        let (own, others) = self.order.split_at(alone);
+        let mut series = Vec::new();
+        for (run, record) in self.records.iter().enumerate() {
+            let stacked = |name: &str, queues: &[usize]| Series {
+                name: name.to_owned(),
+                run: Some(run),
+                points: self.sum(run, queues, |row| &row.in_use, GPU),
+                ..Series::default()
+            };
+            series.extend(
+                own.iter()
+                    .map(|&queue| stacked(&self.queues[queue].name, &[queue])),
+            );
+            if !others.is_empty() {
+                series.push(stacked(&format!("{} others", others.len()), others));
+            }
+            series.push(Series {
+                name: "all GPUs".to_owned(),
+                run: Some(run),
+                style: Style::Dashed,
+                points: self.level(record.capacity),
+                ..Series::default()
+            });
+        }
+        Panel {
+            title: "GPUs in use".to_owned(),
+            note: format!(
+                "By queue, one on the other; each step is a mean over {}.",
+                self.width()
+            ),
+            x: Axis::new("time", Scale::Time),
+            y: Axis::new("GPUs", Scale::Number),
+            kind: Kind::StackedAreas,
+            arrangement: Arrangement::SideBySide,
+            choice: None,
+            series,
+        }
+    }
+
+    fn shares(&self) -> Panel {
+        let mut series = Vec::new();
+        for &queue in self.order.iter().take(CHOICES_MAX) {
+            for run in 0..self.records.len() {
+                series.extend(self.shares_of(run, queue));
+            }
+        }
+        Panel {
+            title: "Fair share and use of a queue".to_owned(),
+            note: "Fair is what the queue would hold if all that it asks for were shared out now; \
+                   the quota is what it is entitled to."
+                .to_owned(),
+            x: Axis::new("time", Scale::Time),
+            y: Axis::new("GPUs", Scale::Number),
+            kind: Kind::Steps,
+            arrangement: Arrangement::SideBySide,
+            choice: Some("Queue".to_owned()),
+            series,
+        }
+    }
+
+    fn shares_of(&self, run: usize, queue: usize) -> Vec<Series> {
+        let one = |name: &str, style, points| Series {
+            name: name.to_owned(),
+            run: Some(run),
+            choice: Some(self.queues[queue].name.clone()),
+            style,
+            points,
+            ..Series::default()
+        };
+        let in_use = self.sum(run, &[queue], |row| &row.in_use, GPU);
+        let mut series = vec![one("in use", Style::Solid, in_use)];
+        if self.records[run].rows[queue].fair_share.len() > 0 {
+            let fair = self.sum(run, &[queue], |row| &row.fair_share, GPU);
+            series.push(one("fair share", Style::Solid, fair));
+        }
+        let quota = self.queues[queue].quota;
+        series.extend(quota.map(|quota| one("quota", Style::Dashed, self.level(quota))));
+        series
+    }
+
+    fn waits(&self) -> Panel {
+        let points = |run: usize, queues: &[usize]| {
+            let mut waits = Waits::default();
+            for &queue in queues {
+                waits.merge(&self.records[run].rows[queue].waits);
+            }
+            waits.distribution()
+        };
+        Panel {
+            title: "Waiting time".to_owned(),
+            note: "How many percent of the jobs that started had waited at most so long."
+                .to_owned(),
+            x: Axis::new("waited at most", Scale::LogSeconds),
+            y: Axis::new("of the jobs", Scale::Percent),
+            kind: Kind::Distribution,
+            arrangement: Arrangement::Together,
+            choice: Some("Queue".to_owned()),
+            series: self.by_choice(points),
+        }
+    }
+
+    fn waiting(&self) -> Panel {
+        let points = |run: usize, queues: &[usize]| self.sum(run, queues, |row| &row.waiting, 1.0);
+        Panel {
+            title: "Jobs that wait".to_owned(),
+            note: format!("Each step is a mean over {}.", self.width()),
+            x: Axis::new("time", Scale::Time),
+            y: Axis::new("jobs", Scale::Number),
+            kind: Kind::Steps,
+            arrangement: Arrangement::Together,
+            choice: Some("Queue".to_owned()),
+            series: self.by_choice(points),
+        }
+    }
+
+    /// A series of each run for all queues together, and for each of the larger ones.
+    fn by_choice(&self, points: impl Fn(usize, &[usize]) -> Points) -> Vec<Series> {
+        let largest = self.order.iter().take(CHOICES_MAX);
+        let single = largest.map(|&queue| (&*self.queues[queue].name, vec![queue]));
+        let all = (ALL, self.order.clone());
+        let mut series = Vec::new();
+        for (choice, queues) in std::iter::once(all).chain(single) {
+            for (run, record) in self.records.iter().enumerate() {
+                series.push(Series {
+                    name: record.name.clone(),
+                    run: Some(run),
+                    choice: Some(choice.to_owned()),
+                    points: points(run, &queues),
+                    ..Series::default()
+                });
+            }
+        }
+        series
+    }
+
+    fn width(&self) -> String {
+        match self.width_s {
+            1 => "a second".to_owned(),
+            seconds @ ..120 => format!("{seconds} s"),
+            seconds @ ..7_200 => format!("{} min", (seconds + 30) / 60),
+            seconds => format!("{} h", (seconds + 1_800) / 3_600),
+        }
+    }
+}
+
+type Points = Vec<(f64, f64)>;
+
+/// Thousandths in a GPU.
+const GPU: f64 = 1_000.0;

@@ -1,0 +1,70 @@
+//! How long many jobs waited, in bounded memory.
+
+use super::buckets::as_float;
+use std::collections::BTreeMap;
+
+/// Waits from here on keep their first three digits: at most 1 % too little.
+const EXACT_BELOW_S: u64 = 1_000;
+
+/// Counts of waits by length.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waits {
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Waits {
+    /// One job waited so long.
+    pub(super) fn add(&mut self, wait_s: u64) {
+        *self.counts.entry(shortened(wait_s)).or_default() += 1;
+    }
+
+    /// Adds the jobs of another.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (&wait_s, count) in &other.counts {
+            *self.counts.entry(wait_s).or_default() += count;
+        }
+    }
+
+    /// Each length with the percentage of jobs that waited at most so long, beginning with 0 s.
+    /// Nothing if there is no job.
+    pub(super) fn distribution(&self) -> Vec<(f64, f64)> {
+        let all: u64 = self.counts.values().sum();
+        let mut until = 0;
+        let percent = |(&wait_s, &count)| {
+            until += count;
+            (as_float(wait_s), 100.0 * as_float(until) / as_float(all))
+        };
+        let mut points: Vec<(f64, f64)> = self.counts.iter().map(percent).collect();
+        if points.first().is_some_and(|first| first.0 > 0.0) {
+            points.insert(0, (0.0, 0.0));
+        }
+        points
+    }
+}
+
+fn shortened(wait_s: u64) -> u64 {
+    let mut unit = 1;
+    while wait_s / unit >= EXACT_BELOW_S {
+        unit *= 10;
+    }
+    wait_s / unit * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_count_all_jobs_up_to_a_length() {
+        let mut waits = Waits::default();
+        for wait_s in [5, 5, 70, 12_345] {
+            waits.add(wait_s);
+        }
+        let points = waits.distribution();
+        assert_eq!(
+            points,
+            [(0.0, 0.0), (5.0, 50.0), (70.0, 75.0), (12_300.0, 100.0)]
+        );
+        assert!(Waits::default().distribution().is_empty());
+    }
+}

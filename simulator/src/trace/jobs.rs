@@ -1,0 +1,153 @@
+//! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, by the time of submission.
+
+use crate::input::{InputError, Row, Table};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+#[cfg(test)]
+mod tests;
+
+/// The columns of the file, in the order in which [`crate::generate`] writes them.
+pub const COLUMNS: [&str; 5] = ["row", "submit_s", "duration_s", "num_gpus", "vc"];
+
+const ROW: usize = 0;
+const SUBMIT: usize = 1;
+const DURATION: usize = 2;
+const GPUS: usize = 3;
+const QUEUE: usize = 4;
+
+/// About 300 years: times stay far from overflow, in milliseconds too.
+pub const SECONDS_MAX: u64 = 10_000_000_000;
+
+/// More than any cluster has. A job may ask for more than the simulated cluster has, and then
+/// never runs.
+pub const GPUS_MAX: u32 = 1_000_000;
+
+/// One job: so many GPUs at once for so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// Its number in the source of the trace; unique.
+    pub row: u64,
+    /// Seconds from the beginning of the trace.
+    pub submit_s: u64,
+    /// Seconds from its start to its end; 0 if it ends as soon as it has started.
+    pub duration_s: u64,
+    /// At least 1.
+    pub num_gpus: u32,
+    /// An index into [`Jobs::queues`].
+    pub queue: u32,
+}
+
+/// The jobs of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Jobs {
+    /// By time of submission; those of one second in the order of the file.
+    pub jobs: Vec<Job>,
+    /// The names of their queues, in the order in which the file first names them.
+    pub queues: Vec<String>,
+}
+
+impl Jobs {
+    /// Reads a file, gzip or not.
+    ///
+    /// # Errors
+    /// If the file is broken, has no jobs, a value is not what it should be, a time is earlier
+    /// than that of the line before, or a `row` occurs twice.
+    pub fn read(path: &Path) -> Result<Self, InputError> {
+        Self::of_table(Table::open(path, &COLUMNS, &[])?)
+    }
+
+    fn of_table(mut table: Table) -> Result<Self, InputError> {
+        let mut read = Self::default();
+        let mut indexes: BTreeMap<String, u32> = BTreeMap::new();
+        let mut lines = Lines::default();
+        let mut latest_s = 0;
+        while let Some(row) = table.next_row()? {
+            let name = row.name(QUEUE)?;
+            let queue = match indexes.get(name) {
+                Some(index) => *index,
+                None => {
+                    let index = u32::try_from(read.queues.len());
+                    let index = index.map_err(|_| row.error(QUEUE, "too many queues"))?;
+                    read.queues.push(name.to_owned());
+                    indexes.insert(name.to_owned(), index);
+                    index
+                }
+            };
+            let job = job(&row, queue)?;
+            if job.submit_s < latest_s {
+                let message = format!("{} is before {latest_s} of the job above", job.submit_s);
+                return Err(row.error(SUBMIT, message));
+            }
+            latest_s = job.submit_s;
+            lines.push(row.line());
+            read.jobs.push(job);
+        }
+        if read.jobs.is_empty() {
+            return Err(InputError::of_file(table.file(), "has no jobs"));
+        }
+        match duplicate(&read.jobs) {
+            Some((first, second)) => Err(InputError {
+                file: table.file().to_owned(),
+                line: Some(lines.of(second)),
+                field: Some(COLUMNS[ROW].to_owned()),
+                message: format!(
+                    "{} is also the row of the job on line {}",
+                    read.jobs[second].row,
+                    lines.of(first),
+                ),
+            }),
+            None => Ok(read),
+        }
+    }
+}
+
+fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
+    let job = Job {
+        row: row.whole(ROW, u64::MAX)?,
+        submit_s: row.whole(SUBMIT, SECONDS_MAX)?,
+        duration_s: row.whole(DURATION, SECONDS_MAX)?,
+        num_gpus: row.whole(GPUS, GPUS_MAX)?,
+        queue,
+    };
+    match job.num_gpus {
+        0 => Err(row.error(GPUS, "is 0; only jobs with GPUs are simulated")),
+        _ => Ok(job),
+    }
+}
+
+/// The indexes of two jobs with the same row; of all pairs the one whose second is the earliest.
+fn duplicate(jobs: &[Job]) -> Option<(usize, usize)> {
+    if jobs.is_sorted_by(|a, b| a.row < b.row) {
+        return None;
+    }
+    let mut rows: Vec<(u64, usize)> = jobs.iter().map(|job| job.row).zip(0..).collect();
+    rows.sort_unstable();
+    let same = rows.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    same.map(|pair| (pair[0].1, pair[1].1))
+        .min_by_key(|(_, second)| *second)
+}
+
+/// The line of each job. Lines follow each other except where some are empty, so only the breaks
+/// are kept.
+#[derive(Default)]
+struct Lines {
+    count: usize,
+    /// From this job on, lines are numbered from this one.
+    breaks: Vec<(usize, u64)>,
+}
+
+impl Lines {
+    fn push(&mut self, line: u64) {
+        if self.count == 0 || self.of(self.count) != line {
+            self.breaks.push((self.count, line));
+        }
+        self.count += 1;
+    }
+
+    fn of(&self, job: usize) -> u64 {
+        let breaks = self.breaks.partition_point(|(from, _)| *from <= job);
+        let last = breaks.checked_sub(1).map(|index| self.breaks[index]);
+        last.map_or(0, |(from, line)| line + (job - from) as u64)
+    }
+}

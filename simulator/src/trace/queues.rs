@@ -1,0 +1,61 @@
+//! The queues of a trace: `vc,node num`, the nodes that each virtual cluster owns.
+
+use crate::input::{InputError, Table};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+#[cfg(test)]
+mod tests;
+
+/// The columns of the file, in the order in which [`crate::generate`] writes them.
+pub const COLUMNS: [&str; 2] = ["vc", "node num"];
+
+const NAME: usize = 0;
+const NODES: usize = 1;
+
+/// Of one queue and of all together.
+pub const NODES_MAX: u32 = 1_000_000;
+
+/// A queue, which the source calls a virtual cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceQueue {
+    /// Unique in its file.
+    pub name: String,
+    /// The nodes that it owns; 0 if it only borrows.
+    pub nodes: u32,
+}
+
+/// Reads a file, gzip or not, in its order.
+///
+/// # Errors
+/// If the file is broken, has no queues or no nodes, names a queue twice, or has more than
+/// [`NODES_MAX`] nodes.
+pub fn read(path: &Path) -> Result<Vec<TraceQueue>, InputError> {
+    of_table(Table::open(path, &COLUMNS, &[])?)
+}
+
+fn of_table(mut table: Table) -> Result<Vec<TraceQueue>, InputError> {
+    let mut queues = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut left = NODES_MAX;
+    while let Some(row) = table.next_row()? {
+        let name = row.name(NAME)?.to_owned();
+        if !names.insert(name.clone()) {
+            return Err(row.error(NAME, format!("{name:?} occurs twice")));
+        }
+        let nodes = row.whole(NODES, NODES_MAX)?;
+        let Some(rest) = left.checked_sub(nodes) else {
+            let message = format!("all queues together have over {NODES_MAX} nodes");
+            return Err(row.error(NODES, message));
+        };
+        left = rest;
+        queues.push(TraceQueue { name, nodes });
+    }
+    if queues.is_empty() {
+        return Err(InputError::of_file(table.file(), "has no queues"));
+    }
+    if left == NODES_MAX {
+        return Err(InputError::of_file(table.file(), "no queue has a node"));
+    }
+    Ok(queues)
+}
