@@ -6,6 +6,8 @@ mod crds;
 mod demo;
 mod plan;
 mod queues;
+mod record;
+mod replay;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,7 @@ enum Command {
     Demo(demo::Args),
     Plan(plan::Args),
     Queues(queues::Args),
+    Replay(replay::Args),
     Bench(bench::Args),
     Crds(crds::Args),
     Config(config::Args),
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Queues(args) => queues::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Config(args) => config::run(args),

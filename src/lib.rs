@@ -17,6 +17,7 @@ pub mod local;
 pub mod objects;
 pub mod plan;
 pub mod queue_tree;
+pub mod replay;
 pub mod serve;
 pub mod table;
 pub mod telemetry;

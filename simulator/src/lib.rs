@@ -28,3 +28,4 @@ mod scenario;
 pub mod shell;
 pub mod timeline;
 pub mod trace;
+pub mod what_if;

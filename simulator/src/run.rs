@@ -102,7 +102,7 @@ pub fn tell(seed: u64, with_faults: bool, say: &mut dyn FnMut(String)) -> Result
     Run::new(seed, with_faults, Some(say)).until_rest()
 }
 
-/// The same, and gives the journals of all scheduler processes, in no particular order.
+/// The same, and gives what was recorded of each scheduler process: a block of a journal.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -110,8 +110,8 @@ pub fn record(seed: u64, with_faults: bool) -> Result<(Summary, Vec<Vec<u8>>), F
     let mut run = Run::new(seed, with_faults, None);
     run.shells.iter_mut().for_each(Shell::record);
     let summary = run.until_rest()?;
-    let journals = run.shells.into_iter().flat_map(Shell::into_journals);
-    Ok((summary, journals.collect()))
+    let recorded = run.shells.into_iter().flat_map(Shell::into_recorded);
+    Ok((summary, recorded.collect()))
 }
 
 /// Something that happens at a time.

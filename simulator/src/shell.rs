@@ -14,7 +14,7 @@ use crate::api_server::{Answer, ApiServer};
 use crate::client::{self, Passage};
 use crate::contender::Contender;
 use crate::faults::Faults;
-use crate::journal::{self, Recorder};
+use crate::journal::Recorder;
 use crate::random::Random;
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
@@ -39,8 +39,8 @@ pub struct Shell {
     binders: BTreeMap<Uid, u32>,
     strays: BTreeSet<Uid>,
     evictions: u32,
-    /// Of all processes that have ended, if they are recorded.
-    journals: Option<Vec<Vec<u8>>>,
+    /// Of all processes that have ended, if they are recorded, what goes into a journal.
+    recorded: Option<Vec<Vec<u8>>>,
 }
 
 /// What one turn has brought.
@@ -81,7 +81,7 @@ impl Shell {
     pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
         self.kill();
         self.starts += 1;
-        let recorder = self.journals.is_some().then(|| {
+        let recorder = self.recorded.is_some().then(|| {
             let version = env!("CARGO_PKG_VERSION");
             Recorder::new(version, &settings)
         });
@@ -92,24 +92,22 @@ impl Shell {
 
     /// From now on every process that starts is recorded.
     pub fn record(&mut self) {
-        self.journals = Some(Vec::new());
+        self.recorded = Some(Vec::new());
     }
 
-    /// The journals of all processes that were recorded, the one that still runs among them.
+    /// What was recorded of each process, the one that still runs among them: a block of a journal,
+    /// not packed yet.
     #[must_use]
-    pub fn into_journals(mut self) -> Vec<Vec<u8>> {
+    pub fn into_recorded(mut self) -> Vec<Vec<u8>> {
         self.kill();
-        self.journals.unwrap_or_default()
+        self.recorded.unwrap_or_default()
     }
 
     /// The process is killed.
     pub fn kill(&mut self) {
         let recorder = self.process.take().and_then(|process| process.recorder);
-        if let (Some(mut recorder), Some(journals)) = (recorder, &mut self.journals) {
-            let mut journal = journal::beginning();
-            // Nothing here is as large as 4 GiB.
-            journal.extend(journal::pack(&recorder.seal()).unwrap_or_default());
-            journals.push(journal);
+        if let (Some(mut recorder), Some(recorded)) = (recorder, &mut self.recorded) {
+            recorded.push(recorder.seal());
         }
     }
 

@@ -44,6 +44,7 @@ fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
         panics: VecDeque::new(),
         stop_by: None,
         reports: Arc::new(Reports::default()),
+        recording: None,
     };
     (driver, relisted)
 }

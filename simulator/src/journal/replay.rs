@@ -1,7 +1,7 @@
 //! Runs a journal again: the same events at the same times, into an engine of today.
 
 use super::{Damage, Reader, Record};
-use gpu_batch_policies::command::Command;
+use gpu_batch_policies::command::{Action, Bind, Command, Evict, PodReference};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
@@ -60,11 +60,50 @@ pub enum Step {
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command(command) => write!(formatter, "{command:?}"),
+            Self::Command(command) => words(command, formatter),
             Self::End => formatter.write_str("no further command"),
             Self::Panic(message) => write!(formatter, "a panic: {message}"),
         }
     }
+}
+
+/// What a command does; what is not said in words is printed as it is.
+fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Command {
+        id,
+        deadline_ms,
+        action,
+    } = command;
+    match action {
+        Action::Bind(Bind {
+            pod,
+            node,
+            queue,
+            pod_group,
+        }) => {
+            let PodReference {
+                namespace,
+                name,
+                uid,
+            } = pod;
+            let gang = pod_group.as_deref().unwrap_or("none");
+            write!(
+                formatter,
+                "bind pod {namespace}/{name} ({uid}) to node {node} for queue {queue}, PodGroup \
+                 {gang}"
+            )?;
+        }
+        Action::Evict(Evict { pod, cause }) => {
+            let PodReference {
+                namespace,
+                name,
+                uid,
+            } = pod;
+            write!(formatter, "evict pod {namespace}/{name} ({uid}): {cause:?}")?;
+        }
+        other => write!(formatter, "{other:?}")?,
+    }
+    write!(formatter, " (command {}, until {deadline_ms})", id.0)
 }
 
 /// Runs a journal again, to its end or to the first difference.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// The journals of a world in which a lot goes wrong.
 fn journals(seed: u64) -> Vec<Vec<u8>> {
-    record(seed, true).unwrap().1
+    let (_, recorded) = record(seed, true).unwrap();
+    recorded.iter().map(|raw| with_inside(raw)).collect()
 }
 
 fn read(journal: &[u8]) -> Result<Vec<Record>, Damage> {
