@@ -1,5 +1,9 @@
 //! What `gpu-batch replay` prints.
 
+mod what_if;
+
+pub use what_if::{FiguresRow, GangRow, PodRow, QueueRow, WhatIfReport, draw as draw_what_if};
+
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_simulator::journal::{Difference, Replayed};
 use serde::Serialize;

@@ -85,6 +85,13 @@ struct Ran {
 }
 
 impl Session {
+    /// Whether the recorded scheduler never decided anything: it did not lead, or had not listed
+    /// everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start_ms == self.end_ms
+    }
+
     /// The queue that a pod or its PodGroup names.
     fn queue_named(&self, pod: &PodFacts) -> Option<Box<str>> {
         let group = pod.pod_group.as_ref().or(pod.native_group.as_ref());

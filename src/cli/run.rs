@@ -11,8 +11,10 @@ use tracing::info;
 
 /// Run the scheduler: inside a cluster as its service account, or with a kubeconfig.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gpu-batch run --kubeconfig ~/.kube/config\n  \
-    gpu-batch run --kubeconfig ~/.kube/config --record session.journal")]
+#[command(
+    after_help = "Example:\n  gpu-batch run --kubeconfig ~/.kube/config\n  \
+    gpu-batch run --kubeconfig ~/.kube/config --record session.journal"
+)]
 pub(super) struct Args {
     /// The kubeconfig. Without it: $KUBECONFIG, ~/.kube/config, then the pod's service account
     #[arg(long, value_name = "FILE")]

@@ -71,7 +71,8 @@ async fn run_gangs(
     let gangs = workload::gangs(options.gangs, options.length);
     let nodes = list_nodes(cluster).await?;
     let books = Arc::new(Books::new(Witness::new(gangs.clone(), &nodes)));
-    let mut scheduler = Scheduler::start_recorded(&cluster.config, configuration(cluster)?, journal).await?;
+    let mut scheduler =
+        Scheduler::start_recorded(&cluster.config, configuration(cluster)?, journal).await?;
     let mut tasks = tokio::task::JoinSet::new();
     let (client, followed) = (cluster.client.clone(), Arc::clone(&books));
     tasks.spawn(async move {

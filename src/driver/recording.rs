@@ -215,6 +215,18 @@ impl Recording {
     }
 }
 
+#[cfg(test)]
+impl Recording {
+    /// As if the file were full, after a good while.
+    pub(super) fn pretend_full(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.rotates_at_bytes = 0;
+            let long_ago = Instant::now().checked_sub(FILE_LASTS_MIN);
+            running.file_since = long_ago.unwrap_or_else(Instant::now);
+        }
+    }
+}
+
 impl Drop for Recording {
     fn drop(&mut self) {
         self.seal_if(|_| true);

@@ -140,7 +140,8 @@ impl Reading {
                 self.listed.insert(listing.kind);
                 let known = self.known.iter();
                 let of_kind = known.filter(|(_, object)| object.kind() == listing.kind);
-                let mut missing: BTreeSet<ObjectKey> = of_kind.map(|(key, _)| key.clone()).collect();
+                let mut missing: BTreeSet<ObjectKey> =
+                    of_kind.map(|(key, _)| key.clone()).collect();
                 let objects = listing.objects.into_iter();
                 for object in objects.filter(|object| object.kind() == listing.kind) {
                     missing.remove(&object.key());
@@ -247,12 +248,7 @@ impl Reading {
     }
 
     /// A bound pod has left its room.
-    fn ran(
-        &mut self,
-        uid: Uid,
-        at_ms: UnixMs,
-        phase: Option<PodPhase>,
-    ) {
+    fn ran(&mut self, uid: Uid, at_ms: UnixMs, phase: Option<PodPhase>) {
         self.session.course.ended(uid, self.now_ms);
         if let Some(life) = self.session.lives.get_mut(&uid)
             && !self.evicted.contains(&uid)

@@ -141,13 +141,7 @@ impl<'session> World<'session> {
         events
     }
 
-    fn end(
-        &mut self,
-        uid: Uid,
-        phase: Option<PodPhase>,
-        now_ms: UnixMs,
-        events: &mut Vec<Event>,
-    ) {
+    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, now_ms: UnixMs, events: &mut Vec<Event>) {
         let Some(mut pod) = self.pods.remove(&uid) else {
             return;
         };
