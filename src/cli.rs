@@ -9,6 +9,7 @@ mod queues;
 mod record;
 mod replay;
 mod run;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ enum Command {
     Plan(plan::Args),
     Queues(queues::Args),
     Replay(replay::Args),
+    Simulate(simulate::Args),
     Bench(bench::Args),
     Crds(crds::Args),
     Config(config::Args),
@@ -57,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(args),
         Command::Queues(args) => queues::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Simulate(args) => simulate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Config(args) => config::run(args),

@@ -16,6 +16,7 @@ pub mod execute;
 pub mod local;
 pub mod objects;
 pub mod plan;
+pub mod progress;
 pub mod queue_tree;
 pub mod replay;
 pub mod serve;

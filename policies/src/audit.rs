@@ -15,6 +15,7 @@ use crate::facts::saturated;
 use crate::ids::{NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
+use crate::state::cards::Cards;
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 /// Every violation, as sentences.
@@ -46,10 +47,22 @@ fn rooms(state: &ClusterState, found: &mut Vec<String>) {
             ));
         }
         let mut used: BTreeMap<ResourceId, u128> = BTreeMap::new();
+        let mut cards = Cards::default();
+        cards.set(node.known.as_ref().map_or(&[], |known| &known.facts.cards));
         for pod in expected {
-            for (resource, amount) in &state.classes[state.pods[pod].class].requests {
+            let class = &state.classes[state.pods[pod].class];
+            for (resource, amount) in &class.requests {
                 *used.entry(*resource).or_insert(0) += u128::from(*amount);
             }
+            if let Some(request) = &class.cards {
+                cards.take(request, &state.pods[pod].cards);
+            }
+        }
+        if cards != node.cards {
+            found.push(format!(
+                "I1: node {} counts other parts of cards as used than its pods hold",
+                node.name
+            ));
         }
         for (resource, _, taken) in node.resources() {
             let sum = saturated(used.remove(&resource).unwrap_or(0));
@@ -155,7 +168,7 @@ fn tables(state: &ClusterState, found: &mut Vec<String>) {
         let mut total = 0u64;
         for (id, node) in state.nodes.iter() {
             let fits = if table.is_eligible(id) {
-                node.multiplicity(&class.requests, &class.shape.host_ports)
+                node.multiplicity(class)
             } else {
                 0
             };

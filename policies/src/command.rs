@@ -1,10 +1,10 @@
 //! What comes out of the engine: each command is one request to the API server.
 
-use crate::facts::{GroupSource, Uid, UnixMs};
+use crate::facts::{CardIndex, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseRequest;
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
-use alloc::{borrow::Cow, boxed::Box};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 /// Numbers commands; never used twice by one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +61,9 @@ pub struct Bind {
     pub pod: PodReference,
     /// The node.
     pub node: Box<str>,
+    /// The cards of the node, in rising order; empty for a pod that asks for none by
+    /// [`CardRequest`](crate::facts::CardRequest).
+    pub cards: Vec<CardIndex>,
     /// Becomes the annotation `gpu-batch.io/bound-queue`.
     pub queue: Box<str>,
     /// Becomes the annotation `gpu-batch.io/bound-podgroup`; `None` for implicit gangs.

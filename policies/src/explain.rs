@@ -1,10 +1,12 @@
 //! Refusals in words: what is missing, where it comes nearest, what each node did.
 
+use crate::facts::CardRequest;
 use crate::filter::Filter;
-use crate::ids::{ClassId, ResourceId};
+use crate::ids::ClassId;
 use crate::place::{Area, Refusal, Request};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
+use crate::state::node::Lacking;
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 /// How many filters a message names; the rest is summed up.
@@ -60,6 +62,9 @@ pub(crate) fn refusal(
 /// `4 members with 8 nvidia.com/gpu each`.
 fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> String {
     let class = &state.classes[class];
+    if let Some(cards) = class.cards {
+        return wanted_cards(&cards, count, surplus);
+    }
     let amount = crate::resources::amount_of(&class.requests, class.primary);
     let resource = state.resource_names.name(class.primary);
     let amount = match resource {
@@ -70,6 +75,20 @@ fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> St
         (1, true) => format!("1 more member with {amount} {resource}"),
         (1, false) => format!("1 member with {amount} {resource}"),
         _ => format!("{count} members with {amount} {resource} each"),
+    }
+}
+
+/// `1 member with 2 cards`, `4 members with 300 thousandths of a card each`.
+fn wanted_cards(cards: &CardRequest, count: u64, surplus: bool) -> String {
+    let amount = match (cards.is_fraction(), cards.count()) {
+        (true, _) => format!("{} thousandths of a card", cards.thousandths()),
+        (false, 1) => "1 card".into(),
+        (false, several) => format!("{several} cards"),
+    };
+    match (count, surplus) {
+        (1, true) => format!("1 more member with {amount}"),
+        (1, false) => format!("1 member with {amount}"),
+        _ => format!("{count} members with {amount} each"),
     }
 }
 
@@ -117,7 +136,7 @@ fn nodes(state: &mut ClusterState, class: ClassId) -> String {
 
 fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
-    let mut lacking: BTreeMap<Option<ResourceId>, u32> = BTreeMap::new();
+    let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     let mut open = 0u32;
     let mut all = 0u32;
     for (id, node) in state.nodes.iter() {
@@ -131,14 +150,15 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
         if table.count(id) > 0 {
             open += 1;
         } else if table.is_eligible(id) {
-            let missing = node.lacking(&state.classes[class].requests);
+            let missing = node.lacking(&state.classes[class]);
             *lacking.entry(missing).or_insert(0) += 1;
         }
     }
     for (missing, nodes) in lacking {
         let filter = match missing {
-            Some(resource) => Filter::Resource(state.resource_names.name(resource).into()),
-            None => Filter::HostPort,
+            Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
+            Lacking::HostPort => Filter::HostPort,
+            Lacking::Cards => Filter::Cards,
         };
         *refused.entry(filter).or_insert(0) += nodes;
     }

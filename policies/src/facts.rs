@@ -8,6 +8,7 @@
 //! facts directly. Nothing here is decided.
 
 mod amounts;
+mod cards;
 mod gang;
 mod node;
 mod pod;
@@ -15,9 +16,11 @@ mod queue;
 mod shape;
 mod topology;
 mod uid;
+mod workload;
 
 pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label};
+pub use cards::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
 pub use gang::{
     GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,
@@ -34,6 +37,7 @@ pub use shape::{
 };
 pub use topology::{TopologyFacts, TopologyLevel};
 pub use uid::Uid;
+pub use workload::{PodKind, TypicalPod, typical_pods};
 
 use alloc::boxed::Box;
 

@@ -38,6 +38,8 @@ pub enum Filter {
     Resource(Box<str>),
     /// A host port is taken (NodePorts).
     HostPort,
+    /// Too few cards are as free as the pod asks for.
+    Cards,
     /// A queue's limit for this GPU model, which the node has, is reached.
     ModelLimit(Box<str>),
 }
@@ -70,6 +72,7 @@ impl fmt::Display for Filter {
             Self::HostPort => {
                 formatter.write_str("didn't have free ports for the requested pod ports")
             }
+            Self::Cards => formatter.write_str("had too few cards with enough room"),
             Self::ModelLimit(product) => {
                 write!(
                     formatter,

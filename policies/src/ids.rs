@@ -46,6 +46,10 @@ ids! {
     TopologyId;
     /// A domain inside one topology.
     DomainId;
+    /// A kind of pods, as scores see them.
+    KindId;
+    /// A GPU model.
+    ModelId;
 }
 
 /// Names to numbers and back; numbers are never given up.

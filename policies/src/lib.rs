@@ -26,6 +26,7 @@ pub mod queues;
 pub mod reason;
 pub mod report;
 mod resources;
+mod score;
 pub mod settings;
 mod state;
 pub mod status;

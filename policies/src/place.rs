@@ -94,7 +94,8 @@ pub(crate) fn place(
 ) -> Result<(), Refusal> {
     if let Some(node) = lane::only_pod(state, request, work) {
         let (pod, node) = node?;
-        txn.place(state, pod, node);
+        let placement = request.placement_of(state, state.pods[pod].class);
+        txn.place(state, pod, node, placement);
         return Ok(());
     }
     for group in &request.groups {
@@ -137,7 +138,12 @@ pub(crate) fn only_limits_refuse(
 }
 
 impl Request {
-    fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
+    /// How many pods wait.
+    fn members(&self) -> usize {
+        self.groups.iter().map(|group| group.pods.len()).sum()
+    }
+
+    pub(crate) fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
         if state.classes[class].accelerated {
             self.placement.0
         } else {

@@ -72,6 +72,18 @@ pub struct GangReport {
 /// Keys are `pod NS/NAME UID` and `node NAME`. A pod whose binding is on its way is on its node.
 pub type Inventory = BTreeMap<String, String>;
 
+/// How much of the cluster's free GPUs is of no use for the target workload: the measure of Weng et
+/// al., Beware of Fragmentation, USENIX ATC 2023.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fragmentation {
+    /// What is fragmented, in thousandths of a card, times `weight`: an exact sum.
+    pub weighted: u128,
+    /// The sum of the target workload's weights; 0 while no pod was seen.
+    pub weight: u64,
+    /// What is free, in thousandths of a card.
+    pub free_thousandths: u64,
+}
+
 /// One queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueReport {

@@ -1,7 +1,8 @@
 //! What an administrator sets, typed and checked; the shell reads it from the configuration file.
 
-use crate::facts::Placement;
+use crate::facts::{Placement, TypicalPod};
 use crate::lease::LeaseSettings;
+use alloc::vec::Vec;
 
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +11,13 @@ pub struct Settings {
     pub gpu_placement: Placement,
     /// The same for all other pods.
     pub cpu_placement: Placement,
+    /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
+    /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
+    pub target_workload: Option<Vec<TypicalPod>>,
+    /// In which order the gangs of one leaf are tried.
+    pub leaf_order: LeafOrder,
+    /// What a gang that finds no room means for those behind it.
+    pub queueing: Queueing,
     /// How long a running gang may be below its minimum before it is evicted whole, where the gang
     /// does not say. `None`: for ever.
     pub staleness_grace_ms: Option<u64>,
@@ -23,6 +31,26 @@ pub struct Settings {
     pub retry_after_ms: u64,
     /// Who may act.
     pub leadership: Leadership,
+}
+
+/// In which order the gangs of one leaf queue are tried, after those that replace lost members and
+/// those of higher priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafOrder {
+    /// The oldest first.
+    Age,
+    /// The shortest by its expected runtime first, then the oldest; those of unknown runtime last.
+    /// For simulations that compare orders: who asks for little is served first for ever.
+    ShortestFirst,
+}
+
+/// What a gang that finds no room means for those behind it in its leaf queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queueing {
+    /// They are tried too.
+    BestEffort,
+    /// They wait until it has started. For simulations that compare orders.
+    Strict,
 }
 
 /// How many requests of each sort may be under way.
@@ -51,6 +79,9 @@ impl Default for Settings {
         Self {
             gpu_placement: Placement::Binpack,
             cpu_placement: Placement::Binpack,
+            target_workload: None,
+            leaf_order: LeafOrder::Age,
+            queueing: Queueing::BestEffort,
             staleness_grace_ms: Some(60_000),
             request_deadline_ms: 4_000,
             in_flight: InFlight {

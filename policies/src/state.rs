@@ -4,8 +4,10 @@
 //! nothing. A tentative change goes through [`crate::txn::Txn`], which can undo it exactly.
 
 pub(crate) mod accounts;
+pub(crate) mod cards;
 pub(crate) mod class;
 pub(crate) mod gang;
+pub(crate) mod kinds;
 pub(crate) mod lanes;
 mod listing;
 pub(crate) mod membership;
@@ -20,6 +22,7 @@ use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId, Slab, TopologyId};
 use crate::queues::{GovernedId, QueueTree};
 use crate::resources::ResourceNames;
+use crate::score::Scores;
 use crate::topology::{NodeOrder, Topology};
 use accounts::Capacity;
 use alloc::{
@@ -31,6 +34,7 @@ use alloc::{
 use class::Class;
 use gang::{Gang, GangKey};
 use hashbrown::HashMap;
+use kinds::Kinds;
 use lanes::Lanes;
 use node::Node;
 use pod::Pod;
@@ -56,6 +60,8 @@ pub(crate) struct ClusterState {
     pub(crate) classes: Slab<ClassId, Class>,
     class_ids: Lookup<Arc<PodShape>, ClassId>,
     idle_classes: VecDeque<ClassId>,
+    pub(crate) kinds: Kinds,
+    pub(crate) scores: Scores,
     pub(crate) pods: Slab<PodId, Pod>,
     pub(crate) pod_ids: Lookup<Uid, PodId>,
     pub(crate) gangs: Slab<GangId, Gang>,
@@ -96,6 +102,8 @@ impl ClusterState {
             classes: Slab::new(),
             class_ids: Lookup::default(),
             idle_classes: VecDeque::new(),
+            kinds: Kinds::new(),
+            scores: Scores::default(),
             pods: Slab::new(),
             pod_ids: Lookup::default(),
             gangs: Slab::new(),

@@ -3,10 +3,11 @@
 //! Nothing is cloned to be tried: changes are made in place and noted in a journal; a rollback
 //! walks the journal backwards.
 
+use crate::facts::Placement;
 use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 /// The journal of one attempt. Dropping it keeps the changes, like [`Txn::commit`].
 #[derive(Debug, Default)]
@@ -19,8 +20,14 @@ pub(crate) struct Txn {
 pub(crate) struct Checkpoint(usize);
 
 impl Txn {
-    /// Puts a waiting pod on a node: takes the room and charges the queue.
-    pub(crate) fn place(&mut self, state: &mut ClusterState, pod: PodId, node: NodeId) {
+    /// Puts a waiting pod on a node: chooses its cards, takes the room and charges the queue.
+    pub(crate) fn place(
+        &mut self,
+        state: &mut ClusterState,
+        pod: PodId,
+        node: NodeId,
+        placement: Placement,
+    ) {
         debug_assert_eq!(
             state.pods[pod].stage,
             Stage::Waiting,
@@ -29,10 +36,11 @@ impl Txn {
         debug_assert!(
             {
                 let class = &state.classes[state.pods[pod].class];
-                state.nodes[node].multiplicity(&class.requests, &class.shape.host_ports) > 0
+                state.nodes[node].multiplicity(class) > 0
             },
             "I2: a node is never filled above its capacity"
         );
+        state.pods[pod].cards = state.choose_cards(pod, node, placement);
         state.pods[pod].stage = Stage::Assumed(node);
         state.occupy(pod, node);
         self.placed.push((pod, node));
@@ -50,6 +58,7 @@ impl Txn {
             };
             state.pods[pod].stage = Stage::Waiting;
             state.vacate(pod, node, false);
+            state.pods[pod].cards = Box::default();
         }
     }
 

@@ -44,6 +44,7 @@ pub fn node(name: &str, uid: Uid, cpus: u64, gpus: u64, labels: &[(&str, &str)])
         ready: true,
         allocatable: has.clone(),
         capacity: has,
+        cards: Vec::new(),
         problems: Vec::new(),
     }
 }
@@ -58,6 +59,7 @@ pub fn pod(name: &str, uid: Uid, created_ms: UnixMs, cpus: u64, gpus: u64) -> Po
         name: name.into(),
         ours: true,
         node: None,
+        cards: Vec::new(),
         phase: PodPhase::Pending,
         deleting: false,
         created_ms,

@@ -4,7 +4,7 @@ use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, LeaseName};
 use crate::api::{API_VERSION, InvalidDuration, Placement, parse_placement};
 use gpu_batch_policies::lease::LeaseSettings;
-use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use gpu_batch_policies::settings::{InFlight, Leadership, LeafOrder, Queueing, Settings};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use tracing_subscriber::EnvFilter;
@@ -133,6 +133,10 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
     Settings {
         gpu_placement,
         cpu_placement,
+        target_workload: None,
+        // For simulations; nobody wants to live with the others.
+        leaf_order: LeafOrder::Age,
+        queueing: Queueing::BestEffort,
         staleness_grace_ms: u64::try_from(problems.value("stalenessGracePeriod", grace)).ok(),
         request_deadline_ms,
         in_flight,

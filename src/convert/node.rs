@@ -63,6 +63,8 @@ pub(super) fn node(node: Node) -> NodeFacts {
         ready,
         allocatable,
         capacity,
+        // The device plugin chooses the cards; nobody tells which.
+        cards: Vec::new(),
         problems: problems.into_vec(),
     }
 }

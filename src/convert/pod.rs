@@ -74,6 +74,7 @@ fn outline(
         name: meta.name.clone(),
         ours,
         node: pod.spec.node_name.clone().filter(|node| !node.is_empty()),
+        cards: Vec::new(),
         phase,
         deleting: meta.deletion_timestamp.is_some(),
         created_ms: created.map_or(converter.now_ms, |time| converter.past(time)),

@@ -17,6 +17,7 @@ pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
     let mut shape = PodShape {
         requests: resources::requests(pod, problems),
         largest_container: resources::largest_container(spec),
+        cards: None,
         node_selector: node_selector.to_vec(),
         node_affinity: selector::node_affinity(node_affinity, problems),
         tolerations: tolerations(pod, &mut unsupported, problems),

@@ -130,6 +130,7 @@ fn bind_of(pod: &PodReference) -> Action {
     Action::Bind(Bind {
         pod: pod.clone(),
         node: "n1".into(),
+        cards: Vec::new(),
         queue: "team".into(),
         pod_group: Some("train".into()),
     })

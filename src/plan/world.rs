@@ -184,6 +184,7 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     PodFacts {
         uid,
         node: None,
+        cards: Vec::new(),
         phase: PodPhase::Pending,
         deleting: false,
         created_ms: now_ms,

@@ -362,6 +362,10 @@ fn bad_values() -> Vec<(Value, &'static str)> {
             "/image/pullSecrets/0",
         ),
         (json!({"serve": {"port": 80}}), "/serve/port"),
+        (
+            json!({"resources": {"limits": {"memory": "lots"}}}),
+            "/resources/limits/memory",
+        ),
         (json!({"serve": {"address": "::"}}), "/serve/address"),
         (
             json!({"configuration": {"schedulerNames": "a"}}),

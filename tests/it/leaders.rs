@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use gpu_batch::local::Options;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::{self, until};
 use crate::http;
@@ -15,6 +15,29 @@ const ELECTION: &str = "leaderElection: {namespace: leaders, identity: IDENTITY}
 /// The sample of a leader, not its help.
 const LEADS: &str = "\ngpu_batch_leader 1\n";
 
+/// What users write into their objects and no page may tell.
+const USER_DATA: &str = "users-own-business";
+
+/// A pod that has it wherever users write freely, and as an annotation of ours that is read.
+fn with_user_data(runtime: &str) -> Value {
+    json!({
+        "metadata": {
+            "labels": {"example.com/experiment": USER_DATA},
+            "annotations": {
+                "example.com/experiment": USER_DATA,
+                "gpu-batch.io/expected-runtime": runtime,
+            },
+        },
+        "spec": {"containers": [{
+            "name": "c",
+            "image": "none",
+            "command": [USER_DATA],
+            "env": [{"name": "TOKEN", "value": USER_DATA}],
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        }]},
+    })
+}
+
 #[tokio::test]
 async fn the_metrics_count_what_was_done_but_name_no_pod() {
     let Some(cluster) = cluster::own("measured", Options::default()).await else {
@@ -23,10 +46,13 @@ async fn the_metrics_count_what_was_done_but_name_no_pod() {
     cluster.define_kinds().await;
     cluster.nodes(["r1"]).await;
     let scheduler = cluster.scheduler("").await;
-    cluster
-        .create(&cluster.pod("measured-pod", 1, &json!({})))
-        .await;
+    for (name, runtime) in [("measured-pod", "1h"), ("measured-nonsense", USER_DATA)] {
+        cluster
+            .create(&cluster.pod(name, 1, &with_user_data(runtime)))
+            .await;
+    }
     cluster.bound(&["measured-pod".to_owned()]).await;
+    cluster.pod_waits("measured-nonsense", "InvalidSpec").await;
     let address = scheduler.address();
     assert_eq!(
         http::get(address, "/healthz").await,
@@ -48,7 +74,18 @@ async fn the_metrics_count_what_was_done_but_name_no_pod() {
     })
     .await;
     http::check_open_metrics(&page);
-    assert!(!page.contains("measured-pod"), "{page}");
+    assert!(!page.contains("measured-"), "{page}");
+    for path in [
+        "healthz",
+        "readyz",
+        "metrics",
+        "debug/audit",
+        "debug/compare",
+    ] {
+        let (status, page) = http::get(address, &format!("/{path}")).await;
+        assert_eq!(status, 200, "{path}: {page}");
+        assert!(!page.contains(USER_DATA), "{path}: {page}");
+    }
     scheduler.stop().await.unwrap();
 }
 

@@ -8,8 +8,9 @@ use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
+use crate::settings::LeafOrder;
 use crate::state::gang::{
-    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Tally, Verdict, Wait,
+    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Tally, Verdict, Wait,
 };
 use crate::state::membership::job_minimum;
 use crate::state::pod::{Own, Stage};
@@ -53,6 +54,7 @@ impl Engine {
 
     fn remove_gang(&mut self, id: GangId) {
         self.leave_agenda(id);
+        self.hand_on(id);
         self.replace_tally(id, None);
         if let Some(gang) = self.state.gangs.remove(id) {
             self.state.gang_ids.remove(&gang.key);
@@ -104,6 +106,7 @@ impl Engine {
             required_label: object.required_label.clone(),
             placement: object.placement,
             staleness_grace_ms: object.staleness_grace_ms,
+            expected_runtime_ms: object.expected_runtime_ms,
             created_ms: object.created_ms,
         }
     }
@@ -130,6 +133,7 @@ impl Engine {
             priority: lowest,
             preemptible: own.hints.preemptible.unwrap_or(true),
             placement: own.hints.placement,
+            expected_runtime_ms: own.hints.expected_runtime_ms,
             ..GangSpec::default()
         };
         spec.topology.required = own.hints.topology_required.clone();
@@ -341,7 +345,11 @@ impl Engine {
         }
         self.leave_agenda(id);
         let turn = wait == Wait::Turn;
-        self.state.gangs[id].wait = wait;
+        let before = core::mem::replace(&mut self.state.gangs[id].wait, wait);
+        if !turn || before == Wait::Turn {
+            // Whatever has changed about it, those behind it must not wait for it.
+            self.hand_on(id);
+        }
         if !turn {
             return;
         }
@@ -360,11 +368,15 @@ impl Engine {
             kind,
             priority_descending: -i64::from(gang.spec.priority),
             surplus: counts.needed == 0,
+            runtime_ms: match self.settings.leaf_order {
+                LeafOrder::Age => 0,
+                LeafOrder::ShortestFirst => gang.spec.expected_runtime_ms.unwrap_or(u64::MAX),
+            },
             created_ms: gang.spec.created_ms,
             name: gang.name.clone(),
         };
         self.agenda.add(queue, key.clone(), id);
-        self.state.gangs[id].candidate = Some((queue, key));
+        self.state.gangs[id].place = Some((queue, key));
         if self.agenda.head(queue) == Some(id) {
             self.show_head(queue);
         }
@@ -372,16 +384,51 @@ impl Engine {
 
     /// Takes a gang off the agenda, from wherever it stands there.
     pub(crate) fn leave_agenda(&mut self, id: GangId) {
-        if let Some((queue, key)) = self.state.gangs[id].candidate.take() {
-            let was_head = self.agenda.head(queue) == Some(id);
-            self.agenda.remove(queue, key, id);
-            if was_head {
-                self.show_head(queue);
-            }
+        let gang = &mut self.state.gangs[id];
+        let Some((queue, key)) = gang.place.take() else {
+            return;
+        };
+        let head = self.agenda.head(queue);
+        match &gang.wait {
+            Wait::Room(_, wake) => self.agenda.unpark(id, wake, queue, &key),
+            _ => self.agenda.remove(queue, key, id),
         }
-        if let Wait::Room(_, wake) = &self.state.gangs[id].wait {
-            self.agenda.unpark(id, wake);
+        if self.agenda.head(queue) != head {
+            self.show_head(queue);
         }
+    }
+
+    /// Something has changed that a parked gang waits for.
+    pub(crate) fn wake(&mut self, id: GangId) {
+        let gang = &mut self.state.gangs[id];
+        gang.tried = 0;
+        gang.woken_from = gang.shortage();
+        self.state.touched.insert(id);
+    }
+
+    /// A gang that was woken as the first of those that lack the same has been tried, or will not
+    /// be. Unless it lacks the same still, the next of them is woken.
+    pub(crate) fn hand_on(&mut self, id: GangId) {
+        let gang = &mut self.state.gangs[id];
+        let shortage = gang.woken_from.take();
+        let Some(shortage) = shortage.filter(|_| gang.shortage() != shortage) else {
+            return;
+        };
+        if let Some(next) = self.agenda.first_of(&shortage)
+            && self.may_be_over(&shortage)
+        {
+            self.wake(next);
+        }
+    }
+
+    /// Whether there may be room again for what is lacking; cheap, and right where it says no.
+    fn may_be_over(&mut self, shortage: &Shortage) -> bool {
+        if shortage.scope != Scope::Cluster || self.state.classes.get(shortage.class).is_none() {
+            return true;
+        }
+        self.state.refresh(shortage.class);
+        let table = self.state.table_as_of(shortage.class);
+        table.is_some_and(|table| table.total >= shortage.need)
     }
 
     /// What was tried: if it is the same again, nothing is gained by trying.

@@ -110,8 +110,8 @@ impl Engine {
             self.take_back(uid);
             return;
         }
-        let requests = &self.state.classes[pod.class].requests;
-        if !again && self.state.nodes[node].is_overfull(requests) {
+        let class = &self.state.classes[pod.class];
+        if !again && self.state.nodes[node].is_overfull(class) {
             // The node has become too small, or somebody else has filled it, while this waited.
             self.take_back_with_gang(uid);
             return;
@@ -128,6 +128,7 @@ impl Engine {
         let bind = Bind {
             pod: pod.reference(),
             node: self.state.nodes[node].name.clone(),
+            cards: pod.cards.to_vec(),
             queue: gang.map(|gang| gang.spec.queue.clone()).unwrap_or_default(),
             pod_group,
         };

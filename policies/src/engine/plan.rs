@@ -8,6 +8,7 @@ use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
+use crate::settings::Queueing;
 use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
 use crate::state::topologies::DEFAULT_TOPOLOGY;
@@ -113,6 +114,7 @@ impl Engine {
         self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, work);
+        let place = self.state.gangs[id].place.clone();
         self.leave_agenda(id);
         match result {
             Ok(placed) => {
@@ -121,15 +123,24 @@ impl Engine {
                 }
                 self.state.gangs[id].wait = Wait::Nothing;
                 self.state.touched.insert(id);
-                self.assess_touched(now_ms);
+                self.hand_on(id);
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
-                self.agenda.park(id, &wake);
-                self.state.gangs[id].wait = Wait::Room(verdict, wake);
+                if let Some((queue, key)) = &place {
+                    self.agenda.park(id, &wake, *queue, key);
+                }
+                let gang = &mut self.state.gangs[id];
+                gang.place = place;
+                gang.wait = Wait::Room(verdict, wake);
+                if self.settings.queueing == Queueing::Strict {
+                    self.show_head(queue);
+                }
+                self.hand_on(id);
                 self.follow_unfinished(id, &counts, now_ms);
             }
         }
+        self.assess_touched(now_ms);
     }
 
     fn try_place(
@@ -157,7 +168,7 @@ impl Engine {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
-        if self.keeps_to_queue(id, queue, &first, start, &mut txn) {
+        if self.keeps_to_queue((id, queue), &request, &first, start, &mut txn) {
             return Ok(txn.commit());
         }
         // Others than those that were checked found a place, and are too many for the queue.
@@ -169,8 +180,8 @@ impl Engine {
     /// whose demand was checked. If not, nothing is placed any more.
     fn keeps_to_queue(
         &mut self,
-        id: GangId,
-        queue: QueueId,
+        (id, queue): (GangId, QueueId),
+        request: &Request,
         checked: &Demand,
         start: Checkpoint,
         txn: &mut Txn,
@@ -186,7 +197,8 @@ impl Engine {
             return false;
         }
         for (pod, node) in placed {
-            txn.place(&mut self.state, pod, node);
+            let placement = request.placement_of(&self.state, self.state.pods[pod].class);
+            txn.place(&mut self.state, pod, node, placement);
         }
         true
     }
@@ -231,7 +243,7 @@ impl Engine {
                 .map(|(id, n)| (Reverse(*id), *n))
                 .collect();
             (
-                Reverse(class.gpus),
+                Reverse((class.gpus, class.cards)),
                 Reverse(amounts),
                 self.state.pods[group.pods[0]].name.clone(),
             )

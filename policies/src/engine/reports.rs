@@ -5,7 +5,7 @@ use super::counts::count;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
-use crate::report::{GangReport, Inventory, PodReport, PodState, QueueReport};
+use crate::report::{Fragmentation, GangReport, Inventory, PodReport, PodState, QueueReport};
 use crate::state::gang::Start;
 use crate::state::pod::{Pod, Stage};
 use crate::status::{Phase, QueueStatus};
@@ -159,10 +159,22 @@ impl Engine {
                     format!("{used} of {allocatable} {name} taken")
                 })
                 .collect();
+            amounts.extend(node.cards.describe());
             amounts.sort();
             (format!("node {}", node.name), amounts.join(", "))
         });
         pods.chain(nodes).collect()
+    }
+
+    /// How much of the cluster's free GPUs is of no use for the target workload: for the one of the
+    /// settings, or else for the pods of ours that were seen since the engine began. That one is
+    /// worked out again each time when they have become more by an eighth; when many are counted,
+    /// every count is halved.
+    ///
+    /// Looks at the nodes that have changed since the last call.
+    #[must_use]
+    pub fn fragmentation(&mut self) -> Fragmentation {
+        self.state.fragmentation()
     }
 
     /// How many requests are under way.

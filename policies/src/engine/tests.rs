@@ -1,6 +1,7 @@
 //! The engine against a small world that does what it is told.
 
 mod faults;
+mod line;
 mod partial;
 mod quarantine;
 mod races;

@@ -98,12 +98,32 @@ pub struct TopologyRequest {
 }
 
 /// How nodes are chosen among those that fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     /// The node with the least left over.
     Binpack,
     /// The fewest members per domain.
     Spread,
+    /// The node that has the least CPU and GPUs left, measured in the largest machine's.
+    BestFit,
+    /// The node whose free GPUs lose the least of their use for the target workload.
+    Fragmentation,
+    /// The node whose free room points least in the direction of what is asked for. For comparison
+    /// in experiments, as are all that follow.
+    DotProduct,
+    /// First cards that are shared already, then nodes that are in use, then empty ones.
+    GpuPacking,
+    /// The node whose pods ask for the same sort of GPUs.
+    GpuClustering,
+    /// Any node that fits, drawn from the seed and the pod's UID.
+    Random {
+        /// Another seed draws other nodes.
+        seed: u64,
+    },
+    /// A single pod as with [`Placement::Binpack`]; several members on as few nodes as possible,
+    /// those with the most free first. What simulators of deep learning clusters do (Hu et al.,
+    /// Helios, SC 2021); to be compared with, and not offered to users.
+    Consolidated,
 }
 
 /// A choice of [`Placement`] for GPU and for CPU work; `None`: not said here.

@@ -1,6 +1,6 @@
 //! What a node says.
 
-use super::{Amounts, Labels, Problem, Uid};
+use super::{Amounts, CardFacts, Labels, Problem, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 /// A node as it was last seen.
@@ -25,6 +25,9 @@ pub struct NodeFacts {
     pub allocatable: Amounts,
     /// `status.capacity`. More capacity than allocatable of a GPU resource is a sick card.
     pub capacity: Amounts,
+    /// The cards among which the scheduler chooses. Empty: which card a pod gets is not ours to
+    /// say, as with plain `nvidia.com/gpu`.
+    pub cards: Vec<CardFacts>,
     /// What could not be read. The resource or taint concerned is treated in the safe way: absent,
     /// respectively there.
     pub problems: Vec<Problem>,

@@ -1,6 +1,6 @@
 //! What a pod says.
 
-use super::{PlacementChoice, PodShape, Problem, Uid, UnixMs};
+use super::{CardIndex, PlacementChoice, PodShape, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 /// A pod as it was last seen.
@@ -17,6 +17,8 @@ pub struct PodFacts {
     pub ours: bool,
     /// `spec.nodeName`: set once it is bound.
     pub node: Option<Box<str>>,
+    /// The cards of its node that it holds, in rising order; empty while nobody says.
+    pub cards: Vec<CardIndex>,
     /// `status.phase`.
     pub phase: PodPhase,
     /// `metadata.deletionTimestamp` is set. The pod still takes its room.

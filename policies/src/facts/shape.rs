@@ -1,6 +1,6 @@
 //! What decides where a pod can run; pods of one shape are judged once.
 
-use super::{Amounts, Labels, TaintEffect};
+use super::{Amounts, CardRequest, Labels, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -13,6 +13,9 @@ pub struct PodShape {
     /// The largest request of one container, for extended resources alone. Sharing strategies may
     /// refuse more than one share in a container.
     pub largest_container: Amounts,
+    /// What it asks of cards that the scheduler chooses; such a pod fits only on nodes that name
+    /// their cards.
+    pub cards: Option<CardRequest>,
     /// `spec.nodeSelector`.
     pub node_selector: Labels,
     /// `requiredDuringSchedulingIgnoredDuringExecution`: one of the terms must hold. `None`: no

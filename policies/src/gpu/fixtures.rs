@@ -23,6 +23,7 @@ pub(crate) fn node(name: &str) -> NodeFacts {
         ready: true,
         allocatable: Amounts::new(),
         capacity: Amounts::new(),
+        cards: Vec::new(),
         problems: Vec::new(),
     }
 }

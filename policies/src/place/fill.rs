@@ -4,7 +4,7 @@ use super::domains::{areas, nodes_of, parts, room, scopes};
 use super::{Area, Group, Refusal, Request};
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId};
-use crate::resources::{ResourceNames, amount_of};
+use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::txn::Txn;
@@ -105,7 +105,12 @@ pub(super) fn fill(
     while let Some((area, mut pods)) = left.pop() {
         let parts = parts(state, request.near, area);
         if parts.is_empty() {
-            pack_nodes(state, txn, request, class, pods, area, work);
+            match request.placement_of(state, class) {
+                Placement::Binpack | Placement::Consolidated => {
+                    pack_nodes(state, txn, request, class, pods, area, work);
+                }
+                _ => pack_by_score(state, txn, request, class, pods, area, work),
+            }
             continue;
         }
         *work += parts.len() as u64;
@@ -135,6 +140,7 @@ pub(super) fn fill(
 }
 
 /// Binpack: the nodes with the least left over first, and the last pods where they fit exactly.
+/// Consolidated: the emptiest nodes first.
 fn pack_nodes(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -145,7 +151,14 @@ fn pack_nodes(
     work: &mut u64,
 ) {
     let mut nodes: Vec<(NodeKey, NodeId)> = open_nodes(state, class, area, work);
-    nodes.sort_unstable();
+    let consolidated = request.placement_of(state, class) == Placement::Consolidated;
+    let emptiest_first = consolidated && request.members() > 1;
+    if emptiest_first {
+        nodes
+            .sort_unstable_by_key(|((beside, free, .., rank), _)| (*beside, Reverse(*free), *rank));
+    } else {
+        nodes.sort_unstable();
+    }
     let largest = nodes
         .iter()
         .map(|((_, free, ..), _)| *free)
@@ -155,7 +168,8 @@ fn pack_nodes(
         if pods.is_empty() {
             return;
         }
-        let amount = amount_of(&state.classes[class].requests, state.classes[class].primary)
+        let amount = state.classes[class]
+            .scarcest()
             .saturating_mul(pods.len() as u64);
         // The last pods go where they fit exactly. Before that, filling the fullest is as tight.
         let all = pods.len() as u64;
@@ -165,15 +179,51 @@ fn pack_nodes(
         let exact = (amount <= largest)
             .then(|| nodes[position..].iter().find(exact))
             .flatten();
+        let exact = exact.filter(|_| !emptiest_first);
         let node = exact.unwrap_or(&nodes[position]).1;
         let fits = fits_now(state, request, class, node);
         let share = usize::try_from(fits.min(all)).unwrap_or(pods.len());
         let (here, rest) = pods.split_at(share);
         for pod in here {
-            txn.place(state, *pod, node);
+            txn.place(state, *pod, node, Placement::Binpack);
         }
         *work += 60 * share as u64;
         pods = rest;
+    }
+}
+
+/// Each pod to the node with the highest score at that moment.
+fn pack_by_score(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    class: ClassId,
+    pods: &[PodId],
+    area: Area,
+    work: &mut u64,
+) {
+    let placement = request.placement_of(state, class);
+    let Some(first) = pods.first() else { return };
+    state.retarget();
+    let nodes = open_nodes(state, class, area, work);
+    *work += 20 * nodes.len() as u64;
+    let scored = nodes
+        .into_iter()
+        .map(|(_, node)| Reverse((state.score_key(placement, class, node, *first), node)));
+    let mut open: BinaryHeap<_> = scored.collect();
+    let mut pods = pods.iter().peekable();
+    while let Some(pod) = pods.peek() {
+        let Some(Reverse((_, node))) = open.pop() else {
+            return;
+        };
+        if fits_now(state, request, class, node) == 0 {
+            continue;
+        }
+        txn.place(state, **pod, node, placement);
+        *work += 80;
+        let key = state.score_key(placement, class, node, **pod);
+        open.push(Reverse((key, node)));
+        pods.next();
     }
 }
 
@@ -201,7 +251,7 @@ fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
     let (node, class) = (&state.nodes[id], &state.classes[class]);
     (
         !class.accelerated && node.has_gpus(),
-        node.free(class.primary),
+        node.free_scarcest(class),
         node.free(ResourceNames::cpu()),
         node.free(ResourceNames::memory()),
         node.rank,
@@ -250,7 +300,7 @@ fn spread(
         };
         let mut held = held;
         if fits_now(state, request, class, node) > 0 {
-            txn.place(state, *pod, node);
+            txn.place(state, *pod, node, Placement::Spread);
             *work += 80;
             heap.push(Reverse((on_node + 1, key, node)));
             held += 1;
@@ -263,7 +313,7 @@ fn spread(
 /// How many pods of a class fit on a node at this moment of the transaction.
 fn fits_now(state: &ClusterState, request: &Request, class: ClassId, node: NodeId) -> u64 {
     let shape = &state.classes[class];
-    let fits = state.nodes[node].multiplicity(&shape.requests, &shape.shape.host_ports);
+    let fits = state.nodes[node].multiplicity(shape);
     u64::from(fits).min(request.model_allows(state, class, node))
 }
 

@@ -5,8 +5,10 @@ use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
+use crate::state::class::Class;
 use crate::state::gang::Scope;
 use crate::state::lanes::{Bucket, Lane};
+use smallvec::{SmallVec, smallvec};
 
 /// The place of a gang that is one pod without ties, or why there is none. `None`: the request is
 /// not of this kind.
@@ -37,18 +39,45 @@ pub(super) fn only_pod(
             need: 1,
         }));
     }
-    let placement = request.placement_of(state, class);
-    let primary = state.classes[class].primary;
-    let lanes: &[Lane] = if primary == ResourceNames::cpu() {
-        // Work without GPUs keeps away from nodes with GPUs while there is other room.
-        &[Lane::Plain, Lane::Beside]
-    } else {
-        &[Lane::Extended(primary)]
+    let node = match request.placement_of(state, class) {
+        placement @ (Placement::Binpack | Placement::Spread | Placement::Consolidated) => {
+            lanes(&state.classes[class])
+                .iter()
+                .find_map(|lane| first_fit(state, *lane, class, placement, work))?
+        }
+        // Its order is another one for each pod.
+        Placement::Random { .. } => return None,
+        placement => best_score(state, class, placement, work)?,
     };
-    let node = lanes
-        .iter()
-        .find_map(|lane| first_fit(state, *lane, class, placement, work))?;
     Some(Ok((*pod, node)))
+}
+
+/// The lanes of a class, in the order in which they are read.
+fn lanes(class: &Class) -> SmallVec<[Lane; 2]> {
+    match class.primary {
+        _ if class.cards.is_some() => smallvec![Lane::Cards],
+        // Work without GPUs keeps away from nodes with GPUs while there is other room.
+        primary if primary == ResourceNames::cpu() => smallvec![Lane::Plain, Lane::Beside],
+        primary => smallvec![Lane::Extended(primary)],
+    }
+}
+
+/// The first node in the order of scores that fits.
+fn best_score(
+    state: &mut ClusterState,
+    class: ClassId,
+    placement: Placement,
+    work: &mut u64,
+) -> Option<NodeId> {
+    let kind = state.classes[class].kind;
+    state.refresh_scores(placement, kind, work);
+    let table = state.table_as_of(class)?;
+    let mut nodes = state.by_score(placement, kind).flatten();
+    let best = nodes.find(|(_, node)| {
+        *work += 1;
+        table.count(*node) > 0
+    });
+    best.map(|(_, node)| *node)
 }
 
 fn first_fit(
@@ -75,14 +104,13 @@ fn first_fit(
             let class = &state.classes[class];
             [amount_of(&class.requests, class.primary), 0, 0]
         }
-        Lane::Beside => [0, 0, 0],
+        Lane::Cards | Lane::Beside => [0, 0, 0],
     };
-    let found = match placement {
-        Placement::Binpack => buckets.range(least..).find_map(|(_, bucket)| fits(bucket)),
-        Placement::Spread => buckets
-            .range(least..)
-            .rev()
-            .find_map(|(_, bucket)| fits(bucket)),
+    let mut open = buckets.range(least..).map(|(_, bucket)| bucket);
+    let found = if placement == Placement::Spread {
+        open.rev().find_map(&mut fits)
+    } else {
+        open.find_map(&mut fits)
     };
     *work += visited;
     found

@@ -3,7 +3,7 @@
 use super::domains::{areas, nodes_of, room, scopes};
 use super::fill::fill;
 use super::{Area, Group, Refusal, Request};
-use crate::facts::Amount;
+use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, Id, NodeId, PodId, ResourceId};
 use crate::state::ClusterState;
 use crate::txn::Txn;
@@ -91,7 +91,7 @@ fn counted(
     }
     match shortest {
         // Only where every member is needed does one class alone decide when to look again.
-        Some((_, class, fits, need)) if request.need == waiting(request) => Refusal::TooFew {
+        Some((_, class, fits, need)) if request.need == request.members() => Refusal::TooFew {
             class,
             scope,
             best: area,
@@ -100,10 +100,6 @@ fn counted(
         },
         _ => Refusal::NotTogether { proved: true },
     }
-}
-
-fn waiting(request: &Request) -> usize {
-    request.groups.iter().map(|group| group.pods.len()).sum()
 }
 
 /// Tries one area. `Err(true)`: it is proved that the members do not fit there.
@@ -126,13 +122,20 @@ fn in_area(
         }
         txn.rollback(state, start);
     }
-    if request.model_limits.is_some() || waiting(request) > SEARCH_MEMBERS {
+    if request.model_limits.is_some() || request.members() > SEARCH_MEMBERS {
         return Err(false);
     }
     let mut search = Search::new(state, request, area);
-    let found = search.descend(state, txn, 0, 0, waiting(request) - request.need);
+    let found = search.descend(state, txn, 0, 0, request.members() - request.need);
     *work += 100 * u64::from(SEARCH_BOUND - search.left);
-    if found { Ok(()) } else { Err(search.left > 0) }
+    // A part of a card goes to one card; the search does not try the others.
+    let parts = |group: &Group| {
+        state.classes[group.class]
+            .cards
+            .is_some_and(|c| c.is_fraction())
+    };
+    let exhausted = search.left > 0 && !request.groups.iter().any(parts);
+    if found { Ok(()) } else { Err(exhausted) }
 }
 
 /// Which members to take where not all are needed: first those of the largest classes, then those
@@ -153,7 +156,7 @@ fn choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
         taken
     };
     let largest = take(&mut request.groups.iter());
-    if request.need == waiting(request) {
+    if request.need == request.members() {
         return SmallVec::from_iter([largest]);
     }
     let mut smallest = take(&mut request.groups.iter().rev());
@@ -197,12 +200,11 @@ impl Search {
             })
         });
         // The tightest first: what a greedy packer would choose is tried first.
-        nodes.sort_by_key(|node| {
-            (
-                state.nodes[*node].free(primary(state, request)),
-                Reverse(*node),
-            )
-        });
+        if let Some(first) = request.groups.first() {
+            let class = &state.classes[first.class];
+            let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
+            nodes.sort_by_key(|node| (free(node), Reverse(*node)));
+        }
         Self {
             members,
             nodes,
@@ -231,9 +233,7 @@ impl Search {
             let eligible = state
                 .table_as_of(class)
                 .is_some_and(|table| table.is_eligible(node));
-            let shape = &state.classes[class];
-            let ports = &shape.shape.host_ports;
-            if !eligible || state.nodes[node].multiplicity(&shape.requests, ports) == 0 {
+            if !eligible || state.nodes[node].multiplicity(&state.classes[class]) == 0 {
                 continue;
             }
             if !tried.insert(self.signature(state, node)) {
@@ -244,7 +244,7 @@ impl Search {
             }
             self.left -= 1;
             let checkpoint = txn.checkpoint();
-            txn.place(state, pod, node);
+            txn.place(state, pod, node, Placement::Binpack);
             let same = self
                 .members
                 .get(depth + 1)
@@ -283,6 +283,9 @@ impl Search {
             signature.push(Amount::from(
                 table.is_some_and(|table| table.is_eligible(node)),
             ));
+            if state.classes[*class].cards.is_some() {
+                signature.extend(state.nodes[node].cards.rooms());
+            }
             if !state.classes[*class].shape.host_ports.is_empty() {
                 // Ports make every node a case of its own.
                 signature.push(node.index() as Amount);
@@ -290,12 +293,4 @@ impl Search {
         }
         signature
     }
-}
-
-fn primary(state: &ClusterState, request: &Request) -> ResourceId {
-    let first = request
-        .groups
-        .first()
-        .map(|group| state.classes[group.class].primary);
-    first.unwrap_or_else(crate::resources::ResourceNames::cpu)
 }

@@ -125,8 +125,7 @@ impl ClusterState {
                 .as_ref()
                 .and_then(|known| known.model),
             None => class
-                .model
-                .as_ref()
+                .only_model()
                 .and_then(|m| self.queues.governed_id(GPU, Some(m))),
         };
         if let Some(model) = model.filter(|_| class.gpus > 0) {
@@ -156,8 +155,8 @@ impl ClusterState {
     /// A pod takes its room on a node, and its queue pays for it.
     pub(crate) fn occupy(&mut self, pod: PodId, node: NodeId) {
         let class = self.pods[pod].class;
-        let (requests, shape) = (&self.classes[class].requests, &self.classes[class].shape);
-        self.nodes[node].take(pod, requests, &shape.host_ports);
+        let cards = &self.pods[pod].cards;
+        self.nodes[node].take(pod, &self.classes[class], cards);
         self.node_changed(node, false);
         self.charge(pod, Some(node));
         if self.account(pod).is_none() {
@@ -170,7 +169,8 @@ impl ClusterState {
     pub(crate) fn vacate(&mut self, pod: PodId, node: NodeId, announce: bool) {
         self.charge(pod, None);
         let class = self.pods[pod].class;
-        self.nodes[node].give_back(pod, &self.classes[class].requests);
+        let cards = &self.pods[pod].cards;
+        self.nodes[node].give_back(pod, &self.classes[class], cards);
         self.node_changed(node, announce);
         if self.account(pod).is_none() {
             self.capacity.stale.insert(node);

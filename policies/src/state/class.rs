@@ -1,10 +1,13 @@
 //! Classes: all pods of one shape are judged once.
 
-use crate::facts::{Amount, MatchOperator, PodShape, label};
+use crate::facts::{
+    Amount, CardRequest, MatchOperator, MatchRequirement, PodKind, PodShape, label,
+};
 use crate::filter::Filter;
 use crate::gpu;
-use crate::ids::{Id, NodeId, ResourceId, TopologyId};
+use crate::ids::{Id, KindId, NodeId, ResourceId, TopologyId};
 use crate::resources::{ResourceNames, Resources, amount_of};
+use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
 use crate::topology::Topology;
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
@@ -22,8 +25,12 @@ pub(crate) struct Class {
     pub(crate) primary: ResourceId,
     /// It asks for a GPU of any sort.
     pub(crate) accelerated: bool,
-    /// The only GPU model that it can run on, where its selector says one.
-    pub(crate) model: Option<Box<str>>,
+    /// What one pod asks of cards that we choose.
+    pub(crate) cards: Option<CardRequest>,
+    /// The GPU models that it can run on, sorted, where its selector says which; empty: all.
+    pub(crate) models: Vec<Box<str>>,
+    /// What scores see of its pods.
+    pub(crate) kind: KindId,
     /// Pods of this shape; the class goes when it has had none for a while.
     pub(crate) pods: u32,
     /// Where it fits; made when the first pod of the class waits.
@@ -31,7 +38,23 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    pub(crate) fn new(shape: Arc<PodShape>, names: &mut ResourceNames) -> Self {
+    /// What one pod takes of the scarcest: of all its cards, else of its primary resource.
+    pub(crate) fn scarcest(&self) -> Amount {
+        match self.cards {
+            Some(cards) => Amount::from(cards.count()) * Amount::from(cards.thousandths()),
+            None => amount_of(&self.requests, self.primary),
+        }
+    }
+
+    /// The only GPU model that it can run on, where its selector says one.
+    pub(crate) fn only_model(&self) -> Option<&str> {
+        match self.models.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn new(shape: Arc<PodShape>, names: &mut ResourceNames, kinds: &mut Kinds) -> Self {
         let requests = names.vector(&shape.requests);
         let extended = |gpus_only: bool| {
             let mut resources = requests.iter().map(|(resource, _)| *resource);
@@ -45,13 +68,24 @@ impl Class {
             })
         };
         let accelerator = extended(true);
+        let mut models = named_models(&shape);
+        models.sort_unstable();
+        models.dedup();
+        let gpus = amount_of(&requests, ResourceNames::gpu());
+        let kind = kinds.enter(PodKind {
+            cpu_milli: amount_of(&requests, ResourceNames::cpu()),
+            cards: shape.cards.or_else(|| kinds::whole_cards(gpus)),
+            models: models.clone(),
+        });
         Self {
-            gpus: amount_of(&requests, ResourceNames::gpu()),
+            cards: shape.cards,
+            models,
+            kind,
+            gpus,
             primary: accelerator
                 .or_else(|| extended(false))
                 .unwrap_or_else(ResourceNames::cpu),
-            accelerated: accelerator.is_some(),
-            model: only_model(&shape),
+            accelerated: accelerator.is_some() || shape.cards.is_some(),
             shape,
             requests,
             pods: 0,
@@ -60,26 +94,27 @@ impl Class {
     }
 }
 
-/// The one GPU model that a selector allows, if it names exactly one.
-fn only_model(shape: &PodShape) -> Option<Box<str>> {
+/// The GPU models that a selector allows, if it names them.
+fn named_models(shape: &PodShape) -> Vec<Box<str>> {
     const PRODUCT: &str = "nvidia.com/gpu.product";
-    let named = match label(&shape.node_selector, PRODUCT) {
-        Some(product) => product,
-        None => match shape.node_affinity.as_deref() {
-            Some([term]) => term.match_expressions.iter().find_map(|requirement| {
-                match (
-                    &*requirement.key,
-                    requirement.operator,
-                    requirement.values.as_slice(),
-                ) {
-                    (PRODUCT, MatchOperator::In, [only]) => Some(&**only),
-                    _ => None,
-                }
-            })?,
-            _ => return None,
-        },
+    let base = |product: &str| gpu::product_base(product).map(Box::from);
+    if let Some(product) = label(&shape.node_selector, PRODUCT) {
+        return base(product).into_iter().collect();
+    }
+    let Some([term]) = shape.node_affinity.as_deref() else {
+        return Vec::new();
     };
-    gpu::product_base(named).map(Into::into)
+    let names = |requirement: &&MatchRequirement| {
+        &*requirement.key == PRODUCT && requirement.operator == MatchOperator::In
+    };
+    match term.match_expressions.iter().find(names) {
+        Some(named) => named
+            .values
+            .iter()
+            .filter_map(|product| base(product))
+            .collect(),
+        None => Vec::new(),
+    }
 }
 
 /// Where the pods of a class fit: a number for each node, and sums over domains.
@@ -186,9 +221,7 @@ impl Table {
             self.counts.resize(index + 1, 0);
         }
         let fits = match node {
-            Some(node) if self.is_eligible(id) => {
-                node.multiplicity(&class.requests, &class.shape.host_ports)
-            }
+            Some(node) if self.is_eligible(id) => node.multiplicity(class),
             _ => 0,
         };
         let before = core::mem::replace(&mut self.counts[index], fits);

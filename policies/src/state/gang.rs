@@ -33,8 +33,10 @@ pub(crate) struct Gang {
     pub(crate) spec: GangSpec,
     /// What it waits for.
     pub(crate) wait: Wait,
-    /// Where it stands among the candidates of its queue.
-    pub(crate) candidate: Option<(QueueId, CandidateKey)>,
+    /// Its place in the line of its queue: as a candidate, or refused and parked.
+    pub(crate) place: Option<PlaceInLine>,
+    /// It was woken as the first of those that lack the same, and has not been tried since.
+    pub(crate) woken_from: Option<Shortage>,
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
@@ -130,6 +132,7 @@ pub(crate) struct GangSpec {
     pub(crate) placement: PlacementChoice,
     /// `None`: the configuration's; negative: never.
     pub(crate) staleness_grace_ms: Option<i64>,
+    pub(crate) expected_runtime_ms: Option<u64>,
     pub(crate) created_ms: UnixMs,
 }
 
@@ -180,6 +183,16 @@ pub(crate) enum Wake {
     Queue(QueueId),
 }
 
+/// Gangs of one queue that lack the same: so many pods of a class in a scope. What counting proves
+/// of one of them it proves of all, so only the first in line is woken and tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) queue: QueueId,
+    pub(crate) class: crate::ids::ClassId,
+    pub(crate) scope: Scope,
+    pub(crate) need: u64,
+}
+
 /// Where pods must fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
@@ -197,15 +210,20 @@ pub(crate) enum Scope {
 
 /// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
 /// priority, then gangs below their minimum
-/// before surplus, then age.
+/// before surplus, then age. In the order of the shortest, their runtime goes before their age.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
     pub(crate) kind: CandidateKind,
     pub(crate) priority_descending: i64,
     pub(crate) surplus: bool,
+    /// 0 where the order does not ask for it.
+    pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
     pub(crate) name: Box<str>,
 }
+
+/// A place in the line of a queue.
+pub(crate) type PlaceInLine = (QueueId, CandidateKey);
 
 /// What goes before what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -229,7 +247,8 @@ impl Gang {
             members: Vec::new(),
             spec: GangSpec::default(),
             wait: Wait::Nothing,
-            candidate: None,
+            place: None,
+            woken_from: None,
             tally: None,
             start: Start::NotBegun,
             backoff: Backoff::default(),
@@ -256,6 +275,20 @@ impl Gang {
     /// Whether a PodGroup makes it.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))
+    }
+
+    /// With whom it is parked, if it is parked for a shortage that counting proves.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        let (queue, _) = self.place.as_ref()?;
+        match self.wait {
+            Wait::Room(_, Wake::Fits { class, scope, need }) => Some(Shortage {
+                queue: *queue,
+                class,
+                scope,
+                need,
+            }),
+            _ => None,
+        }
     }
 
     /// Why it waits.

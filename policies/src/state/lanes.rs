@@ -14,6 +14,8 @@ use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
 pub(crate) enum Lane {
     /// Nodes that have an extended resource, by what is free of it, then CPU, then memory.
     Extended(ResourceId),
+    /// Nodes that name their cards, by what is free of all of them, then CPU, then memory.
+    Cards,
     /// Nodes without GPUs, by free CPU, then memory.
     Plain,
     /// Nodes with GPUs for work that needs none: those with the fewest free GPUs first.
@@ -35,6 +37,12 @@ pub(crate) struct Lanes {
 #[derive(Debug)]
 struct LaneIndex {
     lane: Lane,
+    buckets: Buckets,
+}
+
+/// Nodes by a key; those of one key in the order of filling.
+#[derive(Debug, Default)]
+pub(crate) struct Buckets {
     buckets: BTreeMap<FreeKey, Bucket>,
     /// Where each node stands, by node.
     keys: Vec<Option<(FreeKey, u64)>>,
@@ -46,15 +54,14 @@ impl Lanes {
         self.lanes
             .iter()
             .find(|index| index.lane == lane)
-            .map(|index| &index.buckets)
+            .map(|index| &index.buckets.buckets)
     }
 
     /// Opens a lane over these nodes.
     pub(crate) fn open<'a>(&mut self, lane: Lane, nodes: impl Iterator<Item = (NodeId, &'a Node)>) {
         let mut index = LaneIndex {
             lane,
-            buckets: BTreeMap::new(),
-            keys: Vec::new(),
+            buckets: Buckets::default(),
         };
         for (id, node) in nodes {
             index.update(id, Some(node));
@@ -79,6 +86,9 @@ impl Lane {
             Self::Extended(resource) => {
                 (node.allocatable(resource) > 0).then(|| [node.free(resource), cpu, memory])
             }
+            Self::Cards => {
+                (!node.cards.is_empty()).then(|| [node.cards.free_thousandths(), cpu, memory])
+            }
             Self::Plain => (!node.has_gpus()).then_some([cpu, memory, 0]),
             Self::Beside => node
                 .has_gpus()
@@ -90,6 +100,13 @@ impl Lane {
 impl LaneIndex {
     fn update(&mut self, id: NodeId, node: Option<&Node>) {
         let now = node.and_then(|node| Some((self.lane.key(node)?, node.rank)));
+        self.buckets.set(id, now);
+    }
+}
+
+impl Buckets {
+    /// Puts a node under a key, with its rank; `None`: it is not there.
+    pub(crate) fn set(&mut self, id: NodeId, now: Option<(FreeKey, u64)>) {
         if self.keys.len() <= id.index() {
             self.keys.resize(id.index() + 1, None);
         }
@@ -108,5 +125,10 @@ impl LaneIndex {
         if let Some((key, rank)) = now {
             self.buckets.entry(key).or_default().insert((rank, id));
         }
+    }
+
+    /// The buckets, the least key first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Bucket> {
+        self.buckets.values()
     }
 }

@@ -1,11 +1,13 @@
 //! One node: what it has, what is taken, who is there.
 
-use crate::facts::{Amount, HostPort, NodeFacts, saturated};
+use crate::facts::{Amount, CardIndex, HostPort, NodeFacts, saturated};
 use crate::filter::host_ports_conflict;
 use crate::gpu::GpuNode;
-use crate::ids::{PodId, ResourceId};
+use crate::ids::{ModelId, PodId, ResourceId};
 use crate::queues::GovernedId;
 use crate::resources::{Resources, amount_of};
+use crate::state::cards::Cards;
+use crate::state::class::Class;
 use crate::topology::OrderKey;
 use alloc::{boxed::Box, vec::Vec};
 use smallvec::SmallVec;
@@ -18,6 +20,7 @@ pub(crate) struct Node {
     pub(crate) known: Option<KnownNode>,
     slots: SmallVec<[Slot; 6]>,
     ports: Vec<(HostPort, PodId)>,
+    pub(crate) cards: Cards,
     /// Pods that take room here, in no order.
     pub(crate) pods: Vec<PodId>,
     /// The place in the order of filling.
@@ -32,6 +35,19 @@ pub(crate) struct KnownNode {
     pub(crate) gpu: GpuNode,
     /// The entry of queues that GPUs of this model count in.
     pub(crate) model: Option<GovernedId>,
+    /// The GPU model, as scores know it.
+    pub(crate) model_id: Option<ModelId>,
+}
+
+/// What a node has too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lacking {
+    /// A resource.
+    Resource(ResourceId),
+    /// A port that is taken.
+    HostPort,
+    /// Cards with as much free as is asked for.
+    Cards,
 }
 
 /// One resource of a node.
@@ -56,6 +72,7 @@ impl Node {
             known: None,
             slots: SmallVec::new(),
             ports: Vec::new(),
+            cards: Cards::default(),
             pods: Vec::new(),
             rank: 0,
             order_key: (SmallVec::new(), name.into()),
@@ -102,23 +119,29 @@ impl Node {
     }
 
     /// A pod takes its room, whether there is enough or not: the world is as it is.
-    pub(crate) fn take(&mut self, pod: PodId, requests: &Resources, ports: &[HostPort]) {
-        for (resource, amount) in requests {
+    pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
+        for (resource, amount) in &class.requests {
             let slot = self.slot(*resource);
             slot.used += u128::from(*amount);
         }
-        self.ports
-            .extend(ports.iter().map(|port| (port.clone(), pod)));
+        let ports = class.shape.host_ports.iter();
+        self.ports.extend(ports.map(|port| (port.clone(), pod)));
+        if let Some(request) = &class.cards {
+            self.cards.take(request, cards);
+        }
         self.pods.push(pod);
     }
 
     /// The exact reverse of [`Node::take`].
-    pub(crate) fn give_back(&mut self, pod: PodId, requests: &Resources) {
-        for (resource, amount) in requests {
+    pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
+        for (resource, amount) in &class.requests {
             let slot = self.slot(*resource);
             slot.used = slot.used.saturating_sub(u128::from(*amount));
         }
         self.ports.retain(|(_, owner)| *owner != pod);
+        if let Some(request) = &class.cards {
+            self.cards.give_back(request, cards);
+        }
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
             self.pods.swap_remove(position);
         }
@@ -127,6 +150,14 @@ impl Node {
     /// What is left of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
         self.find(resource).map_or(0, Slot::free)
+    }
+
+    /// What is left of what is scarcest for a class, see [`Class::scarcest`].
+    pub(crate) fn free_scarcest(&self, class: &Class) -> Amount {
+        match class.cards {
+            Some(_) => self.cards.free_thousandths(),
+            None => self.free(class.primary),
+        }
     }
 
     pub(crate) fn allocatable(&self, resource: ResourceId) -> Amount {
@@ -144,8 +175,9 @@ impl Node {
         self.slots.iter().find(|slot| slot.resource == resource)
     }
 
-    /// How many pods with these requests and ports fit beside what is here.
-    pub(crate) fn multiplicity(&self, requests: &Resources, ports: &[HostPort]) -> u32 {
+    /// How many pods of a class fit beside what is here.
+    pub(crate) fn multiplicity(&self, class: &Class) -> u32 {
+        let ports = &class.shape.host_ports;
         if self.known.is_none() || !self.ports_free(ports) {
             return 0;
         }
@@ -155,7 +187,7 @@ impl Node {
             1
         };
         let mut slots = self.slots.iter();
-        for (resource, amount) in requests {
+        for (resource, amount) in &class.requests {
             let Some(slot) = slots.find(|slot| slot.resource == *resource) else {
                 return 0;
             };
@@ -167,6 +199,9 @@ impl Node {
             if free < amount.saturating_mul(fits) {
                 fits = free / amount;
             }
+        }
+        if let Some(request) = &class.cards {
+            fits = fits.min(self.cards.multiplicity(request));
         }
         u32::try_from(fits).unwrap_or(u32::MAX)
     }
@@ -181,21 +216,24 @@ impl Node {
         })
     }
 
-    /// Whether more than there is was taken of a resource that these requests name.
-    pub(crate) fn is_overfull(&self, requests: &Resources) -> bool {
-        let mut slots = requests.iter().filter_map(|(id, _)| self.find(*id));
+    /// Whether more than there is was taken of a resource that a class asks for.
+    pub(crate) fn is_overfull(&self, class: &Class) -> bool {
+        let mut slots = class.requests.iter().filter_map(|(id, _)| self.find(*id));
         slots.any(|slot| slot.used > slot.allocatable.into())
+            || class.cards.is_some() && self.cards.is_overfull()
     }
 
-    /// The first resource of which there is too little for one pod.
-    pub(crate) fn lacking(&self, requests: &Resources) -> Option<ResourceId> {
-        requests
-            .iter()
-            .find(|(id, amount)| self.free(*id) < *amount)
-            .map(|(id, _)| *id)
+    /// The first thing of which there is too little for one pod.
+    pub(crate) fn lacking(&self, class: &Class) -> Lacking {
+        let mut requests = class.requests.iter();
+        match requests.find(|(id, amount)| self.free(*id) < *amount) {
+            Some((id, _)) => Lacking::Resource(*id),
+            None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
+            None => Lacking::Cards,
+        }
     }
 
     pub(crate) fn has_gpus(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.gpu.has_gpus)
+        !self.cards.is_empty() || self.known.as_ref().is_some_and(|known| known.gpu.has_gpus)
     }
 }

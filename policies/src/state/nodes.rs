@@ -41,9 +41,18 @@ impl ClusterState {
         }
         let labels = (!same_labels).then(|| facts.labels.clone());
         let model = self.model_entry(&gpu);
+        let model_id = gpu
+            .product
+            .as_deref()
+            .map(|product| self.kinds.model(product));
         let node = &mut self.nodes[id];
-        node.known = Some(KnownNode { facts, gpu, model });
-        let grew = node.set_allocatable(&amounts);
+        let grew = node.set_allocatable(&amounts) | node.cards.set(&facts.cards);
+        node.known = Some(KnownNode {
+            facts,
+            gpu,
+            model,
+            model_id,
+        });
         if model_changed {
             self.charge_node(id);
         }
@@ -70,6 +79,7 @@ impl ClusterState {
         self.nodes[id].known = None;
         self.charge_node(id);
         self.nodes[id].set_allocatable(&SmallVec::new());
+        self.nodes[id].cards.set(&[]);
         self.remove_from_topologies(id);
         self.unrank(id);
         self.node_changed(id, false);

@@ -1,7 +1,9 @@
 //! One pod and what has become of it.
 
 use crate::command::PodReference;
-use crate::facts::{GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs};
+use crate::facts::{
+    CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
+};
 use crate::ids::{ClassId, GangId, NodeId};
 use crate::queues::{Demand, QueueId};
 use alloc::{boxed::Box, vec::Vec};
@@ -16,6 +18,8 @@ pub(crate) struct Pod {
     pub(crate) priority: i32,
     pub(crate) created_ms: UnixMs,
     pub(crate) stage: Stage,
+    /// The cards that it holds on its node, rising.
+    pub(crate) cards: Box<[CardIndex]>,
     pub(crate) deleting: bool,
     /// `status.phase` is Running.
     pub(crate) running: bool,

@@ -2,7 +2,7 @@
 
 use super::ClusterState;
 use super::pod::{Own, Pod, Stage};
-use crate::facts::{PodFacts, PodPhase, Uid};
+use crate::facts::{CardIndex, PodFacts, PodPhase, Uid};
 use crate::ids::{NodeId, PodId};
 use alloc::boxed::Box;
 
@@ -33,6 +33,7 @@ impl ClusterState {
             priority: facts.priority,
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
+            cards: held(&facts),
             deleting: facts.deleting,
             running: facts.phase == PodPhase::Running,
             own: facts.ours.then(|| Box::new(own(&facts, None))),
@@ -50,6 +51,9 @@ impl ClusterState {
         } else if let Some(node) = node {
             self.pods[pod].stage = Stage::Bound(node);
             self.occupy(pod, node);
+        }
+        if facts.ours && !ended {
+            self.count_kind(class);
         }
     }
 
@@ -112,6 +116,15 @@ impl ClusterState {
             return;
         }
         self.move_pod(pod, after);
+        let cards = held(facts);
+        if let Stage::Bound(node) = after
+            && !cards.is_empty()
+            && cards != self.pods[pod].cards
+        {
+            self.vacate(pod, node, true);
+            self.pods[pod].cards = cards;
+            self.occupy(pod, node);
+        }
     }
 
     /// Brings a pod to a stage, and its room with it.
@@ -120,6 +133,7 @@ impl ClusterState {
         if before.node() != after.node() {
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
+                self.pods[pod].cards = Box::default();
             }
             if let Some(node) = after.node() {
                 self.occupy(pod, node);
@@ -159,6 +173,14 @@ impl ClusterState {
     pub(crate) fn node_of(&self, pod: PodId) -> Option<NodeId> {
         self.pods.get(pod)?.stage.node()
     }
+}
+
+/// The cards that a pod holds as its facts say.
+fn held(facts: &PodFacts) -> Box<[CardIndex]> {
+    let mut cards = facts.cards.clone();
+    cards.sort_unstable();
+    cards.dedup();
+    cards.into()
 }
 
 /// What only pods of ours have; what the engine knows of the pod is kept from before.

@@ -32,7 +32,7 @@ impl ChangeLog {
     }
 
     /// The nodes that changed since a reader was here; `None`: too long ago.
-    fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
+    pub(crate) fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
         let skip = usize::try_from(cursor.checked_sub(self.start)?).ok()?;
         Some(self.nodes.iter().skip(skip).copied())
     }
@@ -44,7 +44,7 @@ impl ClusterState {
         let id = match self.class_ids.get(shape) {
             Some(id) => *id,
             None => {
-                let class = Class::new(shape.clone(), &mut self.resource_names);
+                let class = Class::new(shape.clone(), &mut self.resource_names, &mut self.kinds);
                 let id = self.classes.insert(class);
                 self.class_ids.insert(shape.clone(), id);
                 id
@@ -81,6 +81,9 @@ impl ClusterState {
     fn remove_class(&mut self, id: ClassId) {
         if let Some(class) = self.classes.remove(id) {
             self.class_ids.remove(&class.shape);
+            if self.kinds.leave(class.kind) {
+                self.scores.forget_kind(class.kind);
+            }
         }
     }
 

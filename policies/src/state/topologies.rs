@@ -121,6 +121,7 @@ impl ClusterState {
         for (node, rank) in self.order.iter() {
             self.nodes[node].rank = rank;
         }
+        self.scores.forget_lanes();
         for node in self.nodes.ids() {
             self.lanes.update(node, self.nodes.get(node));
         }
@@ -131,6 +132,7 @@ impl ClusterState {
     }
 
     fn rank_all(&mut self) {
+        self.scores.forget_lanes();
         self.order.clear();
         for id in self.nodes.ids() {
             let Some(known) = &self.nodes[id].known else {

@@ -78,6 +78,7 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             ready: old.ready,
             allocatable: old.allocatable.clone(),
             capacity: old.capacity.clone(),
+            cards: Vec::new(),
             problems: old.problems.clone(),
             ..new.clone()
         }),

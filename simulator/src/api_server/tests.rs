@@ -47,6 +47,7 @@ impl Server {
         self.ask(Request::Bind(Bind {
             pod: pod.clone(),
             node: "n1".into(),
+            cards: [].into(),
             queue: "team".into(),
             pod_group: None,
         }))

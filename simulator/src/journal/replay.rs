@@ -78,6 +78,7 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         Action::Bind(Bind {
             pod,
             node,
+            cards,
             queue,
             pod_group,
         }) => {
@@ -92,6 +93,9 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 "bind pod {namespace}/{name} ({uid}) to node {node} for queue {queue}, PodGroup \
                  {gang}"
             )?;
+            if !cards.is_empty() {
+                write!(formatter, ", on cards {cards:?}")?;
+            }
         }
         Action::Evict(Evict { pod, cause }) => {
             let PodReference {

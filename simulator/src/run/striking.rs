@@ -221,6 +221,7 @@ impl Run<'_> {
                 uid: facts.uid,
             },
             node,
+            cards: Vec::new(),
             queue: "".into(),
             pod_group: None,
         };

@@ -194,6 +194,7 @@ impl<'session> World<'session> {
         match self.pods.get_mut(&pod.uid) {
             Some(known) if known.node.is_some() => {
                 pod.node.clone_from(&known.node);
+                pod.cards.clone_from(&known.cards);
                 pod.phase = known.phase;
                 pod.bound_ms = known.bound_ms;
                 pod.started_ms = known.started_ms;
@@ -237,6 +238,7 @@ impl<'session> World<'session> {
         self.course.starts.insert(uid, start);
         if let Some(pod) = self.pods.get_mut(&uid) {
             pod.node = Some(bind.node);
+            pod.cards = bind.cards;
             pod.phase = PodPhase::Running;
             pod.bound_ms = Some(now_ms);
             pod.started_ms = Some(now_ms);

@@ -48,6 +48,7 @@ pub(super) fn node(number: usize, gpus: u64, place: Place) -> NodeFacts {
         ready: true,
         allocatable: amounts.clone(),
         capacity: amounts,
+        cards: Vec::new(),
         problems: Vec::new(),
     }
 }
@@ -73,6 +74,7 @@ pub(super) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
         name: format!("pod-{number:06}").into(),
         ours: true,
         node: None,
+        cards: Vec::new(),
         phase: PodPhase::Pending,
         deleting: false,
         created_ms: CREATED_MS,

@@ -206,6 +206,7 @@ impl Sequence {
         Bind {
             pod: self.pod(model),
             node: self.place.name(Kind::Node, &mut self.random).name,
+            cards: Vec::new(),
             queue: self.place.name(Kind::Queue, &mut self.random).name,
             pod_group: self.random.percent(50).then_some("g".into()),
         }

@@ -312,6 +312,7 @@ pub(super) struct PodSketch {
     group: Option<Box<str>>,
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
+    runtime_ms: Option<u64>,
     created_ms: u64,
     ours: bool,
 }
@@ -325,6 +326,7 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         group: None,
         queue: None,
         gates: Vec::new(),
+        runtime_ms: None,
         created_ms: START_MS - 60_000,
         ours: true,
     }
@@ -362,6 +364,12 @@ impl PodSketch {
         self.gates.push(gate.into());
         self
     }
+
+    /// It is expected to run so long.
+    pub(super) fn runtime(mut self, runtime_ms: u64) -> Self {
+        self.runtime_ms = Some(runtime_ms);
+        self
+    }
 }
 
 impl Thing for PodSketch {
@@ -374,6 +382,7 @@ impl Thing for PodSketch {
             ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
+            cards: Vec::new(),
             phase: PodPhase::Pending,
             deleting: false,
             created_ms: self.created_ms,
@@ -390,7 +399,10 @@ impl Thing for PodSketch {
             queue: self.queue,
             native_group: None,
             owner: None,
-            hints: crate::facts::GangHints::default(),
+            hints: crate::facts::GangHints {
+                expected_runtime_ms: self.runtime_ms,
+                ..crate::facts::GangHints::default()
+            },
             bound_queue: None,
             bound_pod_group: None,
             unscheduled: None,
@@ -424,6 +436,7 @@ pub(super) fn node(name: &str, gpus: u64) -> NodeFacts {
         ready: true,
         allocatable: resources.clone(),
         capacity: resources,
+        cards: Vec::new(),
         problems: Vec::new(),
     }
 }

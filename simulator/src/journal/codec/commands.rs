@@ -22,7 +22,7 @@ impl Codec for CommandId {
 fields! {
     Command { id, deadline_ms, action }
     PodReference { namespace, name, uid }
-    Bind { pod, node, queue, pod_group }
+    Bind { pod, node, cards, queue, pod_group }
     Evict { pod, cause }
     Announcement { regarding, warning, reason, message }
     ObjectReference { api_version, kind, namespace, name, uid }

@@ -4,7 +4,7 @@ use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use crate::journal::Record;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::lease::{LeaseSeen, LeaseSettings};
-use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use gpu_batch_policies::settings::{InFlight, Leadership, LeafOrder, Queueing, Settings};
 
 variants! {
     Record {
@@ -63,6 +63,8 @@ variants! {
         7 Lease { 0: seen },
     }
     PodSeen { 0 Gone, 1 Unbound, 2 Bound { 0: node } }
+    LeafOrder { 0 Age, 1 ShortestFirst }
+    Queueing { 0 BestEffort, 1 Strict }
     Leadership { 0 Assumed, 1 Elected { 0: lease } }
 }
 
@@ -70,8 +72,7 @@ fields! {
     Listing { kind, objects }
     LeaseSeen { resource_version, holder, transitions, duration_ms }
     Settings {
-        gpu_placement, cpu_placement, staleness_grace_ms, request_deadline_ms, in_flight,
-        queue_status_interval_ms, retry_after_ms, leadership,
+        gpu_placement, cpu_placement, target_workload, leaf_order, queueing, staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms, retry_after_ms, leadership,
     }
     InFlight { actions, statuses, announcements }
     LeaseSettings { identity, duration_ms, renew_deadline_ms, retry_ms }

@@ -2,12 +2,12 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    GangHints, GangMinimum, GroupSource, HostPort, JobFacts, LabelSelector, MatchOperator,
-    MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference, Placement,
-    PlacementChoice, PodFacts, PodGroupFacts, PodPhase, PodShape, PriorityClassFacts, Problem,
-    Protocol, QueueFacts, QueueResource, ScheduledCondition, SelectorRequirement, SubGroupFacts,
-    Taint, TaintEffect, Toleration, TolerationOperator, TopologyFacts, TopologyLevel,
-    TopologyRequest, Uid,
+    CardFacts, CardRequest, GangHints, GangMinimum, GroupSource, HostPort, JobFacts, LabelSelector,
+    MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
+    Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
+    SelectorRequirement, SubGroupFacts, Taint, TaintEffect, Toleration, TolerationOperator,
+    TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -20,15 +20,36 @@ impl Codec for Uid {
     }
 }
 
+impl Codec for CardRequest {
+    fn encode(&self, out: &mut Encoder) {
+        self.count().encode(out);
+        self.thousandths().encode(out);
+        self.memory_mib().encode(out);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+        let count = input.field::<u16>("count")?;
+        let thousandths = input.field::<u16>("thousandths")?;
+        let memory_mib = input.field("memory_mib")?;
+        let request = match (count, thousandths) {
+            (count, WHOLE_CARD) => Self::whole(count.into(), memory_mib),
+            (1, thousandths) => Self::fraction(thousandths.into(), memory_mib),
+            _ => None,
+        };
+        let problem = || format!("{thousandths} thousandths of {count} cards cannot be asked for");
+        request.ok_or_else(|| Unreadable::new(problem()))
+    }
+}
+
 fields! {
     Problem { field, message }
     NodeFacts {
-        name, uid, labels, annotations, taints, unschedulable, ready, allocatable, capacity,
+        name, uid, labels, annotations, taints, unschedulable, ready, allocatable, capacity, cards,
         problems,
     }
     Taint { key, value, effect }
     PodFacts {
-        uid, namespace, name, ours, node, phase, deleting, created_ms, bound_ms, started_ms,
+        uid, namespace, name, ours, node, cards, phase, deleting, created_ms, bound_ms, started_ms,
         priority, never_preempts, gates, shape, pod_group, sub_group, queue, native_group, owner,
         hints, bound_queue, bound_pod_group, unscheduled, problems,
     }
@@ -39,7 +60,7 @@ fields! {
     }
     ScheduledCondition { reason, message }
     PodShape {
-        requests, largest_container, node_selector, node_affinity, tolerations, host_ports,
+        requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
         unsupported,
     }
     NodeSelectorTerm { match_expressions, match_fields }
@@ -68,6 +89,9 @@ fields! {
     NamespaceFacts { name, uid, labels, problems }
     TopologyFacts { name, uid, levels, problems }
     TopologyLevel { name, node_label }
+    CardFacts { memory_mib }
+    TypicalPod { kind, weight }
+    PodKind { cpu_milli, cards, models }
 }
 
 variants! {
@@ -78,5 +102,15 @@ variants! {
     Protocol { 0 Tcp, 1 Udp, 2 Sctp }
     GroupSource { 0 GpuBatch, 1 Native }
     GangMinimum { 0 Together { 0: pods }, 1 Single }
-    Placement { 0 Binpack, 1 Spread }
+    Placement {
+        0 Binpack,
+        1 Spread,
+        2 BestFit,
+        3 Fragmentation,
+        4 DotProduct,
+        5 GpuPacking,
+        6 GpuClustering,
+        7 Random { seed: seed },
+        8 Consolidated,
+    }
 }

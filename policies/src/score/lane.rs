@@ -1,0 +1,151 @@
+//! Nodes ordered by score, for pods of one kind; kept current from the log of changed nodes.
+
+use super::cluster::ClusterSums;
+use super::fragmentation::Measure;
+use super::score;
+use super::target::Target;
+use super::view::View;
+use crate::facts::{Placement, TypicalPod};
+use crate::ids::{Id, KindId, NodeId};
+use crate::state::kinds::Kind;
+use crate::state::lanes::{Bucket, Buckets, FreeKey};
+use crate::state::node::Node;
+use crate::state::{ClusterState, Lookup};
+use alloc::vec::Vec;
+
+/// How many orders are kept; of more, the one that was read longest ago is forgotten.
+const LANES: usize = 512;
+
+/// Everything that scores remember.
+#[derive(Debug, Default)]
+pub(crate) struct Scores {
+    pub(super) measure: Measure,
+    /// Rises with every other target workload.
+    pub(super) version: u64,
+    pub(super) cluster: ClusterSums,
+    lanes: Lookup<(Placement, KindId), ScoreLane>,
+    /// The target workload is a setting.
+    given: bool,
+    /// When so many pods were seen, the target workload is worked out again.
+    next_look: u64,
+}
+
+#[derive(Debug)]
+struct ScoreLane {
+    order: Buckets,
+    /// How far in the log of changes it has read; `None`: it has not looked at any node.
+    cursor: Option<u64>,
+    version: u64,
+}
+
+impl Scores {
+    /// See [`Measure::gain`].
+    pub(super) fn gain(&mut self, view: &View, kind: &Kind, free: u16) -> i32 {
+        self.measure.gain(view, kind, free)
+    }
+
+    /// The orders of nodes are void: nodes or kinds have got other numbers or ranks.
+    pub(crate) fn forget_lanes(&mut self) {
+        self.lanes.clear();
+    }
+
+    /// A kind has gone.
+    pub(crate) fn forget_kind(&mut self, kind: KindId) {
+        self.lanes.retain(|(_, other), _| *other != kind);
+    }
+
+    fn make_room(&mut self) {
+        if self.lanes.len() < LANES {
+            return;
+        }
+        let lanes = self.lanes.iter();
+        let oldest = lanes.min_by_key(|((placement, kind), lane)| (lane.cursor, *kind, *placement));
+        if let Some(oldest) = oldest.map(|(key, _)| *key) {
+            self.lanes.remove(&oldest);
+        }
+    }
+}
+
+impl ClusterState {
+    /// The target workload is this, whatever pods are seen.
+    pub(crate) fn set_target_workload(&mut self, typical: &[TypicalPod]) {
+        self.scores.given = true;
+        self.aim(typical);
+    }
+
+    fn aim(&mut self, typical: &[TypicalPod]) {
+        self.scores
+            .measure
+            .aim(Target::new(typical, &mut self.kinds));
+        self.scores.version += 1;
+    }
+
+    /// Where no target workload is given, it is made of the pods that were seen: each time when
+    /// they have become more by an eighth.
+    pub(crate) fn retarget(&mut self) {
+        let seen = self.kinds.ever_seen();
+        if self.scores.given || seen < self.scores.next_look {
+            return;
+        }
+        self.scores.next_look = seen + (seen / 8).max(1);
+        let typical: Vec<TypicalPod> = self.kinds.typical();
+        self.aim(&typical);
+    }
+
+    /// Brings the order of nodes for pods of a kind up to date.
+    pub(crate) fn refresh_scores(&mut self, placement: Placement, kind: KindId, work: &mut u64) {
+        if placement == Placement::Fragmentation {
+            self.retarget();
+        }
+        let version = match placement {
+            Placement::Fragmentation => self.scores.version,
+            _ => 0,
+        };
+        let lane = self.scores.lanes.remove(&(placement, kind));
+        let mut lane = lane
+            .filter(|lane| lane.version == version)
+            .unwrap_or_else(|| {
+                self.scores.make_room();
+                let (order, cursor) = (Buckets::default(), None);
+                ScoreLane {
+                    order,
+                    cursor,
+                    version,
+                }
+            });
+        let (scores, kind_of) = (&mut self.scores, &self.kinds[kind]);
+        let mut update = |id: NodeId, node: Option<&Node>| {
+            *work += 20;
+            let key = node.map(|node| (lane_key(scores, placement, node, kind_of), node.rank));
+            lane.order.set(id, key);
+        };
+        match lane.cursor.and_then(|cursor| self.changes.since(cursor)) {
+            Some(changed) => changed.for_each(|id| update(id, self.nodes.get(id))),
+            None => {
+                for index in 0..self.nodes.bound() {
+                    let id = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
+                    update(id, self.nodes.get(id));
+                }
+            }
+        }
+        lane.cursor = Some(self.changes.end());
+        self.scores.lanes.insert((placement, kind), lane);
+    }
+
+    /// All nodes in the order in which pods of a kind take them, best first: those of one score
+    /// together, as of the last refresh.
+    pub(crate) fn by_score(
+        &self,
+        placement: Placement,
+        kind: KindId,
+    ) -> impl Iterator<Item = &Bucket> {
+        let lane = self.scores.lanes.get(&(placement, kind));
+        lane.into_iter().flat_map(|lane| lane.order.iter())
+    }
+}
+
+fn lane_key(scores: &mut Scores, placement: Placement, node: &Node, kind: &Kind) -> FreeKey {
+    let avoided = kind.pod.cards.is_none() && node.has_gpus();
+    let score = i64::from(score(scores, placement, node, kind));
+    [u64::from(avoided), i64::from(i32::MAX).abs_diff(score), 0]
+}

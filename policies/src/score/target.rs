@@ -1,0 +1,70 @@
+//! The target workload, ready to be measured against.
+
+use super::float;
+use crate::facts::{Amount, TypicalPod};
+use crate::ids::ModelId;
+use crate::state::kinds::Kinds;
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+/// A distribution of kinds of pods, in the order in which they are summed.
+#[derive(Debug, Default)]
+pub(crate) struct Target {
+    pub(crate) typical: Vec<Typical>,
+    /// The sum of all weights.
+    pub(crate) weight: u64,
+    /// What the kinds ask of CPU, sorted, each once.
+    cpu_levels: Vec<Amount>,
+}
+
+/// One kind.
+#[derive(Debug)]
+pub(crate) struct Typical {
+    pub(crate) cpu_milli: Amount,
+    /// How many cards, and how much of each.
+    pub(crate) cards: Option<(u16, u16)>,
+    /// The models that it can run on; empty: all.
+    pub(crate) models: SmallVec<[ModelId; 4]>,
+    pub(crate) weight: u64,
+    /// Its weight among all.
+    pub(crate) probability: f64,
+}
+
+impl Target {
+    pub(crate) fn new(typical: &[TypicalPod], kinds: &mut Kinds) -> Self {
+        let weight = typical
+            .iter()
+            .fold(0u64, |sum, pod| sum.saturating_add(pod.weight));
+        let mut cpu_levels: Vec<Amount> = typical.iter().map(|pod| pod.kind.cpu_milli).collect();
+        cpu_levels.sort_unstable();
+        cpu_levels.dedup();
+        let typical = typical.iter().map(|pod| Typical {
+            cpu_milli: pod.kind.cpu_milli,
+            cards: pod
+                .kind
+                .cards
+                .map(|cards| (cards.count(), cards.thousandths())),
+            models: pod
+                .kind
+                .models
+                .iter()
+                .map(|model| kinds.model(model))
+                .collect(),
+            weight: pod.weight,
+            probability: float(pod.weight) / float(weight),
+        });
+        Self {
+            typical: typical.collect(),
+            weight,
+            cpu_levels,
+        }
+    }
+
+    /// How many of the kinds' amounts of CPU are there: rooms of one level make no difference.
+    pub(crate) fn cpu_level(&self, cpu_milli: Amount) -> u32 {
+        let level = self
+            .cpu_levels
+            .partition_point(|needed| *needed <= cpu_milli);
+        u32::try_from(level).unwrap_or(u32::MAX)
+    }
+}

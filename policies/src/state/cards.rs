@@ -1,0 +1,217 @@
+//! The cards of one node: what is taken of each, and by which sorts of pods.
+
+use crate::facts::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+/// The cards of a node. Pods may hold cards that the node does not name (any more).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cards {
+    cards: SmallVec<[Card; 8]>,
+    /// How many of them the node names; they are the first.
+    named: usize,
+    /// Pods that hold cards here, by sort, none zero.
+    sorts: SmallVec<[(Sort, u32); 2]>,
+}
+
+/// One card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Card {
+    memory_mib: u64,
+    /// The exact sums: pods of other schedulers may use more than there is.
+    used_thousandths: u64,
+    used_memory_mib: u128,
+}
+
+/// The sort of a pod in the eyes of GPU clustering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sort {
+    /// It holds a part of a card.
+    Share,
+    /// It holds so many whole cards.
+    Whole(u16),
+}
+
+impl Sort {
+    pub(crate) fn of(request: &CardRequest) -> Self {
+        if request.is_fraction() {
+            Self::Share
+        } else {
+            Self::Whole(request.count())
+        }
+    }
+}
+
+impl Card {
+    fn free_thousandths(&self) -> u16 {
+        let used = u16::try_from(self.used_thousandths).unwrap_or(WHOLE_CARD);
+        WHOLE_CARD.saturating_sub(used)
+    }
+
+    fn free_memory_mib(&self) -> u64 {
+        let used = u64::try_from(self.used_memory_mib).unwrap_or(u64::MAX);
+        self.memory_mib.saturating_sub(used)
+    }
+
+    /// How many such parts fit on this card.
+    fn fits(&self, request: &CardRequest) -> u64 {
+        let by_thousandths = u64::from(self.free_thousandths() / request.thousandths());
+        match request.memory_mib() {
+            0 => by_thousandths,
+            memory => by_thousandths.min(self.free_memory_mib() / memory),
+        }
+    }
+}
+
+impl Cards {
+    /// Replaces what the node has. Whether any card has more room than before.
+    pub(crate) fn set(&mut self, facts: &[CardFacts]) -> bool {
+        let named = facts.len().min(usize::from(CardIndex::MAX) + 1);
+        let mut grew = named > self.named;
+        if self.cards.len() < named {
+            self.cards.resize(named, Card::default());
+        }
+        for (position, card) in self.cards.iter_mut().enumerate() {
+            let memory_mib = facts.get(position).map_or(0, |card| card.memory_mib);
+            grew |= memory_mib > card.memory_mib;
+            card.memory_mib = memory_mib;
+        }
+        self.named = named;
+        self.forget_unused();
+        grew
+    }
+
+    /// Cards that are neither named nor held are as if they had never been.
+    fn forget_unused(&mut self) {
+        while self.cards.len() > self.named
+            && self
+                .cards
+                .last()
+                .is_some_and(|card| *card == Card::default())
+        {
+            self.cards.pop();
+        }
+    }
+
+    /// A pod takes its part of these cards, whether there is enough or not.
+    pub(crate) fn take(&mut self, request: &CardRequest, held: &[CardIndex]) {
+        for index in held {
+            let index = usize::from(*index);
+            if self.cards.len() <= index {
+                self.cards.resize(index + 1, Card::default());
+            }
+            let card = &mut self.cards[index];
+            card.used_thousandths += u64::from(request.thousandths());
+            card.used_memory_mib += u128::from(request.memory_mib());
+        }
+        if held.is_empty() {
+            return;
+        }
+        match self.sort_position(request) {
+            Ok(position) => self.sorts[position].1 += 1,
+            Err(position) => self.sorts.insert(position, (Sort::of(request), 1)),
+        }
+    }
+
+    /// The exact reverse of [`Cards::take`].
+    pub(crate) fn give_back(&mut self, request: &CardRequest, held: &[CardIndex]) {
+        for index in held {
+            if let Some(card) = self.cards.get_mut(usize::from(*index)) {
+                let used = &mut card.used_thousandths;
+                *used = used.saturating_sub(request.thousandths().into());
+                let used = &mut card.used_memory_mib;
+                *used = used.saturating_sub(request.memory_mib().into());
+            }
+        }
+        self.forget_unused();
+        if held.is_empty() {
+            return;
+        }
+        if let Ok(position) = self.sort_position(request) {
+            self.sorts[position].1 -= 1;
+            if self.sorts[position].1 == 0 {
+                self.sorts.remove(position);
+            }
+        }
+    }
+
+    fn sort_position(&self, request: &CardRequest) -> Result<usize, usize> {
+        let sort = Sort::of(request);
+        self.sorts.binary_search_by_key(&sort, |(sort, _)| *sort)
+    }
+
+    /// Whether the node names none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.named == 0
+    }
+
+    /// What is free of each card, in thousandths, in the order of the node.
+    pub(crate) fn free(&self) -> impl Iterator<Item = u16> + '_ {
+        self.named().map(Card::free_thousandths)
+    }
+
+    /// What is free of all cards together.
+    pub(crate) fn free_thousandths(&self) -> u64 {
+        self.free().map(u64::from).sum()
+    }
+
+    /// What makes two nodes the same to whoever asks for cards: what is free of each, sorted.
+    pub(crate) fn rooms(&self) -> impl Iterator<Item = u64> {
+        let mut rooms: SmallVec<[[u64; 2]; 8]> = self
+            .named()
+            .map(|card| [card.free_thousandths().into(), card.free_memory_mib()])
+            .collect();
+        rooms.sort_unstable();
+        rooms.into_iter().flatten()
+    }
+
+    /// The cards that have room for one part of such a request, with what is free of each.
+    pub(crate) fn fitting(&self, request: CardRequest) -> impl Iterator<Item = (CardIndex, u16)> {
+        let cards = (0..=CardIndex::MAX).zip(self.named());
+        let fitting = cards.filter(move |(_, card)| card.fits(&request) > 0);
+        fitting.map(|(index, card)| (index, card.free_thousandths()))
+    }
+
+    fn named(&self) -> impl Iterator<Item = &Card> {
+        self.cards[..self.named].iter()
+    }
+
+    /// How many pods with this request fit beside what is here.
+    pub(crate) fn multiplicity(&self, request: &CardRequest) -> u64 {
+        let parts: u64 = self.named().map(|card| card.fits(request)).sum();
+        parts / u64::from(request.count())
+    }
+
+    /// Whether more than there is was taken of any card.
+    pub(crate) fn is_overfull(&self) -> bool {
+        let named = self.named;
+        self.cards.iter().enumerate().any(|(position, card)| {
+            position >= named
+                || card.used_thousandths > u64::from(WHOLE_CARD)
+                || card.used_memory_mib > u128::from(card.memory_mib)
+        })
+    }
+
+    /// The sorts of pods that hold cards here.
+    pub(crate) fn sorts(&self) -> impl Iterator<Item = Sort> + '_ {
+        self.sorts.iter().map(|(sort, _)| *sort)
+    }
+
+    /// What is taken of each card, in words.
+    pub(crate) fn describe(&self) -> Vec<alloc::string::String> {
+        let cards = self.cards.iter().enumerate();
+        cards
+            .filter(|(_, card)| card.used_thousandths > 0)
+            .map(|(index, card)| {
+                let Card {
+                    used_thousandths,
+                    used_memory_mib,
+                    ..
+                } = card;
+                alloc::format!(
+                    "{used_thousandths} thousandths and {used_memory_mib} MiB of card {index} taken"
+                )
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,175 @@
+//! Kinds of pods, as placements by score see them, and how many of each were seen.
+
+use super::ClusterState;
+use crate::facts::{CardRequest, PodKind, TypicalPod, WHOLE_CARD, typical_pods};
+use crate::ids::{ClassId, Interner, KindId, ModelId, Slab};
+use crate::state::Lookup;
+use alloc::{collections::BTreeMap, vec::Vec};
+use smallvec::SmallVec;
+
+/// When so many pods were counted, or so many kinds, every count is halved: what was seen last
+/// counts most, and what is seen no more is forgotten.
+const PODS_COUNTED: u64 = 1 << 20;
+/// See [`PODS_COUNTED`].
+const KINDS_COUNTED: usize = 1024;
+
+/// One kind.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) pod: PodKind,
+    models: SmallVec<[ModelId; 2]>,
+    /// Classes of this kind.
+    classes: u32,
+    /// Pods of ours that were seen.
+    seen: u64,
+}
+
+impl Kind {
+    /// What a pod takes of all its cards together.
+    pub(crate) fn gpu_thousandths(&self) -> u64 {
+        let cards = self.pod.cards;
+        cards.map_or(0, |cards| {
+            u64::from(cards.count()) * u64::from(cards.thousandths())
+        })
+    }
+
+    /// Whether its selector lets it run on GPUs of a model.
+    pub(crate) fn runs_on(&self, model: Option<ModelId>) -> bool {
+        self.models.is_empty() || model.is_some_and(|model| self.models.contains(&model))
+    }
+}
+
+/// All kinds, and the names of GPU models.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    kinds: Slab<KindId, Kind>,
+    ids: Lookup<PodKind, KindId>,
+    models: Interner<ModelId>,
+    /// Pods that are counted.
+    seen: u64,
+    /// Kinds of which pods are counted.
+    counted: usize,
+    /// Pods that were ever counted.
+    ever: u64,
+}
+
+impl Kinds {
+    pub(crate) fn new() -> Self {
+        Self {
+            kinds: Slab::new(),
+            ids: Lookup::default(),
+            models: Interner::new(),
+            seen: 0,
+            counted: 0,
+            ever: 0,
+        }
+    }
+
+    pub(crate) fn model(&mut self, name: &str) -> ModelId {
+        self.models.intern(name)
+    }
+
+    /// The kind of a class; it stays while the class does.
+    pub(crate) fn enter(&mut self, pod: PodKind) -> KindId {
+        if let Some(id) = self.ids.get(&pod) {
+            self.kinds[*id].classes += 1;
+            return *id;
+        }
+        let models = pod.models.iter().map(|model| self.models.intern(model));
+        let models = models.collect();
+        let id = self.kinds.insert(Kind {
+            pod: pod.clone(),
+            models,
+            classes: 1,
+            seen: 0,
+        });
+        self.ids.insert(pod, id);
+        id
+    }
+
+    /// A class has gone. Whether its kind has.
+    pub(crate) fn leave(&mut self, id: KindId) -> bool {
+        self.kinds[id].classes -= 1;
+        self.forget_if_unused(id)
+    }
+
+    fn forget_if_unused(&mut self, id: KindId) -> bool {
+        let kind = &self.kinds[id];
+        if kind.classes > 0 || kind.seen > 0 {
+            return false;
+        }
+        self.ids.remove(&self.kinds[id].pod);
+        self.kinds.remove(id);
+        true
+    }
+
+    /// A pod of ours was seen for the first time. Whether kinds were forgotten for it.
+    fn count(&mut self, id: KindId) -> bool {
+        self.ever += 1;
+        self.seen += 1;
+        self.kinds[id].seen += 1;
+        self.counted += usize::from(self.kinds[id].seen == 1);
+        let full = self.seen >= PODS_COUNTED || self.counted > KINDS_COUNTED;
+        if full {
+            self.halve();
+        }
+        full
+    }
+
+    fn halve(&mut self) {
+        (self.seen, self.counted) = (0, 0);
+        for id in self.kinds.ids() {
+            let kind = &mut self.kinds[id];
+            kind.seen /= 2;
+            self.seen += kind.seen;
+            self.counted += usize::from(kind.seen > 0);
+            self.forget_if_unused(id);
+        }
+    }
+
+    /// How many pods of ours were ever seen.
+    pub(crate) fn ever_seen(&self) -> u64 {
+        self.ever
+    }
+
+    /// The target workload of the pods that are counted.
+    pub(crate) fn typical(&self) -> Vec<TypicalPod> {
+        let mut counted: BTreeMap<PodKind, u64> = BTreeMap::new();
+        for (_, kind) in self.kinds.iter().filter(|(_, kind)| kind.seen > 0) {
+            let mut pod = kind.pod.clone();
+            pod.cards = pod.cards.and_then(without_memory);
+            *counted.entry(pod).or_insert(0) += kind.seen;
+        }
+        typical_pods(counted)
+    }
+}
+
+impl core::ops::Index<KindId> for Kinds {
+    type Output = Kind;
+
+    fn index(&self, id: KindId) -> &Kind {
+        &self.kinds[id]
+    }
+}
+
+/// Plain GPUs as whole cards. More than a node can have are as many as it can have.
+pub(crate) fn whole_cards(gpus: u64) -> Option<CardRequest> {
+    CardRequest::whole(gpus.min(256), 0)
+}
+
+fn without_memory(cards: CardRequest) -> Option<CardRequest> {
+    if cards.thousandths() == WHOLE_CARD {
+        CardRequest::whole(cards.count().into(), 0)
+    } else {
+        CardRequest::fraction(cards.thousandths().into(), 0)
+    }
+}
+
+impl ClusterState {
+    /// A pod of ours of a class was seen for the first time.
+    pub(crate) fn count_kind(&mut self, class: ClassId) {
+        if self.kinds.count(self.classes[class].kind) {
+            self.scores.forget_lanes();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! How much work for how large a cluster: of jobs, GPUs and load, two give the third.
+
+use super::profile::Profile;
+use super::{DAY_HOURS, GPUS_PER_NODE, HOUR_S, Settings};
+use crate::trace::queues::NODES_MAX;
+use thiserror::Error;
+
+/// Years of the busiest published cluster; about half a gigabyte of memory.
+const JOBS_MAX: u64 = 10_000_000;
+
+/// Ten years.
+const DAYS_MAX: u32 = 3_660;
+
+const LOAD_PERCENT_MAX: u32 = 1_000;
+
+/// What is given; the rest follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// The load and the cluster, by default that of the profile: so many jobs that they ask for so
+    /// much of its GPU time.
+    Cluster {
+        /// `None`: as many as the real cluster had.
+        gpus: Option<u32>,
+        /// Percent of the GPU time that the jobs are expected to need.
+        load_percent: u32,
+    },
+    /// The load and the jobs: as many GPUs as they need.
+    Jobs {
+        /// How many.
+        jobs: u64,
+        /// Percent of the GPU time that the jobs are expected to need.
+        load_percent: u32,
+    },
+    /// Jobs and cluster: the load is what it then is.
+    Both {
+        /// How many jobs.
+        jobs: u64,
+        /// How many GPUs.
+        gpus: u32,
+    },
+}
+
+/// Settings from which no trace can be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ScaleError {
+    /// A number is not within its bounds.
+    #[error("{name}: {value} is not from {min} to {max}")]
+    OutOfRange {
+        /// Which number.
+        name: &'static str,
+        /// What it is, or was worked out to be.
+        value: u64,
+        /// The smallest that is possible.
+        min: u64,
+        /// The largest that is possible.
+        max: u64,
+    },
+}
+
+/// What is made: everything is within its bounds.
+pub(super) struct Size {
+    pub(super) jobs: u64,
+    pub(super) nodes: u32,
+    pub(super) queues: u32,
+}
+
+pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, ScaleError> {
+    within("days", settings.days.into(), 1, DAYS_MAX.into())?;
+    if let Scale::Cluster { load_percent, .. } | Scale::Jobs { load_percent, .. } = settings.scale {
+        within("load", load_percent.into(), 1, LOAD_PERCENT_MAX.into())?;
+    }
+    let (jobs, gpus) = jobs_and_gpus(settings, profile);
+    within("jobs", jobs, 1, JOBS_MAX)?;
+    let node = u64::from(GPUS_PER_NODE);
+    within("gpus", gpus, node, u64::from(NODES_MAX) * node)?;
+    let nodes = u32::try_from(gpus / node).unwrap_or(NODES_MAX);
+    let queues = settings.queues.unwrap_or(profile.queues.min(nodes));
+    within("queues", queues.into(), 1, nodes.into())?;
+    Ok(Size {
+        jobs,
+        nodes,
+        queues,
+    })
+}
+
+fn jobs_and_gpus(settings: &Settings, profile: &Profile) -> (u64, u64) {
+    let day_s = u128::from(HOUR_S * DAY_HOURS);
+    let time_s = u128::from(settings.days) * day_s;
+    // A thousand times the GPU seconds that a job needs on average, and how much is offered when
+    // the load counts in percent of it.
+    let job = u128::from(profile.gpu_seconds_thousandths());
+    let offered =
+        |gpus: u64, load_percent: u32| u128::from(gpus) * time_s * u128::from(load_percent) * 10;
+    let clamped = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+    match settings.scale {
+        Scale::Both { jobs, gpus } => (jobs, gpus.into()),
+        Scale::Cluster { gpus, load_percent } => {
+            let gpus = u64::from(gpus.unwrap_or(profile.gpus));
+            (clamped(offered(gpus, load_percent) / job), gpus)
+        }
+        Scale::Jobs { jobs, load_percent } => {
+            let needed = u128::from(jobs) * job;
+            let gpus = clamped(needed.div_ceil(offered(1, load_percent).max(1)));
+            let node = u64::from(GPUS_PER_NODE);
+            (jobs, gpus.div_ceil(node).saturating_mul(node))
+        }
+    }
+}
+
+fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<(), ScaleError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(ScaleError::OutOfRange {
+        name,
+        value,
+        min,
+        max,
+    })
+}

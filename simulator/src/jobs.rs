@@ -1,0 +1,235 @@
+//! The jobs of a trace under a policy: when does each start?
+//!
+//! A job is a gang of pods that take whole nodes, and one that takes the rest; it runs for its
+//! duration from the start of its gang, and is never stopped. Every start is a `Bind` of the
+//! engine: a [`Policy`] is a setting of it, not a scheduler of its own.
+//!
+//! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
+//! itself, as the virtual clusters of the traces had. Under [`Policy::Drf`] all nodes are one
+//! cluster; a queue's nodes are its quota, and queues borrow what others leave.
+
+mod cluster;
+pub mod fairness;
+mod objects;
+pub mod summary;
+#[cfg(test)]
+mod tests;
+
+use crate::trace::jobs::{Job, Jobs};
+use crate::trace::queues::TraceQueue;
+use cluster::Cluster;
+use gpu_batch_policies::facts::Placement;
+use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Who goes first, and who must wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    /// First in, first out: a job that finds no room keeps all behind it waiting.
+    Fifo,
+    /// The shortest job first; one that finds no room keeps all behind it waiting.
+    Sjf,
+    /// First in, first out, but who finds no room lets others pass.
+    FirstFit,
+    /// What the live scheduler does: dominant resource fairness between queues with quotas, which
+    /// borrow from each other; inside a queue as [`Policy::FirstFit`].
+    Drf,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Fifo, Self::Sjf, Self::FirstFit, Self::Drf];
+
+    /// As users write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Sjf => "sjf",
+            Self::FirstFit => "first-fit",
+            Self::Drf => "drf",
+        }
+    }
+
+    /// Whether all queues share one cluster.
+    #[must_use]
+    pub fn shares_nodes(self) -> bool {
+        self == Self::Drf
+    }
+
+    fn settings(self) -> Settings {
+        let leaf_order = match self {
+            Self::Sjf => LeafOrder::ShortestFirst,
+            Self::Fifo | Self::FirstFit | Self::Drf => LeafOrder::Age,
+        };
+        let queueing = match self {
+            Self::Fifo | Self::Sjf => Queueing::Strict,
+            Self::FirstFit | Self::Drf => Queueing::BestEffort,
+        };
+        let gpu_placement = match self {
+            Self::Drf => Placement::Binpack,
+            Self::Fifo | Self::Sjf | Self::FirstFit => Placement::Consolidated,
+        };
+        Settings {
+            leaf_order,
+            queueing,
+            gpu_placement,
+            ..Settings::default()
+        }
+    }
+}
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload<'a> {
+    /// The jobs, by time of submission.
+    pub jobs: &'a Jobs,
+    /// The queues and how many nodes each owns.
+    pub queues: &'a [TraceQueue],
+    /// GPUs of each node.
+    pub gpus_per_node: u32,
+}
+
+impl Workload<'_> {
+    /// Where each queue of the trace is among [`Workload::queues`].
+    fn queues_of_trace(&self) -> Vec<Option<usize>> {
+        let places: BTreeMap<&str, usize> = self
+            .queues
+            .iter()
+            .map(|queue| &*queue.name)
+            .zip(0..)
+            .collect();
+        let names = self.jobs.queues.iter();
+        names.map(|name| places.get(&**name).copied()).collect()
+    }
+}
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The policy.
+    pub policy: Policy,
+    /// When each job started, in seconds, in the order of the trace. `None`: never.
+    pub starts_s: Vec<Option<u64>>,
+    /// The jobs that never started and why, by their index in the trace; one message may stand for
+    /// many.
+    pub never: Vec<Never>,
+    /// What the engines did, for figures of speed.
+    pub steps: u64,
+    /// What was fair at times, if it was asked for.
+    pub fair_shares: Vec<FairShare>,
+}
+
+/// A job that never started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Never {
+    /// Its index in the trace.
+    pub job: usize,
+    /// A sentence without the final point.
+    pub why: String,
+}
+
+/// What would have been fair for a queue at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FairShare {
+    /// When, in seconds.
+    pub at_s: u64,
+    /// The queue: an index into [`Workload::queues`].
+    pub queue: usize,
+    /// How many GPUs.
+    pub gpus: u64,
+}
+
+/// How a run is carried out; none of it changes what comes out.
+#[derive(Debug, Clone, Copy)]
+pub struct Execution<'a> {
+    /// How many clusters are simulated at a time.
+    pub threads: NonZeroUsize,
+    /// Counts the events (arrivals, starts and ends of jobs) while the run goes on.
+    pub events: &'a AtomicU64,
+    /// How often [`Run::fair_shares`] is sampled where queues share nodes. `None`: never.
+    pub fair_shares_every_s: Option<u64>,
+}
+
+/// Simulates a policy.
+#[must_use]
+pub fn simulate(policy: Policy, workload: Workload<'_>, execution: Execution<'_>) -> Run {
+    let (clusters, never) = clusters(policy, workload);
+    let mut run = Run {
+        policy,
+        starts_s: vec![None; workload.jobs.jobs.len()],
+        never,
+        steps: 0,
+        fair_shares: Vec::new(),
+    };
+    // The largest first, so that no thread begins it when the others are done.
+    let mut order: Vec<&Cluster> = clusters.iter().collect();
+    order.sort_by_key(|cluster| std::cmp::Reverse(cluster.jobs.len()));
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(cluster) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = cluster.run(policy, workload, execution);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            results.push(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..execution.threads.get().min(clusters.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        run.steps += result.steps;
+        run.fair_shares.extend(result.fair_shares);
+        run.never.extend(result.never);
+        for (job, start_s) in result.starts {
+            run.starts_s[job] = Some(start_s);
+        }
+    }
+    run.never.sort_by_key(|never| never.job);
+    run
+}
+
+/// Which jobs compete for which nodes, and which have none to compete for.
+fn clusters(policy: Policy, workload: Workload<'_>) -> (Vec<Cluster>, Vec<Never>) {
+    let Workload { jobs, queues, .. } = workload;
+    let mut clusters: Vec<Cluster> = if policy.shares_nodes() {
+        let all = (0..queues.len()).collect();
+        vec![Cluster::new(all, workload)]
+    } else {
+        let queues = 0..queues.len();
+        queues
+            .map(|queue| Cluster::new(vec![queue], workload))
+            .collect()
+    };
+    let places = workload.queues_of_trace();
+    let mut never = Vec::new();
+    for (index, job) in jobs.jobs.iter().enumerate() {
+        let Some(queue) = places[job.queue as usize] else {
+            let why = "its queue is not in the file of queues".to_owned();
+            never.push(Never { job: index, why });
+            continue;
+        };
+        let cluster = &mut clusters[if policy.shares_nodes() { 0 } else { queue }];
+        match cluster.too_large(job) {
+            Some(why) => never.push(Never { job: index, why }),
+            None => cluster.jobs.push((index, queue)),
+        }
+    }
+    clusters.retain(|cluster| !cluster.jobs.is_empty());
+    (clusters, never)
+}
+
+impl Run {
+    /// When a job ended.
+    #[must_use]
+    pub fn end_s(&self, index: usize, job: &Job) -> Option<u64> {
+        let start_s = self.starts_s.get(index).copied().flatten()?;
+        Some(start_s.saturating_add(job.duration_s))
+    }
+}

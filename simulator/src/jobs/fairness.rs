@@ -1,0 +1,118 @@
+//! How evenly a run served the queues, and how much of the cluster it used.
+//!
+//! A queue is *served* by the part of its guarantee that it got while it asked for it: the GPU time
+//! that its jobs held up to its quota, over the GPU time that they held or waited for up to its
+//! quota. 1: whenever it had jobs, it had its quota, or all that it wanted. What it borrows beyond
+//! its quota counts for nothing, so the measure is the same for policies that never lend.
+
+use super::{Run, Workload};
+
+/// How a run served the queues.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fairness {
+    /// The part of all GPU time that jobs held, from time 0 to the last submission. Later the trace
+    /// is at its end, and the cluster empties under every policy.
+    pub utilisation: f64,
+    /// By queue of the workload: how it was served; `None`: it never asked, or has no quota.
+    pub served: Vec<Option<f64>>,
+    /// Jain's index of how the queues were served: 1 if all were served alike, 1/n if only one of n
+    /// was served at all (Jain, Chiu and Hawe, 1984).
+    pub jain: f64,
+}
+
+impl Fairness {
+    /// The queue that got the least of its quota, and how it was served.
+    #[must_use]
+    pub fn worst(&self) -> Option<(usize, f64)> {
+        let served = self.served.iter().enumerate();
+        let served = served.filter_map(|(queue, served)| Some((queue, (*served)?)));
+        served.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// Measures a run.
+#[must_use]
+pub fn fairness(run: &Run, workload: Workload<'_>) -> Fairness {
+    let places = workload.queues_of_trace();
+    let mut changes: Vec<Vec<Change>> = vec![Vec::new(); workload.queues.len()];
+    let jobs = &workload.jobs.jobs;
+    let until_s = jobs.last().map_or(0, |job| job.submit_s);
+    let mut busy = 0;
+    for (index, job) in jobs.iter().enumerate() {
+        let queue = places[job.queue as usize];
+        let times = run.starts_s[index].zip(run.end_s(index, job));
+        let (Some(queue), Some((start_s, end_s))) = (queue, times) else {
+            continue;
+        };
+        let gpus = i64::from(job.num_gpus);
+        let held_s = end_s.min(until_s).saturating_sub(start_s);
+        busy += u128::from(job.num_gpus) * u128::from(held_s);
+        changes[queue].extend([
+            (job.submit_s, gpus, 0),
+            (start_s, 0, gpus),
+            (end_s, -gpus, -gpus),
+        ]);
+    }
+    let nodes: u64 = workload
+        .queues
+        .iter()
+        .map(|queue| u64::from(queue.nodes))
+        .sum();
+    let gpus = nodes * u64::from(workload.gpus_per_node);
+    let served: Vec<Option<f64>> = changes
+        .into_iter()
+        .zip(workload.queues)
+        .map(|(changes, queue)| {
+            let quota = i64::from(queue.nodes) * i64::from(workload.gpus_per_node);
+            served(changes, quota)
+        })
+        .collect();
+    Fairness {
+        utilisation: ratio(busy, u128::from(gpus) * u128::from(until_s)).unwrap_or(0.0),
+        jain: jain(&served),
+        served,
+    }
+}
+
+/// When, and by how much what is wanted (held or waited for) and what is held changes.
+type Change = (u64, i64, i64);
+
+fn served(mut changes: Vec<Change>, quota: i64) -> Option<f64> {
+    changes.sort_unstable_by_key(|(at_s, ..)| *at_s);
+    let (mut wanted, mut held) = (0, 0);
+    let (mut due, mut got): (u128, u128) = (0, 0);
+    let mut before_s = 0;
+    for (at_s, more_wanted, more_held) in changes {
+        let passed_s = u128::from(at_s - before_s);
+        due += passed_s * part(wanted, quota);
+        got += passed_s * part(held, quota);
+        wanted += more_wanted;
+        held += more_held;
+        before_s = at_s;
+    }
+    ratio(got, due)
+}
+
+fn part(amount: i64, quota: i64) -> u128 {
+    u128::try_from(amount.min(quota)).unwrap_or(0)
+}
+
+fn jain(served: &[Option<f64>]) -> f64 {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for served in served.iter().flatten() {
+        count += 1.0;
+        sum += served;
+        squares += served * served;
+    }
+    if squares == 0.0 {
+        1.0
+    } else {
+        sum * sum / (count * squares)
+    }
+}
+
+fn ratio(part: u128, whole: u128) -> Option<f64> {
+    // A part in a million is as much as anybody reads.
+    let millionths = (part * 1_000_000).checked_div(whole)?;
+    Some(u32::try_from(millionths).map_or(f64::INFINITY, f64::from) / 1e6)
+}

@@ -1,0 +1,213 @@
+//! The fill-up experiment of Weng et al., Beware of Fragmentation, USENIX ATC 2023, on the Alibaba
+//! trace openb: pods arrive one after the other until 130 % of the GPUs were asked for. Each is
+//! tried once, none ever leaves. What is measured is how many GPUs are in use, and how many free
+//! ones have become of no use.
+//!
+//! Nothing here chooses a node or a card: both come from the engine's Bind commands, and so does
+//! the measure of fragmentation from the engine.
+
+mod curves;
+mod input;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use crate::report::openb::{Curve, Metric};
+use crate::timeline::Timeline;
+use curves::Bins;
+use gpu_batch_policies::event::{Event, ObjectKey};
+use gpu_batch_policies::facts::{Placement, TypicalPod};
+use gpu_batch_policies::settings::Settings;
+use input::{Machine, Orders, PodRow};
+use std::path::Path;
+
+pub use crate::input::InputError;
+pub use curves::{read_published, write_csv};
+
+/// Who places the pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    /// Fragmentation gradient descent.
+    Fgd,
+    /// Least left over.
+    BestFit,
+    /// Least aligned.
+    DotProd,
+    /// Packing of cards, then of nodes.
+    GpuPacking,
+    /// Pods of one sort together.
+    GpuClustering,
+    /// Any node that fits.
+    Random,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Fgd,
+        Self::BestFit,
+        Self::DotProd,
+        Self::GpuPacking,
+        Self::GpuClustering,
+        Self::Random,
+    ];
+
+    /// The name in the published curves. On the command line it is written in small letters.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fgd => "FGD",
+            Self::BestFit => "BestFit",
+            Self::DotProd => "DotProd",
+            Self::GpuPacking => "GpuPacking",
+            Self::GpuClustering => "GpuClustering",
+            Self::Random => "Random",
+        }
+    }
+
+    fn placement(self, seed: u64) -> Placement {
+        match self {
+            Self::Fgd => Placement::Fragmentation,
+            Self::BestFit => Placement::BestFit,
+            Self::DotProd => Placement::DotProduct,
+            Self::GpuPacking => Placement::GpuPacking,
+            Self::GpuClustering => Placement::GpuClustering,
+            Self::Random => Placement::Random { seed },
+        }
+    }
+}
+
+/// The inputs of the experiment.
+#[derive(Debug)]
+pub struct Experiment {
+    workload: String,
+    machines: Vec<Machine>,
+    pods: Vec<PodRow>,
+    orders: Orders,
+    typical: Vec<TypicalPod>,
+}
+
+/// Where the inputs are, in the published layout, gzip or not.
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'a> {
+    /// `sn,cpu_milli,memory_mib,gpu,model`.
+    pub nodes: &'a Path,
+    /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec`.
+    pub pods: &'a Path,
+    /// `seed,kind,pos,row`: by seed the order in which the pods arrive (kind `pod`) and in which
+    /// nodes of equal score are taken (kind `node`), as rows of the other files from 0.
+    pub order: &'a Path,
+    /// `cpu_milli,gpu_milli,num_gpu,gpu_spec,freq`: the target workload. `None`: the most frequent
+    /// kinds of pods in the list.
+    pub typical: Option<&'a Path>,
+}
+
+/// What one run left behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// One for each [`Metric`].
+    pub curves: Vec<Curve>,
+    /// Pods that found a place.
+    pub placed: usize,
+    /// Pods that did not.
+    pub failed: usize,
+    /// What the placed pods hold, in thousandths of a GPU.
+    pub used_thousandths: u64,
+}
+
+impl Experiment {
+    /// Reads and checks all inputs.
+    ///
+    /// # Errors
+    /// The first that is wrong, with file, line and field. A pod that fits on no empty node is
+    /// wrong, too.
+    pub fn read(files: Files<'_>) -> Result<Self, InputError> {
+        let machines = input::machines(files.nodes)?;
+        let pods = input::pods(files.pods, &machines)?;
+        let orders = Orders::read(files.order, machines.len(), pods.len())?;
+        let typical = match files.typical {
+            Some(path) => input::typical(path)?,
+            None => world::typical(&pods),
+        };
+        let workload = input::workload(files.pods);
+        Ok(Self {
+            workload,
+            machines,
+            pods,
+            orders,
+            typical,
+        })
+    }
+
+    /// The name of the pod list: `default` for `openb_pod_list_default.csv.gz`.
+    #[must_use]
+    pub fn workload(&self) -> &str {
+        &self.workload
+    }
+
+    /// The seeds of which the order is known.
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.orders.seeds()
+    }
+
+    /// The target workload.
+    #[must_use]
+    pub fn typical(&self) -> &[TypicalPod] {
+        &self.typical
+    }
+
+    /// How many pods arrive in one run of a seed; `None`: its order is not known.
+    #[must_use]
+    pub fn arrivals(&self, seed: u64) -> Option<usize> {
+        Some(self.orders.of(seed)?.pods.len())
+    }
+
+    /// Lets all pods of a seed arrive. `tried` hears of each of them. `None`: the order of the seed
+    /// is not known.
+    pub fn run(&self, policy: Policy, seed: u64, mut tried: impl FnMut()) -> Option<Run> {
+        let order = self.orders.of(seed)?;
+        let placement = policy.placement(seed);
+        let settings = Settings {
+            gpu_placement: placement,
+            cpu_placement: placement,
+            target_workload: Some(self.typical.clone()),
+            ..Settings::default()
+        };
+        let nodes = world::nodes(&self.machines, &order.ranks);
+        let mut timeline = Timeline::new(settings, 0, nodes);
+        let shapes = world::shapes(&self.pods);
+        let capacity = self.machines.iter().map(|machine| machine.gpus).sum();
+        let mut bins = Bins::new(capacity);
+        let mut leaving = None;
+        let (mut placed, mut failed) = (0, 0);
+        for (position, row) in (0u64..).zip(&order.pods) {
+            let facts = world::pod(position, &shapes[*row]);
+            let uid = facts.uid;
+            let arrival = Event::from(gpu_batch_policies::event::Object::Pod(facts));
+            let moment = timeline.advance(position, leaving.take().into_iter().chain([arrival]));
+            let fits = moment.bound.iter().any(|bind| bind.pod.uid == uid);
+            if fits {
+                placed += 1;
+            } else {
+                failed += 1;
+                leaving = Some(Event::Deleted(ObjectKey::Pod(uid)));
+            }
+            let fragmentation = timeline.engine_mut().fragmentation();
+            bins.add(self.pods[*row].gpu_thousandths(), fits, &fragmentation);
+            tried();
+        }
+        let curves = Metric::ALL.map(|metric| Curve {
+            workload: self.workload.clone(),
+            policy: policy.name().to_owned(),
+            seed,
+            metric,
+            values: bins.values(metric),
+        });
+        Some(Run {
+            curves: curves.into(),
+            placed,
+            failed,
+            used_thousandths: bins.used_thousandths(),
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! The files of the experiment, checked.
+
+use crate::input::{InputError, Row, Table};
+use gpu_batch_policies::facts::{CardRequest, PodKind, TypicalPod};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// More than any machine has, in thousandths of a core.
+const CPU_MILLI_MAX: u64 = 1 << 32;
+/// More than any machine has: a pebibyte.
+const MEMORY_MIB_MAX: u64 = 1 << 30;
+/// What an engine knows of one node.
+const GPUS_MAX: u64 = 256;
+/// More nodes or pods than any of these files has.
+const ROWS_MAX: u64 = 10_000_000;
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Machine {
+    pub(super) cpu_milli: u64,
+    pub(super) memory_mib: u64,
+    pub(super) gpus: u64,
+    pub(super) model: String,
+}
+
+/// What one pod asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PodRow {
+    pub(super) memory_mib: u64,
+    pub(super) kind: PodKind,
+}
+
+impl PodRow {
+    /// What it asks of all its GPUs together.
+    pub(super) fn gpu_thousandths(&self) -> u64 {
+        let cards = self.kind.cards;
+        cards.map_or(0, |cards| {
+            u64::from(cards.count()) * u64::from(cards.thousandths())
+        })
+    }
+
+    fn fits(&self, machine: &Machine) -> bool {
+        let models = &self.kind.models;
+        let gpus = self.kind.cards.map_or(0, |cards| cards.count());
+        machine.cpu_milli >= self.kind.cpu_milli
+            && machine.memory_mib >= self.memory_mib
+            && machine.gpus >= u64::from(gpus)
+            && (models.is_empty() || models.iter().any(|model| **model == *machine.model))
+    }
+}
+
+/// The nodes, in the order of the file.
+pub(super) fn machines(path: &Path) -> Result<Vec<Machine>, InputError> {
+    let columns = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+    let mut table = Table::open(path, &columns, &[])?;
+    let mut machines = Vec::new();
+    let mut names = BTreeSet::new();
+    while let Some(row) = table.next_row()? {
+        check_unique(&row, 0, &mut names)?;
+        let gpus = row.whole(3, GPUS_MAX)?;
+        let model = if gpus == 0 {
+            row.text(4)?
+        } else {
+            row.name(4)?
+        };
+        machines.push(Machine {
+            cpu_milli: row.whole(1, CPU_MILLI_MAX)?,
+            memory_mib: row.whole(2, MEMORY_MIB_MAX)?,
+            gpus,
+            model: model.to_owned(),
+        });
+    }
+    if machines.iter().all(|machine| machine.gpus == 0) {
+        return Err(InputError::of_file(path, "has no node with a GPU"));
+    }
+    Ok(machines)
+}
+
+fn check_unique(
+    row: &Row<'_>,
+    column: usize,
+    names: &mut BTreeSet<String>,
+) -> Result<(), InputError> {
+    let name = row.name(column)?;
+    if names.insert(name.to_owned()) {
+        return Ok(());
+    }
+    Err(row.error(column, format!("{name:?} occurs twice")))
+}
+
+/// The pods, in the order of the file. Each fits on one of the empty machines.
+pub(super) fn pods(path: &Path, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
+    let columns = [
+        "name",
+        "cpu_milli",
+        "memory_mib",
+        "num_gpu",
+        "gpu_milli",
+        "gpu_spec",
+    ];
+    let mut table = Table::open(path, &columns, &[])?;
+    let mut pods: Vec<PodRow> = Vec::new();
+    let mut names = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    while let Some(row) = table.next_row()? {
+        check_unique(&row, 0, &mut names)?;
+        let kind = kind(&row, [1, 3, 4, 5])?;
+        let memory_mib = row.whole(2, MEMORY_MIB_MAX)?;
+        let pod = PodRow { memory_mib, kind };
+        if known.insert((pod.memory_mib, pod.kind.clone()))
+            && !machines.iter().any(|machine| pod.fits(machine))
+        {
+            return Err(row.error(too_large(&pod, machines), "is more than any node has"));
+        }
+        pods.push(pod);
+    }
+    if pods.is_empty() {
+        return Err(InputError::of_file(path, "has no pods"));
+    }
+    Ok(pods)
+}
+
+/// The column that keeps a pod from the machine that is otherwise large enough.
+fn too_large(pod: &PodRow, machines: &[Machine]) -> usize {
+    let mut relaxed = pod.clone();
+    let fits = |pod: &PodRow| machines.iter().any(|machine| pod.fits(machine));
+    relaxed.kind.cpu_milli = 0;
+    if fits(&relaxed) {
+        return 1;
+    }
+    relaxed.memory_mib = 0;
+    if fits(&relaxed) {
+        return 2;
+    }
+    relaxed.kind.models.clear();
+    if fits(&relaxed) { 5 } else { 3 }
+}
+
+/// The kind of a pod from the columns for CPU, number of GPUs, thousandths of each, and models.
+fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
+    let [cpu, number, thousandths, models] = columns;
+    let cpu_milli = row.whole(cpu, CPU_MILLI_MAX)?;
+    let gpus = row.whole(number, GPUS_MAX)?;
+    if gpus == 0 {
+        // What it says of GPUs then means nothing.
+        return Ok(PodKind {
+            cpu_milli,
+            cards: None,
+            models: Vec::new(),
+        });
+    }
+    let part = row.whole(thousandths, 1000)?;
+    let cards = match (gpus, part) {
+        (_, 0) => return Err(row.error(thousandths, "is 0 for a pod with GPUs")),
+        (_, 1000) => CardRequest::whole(gpus, 0),
+        (1, part) => CardRequest::fraction(part, 0),
+        _ => return Err(row.error(thousandths, "is a part of a GPU for a pod with several")),
+    };
+    let names = row.text(models)?.split('|').map(str::trim);
+    let mut models: Vec<Box<str>> = names
+        .filter(|name| !name.is_empty())
+        .map(Into::into)
+        .collect();
+    models.sort_unstable();
+    models.dedup();
+    Ok(PodKind {
+        cpu_milli,
+        cards,
+        models,
+    })
+}
+
+/// The target workload, in the order of the file.
+pub(super) fn typical(path: &Path) -> Result<Vec<TypicalPod>, InputError> {
+    /// The file has 12 decimals.
+    const UNITS: f64 = 1e12;
+    let columns = ["cpu_milli", "gpu_milli", "num_gpu", "gpu_spec", "freq"];
+    let mut table = Table::open(path, &columns, &[])?;
+    let mut typical = Vec::new();
+    let mut known = BTreeSet::new();
+    while let Some(row) = table.next_row()? {
+        let kind = kind(&row, [0, 2, 1, 3])?;
+        if !known.insert(kind.clone()) {
+            return Err(row.error(0, "this kind of pods occurs twice"));
+        }
+        let share = row.decimal(4)?;
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(row.error(4, "is not above 0 and at most 1"));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "0 to 1e12"
+        )]
+        let weight = (share * UNITS).round() as u64;
+        typical.push(TypicalPod { kind, weight });
+    }
+    if typical.is_empty() {
+        return Err(InputError::of_file(path, "has no kinds of pods"));
+    }
+    if typical.len() > 10_000 {
+        return Err(InputError::of_file(path, "has over 10000 kinds of pods"));
+    }
+    Ok(typical)
+}
+
+/// One order of arrival.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Order {
+    /// The rows of the pods that arrive, the first one first. Pods may arrive more than once.
+    pub(super) pods: Vec<usize>,
+    /// For each node its place among nodes of equal score.
+    pub(super) ranks: Vec<usize>,
+}
+
+/// The orders by seed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Orders(BTreeMap<u64, Order>);
+
+/// The rows of one seed and kind, by position; each with the line on which it stands.
+type Positions = BTreeMap<u64, (usize, u64)>;
+
+impl Orders {
+    pub(super) fn of(&self, seed: u64) -> Option<&Order> {
+        self.0.get(&seed)
+    }
+
+    pub(super) fn seeds(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.keys().copied()
+    }
+
+    pub(super) fn read(path: &Path, nodes: usize, pods: usize) -> Result<Self, InputError> {
+        const POS: usize = 2;
+        const ROW: usize = 3;
+        let mut table = Table::open(path, &["seed", "kind", "pos", "row"], &[])?;
+        let mut seeds: BTreeMap<u64, [Positions; 2]> = BTreeMap::new();
+        while let Some(row) = table.next_row()? {
+            let seed = row.whole(0, u64::MAX)?;
+            let (kind, rows, name) = match row.name(1)? {
+                "pod" => (0, pods, "pods"),
+                "node" => (1, nodes, "nodes"),
+                other => {
+                    let message = format!("{other:?} is neither `pod` nor `node`");
+                    return Err(row.error(1, message));
+                }
+            };
+            let position = row.whole(POS, ROWS_MAX)?;
+            let number = row.whole(ROW, u64::MAX)?;
+            let index = usize::try_from(number).ok().filter(|index| *index < rows);
+            let Some(index) = index else {
+                return Err(row.error(ROW, format!("{number}: there are {rows} {name}, from 0")));
+            };
+            let positions = &mut seeds.entry(seed).or_default()[kind];
+            if positions.insert(position, (index, row.line())).is_some() {
+                return Err(row.error(POS, format!("{position} occurs twice")));
+            }
+        }
+        if seeds.is_empty() {
+            return Err(InputError::of_file(path, "has no orders"));
+        }
+        let orders = seeds.into_iter().map(|(seed, [pods, ranks])| {
+            let order = Order {
+                pods: in_order(path, seed, "pod", &pods)?,
+                ranks: ranks_of(path, seed, &ranks, nodes)?,
+            };
+            Ok((seed, order))
+        });
+        orders.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// The rows by position, of which none is missing.
+fn in_order(
+    path: &Path,
+    seed: u64,
+    kind: &str,
+    positions: &Positions,
+) -> Result<Vec<usize>, InputError> {
+    let gap = (0u64..)
+        .zip(positions)
+        .find(|(expected, (position, _))| expected != *position);
+    if let Some((expected, (_, (_, line)))) = gap {
+        return Err(InputError {
+            line: Some(*line),
+            field: Some("pos".to_owned()),
+            ..InputError::of_file(path, format!("seed {seed} has no {kind} at {expected}"))
+        });
+    }
+    if positions.is_empty() {
+        return Err(InputError::of_file(
+            path,
+            format!("seed {seed} has no {kind}"),
+        ));
+    }
+    Ok(positions.values().map(|(row, _)| *row).collect())
+}
+
+/// The rank of each node. Each node has one.
+fn ranks_of(
+    path: &Path,
+    seed: u64,
+    positions: &Positions,
+    nodes: usize,
+) -> Result<Vec<usize>, InputError> {
+    let rows = in_order(path, seed, "node", positions)?;
+    let mut ranks = vec![None; nodes];
+    for ((rank, row), (_, line)) in rows.into_iter().enumerate().zip(positions.values()) {
+        if ranks[row].replace(rank).is_some() {
+            return Err(InputError {
+                line: Some(*line),
+                field: Some("row".to_owned()),
+                ..InputError::of_file(path, format!("seed {seed} ranks node {row} twice"))
+            });
+        }
+    }
+    match ranks.iter().position(Option::is_none) {
+        None => Ok(ranks.into_iter().flatten().collect()),
+        Some(row) => Err(InputError::of_file(
+            path,
+            format!("seed {seed} does not rank node {row}"),
+        )),
+    }
+}
+
+/// The name of a pod list without what all of them have.
+pub(super) fn workload(path: &Path) -> String {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let name = name.strip_suffix(".csv").unwrap_or(name);
+    name.strip_prefix("openb_pod_list_")
+        .unwrap_or(name)
+        .to_owned()
+}

@@ -1,0 +1,204 @@
+//! The published curves of the fill-up experiment, point by point.
+//!
+//! The files are not part of the repository. `GPU_BATCH_TRACES` names the directory that has them
+//! in `openb/`; without it they are looked for beside the repository. A part of the curves is
+//! compared in each test run, all of them where `GPU_BATCH_ALL_CURVES` is set (in release mode that
+//! is a matter of a minute).
+
+use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published};
+use gpu_batch_simulator::report::openb::{Curve, Metric};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const WORKLOADS: [&str; 5] = ["default", "cpu100", "gpushare60", "gpuspec33", "multigpu30"];
+
+/// Those whose every point is given by the rules alone.
+const DETERMINISTIC: [Policy; 5] = [
+    Policy::Fgd,
+    Policy::BestFit,
+    Policy::DotProd,
+    Policy::GpuPacking,
+    Policy::GpuClustering,
+];
+
+/// The published files are rounded to two decimals, the ratio to four.
+fn tolerance(metric: Metric) -> f64 {
+    match metric {
+        Metric::Alloc | Metric::FragAmount => 0.0051,
+        Metric::FragRatio => 0.00051,
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces");
+    let directory = std::env::var("GPU_BATCH_TRACES").unwrap_or_else(|_| beside.to_owned());
+    let path = PathBuf::from(directory).join("openb").join(name);
+    assert!(
+        path.is_file(),
+        "{} is not there: set GPU_BATCH_TRACES to the directory of the public traces",
+        path.display()
+    );
+    path
+}
+
+fn experiment(workload: &str, typical_given: bool) -> Experiment {
+    let typical = file(&format!("typical_{workload}.csv"));
+    let files = Files {
+        nodes: &file("openb_node_list_gpu_node.csv"),
+        pods: &file(&format!("openb_pod_list_{workload}.csv.gz")),
+        order: &file(&format!("order_{workload}.csv.gz")),
+        typical: typical_given.then_some(&*typical),
+    };
+    Experiment::read(files).unwrap()
+}
+
+static PUBLISHED: LazyLock<Vec<Curve>> = LazyLock::new(|| {
+    let read = |name: &str, metric| {
+        let path = file(&format!("expected_{name}.csv.gz"));
+        read_published(&path, metric).unwrap()
+    };
+    [
+        read("alloc", Metric::Alloc),
+        read("frag_amount", Metric::FragAmount),
+        read("frag_ratio", Metric::FragRatio),
+    ]
+    .concat()
+});
+
+fn published(curve: &Curve) -> &'static Curve {
+    let key = |curve: &Curve| {
+        let Curve {
+            workload,
+            policy,
+            seed,
+            metric,
+            ..
+        } = curve;
+        (workload.clone(), policy.clone(), *seed, *metric)
+    };
+    let same = PUBLISHED.iter().find(|other| key(other) == key(curve));
+    same.unwrap_or_else(|| panic!("no published curve {:?}", key(curve)))
+}
+
+/// Points of a run that are others than the published ones.
+fn differences(run: &Run) -> Vec<String> {
+    let mut found = Vec::new();
+    for curve in &run.curves {
+        let expected = &published(curve).values;
+        assert_eq!(curve.values.len(), expected.len());
+        for (percent, (ours, theirs)) in curve.values.iter().zip(expected).enumerate() {
+            // A value that is not a number is a difference, too.
+            let same = (ours - theirs).abs() < tolerance(curve.metric);
+            if !same {
+                let Curve {
+                    workload,
+                    policy,
+                    seed,
+                    metric,
+                    ..
+                } = curve;
+                let at = format!("{workload} {policy} {seed} {metric:?} at {percent} %");
+                found.push(format!("{at}: {ours}, published {theirs}"));
+            }
+        }
+    }
+    found
+}
+
+/// Runs all of these on all cores, in any order.
+fn check_all(runs: &[(&Experiment, Policy, u64)]) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        while let Some((experiment, policy, seed)) = runs.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            let run = experiment.run(*policy, *seed, || ()).unwrap();
+            found.extend(differences(&run));
+        }
+        found
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn every_point_of_the_deterministic_policies_is_the_published_one() {
+    let all = std::env::var_os("GPU_BATCH_ALL_CURVES").is_some();
+    let experiments = WORKLOADS.map(|workload| experiment(workload, false));
+    let mut runs = Vec::new();
+    for experiment in &experiments {
+        let is_default = experiment.workload() == "default";
+        for (seed, policy) in experiment
+            .seeds()
+            .flat_map(|seed| DETERMINISTIC.map(|p| (seed, p)))
+        {
+            let subset = match policy {
+                _ if is_default => seed == 42,
+                Policy::Fgd => seed == 43,
+                Policy::BestFit => seed == 44 && experiment.workload() == "gpuspec33",
+                _ => false,
+            };
+            if all || subset {
+                runs.push((experiment, policy, seed));
+            }
+        }
+    }
+    assert_eq!(runs.len(), if all { 250 } else { 10 });
+    check_all(&runs);
+}
+
+#[test]
+fn the_target_workload_is_the_shipped_one() {
+    for workload in WORKLOADS {
+        let (computed, given) = (experiment(workload, false), experiment(workload, true));
+        let (computed, given) = (computed.typical(), given.typical());
+        assert_eq!(computed.len(), given.len(), "{workload}");
+        let total: u64 = computed.iter().map(|pod| pod.weight).sum();
+        for (ours, theirs) in computed.iter().zip(given) {
+            assert_eq!(ours.kind, theirs.kind, "{workload}");
+            // The file has twelve decimals.
+            let rounded = (u128::from(ours.weight) * 2_000_000_000_000 / u128::from(total) + 1) / 2;
+            assert_eq!(
+                rounded,
+                u128::from(theirs.weight),
+                "{workload}: {:?}",
+                ours.kind
+            );
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_first_run_is_the_published_one() {
+    let experiment = experiment("default", true);
+    let run = experiment.run(Policy::Fgd, 42, || ()).unwrap();
+    assert_eq!(differences(&run), Vec::<String>::new());
+    assert_eq!(experiment.arrivals(42), Some(10_866));
+    assert_eq!((run.placed, run.failed), (8_334, 2_532));
+    assert_eq!(run.used_thousandths, 5_919_410);
+}
+
+#[test]
+fn random_is_as_good_as_the_published_one_on_the_average() {
+    let experiment = experiment("default", false);
+    let seeds: Vec<u64> = experiment.seeds().take(4).collect();
+    let runs: Vec<Run> = seeds
+        .iter()
+        .map(|seed| experiment.run(Policy::Random, *seed, || ()).unwrap())
+        .collect();
+    for percent in [100, 130] {
+        let alloc = runs.iter().map(|run| &run.curves[0]);
+        let ours: f64 = alloc.clone().map(|curve| curve.values[percent]).sum();
+        let theirs: f64 = alloc.map(|curve| published(curve).values[percent]).sum();
+        let off = (ours - theirs) / 4.0;
+        assert!(off.abs() < 0.3, "{off} points off at {percent} %");
+    }
+}
