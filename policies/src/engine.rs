@@ -100,7 +100,7 @@ impl Engine {
         Self {
             state,
             listed: BTreeSet::new(),
-            agenda: Agenda::default(),
+            agenda: Agenda::new(settings.queueing),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -235,8 +235,7 @@ impl Engine {
             }
         }
         for gang in self.agenda.woken(&mut self.state) {
-            self.state.gangs[gang].tried = 0;
-            self.state.touched.insert(gang);
+            self.wake(gang);
         }
         self.assess_touched(now_ms);
         self.state.settle_capacity(now_ms);
@@ -254,14 +253,14 @@ impl Engine {
 
     /// The queues are others than before: whoever stood in one is entered anew.
     fn forget_queues(&mut self) {
-        self.agenda = Agenda::default();
+        self.agenda = Agenda::new(self.settings.queueing);
         self.gangs_by_queue.clear();
         self.reported_queues.clear();
         self.dirty_queues = true;
         for id in self.state.gangs.ids() {
             let gang = &mut self.state.gangs[id];
-            gang.candidate = None;
-            gang.blocks = None;
+            gang.place = None;
+            gang.woken_from = None;
             gang.tally = None;
             gang.wait = Wait::Nothing;
         }

@@ -48,6 +48,9 @@ impl QueueId {
     /// The implicit root. It is nobody's queue and is never handed out.
     const ROOT: Self = Self(0);
 
+    /// Not before any queue.
+    pub(crate) const LAST: Self = Self(u32::MAX);
+
     fn index(self) -> usize {
         self.0 as usize
     }

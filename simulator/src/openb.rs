@@ -54,7 +54,7 @@ impl Policy {
         Self::Random,
     ];
 
-    /// The name in the published curves. On the command line it is written in small letters.
+    /// The name in the published curves.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -15,6 +15,7 @@ mod thin;
 mod waits;
 
 use serde::{Serialize, Serializer};
+use serde_json::Number;
 
 /// Rows of a table that are written; see [`Table::row`].
 const ROWS_MAX: usize = 1_000;
@@ -88,9 +89,10 @@ pub enum Kind {
     Lines,
     /// A value holds until the next point; the last one to the end of the axis.
     Steps,
-    /// As steps, one area on the other in the order of the series.
+    /// As steps, one area on the other in the order of the series. Dashed series are lines over
+    /// them.
     ///
-    /// All series of one run and choice have the same x values.
+    /// All areas of one run and choice have the same x values.
     StackedAreas,
     /// Steps that say how many percent of all values are at most x.
     Distribution,
@@ -133,6 +135,8 @@ pub enum Style {
     /// What was measured here.
     #[default]
     Solid,
+    /// A line with what is below it shaded.
+    Filled,
     /// What it is compared with: published results, a quota.
     Dashed,
 }
@@ -191,7 +195,8 @@ impl Report {
     }
 
     /// The data of the page as one JSON object, with the field names of [`Report`]. Points and
-    /// bands are two arrays each: `[[x...], [y...]]`, `[[low...], [high...]]`.
+    /// bands are two columns each, `[x, y]` and `[low, high]`. A column is an array of numbers, or
+    /// `{"from", "step", "count"}` where all steps are the same.
     #[must_use]
     pub fn to_json(&self) -> String {
         let thinned = thin::thinned(self);
@@ -199,14 +204,40 @@ impl Report {
     }
 }
 
-/// Two arrays instead of many pairs, and `5` instead of `5.0`: a quarter less to load.
+/// Two columns instead of many pairs: half as much to load.
 fn by_column<S: Serializer>(pairs: &[(f64, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-    let column = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).map(number).collect();
-    let columns: [Vec<serde_json::Number>; 2] = [column(|pair| pair.0), column(|pair| pair.1)];
-    columns.serialize(serializer)
+    let (first, second): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    [Column::of(&first), Column::of(&second)].serialize(serializer)
 }
 
-fn number(value: f64) -> serde_json::Number {
+/// Some numbers; `5` instead of `5.0`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Column {
+    Values(Vec<Number>),
+    Even {
+        from: Number,
+        step: Number,
+        count: usize,
+    },
+}
+
+impl Column {
+    fn of(values: &[f64]) -> Self {
+        if let [from, second, ..] = values {
+            let step = second - from;
+            let is_even = values.windows(2).all(|pair| pair[1] - pair[0] == step);
+            if is_even && values.len() > 3 {
+                let count = values.len();
+                let (from, step) = (number(*from), number(step));
+                return Self::Even { from, step, count };
+            }
+        }
+        Self::Values(values.iter().copied().map(number).collect())
+    }
+}
+
+fn number(value: f64) -> Number {
     /// Every whole number up to here is exact in a double.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
@@ -214,5 +245,5 @@ fn number(value: f64) -> serde_json::Number {
         let whole = value as i64;
         return whole.into();
     }
-    serde_json::Number::from_f64(value).unwrap_or_else(|| 0.into())
+    Number::from_f64(value).unwrap_or_else(|| 0.into())
 }

@@ -5,28 +5,48 @@
 
 use crate::ids::{ClassId, GangId, NodeId};
 use crate::queues::QueueId;
+use crate::settings::Queueing;
 use crate::state::ClusterState;
-use crate::state::gang::{CandidateKey, CandidateKind, Scope, Wake};
+use crate::state::gang::{CandidateKey, CandidateKind, Scope, Shortage, Wake};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
 
+/// Gangs in the order of a queue.
+type Line = BTreeSet<(CandidateKey, GangId)>;
+
+/// Parked gangs by how many pods they need, and by queue.
+type Short = BTreeMap<(u64, QueueId), Line>;
+
 /// Candidates by queue, and parked gangs by what wakes them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Agenda {
-    candidates: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
+    candidates: BTreeMap<QueueId, Line>,
     /// Those of which a part is bound already: they come before every queue's turn.
     unfinished: BTreeSet<(CandidateKey, QueueId, GangId)>,
     /// The refused gangs that keep those behind them in their queue waiting.
-    blocking: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
+    blocking: BTreeMap<QueueId, Line>,
+    queueing: Queueing,
     /// By class and scope, those that need least first.
-    fits: BTreeMap<ClassId, BTreeMap<Scope, BTreeSet<(u64, GangId)>>>,
+    fits: BTreeMap<ClassId, BTreeMap<Scope, Short>>,
     any_room: BTreeMap<GangId, Vec<ClassId>>,
     queues: BTreeMap<QueueId, BTreeSet<GangId>>,
 }
 
 impl Agenda {
+    pub(crate) fn new(queueing: Queueing) -> Self {
+        Self {
+            candidates: BTreeMap::new(),
+            unfinished: BTreeSet::new(),
+            blocking: BTreeMap::new(),
+            queueing,
+            fits: BTreeMap::new(),
+            any_room: BTreeMap::new(),
+            queues: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn add(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
         if key.kind == CandidateKind::Unfinished {
             self.unfinished.insert((key, queue, gang));
@@ -43,12 +63,7 @@ impl Agenda {
             self.unfinished.remove(&(key, queue, gang));
             return;
         }
-        if let Some(set) = self.candidates.get_mut(&queue) {
-            set.remove(&(key, gang));
-            if set.is_empty() {
-                self.candidates.remove(&queue);
-            }
-        }
+        take_out(&mut self.candidates, &queue, &(key, gang));
     }
 
     /// The unfinished gang that is tried next, and its queue.
@@ -65,47 +80,43 @@ impl Agenda {
         (!blocked).then_some(*gang)
     }
 
-    /// Lets nobody of the queue be tried that comes after this gang.
-    pub(crate) fn block(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
-        self.blocking.entry(queue).or_default().insert((key, gang));
-    }
-
-    pub(crate) fn unblock(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
-        if let Some(set) = self.blocking.get_mut(&queue) {
-            set.remove(&(key, gang));
-            if set.is_empty() {
-                self.blocking.remove(&queue);
-            }
-        }
-    }
-
-    pub(crate) fn park(&mut self, gang: GangId, wake: &Wake) {
+    /// Keeps a refused gang until what its refusal names changes.
+    pub(crate) fn park(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
         match wake {
             Wake::Fits { class, scope, need } => {
                 let scopes = self.fits.entry(*class).or_default();
-                scopes.entry(*scope).or_default().insert((*need, gang));
+                let short = scopes.entry(*scope).or_default();
+                let line = short.entry((*need, queue)).or_default();
+                line.insert((key.clone(), gang));
             }
-            Wake::AnyRoom(classes, queue) => {
+            Wake::AnyRoom(classes, full) => {
                 self.any_room.insert(gang, classes.clone());
-                if let Some(queue) = queue {
-                    self.queues.entry(*queue).or_default().insert(gang);
+                if let Some(full) = full {
+                    self.queues.entry(*full).or_default().insert(gang);
                 }
             }
-            Wake::Queue(queue) => {
-                self.queues.entry(*queue).or_default().insert(gang);
+            Wake::Queue(full) => {
+                self.queues.entry(*full).or_default().insert(gang);
             }
+        }
+        if self.queueing == Queueing::Strict {
+            let blocking = self.blocking.entry(queue).or_default();
+            blocking.insert((key.clone(), gang));
         }
     }
 
-    pub(crate) fn unpark(&mut self, gang: GangId, wake: &Wake) {
+    pub(crate) fn unpark(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
+        // What is parked is found by the same key again.
+        let entry = (key.clone(), gang);
+        take_out(&mut self.blocking, &queue, &entry);
         match wake {
             Wake::Fits { class, scope, need } => {
                 let Some(scopes) = self.fits.get_mut(class) else {
                     return;
                 };
-                if let Some(set) = scopes.get_mut(scope) {
-                    set.remove(&(*need, gang));
-                    if set.is_empty() {
+                if let Some(short) = scopes.get_mut(scope) {
+                    take_out(short, &(*need, queue), &entry);
+                    if short.is_empty() {
                         scopes.remove(scope);
                     }
                 }
@@ -113,23 +124,21 @@ impl Agenda {
                     self.fits.remove(class);
                 }
             }
-            Wake::AnyRoom(_, queue) => {
+            Wake::AnyRoom(_, full) => {
                 self.any_room.remove(&gang);
-                if let Some(queue) = queue {
-                    self.leave_queue(gang, *queue);
+                if let Some(full) = full {
+                    take_out(&mut self.queues, full, &gang);
                 }
             }
-            Wake::Queue(queue) => self.leave_queue(gang, *queue),
+            Wake::Queue(full) => take_out(&mut self.queues, full, &gang),
         }
     }
 
-    fn leave_queue(&mut self, gang: GangId, queue: QueueId) {
-        if let Some(set) = self.queues.get_mut(&queue) {
-            set.remove(&gang);
-            if set.is_empty() {
-                self.queues.remove(&queue);
-            }
-        }
+    /// The first in line of those that lack the same.
+    pub(crate) fn first_of(&self, shortage: &Shortage) -> Option<GangId> {
+        let short = self.fits.get(&shortage.class)?.get(&shortage.scope)?;
+        let line = short.get(&(shortage.need, shortage.queue))?;
+        line.first().map(|(_, gang)| *gang)
     }
 
     /// The gangs that what has been freed may help.
@@ -165,11 +174,21 @@ impl Agenda {
     }
 }
 
+/// Takes one out of a set, and the set with the last one.
+fn take_out<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, one: &T) {
+    if let Some(set) = sets.get_mut(key) {
+        set.remove(one);
+        if set.is_empty() {
+            sets.remove(key);
+        }
+    }
+}
+
 /// Wakes the gangs of a class for which one node's room completes what they need.
 fn wake_on_node(
     state: &mut ClusterState,
     class: ClassId,
-    scopes: &BTreeMap<Scope, BTreeSet<(u64, GangId)>>,
+    scopes: &BTreeMap<Scope, Short>,
     node: NodeId,
     woken: &mut BTreeSet<GangId>,
 ) {
@@ -177,7 +196,7 @@ fn wake_on_node(
         return;
     };
     if table.count(node) > 0 {
-        for (scope, gangs) in scopes {
+        for (scope, short) in scopes {
             let fits = match *scope {
                 Scope::Cluster => table.total,
                 Scope::OneNode => u64::from(table.count(node)),
@@ -196,12 +215,8 @@ fn wake_on_node(
                     domain.map_or(0, |domain| sums[crate::ids::Id::index(domain)])
                 }
             };
-            woken.extend(
-                gangs
-                    .iter()
-                    .take_while(|(need, _)| *need <= fits)
-                    .map(|(_, gang)| *gang),
-            );
+            let helped = short.range(..=(fits, QueueId::LAST));
+            woken.extend(helped.filter_map(|(_, line)| Some(line.first()?.1)));
         }
     }
     state.classes[class].table = Some(table);

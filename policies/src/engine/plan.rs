@@ -9,7 +9,7 @@ use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Queueing;
-use crate::state::gang::{CandidateKey, Verdict, Wait, Wake};
+use crate::state::gang::{Verdict, Wait, Wake};
 use crate::state::pod::Stage;
 use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
@@ -114,7 +114,7 @@ impl Engine {
         self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, work);
-        let place_in_line = self.state.gangs[id].candidate.clone();
+        let place = self.state.gangs[id].place.clone();
         self.leave_agenda(id);
         match result {
             Ok(placed) => {
@@ -123,27 +123,24 @@ impl Engine {
                 }
                 self.state.gangs[id].wait = Wait::Nothing;
                 self.state.touched.insert(id);
-                self.assess_touched(now_ms);
+                self.hand_on(id);
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
-                self.agenda.park(id, &wake);
-                self.state.gangs[id].wait = Wait::Room(verdict, wake);
-                if self.settings.queueing == Queueing::Strict {
-                    self.block_line(id, place_in_line);
+                if let Some((queue, key)) = &place {
+                    self.agenda.park(id, &wake, *queue, key);
                 }
+                let gang = &mut self.state.gangs[id];
+                gang.place = place;
+                gang.wait = Wait::Room(verdict, wake);
+                if self.settings.queueing == Queueing::Strict {
+                    self.show_head(queue);
+                }
+                self.hand_on(id);
                 self.follow_unfinished(id, &counts, now_ms);
             }
         }
-    }
-
-    /// Those behind a gang that finds no room wait with it.
-    fn block_line(&mut self, id: GangId, place: Option<(QueueId, CandidateKey)>) {
-        if let Some((queue, key)) = place {
-            self.agenda.block(queue, key.clone(), id);
-            self.state.gangs[id].blocks = Some((queue, key));
-            self.show_head(queue);
-        }
+        self.assess_touched(now_ms);
     }
 
     fn try_place(

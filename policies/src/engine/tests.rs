@@ -2,6 +2,7 @@
 
 mod cards;
 mod faults;
+mod line;
 mod partial;
 mod quarantine;
 mod races;

@@ -33,10 +33,10 @@ pub(crate) struct Gang {
     pub(crate) spec: GangSpec,
     /// What it waits for.
     pub(crate) wait: Wait,
-    /// Where it stands among the candidates of its queue.
-    pub(crate) candidate: Option<(QueueId, CandidateKey)>,
-    /// The same while it finds no room and keeps those behind it waiting.
-    pub(crate) blocks: Option<(QueueId, CandidateKey)>,
+    /// Its place in the line of its queue: as a candidate, or refused and parked.
+    pub(crate) place: Option<PlaceInLine>,
+    /// It was woken as the first of those that lack the same, and has not been tried since.
+    pub(crate) woken_from: Option<Shortage>,
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
@@ -183,6 +183,16 @@ pub(crate) enum Wake {
     Queue(QueueId),
 }
 
+/// Gangs of one queue that lack the same: so many pods of a class in a scope. What counting proves
+/// of one of them it proves of all, so only the first in line is woken and tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) queue: QueueId,
+    pub(crate) class: crate::ids::ClassId,
+    pub(crate) scope: Scope,
+    pub(crate) need: u64,
+}
+
 /// Where pods must fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
@@ -212,6 +222,9 @@ pub(crate) struct CandidateKey {
     pub(crate) name: Box<str>,
 }
 
+/// A place in the line of a queue.
+pub(crate) type PlaceInLine = (QueueId, CandidateKey);
+
 /// What goes before what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CandidateKind {
@@ -234,8 +247,8 @@ impl Gang {
             members: Vec::new(),
             spec: GangSpec::default(),
             wait: Wait::Nothing,
-            candidate: None,
-            blocks: None,
+            place: None,
+            woken_from: None,
             tally: None,
             start: Start::NotBegun,
             backoff: Backoff::default(),
@@ -262,6 +275,20 @@ impl Gang {
     /// Whether a PodGroup makes it.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))
+    }
+
+    /// With whom it is parked, if it is parked for a shortage that counting proves.
+    pub(crate) fn shortage(&self) -> Option<Shortage> {
+        let (queue, _) = self.place.as_ref()?;
+        match self.wait {
+            Wait::Room(_, Wake::Fits { class, scope, need }) => Some(Shortage {
+                queue: *queue,
+                class,
+                scope,
+                need,
+            }),
+            _ => None,
+        }
     }
 
     /// Why it waits.

@@ -2,9 +2,13 @@
 
 use super::Report;
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPTS: [&str; 3] = [
+    include_str!("page/scales.js"),
+    include_str!("page/plot.js"),
+    include_str!("page/page.js"),
+];
 
 /// One file that loads nothing else.
 pub(super) fn page(report: &Report) -> String {
@@ -15,9 +19,10 @@ pub(super) fn page(report: &Report) -> String {
         page.push_str(before);
         match mark {
             "title" => page.push_str(&text(&report.title)),
+            "subtitle" => page.push_str(&text(&report.subtitle)),
             "style" => page.push_str(STYLE),
             "data" => page.push_str(&script_data(&report.to_json())),
-            "script" => page.push_str(SCRIPT),
+            "script" => page.push_str(&SCRIPTS.concat()),
             _ => {}
         }
         rest = after;

@@ -176,7 +176,11 @@ impl<'a> Plots<'a> {
                 .for_each(|(sum, mean)| *sum += mean);
         }
         let point = |(at, sum): (usize, f64)| (as_float(self.width_s) * as_float(at), sum / unit);
-        sums.into_iter().enumerate().map(point).collect()
+        let mut points: Points = sums.into_iter().enumerate().map(point).collect();
+        // So that the last stretch has a length too.
+        let end = as_float(self.width_s) * as_float(self.count);
+        points.extend(points.last().map(|last| (end, last.1)));
+        points
     }
 
     fn level(&self, amount: u64) -> Points {
@@ -267,7 +271,7 @@ impl<'a> Plots<'a> {
             ..Series::default()
         };
         let in_use = self.sum(run, &[queue], |row| &row.in_use, GPU);
-        let mut series = vec![one("in use", Style::Solid, in_use)];
+        let mut series = vec![one("in use", Style::Filled, in_use)];
         if self.records[run].rows[queue].fair_share.len() > 0 {
             let fair = self.sum(run, &[queue], |row| &row.fair_share, GPU);
             series.push(one("fair share", Style::Solid, fair));

@@ -1,7 +1,7 @@
 //! Panels of the fill-up experiment: curves over the share of the cluster's GPUs asked for.
 
 use super::buckets::as_float;
-use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style};
+use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style, Table};
 use std::collections::BTreeMap;
 
 /// One measured or published curve.
@@ -69,10 +69,10 @@ pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<P
         let mut series = series(runs, measured, metric, Style::Solid);
         let shown: Vec<_> = series.iter().map(|one| one.choice.clone()).collect();
         let compared = self::series(runs, published, metric, Style::Dashed);
-        let compared = compared
-            .into_iter()
-            .filter(|one| shown.contains(&one.choice));
-        series.extend(compared);
+        let compared = compared.into_iter();
+        series.extend(compared.filter(|one| shown.contains(&one.choice)));
+        // Each published curve behind its own, in the list of values too.
+        series.sort_by(|a, b| (&a.choice, a.run).cmp(&(&b.choice, b.run)));
         Panel {
             title: metric.title().to_owned(),
             note: metric.note().to_owned(),
@@ -85,6 +85,62 @@ pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<P
         }
     };
     Metric::ALL.map(panel).into()
+}
+
+/// How far the measured curves are from the published ones of the same workload, policy, seed and
+/// metric; curves without such a one are left out.
+#[must_use]
+pub fn comparison(runs: &[String], measured: &[Curve], published: &[Curve]) -> Table {
+    let columns = [
+        "workload",
+        "policy",
+        "metric",
+        "curves",
+        "points",
+        "largest difference, points of %",
+    ];
+    let note = "Over all seeds and all points of a curve.";
+    let mut table = Table::new("Measured and published", note, &columns);
+    type Key<'a> = (&'a str, usize, Metric);
+    let mut differences: BTreeMap<Key<'_>, (usize, usize, f64)> = BTreeMap::new();
+    for curve in measured {
+        let same = |other: &&Curve| {
+            let names = |one: &Curve| {
+                (
+                    one.workload.clone(),
+                    one.policy.clone(),
+                    one.seed,
+                    one.metric,
+                )
+            };
+            names(other) == names(curve)
+        };
+        let run = runs.iter().position(|run| *run == curve.policy);
+        let (Some(run), Some(other)) = (run, published.iter().find(same)) else {
+            continue;
+        };
+        let pairs = curve.values.iter().zip(&other.values);
+        let distances = pairs
+            .map(|(a, b)| (a - b).abs())
+            .filter(|distance| distance.is_finite());
+        let key = (&*curve.workload, run, curve.metric);
+        let (curves, points, largest) = differences.entry(key).or_default();
+        *curves += 1;
+        for distance in distances {
+            *points += 1;
+            *largest = largest.max(distance);
+        }
+    }
+    for ((workload, run, metric), (curves, points, largest)) in differences {
+        let figures = [
+            curves.to_string(),
+            points.to_string(),
+            format!("{largest:.4}"),
+        ];
+        let names = [workload, &runs[run], metric.title()].map(str::to_owned);
+        table.row(names.into_iter().chain(figures).collect());
+    }
+    table
 }
 
 fn series(runs: &[String], curves: &[Curve], metric: Metric, style: Style) -> Vec<Series> {
@@ -102,8 +158,8 @@ fn series(runs: &[String], curves: &[Curve], metric: Metric, style: Style) -> Ve
         let is_wide = band.iter().any(|(low, high)| low < high) && style == Style::Solid;
         Series {
             name: match style {
-                Style::Solid => runs[run].clone(),
-                Style::Dashed => format!("{}, published", runs[run]),
+                Style::Solid | Style::Filled => runs[run].clone(),
+                Style::Dashed => "published".to_owned(),
             },
             run: Some(run),
             choice: Some(workload.to_owned()),
@@ -167,11 +223,14 @@ mod tests {
         }];
         let panels = panels(&runs, &measured, &published);
         let names: Vec<&str> = panels[0].series.iter().map(|one| &*one.name).collect();
-        assert_eq!(names, ["fgd", "random", "fgd, published"]);
+        assert_eq!(names, ["fgd", "published", "random"]);
         let fgd = &panels[0].series[0];
         assert_eq!(fgd.points, [(0.0, 0.0), (1.0, 3.0), (2.0, 3.0)]);
         assert_eq!(fgd.band, [(0.0, 0.0), (2.0, 4.0), (3.0, 3.0)]);
         assert_eq!((panels.len(), panels[1].series.len()), (3, 0));
-        assert!(panels[0].series[1].band.is_empty());
+        let table = comparison(&runs, &measured, &published);
+        let row = ["default", "fgd", "GPUs in use", "1", "2", "1.0000"];
+        assert_eq!(table.rows, [row]);
+        assert!(panels[0].series[2].band.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Fewer points for the eye: what a screen cannot show is not written.
 
-use super::{Kind, Panel, Report, Series};
+use super::{Kind, Panel, Report, Series, Style};
 use std::collections::BTreeMap;
 
 /// Stretches that a series is cut into. Four points are kept of each.
@@ -13,16 +13,12 @@ pub(super) fn thinned(report: &Report) -> Report {
         for series in &mut panel.series {
             drop_what_is_not_finite(series);
         }
-        match panel.kind {
-            Kind::StackedAreas => thin_stacks(panel),
-            Kind::Lines | Kind::Steps | Kind::Distribution => {
-                for series in &mut panel.series {
-                    let heights: Vec<f64> = series.points.iter().map(|point| point.1).collect();
-                    keep(series, &kept(&heights));
-                }
-            }
+        if panel.kind == Kind::StackedAreas {
+            thin_stacks(panel);
         }
         for series in &mut panel.series {
+            let heights: Vec<f64> = series.points.iter().map(|point| point.1).collect();
+            keep(series, &kept(&heights));
             round(series);
         }
     }
@@ -54,7 +50,8 @@ fn keep(series: &mut Series, indices: &[usize]) {
 /// The areas of one stack keep the same x values: those where their sum is extreme.
 fn thin_stacks(panel: &mut Panel) {
     let mut stacks: BTreeMap<(Option<usize>, Option<String>), Vec<usize>> = BTreeMap::new();
-    for (index, series) in panel.series.iter().enumerate() {
+    let areas = panel.series.iter().enumerate();
+    for (index, series) in areas.filter(|(_, series)| series.style == Style::Solid) {
         let stack = (series.run, series.choice.clone());
         stacks.entry(stack).or_default().push(index);
     }
@@ -121,12 +118,12 @@ fn round(series: &mut Series) {
     }
 }
 
-/// Six digits of what is no whole number.
+/// Five digits of what is no whole number.
 fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 {
         return value;
     }
-    format!("{value:.5e}").parse().unwrap_or(value)
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 #[cfg(test)]
@@ -164,9 +161,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_six_digits() {
-        assert_eq!(rounded(1.0 / 3.0), 0.333_333);
-        assert_eq!(rounded(-1_234_567.25), -1_234_570.0);
+    fn numbers_have_five_digits() {
+        assert_eq!(rounded(1.0 / 3.0), 0.333_33);
+        assert_eq!(rounded(-1_234_567.25), -1_234_600.0);
         assert_eq!(rounded(123_456_789.0), 123_456_789.0);
     }
 }

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 /// Waits from here on keep their first three digits: at most 1 % too little.
 const EXACT_BELOW_S: u64 = 1_000;
 
+/// What a plot of percentages shows.
+const STEP_PERCENT: f64 = 0.2;
+
 /// Counts of waits by length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waits {
@@ -25,8 +28,8 @@ impl Waits {
         }
     }
 
-    /// Each length with the percentage of jobs that waited at most so long, beginning with 0 s.
-    /// Nothing if there is no job.
+    /// Each length with the percentage of jobs that waited at most so long, beginning with 0 s, in
+    /// steps of [`STEP_PERCENT`] or more. Nothing if there is no job.
     pub(super) fn distribution(&self) -> Vec<(f64, f64)> {
         let all: u64 = self.counts.values().sum();
         let mut until = 0;
@@ -34,9 +37,15 @@ impl Waits {
             until += count;
             (as_float(wait_s), 100.0 * as_float(until) / as_float(all))
         };
-        let mut points: Vec<(f64, f64)> = self.counts.iter().map(percent).collect();
-        if points.first().is_some_and(|first| first.0 > 0.0) {
-            points.insert(0, (0.0, 0.0));
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        if self.counts.keys().next().is_some_and(|&first| first > 0) {
+            points.push((0.0, 0.0));
+        }
+        for point in self.counts.iter().map(percent) {
+            let last = points.last().map_or(f64::NEG_INFINITY, |last| last.1);
+            if point.1 >= last + STEP_PERCENT || point.1 == 100.0 {
+                points.push(point);
+            }
         }
         points
     }

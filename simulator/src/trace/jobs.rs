@@ -2,6 +2,7 @@
 
 use crate::input::{InputError, Row, Table};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(test)]
@@ -55,6 +56,24 @@ impl Jobs {
     /// than that of the line before, or a `row` occurs twice.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::of_table(Table::open(path, &COLUMNS, &[])?)
+    }
+
+    /// Writes them in the layout that [`read`](Self::read) reads.
+    ///
+    /// # Errors
+    /// What the file answers.
+    pub fn write(&self, file: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(file);
+        writer.write_record(COLUMNS)?;
+        for job in &self.jobs {
+            let numbers = [job.row, job.submit_s, job.duration_s, job.num_gpus.into()];
+            for number in numbers {
+                writer.write_field(number.to_string())?;
+            }
+            writer.write_field(&self.queues[job.queue as usize])?;
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
     }
 
     fn of_table(mut table: Table) -> Result<Self, InputError> {

@@ -2,6 +2,7 @@
 
 use crate::input::{InputError, Table};
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::Path;
 
 #[cfg(test)]
@@ -32,6 +33,19 @@ pub struct TraceQueue {
 /// [`NODES_MAX`] nodes.
 pub fn read(path: &Path) -> Result<Vec<TraceQueue>, InputError> {
     of_table(Table::open(path, &COLUMNS, &[])?)
+}
+
+/// Writes queues in the layout that [`read`] reads.
+///
+/// # Errors
+/// What the file answers.
+pub fn write(queues: &[TraceQueue], file: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(file);
+    writer.write_record(COLUMNS)?;
+    for queue in queues {
+        writer.write_record([&queue.name, &queue.nodes.to_string()])?;
+    }
+    writer.flush()
 }
 
 fn of_table(mut table: Table) -> Result<Vec<TraceQueue>, InputError> {

@@ -58,27 +58,26 @@ pub(super) struct Args {
 }
 
 /// The policies by the names of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PolicyName(Policy);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum PolicyName {
+    Fgd,
+    Bestfit,
+    Dotprod,
+    Gpupacking,
+    Gpuclustering,
+    Random,
+}
 
-impl clap::ValueEnum for PolicyName {
-    fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [PolicyName; Policy::ALL.len()] = {
-            let mut all = [PolicyName(Policy::Fgd); Policy::ALL.len()];
-            let mut index = 0;
-            while index < all.len() {
-                all[index] = PolicyName(Policy::ALL[index]);
-                index += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
-        Some(clap::builder::PossibleValue::new(
-            self.0.name().to_ascii_lowercase(),
-        ))
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Self {
+        match name {
+            PolicyName::Fgd => Self::Fgd,
+            PolicyName::Bestfit => Self::BestFit,
+            PolicyName::Dotprod => Self::DotProd,
+            PolicyName::Gpupacking => Self::GpuPacking,
+            PolicyName::Gpuclustering => Self::GpuClustering,
+            PolicyName::Random => Self::Random,
+        }
     }
 }
 
@@ -95,7 +94,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         None => Vec::new(),
     };
     let seeds = seeds(&args, &experiment)?;
-    let mut policies: Vec<Policy> = args.policy.iter().map(|name| name.0).collect();
+    let mut policies: Vec<Policy> = args.policy.iter().map(|name| (*name).into()).collect();
     policies.sort_unstable();
     policies.dedup();
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);

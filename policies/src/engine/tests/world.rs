@@ -319,6 +319,7 @@ pub(super) struct PodSketch {
     group: Option<Box<str>>,
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
+    runtime_ms: Option<u64>,
     created_ms: u64,
     ours: bool,
     cards: Option<CardRequest>,
@@ -334,6 +335,7 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         group: None,
         queue: None,
         gates: Vec::new(),
+        runtime_ms: None,
         created_ms: START_MS - 60_000,
         ours: true,
         cards: None,
@@ -386,6 +388,12 @@ impl PodSketch {
         self.gates.push(gate.into());
         self
     }
+
+    /// It is expected to run so long.
+    pub(super) fn runtime(mut self, runtime_ms: u64) -> Self {
+        self.runtime_ms = Some(runtime_ms);
+        self
+    }
 }
 
 impl Thing for PodSketch {
@@ -416,7 +424,10 @@ impl Thing for PodSketch {
             queue: self.queue,
             native_group: None,
             owner: None,
-            hints: crate::facts::GangHints::default(),
+            hints: crate::facts::GangHints {
+                expected_runtime_ms: self.runtime_ms,
+                ..crate::facts::GangHints::default()
+            },
             bound_queue: None,
             bound_pod_group: None,
             unscheduled: None,

@@ -1,0 +1,118 @@
+//! How much work for how large a cluster: of jobs, GPUs and load, two give the third.
+
+use super::profile::Profile;
+use super::{DAY_HOURS, GPUS_PER_NODE, HOUR_S, Settings};
+use crate::trace::queues::{NODES_MAX, TraceQueue};
+use thiserror::Error;
+
+/// Years of the busiest published cluster; about half a gigabyte of memory.
+const JOBS_MAX: u64 = 10_000_000;
+
+/// Ten years.
+const DAYS_MAX: u32 = 3_660;
+
+const LOAD_PERCENT_MAX: u32 = 1_000;
+
+/// What is given; the rest follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// The load and the cluster, by default that of the profile: so many jobs that they ask for so
+    /// much of its GPU time.
+    Cluster {
+        /// `None`: as many as the real cluster had.
+        gpus: Option<u32>,
+        /// Percent of the GPU time that the jobs are expected to need.
+        load_percent: u32,
+    },
+    /// The load and the jobs: as many GPUs as they need.
+    Jobs {
+        /// How many.
+        jobs: u64,
+        /// Percent of the GPU time that the jobs are expected to need.
+        load_percent: u32,
+    },
+    /// Jobs and cluster: the load is what it then is.
+    Both {
+        /// How many jobs.
+        jobs: u64,
+        /// How many GPUs.
+        gpus: u32,
+    },
+}
+
+/// Settings from which no trace can be made.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ScaleError {
+    /// A number is not within its bounds.
+    #[error("{name}: {value} is not from {min} to {max}")]
+    OutOfRange {
+        /// Which number.
+        name: &'static str,
+        /// What it is, or was worked out to be.
+        value: u64,
+        /// The smallest that is possible.
+        min: u64,
+        /// The largest that is possible.
+        max: u64,
+    },
+}
+
+/// What is made: everything is within its bounds.
+pub(super) struct Size {
+    pub(super) jobs: u64,
+    pub(super) queues: Vec<TraceQueue>,
+}
+
+pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, ScaleError> {
+    within("days", settings.days.into(), 1, DAYS_MAX.into())?;
+    if let Scale::Cluster { load_percent, .. } | Scale::Jobs { load_percent, .. } = settings.scale {
+        within("load", load_percent.into(), 1, LOAD_PERCENT_MAX.into())?;
+    }
+    let node = u64::from(GPUS_PER_NODE);
+    let gpus = match settings.scale {
+        Scale::Both { gpus, .. } => gpus.into(),
+        Scale::Cluster { gpus, .. } => gpus.unwrap_or(profile.gpus).into(),
+        Scale::Jobs { jobs, load_percent } => {
+            // As if the largest jobs fit, for what they are cut to depends on the answer.
+            let needed = u128::from(jobs) * profile.gpu_seconds_thousandths(u32::MAX);
+            let gpus = clamped(needed.div_ceil(offered(1, settings.days, load_percent)));
+            gpus.div_ceil(node).saturating_mul(node)
+        }
+    };
+    within("gpus", gpus, node, u64::from(NODES_MAX) * node)?;
+    let nodes = u32::try_from(gpus / node).unwrap_or(NODES_MAX);
+    let count = settings.queues.unwrap_or(profile.queues.min(nodes));
+    within("queues", count.into(), 1, nodes.into())?;
+    let queues = super::queues(nodes, count);
+    let jobs = match settings.scale {
+        Scale::Both { jobs, .. } | Scale::Jobs { jobs, .. } => jobs,
+        Scale::Cluster { load_percent, .. } => {
+            let needed = profile.gpu_seconds_thousandths(super::largest_gpus(&queues));
+            clamped(offered(gpus, settings.days, load_percent) / needed)
+        }
+    };
+    within("jobs", jobs, 1, JOBS_MAX)?;
+    Ok(Size { jobs, queues })
+}
+
+/// A thousand times the GPU seconds that jobs may need for this load.
+fn offered(gpus: u64, days: u32, load_percent: u32) -> u128 {
+    let time_s = u64::from(days) * DAY_HOURS * HOUR_S;
+    u128::from(gpus) * u128::from(time_s) * u128::from(load_percent) * 10
+}
+
+fn clamped(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<(), ScaleError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(ScaleError::OutOfRange {
+        name,
+        value,
+        min,
+        max,
+    })
+}
