@@ -11,7 +11,6 @@
 mod cluster;
 pub mod fairness;
 mod objects;
-pub mod report;
 pub mod summary;
 #[cfg(test)]
 mod tests;
