@@ -57,7 +57,8 @@ class Card {
   constructor(panel) {
     this.panel = panel;
     this.hidden = new Set();
-    this.names = unique(panel.series.map((one) => one.name));
+    const coloured = panel.series.filter((one) => one.style !== "dashed");
+    this.names = unique(coloured.map((one) => one.name));
     this.choices = unique(panel.series.map((one) => one.choice).filter((one) => one !== null));
     this.choice = this.choices[0];
     this.section = element(main, "section", "card");
@@ -238,6 +239,10 @@ function table({ title, note, columns, rows, rows_left_out: leftOut }) {
   element(bar, "p", "note", note);
   const tools = element(bar, "div", "tools");
   button(tools, "quiet", "CSV", () => save(title, [columns, ...rows])).setAttribute("aria-label", `Save ${title} as CSV`);
+  if (rows.length === 0) {
+    element(section, "p", "note", "None.");
+    return;
+  }
   const scroll = element(section, "div", "scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");
