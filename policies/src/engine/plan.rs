@@ -431,7 +431,11 @@ impl Engine {
             (false, true) => Reason::DoesNotFit,
             (false, false) => Reason::NotFoundWithinBound,
         };
-        let message = explain::refusal(&mut self.state, request, refusal, counts.needed == 0);
+        // Nobody reads it where no status is written, and it takes a look at every node.
+        let message = match self.outbox.writes_statuses() {
+            true => explain::refusal(&mut self.state, request, refusal, counts.needed == 0),
+            false => String::new(),
+        };
         (Verdict { reason, message }, wake)
     }
 }
