@@ -6,6 +6,8 @@ mod crds;
 mod demo;
 mod plan;
 mod queues;
+mod record;
+mod replay;
 mod run;
 mod simulate;
 
@@ -26,6 +28,7 @@ enum Command {
     Demo(demo::Args),
     Plan(plan::Args),
     Queues(queues::Args),
+    Replay(replay::Args),
     Simulate(simulate::Args),
     Bench(bench::Args),
     Crds(crds::Args),
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Queues(args) => queues::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Crds(args) => crds::run(args),

@@ -33,6 +33,7 @@ mod table;
 mod witness;
 mod workload;
 
+use crate::driver::JournalFile;
 use crate::local::{Binaries, LocalError};
 use anyhow::Context;
 use std::path::PathBuf;
@@ -94,21 +95,22 @@ impl Embedded {
 }
 
 /// Runs the demo and prints what it shows, until all gangs have ended, time is up, or the process
-/// is interrupted (SIGINT, SIGTERM). Nothing is left running, unless it was asked to be kept.
+/// is interrupted (SIGINT, SIGTERM). Nothing is left running, unless it was asked to be kept. A
+/// journal records the scheduler.
 ///
 /// # Errors
 /// If there is no cluster, if the scheduler ends, or if the final checks find a violation.
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &Options, journal: Option<JournalFile>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("failed to start the asynchronous runtime")?;
     match &options.place {
-        Place::Embedded(embedded) => runtime.block_on(embedded::run(options, *embedded)),
-        Place::Users(_) => runtime.block_on(live::run(options, None)),
+        Place::Embedded(embedded) => runtime.block_on(embedded::run(options, *embedded, journal)),
+        Place::Users(_) => runtime.block_on(live::run(options, None, journal)),
         Place::Local { keep } => match find_binaries(*keep)? {
-            Some(binaries) => runtime.block_on(live::run(options, Some(&binaries))),
-            None => runtime.block_on(embedded::run(options, Embedded::QUICK)),
+            Some(binaries) => runtime.block_on(live::run(options, Some(&binaries), journal)),
+            None => runtime.block_on(embedded::run(options, Embedded::QUICK, journal)),
         },
     }
 }

@@ -15,9 +15,11 @@ mod clock;
 mod health;
 pub(crate) mod inbox;
 mod latency;
+mod recording;
 mod reports;
 mod scheduler;
 
+pub use recording::{JournalFile, JournalFileError};
 pub use reports::Reports;
 pub use scheduler::{Scheduler, SchedulerError};
 
@@ -34,6 +36,7 @@ use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
 use inbox::Batch;
 use latency::Latency;
+use recording::Recording;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -70,6 +73,7 @@ struct Driver {
     /// Set once the driver is stopping: when it gives up waiting.
     stop_by: Option<Instant>,
     reports: Arc<Reports>,
+    recording: Option<Recording>,
 }
 
 /// How the loop ended.
@@ -91,7 +95,7 @@ impl Driver {
                     self.in_flight
                 );
                 self.stop_by = Some(Instant::now() + DRAIN);
-                self.engine.shut_down();
+                self.shut_down();
                 events.push(Event::Continue);
             }
             if let Err(panic) = self.turn(events)
@@ -100,6 +104,7 @@ impl Driver {
                 return Ended::Panicked;
             }
             self.answer(batch.questions);
+            self.follow_recording();
             if let Some(stop_by) = self.stop_by {
                 if self.engine.is_shut_down() && self.in_flight == 0 {
                     return Ended::Stopped;
@@ -117,6 +122,9 @@ impl Driver {
         let mut wait = LONGEST_WAIT;
         if let Some(deadline_ms) = self.engine.next_deadline() {
             wait = wait.min(self.clock.until(deadline_ms));
+        }
+        if let Some(recording_wait) = self.recording.as_ref().and_then(Recording::wait) {
+            wait = wait.min(recording_wait);
         }
         if let Some(stop_by) = self.stop_by {
             wait = wait.min(stop_by.saturating_duration_since(Instant::now()));
@@ -144,6 +152,9 @@ impl Driver {
             .observe(&events, now_ms, &self.metrics.pod_scheduling_seconds);
         self.metrics.step_events.observe(count(events.len()));
 
+        if let Some(recording) = &mut self.recording {
+            recording.events(now_ms, &events);
+        }
         let started = Instant::now();
         let engine = &mut self.engine;
         let commands = catch_unwind(AssertUnwindSafe(|| engine.step(now_ms, events)))?;
@@ -151,6 +162,9 @@ impl Driver {
             .step_seconds
             .observe(started.elapsed().as_secs_f64());
 
+        if let Some(recording) = &mut self.recording {
+            recording.commands(&commands);
+        }
         self.issue(commands);
         self.health
             .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
@@ -178,6 +192,9 @@ impl Driver {
             None => error!("the engine panicked and is rebuilt: {message}"),
         }
         self.metrics.panics.inc();
+        if let Some(recording) = &mut self.recording {
+            recording.panicked(message);
+        }
         let now = Instant::now();
         self.panics.push_back(now);
         self.panics
@@ -186,7 +203,13 @@ impl Driver {
             error!("{PANICS_MAX} panics in {PANIC_WINDOW:?}: giving up");
             return false;
         }
-        self.engine = self.engine.after_panic(message);
+        self.begin_anew(self.engine.after_panic(message));
+        true
+    }
+
+    /// Puts an engine that knows nothing in the place of this one, and has everything listed anew.
+    fn begin_anew(&mut self, engine: Engine) {
+        self.engine = engine;
         self.latency = Latency::default();
         // The new engine must not see a world that requests of the old one are still changing, nor
         // their outcomes. Every request has a deadline, so this ends.
@@ -200,9 +223,30 @@ impl Driver {
         }
         self.relist.send_modify(|generation| *generation += 1);
         if self.stop_by.is_some() {
-            self.engine.shut_down();
+            self.shut_down();
         }
-        true
+    }
+
+    fn shut_down(&mut self) {
+        if let Some(recording) = &mut self.recording {
+            recording.shut_down();
+        }
+        self.engine.shut_down();
+    }
+
+    /// Begins a new journal where the file is full: with a new engine, because a journal tells all
+    /// that its engine knows. Who stops needs no new file any more.
+    fn follow_recording(&mut self) {
+        let Some(recording) = &mut self.recording else {
+            return;
+        };
+        recording.turned();
+        if self.stop_by.is_none() && recording.is_file_full() {
+            info!("the journal's file is full: a new engine begins from new lists");
+            recording.begin_file();
+            let settings = recording.settings().clone();
+            self.begin_anew(Engine::new(settings));
+        }
     }
 
     fn answer(&mut self, questions: Vec<Question>) {

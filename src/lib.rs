@@ -18,6 +18,7 @@ pub mod objects;
 pub mod plan;
 pub mod progress;
 pub mod queue_tree;
+pub mod replay;
 pub mod serve;
 pub mod table;
 pub mod telemetry;

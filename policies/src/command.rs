@@ -4,7 +4,7 @@ use crate::facts::{CardIndex, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseRequest;
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
 /// Numbers commands; never used twice by one engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,7 +134,7 @@ pub struct Announcement {
     /// A warning, or just news.
     pub warning: bool,
     /// A word in CamelCase: `Scheduled`, `FailedScheduling`, or a [`Reason`].
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The message.
     pub message: Box<str>,
 }

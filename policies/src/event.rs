@@ -127,6 +127,24 @@ impl Object {
         }
     }
 
+    /// What names the object.
+    #[must_use]
+    pub fn key(&self) -> ObjectKey {
+        match self {
+            Self::Node(node) => ObjectKey::Node(node.name.clone(), node.uid),
+            Self::Pod(pod) => ObjectKey::Pod(pod.uid),
+            Self::Queue(queue) => ObjectKey::Queue(queue.name.clone()),
+            Self::PodGroup(group) => {
+                let (namespace, name) = (group.namespace.clone(), group.name.clone());
+                ObjectKey::PodGroup(group.source, namespace, name)
+            }
+            Self::Topology(topology) => ObjectKey::Topology(topology.name.clone()),
+            Self::PriorityClass(class) => ObjectKey::PriorityClass(class.name.clone()),
+            Self::Namespace(namespace) => ObjectKey::Namespace(namespace.name.clone()),
+            Self::Job(job) => ObjectKey::Job(job.uid),
+        }
+    }
+
     /// The object's UID; `None` for kinds of which nothing depends on it.
     #[must_use]
     pub fn uid(&self) -> Option<Uid> {

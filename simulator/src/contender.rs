@@ -16,6 +16,7 @@ pub(crate) use informer::{Informer, listed};
 
 use crate::api_server::ApiServer;
 use crate::faults::Faults;
+use crate::journal::Recorder;
 use crate::random::Random;
 use gpu_batch_policies::command::{Command, CommandId};
 use gpu_batch_policies::engine::Engine;
@@ -44,6 +45,8 @@ pub(crate) struct Contender {
     stopping: bool,
     /// What it took in at its last step, for the log.
     pub(crate) last_events: Vec<String>,
+    /// Everything that its engine took in and gave out, if that is recorded.
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// What a step has brought.
@@ -73,6 +76,7 @@ impl Contender {
             deadlines: BTreeMap::new(),
             stopping: false,
             last_events: Vec::new(),
+            recorder: None,
         }
     }
 
@@ -107,6 +111,9 @@ impl Contender {
     /// Tells it to stop in good order.
     pub(crate) fn shut_down(&mut self) {
         self.engine.shut_down();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.shut_down();
+        }
         self.stopping = true;
         self.inbox.other(Event::Continue);
     }
@@ -211,7 +218,13 @@ impl Contender {
         for event in &events {
             self.watchdog.told(event);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.events(clock_ms, &events);
+        }
         let commands = self.engine.step(clock_ms, events);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.commands(&commands);
+        }
         let leads = self.engine.is_leader();
         let mut violations = self.engine.audit();
         violations.extend(self.watchdog.sends(clock_ms, &commands, leads));

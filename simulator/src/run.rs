@@ -102,6 +102,18 @@ pub fn tell(seed: u64, with_faults: bool, say: &mut dyn FnMut(String)) -> Result
     Run::new(seed, with_faults, Some(say)).until_rest()
 }
 
+/// The same, and gives what was recorded of each scheduler process: a block of a journal.
+///
+/// # Errors
+/// The first thing that does not hold.
+pub fn record(seed: u64, with_faults: bool) -> Result<(Summary, Vec<Vec<u8>>), Failure> {
+    let mut run = Run::new(seed, with_faults, None);
+    run.shells.iter_mut().for_each(Shell::record);
+    let summary = run.until_rest()?;
+    let recorded = run.shells.into_iter().flat_map(Shell::into_recorded);
+    Ok((summary, recorded.collect()))
+}
+
 /// Something that happens at a time.
 #[derive(Debug, Clone)]
 enum Happening {
@@ -195,7 +207,7 @@ impl<'say> Run<'say> {
         }
     }
 
-    fn until_rest(mut self) -> Result<Summary, Failure> {
+    fn until_rest(&mut self) -> Result<Summary, Failure> {
         if self.say.is_some() {
             let faults = self.faults.to_string();
             self.log(|| format!("faults: {faults}"));
@@ -383,7 +395,7 @@ impl<'say> Run<'say> {
         running.find(|process| process.engine.is_leader())
     }
 
-    fn judge(self) -> Result<Summary, Failure> {
+    fn judge(&self) -> Result<Summary, Failure> {
         let mut violations = Vec::new();
         let mut binds: BTreeMap<Uid, u32> = BTreeMap::new();
         for (uid, times) in self.shells.iter().flat_map(Shell::binds) {
@@ -414,7 +426,7 @@ impl<'say> Run<'say> {
             pods: self.cluster.made(),
             binds: binds.values().sum(),
             evictions: self.shells.iter().map(Shell::evictions).sum(),
-            faults: self.faults,
+            faults: self.faults.clone(),
             trace: self.trace,
         })
     }

@@ -14,6 +14,7 @@ use crate::api_server::{Answer, ApiServer};
 use crate::client::{self, Passage};
 use crate::contender::Contender;
 use crate::faults::Faults;
+use crate::journal::Recorder;
 use crate::random::Random;
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
@@ -38,6 +39,8 @@ pub struct Shell {
     binders: BTreeMap<Uid, u32>,
     strays: BTreeSet<Uid>,
     evictions: u32,
+    /// Of all processes that have ended, if they are recorded, what goes into a journal.
+    recorded: Option<Vec<Vec<u8>>>,
 }
 
 /// What one turn has brought.
@@ -76,13 +79,36 @@ impl Shell {
     /// A process starts, with a wall clock that is so far ahead of the world's. One that was still
     /// running is killed.
     pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
+        self.kill();
         self.starts += 1;
-        self.process = Some(Contender::start(settings, clock_ahead_ms, now_ms));
+        let recorder = self.recorded.is_some().then(|| {
+            let version = env!("CARGO_PKG_VERSION");
+            Recorder::new(version, &settings)
+        });
+        let mut process = Contender::start(settings, clock_ahead_ms, now_ms);
+        process.recorder = recorder;
+        self.process = Some(process);
+    }
+
+    /// From now on every process that starts is recorded.
+    pub fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// What was recorded of each process, the one that still runs among them: a block of a journal,
+    /// not packed yet.
+    #[must_use]
+    pub fn into_recorded(mut self) -> Vec<Vec<u8>> {
+        self.kill();
+        self.recorded.unwrap_or_default()
     }
 
     /// The process is killed.
     pub fn kill(&mut self) {
-        self.process = None;
+        let recorder = self.process.take().and_then(|process| process.recorder);
+        if let (Some(mut recorder), Some(recorded)) = (recorder, &mut self.recorded) {
+            recorded.push(recorder.seal());
+        }
     }
 
     /// The engine of the process, if one runs.
@@ -220,7 +246,7 @@ impl Shell {
         };
         let events = std::mem::take(&mut process.last_events);
         if process.is_shut_down() {
-            self.process = None;
+            self.kill();
         }
         let commands = stepped.commands;
         let sent = commands

@@ -1,4 +1,5 @@
 use super::Failure;
+use super::record::RecordArgs;
 use crate::config::LogFormat;
 use crate::demo::{self, ClusterOfTheUser, Embedded, Options, Place};
 use anyhow::anyhow;
@@ -25,6 +26,7 @@ use std::time::Duration;
     gpu-batch demo\n  \
     gpu-batch demo --gangs 1000 --seconds 300\n  \
     gpu-batch demo --keep\n  \
+    gpu-batch demo --record demo.journal\n  \
     gpu-batch demo --kubeconfig ~/.kube/test --yes")]
 pub(super) struct Args {
     /// How many gangs arrive
@@ -62,6 +64,8 @@ pub(super) struct Args {
     /// Create in the cluster of --kubeconfig what is printed without this
     #[arg(long, requires = "kubeconfig")]
     yes: bool,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
@@ -69,6 +73,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         // Without being asked for, a log would only tear the table.
         crate::telemetry::init(LogFormat::Text, "warn");
     }
+    let journal = args.record.create()?;
     let (gangs, length) = (args.gangs, Duration::from_secs(args.seconds));
     let place = place(args)?;
     let options = Options {
@@ -76,7 +81,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         length,
         place,
     };
-    Ok(demo::run(&options)?)
+    Ok(demo::run(&options, journal)?)
 }
 
 fn place(args: Args) -> Result<Place, Failure> {

@@ -1,7 +1,8 @@
 use super::Failure;
+use super::record::RecordArgs;
 use crate::config::Configuration;
 use crate::connection;
-use crate::driver::Scheduler;
+use crate::driver::{JournalFile, Scheduler};
 use crate::telemetry;
 use anyhow::Context;
 use std::path::PathBuf;
@@ -10,7 +11,10 @@ use tracing::info;
 
 /// Run the scheduler: inside a cluster as its service account, or with a kubeconfig.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gpu-batch run --kubeconfig ~/.kube/config")]
+#[command(
+    after_help = "Example:\n  gpu-batch run --kubeconfig ~/.kube/config\n  \
+    gpu-batch run --kubeconfig ~/.kube/config --record session.journal"
+)]
 pub(super) struct Args {
     /// The kubeconfig. Without it: $KUBECONFIG, ~/.kube/config, then the pod's service account
     #[arg(long, value_name = "FILE")]
@@ -21,26 +25,33 @@ pub(super) struct Args {
     /// The configuration file; `gpu-batch config --print-defaults` prints one
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    record: RecordArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let configuration = Configuration::load(args.config.as_deref())
         .map_err(|error| Failure::BadInput(error.into()))?;
+    let journal = args.record.create()?;
     telemetry::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("failed to start the asynchronous runtime")?;
-    runtime.block_on(schedule(args, configuration))
+    runtime.block_on(schedule(args, configuration, journal))
 }
 
-async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
+async fn schedule(
+    args: Args,
+    configuration: Configuration,
+    journal: Option<JournalFile>,
+) -> Result<(), Failure> {
     let cluster = connection::config(args.kubeconfig.as_deref(), args.context.as_deref())
         .await
         .map_err(|error| Failure::BadInput(error.into()))?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
-    let mut scheduler = Scheduler::start(&cluster, configuration).await?;
+    let mut scheduler = Scheduler::start_recorded(&cluster, configuration, journal).await?;
     info!(
         "scheduling for {}; health and metrics on {}",
         cluster.cluster_url,

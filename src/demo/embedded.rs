@@ -12,6 +12,8 @@ use super::witness::{Books, Witness};
 use super::workload;
 use super::{Embedded, Interrupt, Options};
 use crate::convert::Converter;
+use crate::driver::JournalFile;
+use gpu_batch_simulator::journal::pack;
 use k8s_openapi::api::core::v1::Node;
 use model::Model;
 use std::time::{Duration, Instant};
@@ -23,7 +25,11 @@ const TICK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// If the final checks find a violation.
-pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result<()> {
+pub(super) async fn run(
+    options: &Options,
+    embedded: Embedded,
+    journal: Option<JournalFile>,
+) -> anyhow::Result<()> {
     let mut interrupt = Interrupt::new()?;
     announce(embedded);
     let gangs = workload::gangs(options.gangs, options.length);
@@ -41,7 +47,7 @@ pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result
     // The world begins now and has a time of its own.
     let start = Instant::now();
     let chaos = embedded.chaos.map(|seed| (seed, options.length * 2 / 3));
-    let mut model = Model::new(Converter::new("gpu-batch", 0), chaos);
+    let mut model = Model::new(Converter::new("gpu-batch", 0), chaos, journal.is_some());
     for (_, object) in objects {
         model.create(object)?;
     }
@@ -62,7 +68,7 @@ pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result
     let now = start + model.elapsed();
     let mut checks = check::all(&books.open(), &nodes, &model.pods(), now);
     checks.push(audit(&model));
-    show.end("the model world", &checks, now)?;
+    let ended = show.end("the model world", &checks, now);
     if embedded.chaos.is_some() {
         say!();
         say!("What went wrong on the way");
@@ -70,7 +76,10 @@ pub(super) async fn run(options: &Options, embedded: Embedded) -> anyhow::Result
             say!("  {count:>5} {what}");
         }
     }
-    Ok(())
+    if let (Some(mut journal), Some(recorded)) = (journal, model.into_recorded()) {
+        journal.append(&pack(&recorded)?)?;
+    }
+    ended
 }
 
 fn announce(embedded: Embedded) {

@@ -7,7 +7,7 @@ use super::witness::{self, Books, Witness};
 use super::workload::{self, Gang};
 use super::{Interrupt, Options, Place, check, preparation};
 use crate::config::Configuration;
-use crate::driver::Scheduler;
+use crate::driver::{JournalFile, Scheduler};
 use crate::local::{Binaries, Program};
 use anyhow::{Context, bail};
 use gpu_batch_policies::settings::Settings;
@@ -26,14 +26,18 @@ const SETTLE: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// As [`super::run`].
-pub(super) async fn run(options: &Options, binaries: Option<&Binaries>) -> anyhow::Result<()> {
+pub(super) async fn run(
+    options: &Options,
+    binaries: Option<&Binaries>,
+    journal: Option<JournalFile>,
+) -> anyhow::Result<()> {
     let mut interrupt = Interrupt::new()?;
     let mut cluster = tokio::select! {
         cluster = preparation::prepare(options, binaries) => cluster?,
         // The control plane goes with the future that starts it.
         () = interrupt.wait(), if binaries.is_some() => return Ok(()),
     };
-    let result = run_gangs(options, &cluster, &mut interrupt).await;
+    let result = run_gangs(options, &cluster, &mut interrupt, journal).await;
     if cluster.is_shared() {
         say!();
         say!("Deleting what the demo created");
@@ -62,11 +66,13 @@ async fn run_gangs(
     options: &Options,
     cluster: &Cluster,
     interrupt: &mut Interrupt,
+    journal: Option<JournalFile>,
 ) -> anyhow::Result<bool> {
     let gangs = workload::gangs(options.gangs, options.length);
     let nodes = list_nodes(cluster).await?;
     let books = Arc::new(Books::new(Witness::new(gangs.clone(), &nodes)));
-    let mut scheduler = Scheduler::start(&cluster.config, configuration(cluster)?).await?;
+    let mut scheduler =
+        Scheduler::start_recorded(&cluster.config, configuration(cluster)?, journal).await?;
     let mut tasks = tokio::task::JoinSet::new();
     let (client, followed) = (cluster.client.clone(), Arc::clone(&books));
     tasks.spawn(async move {

@@ -1,7 +1,7 @@
 //! The one way into the driver: watch events, outcomes and questions.
 
 use super::reports::Question;
-use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey};
+use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::facts::GroupSource;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -116,7 +116,7 @@ impl Pending {
     /// Gives the event back if there is no room for it.
     fn watched(&mut self, event: Event) -> Result<(), Event> {
         let key = match &event {
-            Event::Applied(object) => key_of(object),
+            Event::Applied(object) => object.key(),
             Event::Deleted(key) => key.clone(),
             Event::Listed(listing) => {
                 self.forget(listing.kind);
@@ -153,22 +153,6 @@ impl Pending {
                 *slot = None;
             }
         }
-    }
-}
-
-/// The key under which news of an object is coalesced.
-pub(crate) fn key_of(object: &Object) -> ObjectKey {
-    match object {
-        Object::Node(node) => ObjectKey::Node(node.name.clone(), node.uid),
-        Object::Pod(pod) => ObjectKey::Pod(pod.uid),
-        Object::Queue(queue) => ObjectKey::Queue(queue.name.clone()),
-        Object::PodGroup(group) => {
-            ObjectKey::PodGroup(group.source, group.namespace.clone(), group.name.clone())
-        }
-        Object::Topology(topology) => ObjectKey::Topology(topology.name.clone()),
-        Object::PriorityClass(class) => ObjectKey::PriorityClass(class.name.clone()),
-        Object::Namespace(namespace) => ObjectKey::Namespace(namespace.name.clone()),
-        Object::Job(job) => ObjectKey::Job(job.uid),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The scheduler as a library: start it, ask it, stop it.
 
-use super::{Clock, Driver, Ended, Health, Inbox, Latency, Reports};
+use super::{Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Recording, Reports};
 use crate::comparer::Comparer;
 use crate::config::Configuration;
 use crate::connection::{self, ConnectionError};
@@ -60,6 +60,18 @@ impl Scheduler {
         cluster: &kube::Config,
         configuration: Configuration,
     ) -> Result<Self, SchedulerError> {
+        Self::start_recorded(cluster, configuration, None).await
+    }
+
+    /// The same, and records everything into a file.
+    ///
+    /// # Errors
+    /// As [`Scheduler::start`].
+    pub async fn start_recorded(
+        cluster: &kube::Config,
+        configuration: Configuration,
+        journal: Option<JournalFile>,
+    ) -> Result<Self, SchedulerError> {
         let instance = instance(&configuration.settings);
         let Configuration {
             settings,
@@ -94,6 +106,10 @@ impl Scheduler {
             relist: relisted,
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
+        let recording = journal
+            .map(|file| Recording::start(file, &settings, &sources.metrics))
+            .transpose()
+            .map_err(SchedulerError::Thread)?;
         let driver = Driver {
             engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
@@ -107,6 +123,7 @@ impl Scheduler {
             panics: VecDeque::new(),
             stop_by: None,
             reports: Arc::new(Reports::default()),
+            recording,
         };
         let (sender, ended) = oneshot::channel();
         std::thread::Builder::new()

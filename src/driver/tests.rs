@@ -1,13 +1,16 @@
 mod poison;
 
-use super::{Batch, Clock, Driver, Ended, Health, Inbox, Latency, Question, Reports};
+use super::{
+    Batch, Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Question, Recording, Reports,
+};
 use crate::config::LeaseName;
 use crate::execute::Executor;
 use crate::serve::{Metrics, Sources};
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Outcome};
+use gpu_batch_policies::event::{Event, Kind, Listing, Outcome};
 use gpu_batch_policies::settings::Settings;
+use gpu_batch_simulator::journal::{Reader, replay};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +47,7 @@ fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
         panics: VecDeque::new(),
         stop_by: None,
         reports: Arc::new(Reports::default()),
+        recording: None,
     };
     (driver, relisted)
 }
@@ -111,4 +115,41 @@ async fn questions_are_answered_and_reports_are_kept_for_a_second() {
         receiver.try_recv().unwrap()
     };
     assert!(Arc::ptr_eq(&ask(), &ask()));
+}
+
+#[tokio::test]
+async fn a_full_journal_is_followed_by_one_of_a_new_engine_from_new_lists() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j");
+    let (mut driver, relisted) = driver();
+    let file = JournalFile::create(&path, 1 << 20).unwrap();
+    let settings = Settings::default();
+    driver.recording = Some(Recording::start(file, &settings, &driver.metrics).unwrap());
+    let lists = || {
+        let list = |kind| {
+            Event::Listed(Listing {
+                kind,
+                objects: Vec::new(),
+            })
+        };
+        Kind::ALL.map(list).to_vec()
+    };
+    driver.turn(lists()).unwrap();
+    driver.follow_recording();
+    assert!(driver.engine.is_synced());
+    assert!(!relisted.has_changed().unwrap());
+
+    driver.recording.as_mut().unwrap().pretend_full();
+    driver.follow_recording();
+    assert!(!driver.engine.is_synced());
+    assert!(relisted.has_changed().unwrap());
+    driver.turn(lists()).unwrap();
+    assert!(driver.engine.is_synced());
+    drop(driver.recording.take());
+    for name in ["j.1", "j"] {
+        let journal = std::fs::File::open(folder.path().join(name)).unwrap();
+        let replayed = replay(&mut Reader::new(journal).unwrap());
+        assert_eq!(replayed.events, 9, "{name}");
+        assert_eq!(replayed.difference, None, "{name}");
+    }
 }

@@ -475,7 +475,7 @@ async fn an_event_on_a_cluster_object_goes_to_the_default_namespace() {
             uid: Uid::parse(UID).unwrap(),
         },
         warning: true,
-        reason: "QueueClosed",
+        reason: "QueueClosed".into(),
         message: "ä".repeat(2_000).into(),
     });
     let asked = check(publish, 201, json!({}), Outcome::Done).await;

@@ -31,18 +31,32 @@ impl SchedulerProcess {
         kubeconfig: &Path,
         configuration: &str,
     ) -> Result<Self, LocalError> {
+        Self::start_with(executable, kubeconfig, configuration, &[])
+    }
+
+    /// The same with more arguments, in which paths must be absolute.
+    ///
+    /// # Errors
+    /// As [`SchedulerProcess::start`].
+    pub fn start_with(
+        executable: &Path,
+        kubeconfig: &Path,
+        configuration: &str,
+        arguments: &[String],
+    ) -> Result<Self, LocalError> {
         let absolute = |path: &Path| -> Result<PathBuf, LocalError> {
             std::path::absolute(path).map_err(LocalError::io("find", path))
         };
         let mut processes = Processes::new()?;
         let file = processes.folder().join("gpu-batch.yaml");
         fs::write(&file, configuration).map_err(LocalError::io("write", &file))?;
-        let arguments = vec![
+        let mut all = vec![
             "run".into(),
             format!("--kubeconfig={}", absolute(kubeconfig)?.display()),
             format!("--config={}", file.display()),
         ];
-        processes.start(Program::GpuBatch, absolute(executable)?, arguments)?;
+        all.extend_from_slice(arguments);
+        processes.start(Program::GpuBatch, absolute(executable)?, all)?;
         Ok(Self { processes })
     }
 

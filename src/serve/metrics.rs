@@ -61,6 +61,9 @@ pub(crate) struct Metrics {
     pub(crate) pod_scheduling_seconds: Histogram,
     pub(crate) panics: Counter,
     pub(crate) in_flight: Gauge,
+    pub(crate) recording: Gauge,
+    pub(crate) recorded_bytes: Counter,
+    pub(crate) recordings_stopped: Counter,
     commands: Family<CommandLabels, Counter>,
     evictions: Family<CauseLabels, Counter>,
     watch_restarts: Family<WatchLabels, Counter>,
@@ -83,6 +86,9 @@ impl Metrics {
             pod_scheduling_seconds: Histogram::new(exponential_buckets(0.005, 2.0, 20)),
             panics: Counter::default(),
             in_flight: Gauge::default(),
+            recording: Gauge::default(),
+            recorded_bytes: Counter::default(),
+            recordings_stopped: Counter::default(),
             commands: Family::default(),
             evictions: Family::default(),
             watch_restarts: Family::default(),
@@ -95,6 +101,7 @@ impl Metrics {
             resident_memory: Gauge::default(),
         };
         metrics.register_loop();
+        metrics.register_journal();
         metrics.register_state();
         metrics
     }
@@ -145,6 +152,25 @@ impl Metrics {
             "panics",
             "Panics of the engine; each rebuilds it from a new list of everything",
             self.panics.clone(),
+        );
+    }
+
+    fn register_journal(&mut self) {
+        let ours = self.registry.sub_registry_with_prefix("gpu_batch");
+        ours.register(
+            "recording",
+            "1 while a journal is written",
+            self.recording.clone(),
+        );
+        ours.register(
+            "recorded_bytes",
+            "Bytes written into journals",
+            self.recorded_bytes.clone(),
+        );
+        ours.register(
+            "recordings_stopped",
+            "Recordings that ended early, because the disk was slow or full",
+            self.recordings_stopped.clone(),
         );
     }
 

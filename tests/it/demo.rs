@@ -20,7 +20,7 @@ use tokio::process::Command;
 use crate::harness::{self, processes_that_name, wait_for};
 
 /// What the demo runs on.
-const CLUSTER: Options = Options {
+pub(crate) const CLUSTER: Options = Options {
     controllers: CONTROLLERS,
     kwok: true,
     kube_scheduler: false,

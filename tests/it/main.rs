@@ -18,6 +18,8 @@ mod gangs;
 mod harness;
 mod http;
 mod jobs;
+#[cfg(target_os = "linux")] // It runs what the demo runs.
+mod journal;
 mod leaders;
 mod local;
 mod nasty;

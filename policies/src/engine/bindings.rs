@@ -286,7 +286,7 @@ impl Engine {
         self.outbox.announce(Announcement {
             regarding: pod_object(pod),
             warning: false,
-            reason: "Scheduled",
+            reason: "Scheduled".into(),
             message: message.into(),
         });
     }

@@ -165,7 +165,7 @@ fn fault(
             uid,
         },
         warning: true,
-        reason,
+        reason: reason.into(),
         message,
     }
 }

@@ -169,7 +169,7 @@ impl Engine {
                 regarding: self.object_of(gang)?,
                 // A gang that is still being put together is no trouble.
                 warning: verdict.reason != Reason::WaitingForMembers,
-                reason: verdict.reason.as_str(),
+                reason: verdict.reason.as_str().into(),
                 message: verdict.message.clone().into(),
             })
         });

@@ -74,7 +74,7 @@ impl ClusterState {
             .into_iter()
             .filter(|object| object.kind() == kind)
             .collect();
-        let listed: BTreeSet<ObjectKey> = objects.iter().map(key_of).collect();
+        let listed: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
         for key in self.keys(kind) {
             if !listed.contains(&key) {
                 self.delete(key);
@@ -134,21 +134,5 @@ impl ClusterState {
             ),
             Kind::Job => self.jobs.keys().map(|uid| ObjectKey::Job(*uid)).collect(),
         }
-    }
-}
-
-/// The key of an object.
-fn key_of(object: &Object) -> ObjectKey {
-    match object {
-        Object::Node(facts) => ObjectKey::Node(facts.name.clone(), facts.uid),
-        Object::Pod(facts) => ObjectKey::Pod(facts.uid),
-        Object::Queue(facts) => ObjectKey::Queue(facts.name.clone()),
-        Object::PodGroup(facts) => {
-            ObjectKey::PodGroup(facts.source, facts.namespace.clone(), facts.name.clone())
-        }
-        Object::Topology(facts) => ObjectKey::Topology(facts.name.clone()),
-        Object::PriorityClass(facts) => ObjectKey::PriorityClass(facts.name.clone()),
-        Object::Namespace(facts) => ObjectKey::Namespace(facts.name.clone()),
-        Object::Job(facts) => ObjectKey::Job(facts.uid),
     }
 }

@@ -74,10 +74,18 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// An empty world. `chaos`: a seed, and for how long things go wrong.
-    pub(super) fn new(converter: Converter, chaos: Option<(u64, Duration)>) -> Self {
+    /// An empty world. `chaos`: a seed, and for how long things go wrong. `recorded`: for
+    /// [`Model::into_recorded`].
+    pub(super) fn new(
+        converter: Converter,
+        chaos: Option<(u64, Duration)>,
+        recorded: bool,
+    ) -> Self {
         let until = |length: Duration| BEGIN_MS + milliseconds(length);
         let mut scheduler = Shell::default();
+        if recorded {
+            scheduler.record();
+        }
         scheduler.start(Settings::default(), 0, BEGIN_MS);
         Self {
             api_server: ApiServer::default(),
@@ -102,6 +110,11 @@ impl Model {
     /// The time since the beginning.
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_millis(self.now_ms - BEGIN_MS)
+    }
+
+    /// What was recorded of the last scheduler process: a block of a journal, not packed yet.
+    pub(super) fn into_recorded(self) -> Option<Vec<u8>> {
+        self.scheduler.into_recorded().pop()
     }
 
     /// Creates an object from its manifest.

@@ -17,7 +17,7 @@ fn run_model(gangs: u32, chaos: Option<u64>) -> (Vec<String>, String) {
     let books = Books::new(witness);
     let start = Instant::now();
     let chaos = chaos.map(|seed| (seed, length * 2 / 3));
-    let mut model = Model::new(Converter::new("gpu-batch", 0), chaos);
+    let mut model = Model::new(Converter::new("gpu-batch", 0), chaos, false);
     for (_, object) in objects {
         model.create(object).unwrap();
     }

@@ -1,4 +1,4 @@
-use super::{CAPACITY, Inbox, key_of, kind_of};
+use super::{CAPACITY, Inbox, kind_of};
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{NamespaceFacts, PriorityClassFacts, Uid};
@@ -113,7 +113,7 @@ fn apply(world: &mut World, events: Vec<Event>) {
     for event in events {
         match event {
             Event::Applied(object) => {
-                world.insert(key_of(&object), *object);
+                world.insert(object.key(), *object);
             }
             Event::Deleted(key) => {
                 world.remove(&key);
@@ -121,7 +121,7 @@ fn apply(world: &mut World, events: Vec<Event>) {
             Event::Listed(listing) => {
                 world.retain(|key, _| kind_of(key) != listing.kind);
                 let objects = listing.objects.into_iter();
-                world.extend(objects.map(|object| (key_of(&object), object)));
+                world.extend(objects.map(|object| (object.key(), object)));
             }
             Event::Outcome(..) | Event::Continue => {}
         }
@@ -142,7 +142,7 @@ fn event() -> impl Strategy<Value = Event> {
     let kind = prop_oneof![Just(Kind::Namespace), Just(Kind::PriorityClass)];
     prop_oneof![
         4 => object().prop_map(applied),
-        3 => object().prop_map(|object| Event::Deleted(key_of(&object))),
+        3 => object().prop_map(|object| Event::Deleted(object.key())),
         1 => (kind, proptest::collection::vec(object(), 0..3)).prop_map(|(kind, mut objects)| {
             objects.retain(|object| object.kind() == kind);
             listed(kind, objects)

@@ -296,7 +296,7 @@ async fn events_are_taken(real: &Real) {
                 uid: ELSE,
             },
             warning: true,
-            reason: "OverLimit",
+            reason: "OverLimit".into(),
             message: "ä".repeat(2_000).into(),
         });
         assert_eq!(real.run(publish).await, Outcome::Done, "{kind}");

@@ -445,7 +445,7 @@ impl Sequence {
                 uid: pod.uid,
             },
             warning: self.random.percent(50),
-            reason: "Scheduled",
+            reason: "Scheduled".into(),
             message: "it has a node".into(),
         }
     }

@@ -1,0 +1,174 @@
+//! How the words of the engine become bytes, and come back.
+//!
+//! Each type is one list of its fields, which serves both directions. The compiler checks it: a new
+//! field or variant does not compile before it stands here. Numbers are of variable length (LEB128),
+//! texts and lists begin with their length, variants with a number that is theirs for ever. A shape
+//! of pods is written once in a block; all further pods of it refer to it and share it when they are
+//! read.
+//!
+//! This is not serde: `policies` has no serde, its types would have to exist twice, and a decoder
+//! of our own can say in which field of which object the bytes make no sense.
+
+mod commands;
+mod events;
+mod facts;
+mod plain;
+
+use gpu_batch_policies::facts::PodShape;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+/// Something that can be written and read.
+pub(super) trait Codec: Sized {
+    /// Appends it.
+    fn encode(&self, out: &mut Encoder);
+
+    /// Takes it from the front.
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable>;
+}
+
+/// Bytes to which things are appended.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    pub(super) bytes: Vec<u8>,
+    /// What was written, and its number in the block.
+    shapes: HashMap<Arc<PodShape>, u64, FxBuildHasher>,
+}
+
+/// Bytes from which things are taken.
+#[derive(Debug)]
+pub(super) struct Decoder<'bytes> {
+    rest: &'bytes [u8],
+    shapes: Vec<Arc<PodShape>>,
+}
+
+/// Bytes that make no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    /// The path of the field, as in `events.pod.shape`; empty: the thing itself.
+    pub(super) field: String,
+    /// What is wrong.
+    pub(super) problem: String,
+}
+
+impl Unreadable {
+    fn new(problem: impl Into<String>) -> Self {
+        Self {
+            field: String::new(),
+            problem: problem.into(),
+        }
+    }
+
+    fn within(mut self, field: &str) -> Self {
+        self.field = match self.field.as_str() {
+            "" => field.to_owned(),
+            inner => format!("{field}.{inner}"),
+        };
+        self
+    }
+}
+
+impl<'bytes> Decoder<'bytes> {
+    pub(super) fn new(bytes: &'bytes [u8]) -> Self {
+        Self {
+            rest: bytes,
+            shapes: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Takes one field; what is wrong in it is wrong in a field of this name.
+    pub(super) fn field<T: Codec>(&mut self, name: &str) -> Result<T, Unreadable> {
+        T::decode(self).map_err(|unreadable| unreadable.within(name))
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'bytes [u8], Unreadable> {
+        let Some((taken, rest)) = self.rest.split_at_checked(length) else {
+            let left = self.rest.len();
+            let problem = format!("{length} bytes are needed, {left} are left");
+            return Err(Unreadable::new(problem));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+}
+
+/// Pods of one shape share it.
+impl Codec for Arc<PodShape> {
+    fn encode(&self, out: &mut Encoder) {
+        let next = out.shapes.len() as u64;
+        if let Some(&number) = out.shapes.get(self) {
+            return number.encode(out);
+        }
+        next.encode(out);
+        out.shapes.insert(Self::clone(self), next);
+        self.as_ref().encode(out);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+        let number = u64::decode(input)?;
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        if let Some(shape) = input.shapes.get(index) {
+            return Ok(Self::clone(shape));
+        }
+        if index != input.shapes.len() {
+            return Err(Unreadable::new(format!("there is no shape {number}")));
+        }
+        let shape = Self::new(PodShape::decode(input)?);
+        input.shapes.push(Self::clone(&shape));
+        Ok(shape)
+    }
+}
+
+/// A struct, field by field, in this order.
+macro_rules! fields {
+    ($($type:ident { $($field:tt),+ $(,)? })+) => {$(
+        impl Codec for $type {
+            fn encode(&self, out: &mut Encoder) {
+                // Without `..`: a new field must be written, too.
+                let $type { $($field),+ } = self;
+                $($field.encode(out);)+
+            }
+
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+                Ok(Self { $($field: input.field(stringify!($field))?),+ })
+            }
+        }
+    )+};
+}
+
+/// An enum, each variant with its number and its fields; those of a tuple are called 0, 1, ...
+macro_rules! variants {
+    ($($type:ident {
+        $($number:literal $variant:ident $({ $($field:tt: $name:ident),+ })?),+ $(,)?
+    })+) => {$(
+        impl Codec for $type {
+            fn encode(&self, out: &mut Encoder) {
+                match self {
+                    $(Self::$variant { $($($field: $name),+)? } => {
+                        out.bytes.push($number);
+                        $($($name.encode(out);)+)?
+                    })+
+                }
+            }
+
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+                Ok(match u8::decode(input)? {
+                    $($number => Self::$variant {
+                        $($($field: input.field(stringify!($name))?),+)?
+                    },)+
+                    other => {
+                        let problem = format!("{} has no variant {other}", stringify!($type));
+                        return Err(Unreadable::new(problem));
+                    }
+                })
+            }
+        }
+    )+};
+}
+
+use {fields, variants};

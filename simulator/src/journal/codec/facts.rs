@@ -1,0 +1,117 @@
+//! What objects say.
+
+use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
+use gpu_batch_policies::facts::{
+    CardFacts, CardRequest, GangHints, GangMinimum, GroupSource, HostPort, JobFacts, LabelSelector,
+    MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
+    Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
+    SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
+    TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
+};
+
+impl Codec for Uid {
+    fn encode(&self, out: &mut Encoder) {
+        self.0.encode(out);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+        u128::decode(input).map(Self)
+    }
+}
+
+impl Codec for CardRequest {
+    fn encode(&self, out: &mut Encoder) {
+        self.count().encode(out);
+        self.thousandths().encode(out);
+        self.memory_mib().encode(out);
+    }
+
+    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+        let count = input.field::<u16>("count")?;
+        let thousandths = input.field::<u16>("thousandths")?;
+        let memory_mib = input.field("memory_mib")?;
+        let request = match (count, thousandths) {
+            (count, WHOLE_CARD) => Self::whole(count.into(), memory_mib),
+            (1, thousandths) => Self::fraction(thousandths.into(), memory_mib),
+            _ => None,
+        };
+        let problem = || format!("{thousandths} thousandths of {count} cards cannot be asked for");
+        request.ok_or_else(|| Unreadable::new(problem()))
+    }
+}
+
+fields! {
+    Problem { field, message }
+    NodeFacts {
+        name, uid, labels, annotations, taints, unschedulable, ready, allocatable, capacity, cards,
+        problems,
+    }
+    Taint { key, value, effect }
+    PodFacts {
+        uid, namespace, name, ours, node, cards, phase, deleting, created_ms, bound_ms, started_ms,
+        priority, never_preempts, gates, shape, pod_group, sub_group, queue, native_group, owner,
+        hints, bound_queue, bound_pod_group, unscheduled, problems,
+    }
+    OwnerReference { api_version, kind, name, uid }
+    GangHints {
+        min_member, expected_runtime_ms, preemptible, placement, topology_required,
+        topology_preferred, preemption_delay_ms, last_checkpoint_ms,
+    }
+    ScheduledCondition { reason, message }
+    PodShape {
+        requests, largest_container, cards, node_selector, node_affinity, tolerations, host_ports,
+        unsupported,
+    }
+    NodeSelectorTerm { match_expressions, match_fields }
+    MatchRequirement { key, operator, values }
+    Toleration { key, operator, value, effect }
+    HostPort { port, protocol, host_ip }
+    PodGroupFacts {
+        source, namespace, name, uid, generation, created_ms, queue, minimum, sub_groups,
+        min_sub_groups, priority_class, priority, preemptible, topology, required_label, placement,
+        expected_runtime_ms, preemption_delay_ms, staleness_grace_ms, unsupported, problems, status,
+    }
+    SubGroupFacts { name, parent, min_member, min_sub_groups, topology }
+    TopologyRequest { name, required, preferred }
+    PlacementChoice { gpu, cpu }
+    JobFacts {
+        uid, namespace, name, indexed, parallelism, completions, active_deadline_ms,
+    }
+    QueueFacts {
+        name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
+        reclaim_min_runtime_ms, placement, namespace_selector, closed, problems,
+    }
+    QueueResource { name, product, quota, limit, weight }
+    LabelSelector { match_labels, match_expressions }
+    SelectorRequirement { key, operator, values }
+    PriorityClassFacts { name, value, never_preempts }
+    NamespaceFacts { name, uid, labels, problems }
+    TopologyFacts { name, uid, levels, problems }
+    TopologyLevel { name, node_label }
+    CardFacts { memory_mib }
+    TargetWorkload { typical, weight }
+    TypicalPod { kind, weight }
+    PodKind { cpu_milli, cards, models }
+}
+
+variants! {
+    TaintEffect { 0 NoSchedule, 1 PreferNoSchedule, 2 NoExecute }
+    PodPhase { 0 Pending, 1 Running, 2 Succeeded, 3 Failed }
+    MatchOperator { 0 In, 1 NotIn, 2 Exists, 3 DoesNotExist, 4 Gt, 5 Lt }
+    TolerationOperator { 0 Equal, 1 Exists }
+    Protocol { 0 Tcp, 1 Udp, 2 Sctp }
+    GroupSource { 0 GpuBatch, 1 Native }
+    GangMinimum { 0 Together { 0: pods }, 1 Single }
+    Placement {
+        0 Binpack,
+        1 Spread,
+        2 BestFit,
+        3 Fragmentation,
+        4 DotProduct,
+        5 GpuPacking,
+        6 GpuClustering,
+        7 Random { seed: seed },
+        8 Consolidated,
+    }
+}

@@ -1,0 +1,233 @@
+use super::{Damage, Reader, Record, Recorder, Step, beginning, pack, replay};
+use crate::run::record;
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::event::{Event, Object};
+use gpu_batch_policies::facts::PodShape;
+use gpu_batch_policies::settings::Settings;
+use proptest::prelude::{any, proptest};
+use std::sync::Arc;
+
+/// The journals of a world in which a lot goes wrong.
+fn journals(seed: u64) -> Vec<Vec<u8>> {
+    let (_, recorded) = record(seed, true).unwrap();
+    recorded.iter().map(|raw| with_inside(raw)).collect()
+}
+
+fn read(journal: &[u8]) -> Result<Vec<Record>, Damage> {
+    let mut reader = Reader::new(journal)?;
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// A journal of these records, each in a block of its own.
+fn write(records: &[Record]) -> Vec<u8> {
+    let mut journal = beginning();
+    for record in records {
+        let mut recorder = Recorder::default();
+        recorder.record(record);
+        journal.extend(pack(&recorder.seal()).unwrap());
+    }
+    journal
+}
+
+/// One block with these bytes inside.
+fn with_inside(raw: &[u8]) -> Vec<u8> {
+    [beginning(), pack(raw).unwrap()].concat()
+}
+
+/// `GPU_BATCH_SEEDS=FROM..TO` runs other seeds.
+#[test]
+fn whatever_happens_in_a_world_is_replayed_without_a_difference() {
+    let asked_for = std::env::var("GPU_BATCH_SEEDS").unwrap_or_else(|_| "0..100".to_owned());
+    let (from, to) = asked_for.split_once("..").unwrap();
+    let (mut steps, mut commands) = (0, 0);
+    for seed in from.parse().unwrap()..to.parse().unwrap() {
+        for journal in journals(seed) {
+            let replayed = replay(&mut Reader::new(&journal[..]).unwrap());
+            assert_eq!(replayed.difference, None, "seed {seed}");
+            assert!(replayed.damage.is_none(), "seed {seed}");
+            steps += replayed.steps;
+            commands += replayed.commands;
+        }
+    }
+    println!("{steps} steps, {commands} commands");
+    assert!(steps > 10_000 && commands > 5_000, "{steps} {commands}");
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    for seed in 0..10 {
+        for journal in journals(seed) {
+            let records = read(&journal).unwrap();
+            assert_eq!(read(&write(&records)).unwrap(), records);
+        }
+    }
+}
+
+#[test]
+fn another_node_is_found_and_named() {
+    let journal = &journals(7)[0];
+    let mut records = read(journal).unwrap();
+    let actions = records.iter_mut().flat_map(|record| match record {
+        Record::Commands(commands) => commands.iter_mut().map(|it| &mut it.action).collect(),
+        _ => Vec::new(),
+    });
+    let mut binds = actions.filter_map(|action| match action {
+        Action::Bind(bind) => Some(bind),
+        _ => None,
+    });
+    let bind = binds.nth(2).unwrap();
+    let node = std::mem::replace(&mut bind.node, "elsewhere".into());
+    drop(binds);
+    let replayed = replay(&mut Reader::new(&write(&records)[..]).unwrap());
+    let difference = replayed.difference.unwrap();
+    assert_eq!(difference.step, replayed.steps);
+    assert!(difference.recorded.to_string().contains("elsewhere"));
+    assert!(difference.replayed.to_string().contains(&*node));
+}
+
+#[test]
+fn commands_that_are_missing_or_too_many_are_found() {
+    let mut records = read(&journals(7)[0]).unwrap();
+    let last = |records: &mut Vec<Record>| {
+        let found = records.iter_mut().rev().find_map(|record| match record {
+            Record::Commands(commands) if !commands.is_empty() => Some(std::mem::take(commands)),
+            _ => None,
+        });
+        found.unwrap()
+    };
+    let commands = last(&mut records);
+    let replayed = replay(&mut Reader::new(&write(&records)[..]).unwrap());
+    let difference = replayed.difference.unwrap();
+    assert_eq!(difference.recorded, Step::End);
+    assert_eq!(
+        difference.replayed,
+        Step::Command(Box::new(commands[0].clone()))
+    );
+}
+
+#[test]
+fn a_panic_that_does_not_come_again_is_a_difference() {
+    let begun = Record::Begun {
+        version: "0".into(),
+        settings: Settings::default(),
+    };
+    let events = Record::Events {
+        now_ms: 1,
+        events: vec![Event::Continue],
+    };
+    let panicked = Record::Panicked {
+        message: "boom".into(),
+    };
+    let journal = write(&[begun, events, panicked]);
+    let replayed = replay(&mut Reader::new(&journal[..]).unwrap());
+    let difference = replayed.difference.unwrap();
+    assert_eq!(difference.recorded, Step::Panic("boom".into()));
+    assert_eq!(difference.replayed, Step::End);
+}
+
+#[test]
+fn pods_of_one_shape_share_it_again() {
+    let journal = &journals(3)[0];
+    let mut shapes: Vec<Arc<PodShape>> = Vec::new();
+    let mut pods = 0;
+    for record in read(journal).unwrap() {
+        let Record::Events { events, .. } = record else {
+            continue;
+        };
+        for event in events {
+            if let Event::Applied(object) = event
+                && let Object::Pod(pod) = *object
+            {
+                pods += 1;
+                shapes.push(pod.shape);
+            }
+        }
+    }
+    shapes.sort_by_key(Arc::as_ptr);
+    shapes.dedup_by(|a, b| Arc::ptr_eq(a, b));
+    assert!(shapes.len() * 4 < pods, "{} of {pods}", shapes.len());
+}
+
+#[test]
+fn a_journal_that_is_cut_is_read_to_its_last_full_block() {
+    let records = read(&journals(1)[0]).unwrap();
+    let journal = write(&records[..3]);
+    let full = read(&journal).unwrap();
+    let mut read_before = 0;
+    for length in 0..journal.len() {
+        let Ok(mut reader) = Reader::new(&journal[..length]) else {
+            assert!(length < 12);
+            continue;
+        };
+        let mut found = Vec::new();
+        let end = loop {
+            match reader.next_record() {
+                Ok(Some(record)) => found.push(record),
+                other => break other,
+            }
+        };
+        assert_eq!(found, full[..found.len()]);
+        assert!(found.len() >= read_before);
+        let between_blocks = found.len() > read_before;
+        match end {
+            Ok(None) => assert!(between_blocks),
+            Err(Damage::Cut { block }) => {
+                assert!(length == 12 || block == found.len() as u64 + 1);
+            }
+            other => panic!("{other:?}"),
+        }
+        read_before = found.len();
+    }
+}
+
+#[test]
+fn damage_is_told_with_its_block_and_field() {
+    let journal = &journals(1)[0];
+    let told = |journal: &[u8]| read(journal).unwrap_err().to_string();
+    assert_eq!(told(b"{}"), "magic: this is not a journal of gpu-batch");
+    assert_eq!(told(b""), "magic: this is not a journal of gpu-batch");
+    let mut other = journal.clone();
+    other[8] = 9;
+    assert_eq!(
+        told(&other),
+        "version: this is a journal of version 9; this program reads version 1"
+    );
+    let mut flipped = journal.clone();
+    flipped[100] ^= 1;
+    let checksum = "block 1: checksum: it is not that of the bytes";
+    assert_eq!(told(&flipped), checksum);
+    assert_eq!(
+        told(&with_inside(&[7])),
+        "block 1: record 1: Record has no variant 7"
+    );
+    assert_eq!(
+        told(&with_inside(&[4])),
+        "block 1: record 1: the settings stand in the first record, and only there"
+    );
+    assert_eq!(
+        told(&with_inside(&[0, 1, b'1', 0, 0, 0])),
+        "block 1: record 1.settings.request_deadline_ms: 1 bytes are needed, 0 are left"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, tag in 0..5u8) {
+        let _ = read(&with_inside(&[&[tag][..], &bytes].concat()));
+        let _ = read(&[beginning(), bytes].concat());
+    }
+
+    #[test]
+    fn no_flipped_byte_goes_unnoticed(place in any::<proptest::sample::Index>(), bit in 0..8u8) {
+        let record = Record::Events { now_ms: 5, events: vec![Event::Continue; 9] };
+        let begun = Record::Begun { version: "0".into(), settings: Settings::default() };
+        let mut journal = write(&[begun, record]);
+        let place = place.index(journal.len());
+        journal[place] ^= 1 << bit;
+        assert!(read(&journal).is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! What would have been different: a recorded session under other settings or with other queues.
+//!
+//! ```text
+//!  journal --read--> Session: what happened by itself -------> Timeline, other settings
+//!                      |      how long each pod ran                  |
+//!                      +----> the recorded Course       the other Course
+//!                                      +------- compare -------+
+//! ```
+//!
+//! What the scheduler caused is taken out of the record: bindings, statuses, and when bound pods
+//! ended. Everything else happens again when it happened: pods and groups come, nodes and queues
+//! change, users delete what has not started. A pod runs as long as it ran in the record, whenever
+//! and wherever it is bound; one whose run has no recorded end runs until the record ends.
+//!
+//! What this cannot know: pods that would have been made anew for others that fail or are evicted
+//! only here do not come, and those that were made anew in the record come here, too. Users are
+//! taken to submit the same work whatever they saw.
+//!
+//! With the settings of the record the result must be the record: that is how true it is, and it is
+//! tested.
+
+mod comparison;
+mod course;
+mod reading;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use comparison::{Comparison, Figures, GangDifference, PodDifference, QueueFigures};
+pub use course::{Course, Start};
+
+use crate::journal::Damage;
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
+use gpu_batch_policies::facts::{Amount, PodFacts, PodPhase, Uid, UnixMs, amount};
+use gpu_batch_policies::settings::Settings;
+use std::collections::BTreeMap;
+
+/// The resource of which shares are given.
+const GPU: &str = "nvidia.com/gpu";
+
+/// A recorded session, apart from what the scheduler did in it.
+#[derive(Debug, Default)]
+pub struct Session {
+    /// What the scheduler decided by.
+    pub settings: Settings,
+    /// When it began to decide: it had listed everything and led.
+    pub start_ms: UnixMs,
+    /// The last thing that was recorded.
+    pub end_ms: UnixMs,
+    /// What it did.
+    pub course: Course,
+    /// Why the journal could not be read to its end.
+    pub damage: Option<Damage>,
+    /// What there was at the start.
+    objects: Vec<Object>,
+    /// What happened by itself, each with its time.
+    batches: Vec<(UnixMs, Vec<Event>)>,
+    /// Pods that waited when they were first seen.
+    lives: BTreeMap<Uid, Life>,
+    /// The queues that PodGroups name, by namespace and name.
+    group_queues: BTreeMap<(Box<str>, Box<str>), Box<str>>,
+    /// The GPUs of all nodes over time, in GPU-milliseconds.
+    gpu_ms: u128,
+}
+
+/// A pod of ours.
+#[derive(Debug)]
+struct Life {
+    /// As it was first seen.
+    facts: PodFacts,
+    arrived_ms: UnixMs,
+    /// How long it ran; `None`: it was never bound, or its end was not of its own.
+    ran: Option<Ran>,
+}
+
+/// What became of a bound pod.
+#[derive(Debug, Clone, Copy)]
+struct Ran {
+    /// From its binding to its end.
+    length_ms: u64,
+    /// How it ended; `None`: it was deleted while it ran.
+    phase: Option<PodPhase>,
+    /// How long after its end it was deleted.
+    gone_after_ms: Option<u64>,
+}
+
+impl Session {
+    /// Whether the recorded scheduler never decided anything: it did not lead, or had not listed
+    /// everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start_ms == self.end_ms
+    }
+
+    /// The queue that a pod or its PodGroup names.
+    fn queue_named(&self, pod: &PodFacts) -> Option<Box<str>> {
+        let group = pod.pod_group.as_ref().or(pod.native_group.as_ref());
+        let group = group.map(|group| (pod.namespace.clone(), group.clone()));
+        let of_group = group.and_then(|group| self.group_queues.get(&group));
+        of_group.or(pod.queue.as_ref()).cloned()
+    }
+}
+
+impl Life {
+    fn gpus(&self) -> Amount {
+        gpus(&self.facts)
+    }
+
+    /// The work that the pod is a part of, as people know it.
+    fn work(&self) -> String {
+        let PodFacts {
+            namespace,
+            name,
+            pod_group,
+            native_group,
+            owner,
+            ..
+        } = &self.facts;
+        match (pod_group.as_ref().or(native_group.as_ref()), owner) {
+            (Some(group), _) => format!("{namespace}/{group}"),
+            (None, Some(owner)) => {
+                let kind = owner.kind.to_lowercase();
+                format!("{namespace}/{kind}/{}", owner.name)
+            }
+            (None, None) => format!("{namespace}/pod/{name}"),
+        }
+    }
+}
+
+fn gpus(facts: &PodFacts) -> Amount {
+    amount(&facts.shape.requests, GPU)
+}
+
+/// The objects that a pod may be a part of. They are not deleted before it has ended.
+fn wholes(facts: &PodFacts) -> impl Iterator<Item = ObjectKey> {
+    use gpu_batch_policies::facts::GroupSource::{GpuBatch, Native};
+    let group = |source, name: &Option<Box<str>>| {
+        let name = name.clone()?;
+        Some(ObjectKey::PodGroup(source, facts.namespace.clone(), name))
+    };
+    let owner = facts.owner.as_ref().map(|owner| ObjectKey::Job(owner.uid));
+    let groups = [
+        group(GpuBatch, &facts.pod_group),
+        group(Native, &facts.native_group),
+        owner,
+    ];
+    groups.into_iter().flatten()
+}

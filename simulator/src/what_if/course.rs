@@ -1,0 +1,34 @@
+//! What one scheduler did with the pods of a session.
+
+use gpu_batch_policies::facts::{Uid, UnixMs};
+use std::collections::BTreeMap;
+
+/// Where and when pods were bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Course {
+    /// By pod. A pod is bound at most once.
+    pub starts: BTreeMap<Uid, Start>,
+    /// How many pods were evicted.
+    pub evictions: u64,
+}
+
+/// One binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// When it was asked for.
+    pub at_ms: UnixMs,
+    /// When the pod left its room; `None`: it held it to the end of the session.
+    pub until_ms: Option<UnixMs>,
+    /// The node.
+    pub node: Box<str>,
+    /// The queue that it was bound for.
+    pub queue: Box<str>,
+}
+
+impl Course {
+    pub(super) fn ended(&mut self, pod: Uid, now_ms: UnixMs) {
+        if let Some(start) = self.starts.get_mut(&pod) {
+            start.until_ms.get_or_insert(now_ms);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Takes a journal apart: what happened by itself, and what the scheduler did.
+
+use super::{GPU, Life, Ran, Session, Start};
+use crate::journal::{Reader, Record};
+use gpu_batch_policies::command::{Action, Bind, Command, CommandId};
+use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey, Outcome};
+use gpu_batch_policies::facts::{Amount, PodFacts, PodPhase, Uid, UnixMs, amount};
+use gpu_batch_policies::settings::Leadership;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+impl Session {
+    /// Reads a journal to its end, or as far as it is whole.
+    pub fn read<R: Read>(reader: &mut Reader<R>) -> Self {
+        let mut reading = Reading::default();
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => reading.take(record),
+                Ok(None) => return reading.finish(),
+                Err(damage) => {
+                    reading.session.damage = Some(damage);
+                    return reading.finish();
+                }
+            }
+        }
+    }
+}
+
+/// A journal that is being read.
+#[derive(Debug, Default)]
+struct Reading {
+    session: Session,
+    /// Whether the scheduler decides by now.
+    begun: bool,
+    leads: bool,
+    listed: BTreeSet<Kind>,
+    now_ms: UnixMs,
+    /// All objects but pods of ours, without what the scheduler writes.
+    known: BTreeMap<ObjectKey, Object>,
+    stages: BTreeMap<Uid, Stage>,
+    /// Bindings that have no outcome yet.
+    asked: BTreeMap<CommandId, (UnixMs, Bind)>,
+    /// The last binding that was asked for of a pod.
+    binds: BTreeMap<Uid, (UnixMs, Bind)>,
+    evicted: BTreeSet<Uid>,
+    gpus: Amount,
+    gpus_since_ms: UnixMs,
+}
+
+/// How far a pod of ours has come.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// It was bound when it was first seen: what becomes of it is not of this scheduler's doing.
+    Before,
+    Waiting,
+    Bound {
+        at_ms: UnixMs,
+    },
+    Ended {
+        at_ms: UnixMs,
+    },
+}
+
+impl Reading {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Begun { settings, .. } => {
+                self.leads = settings.leadership == Leadership::Assumed;
+                self.session.settings = settings;
+            }
+            Record::Events { now_ms, events } => {
+                self.now_ms = now_ms;
+                let mut batch = Vec::new();
+                for event in events {
+                    self.event(event, &mut batch);
+                }
+                if self.begun && !batch.is_empty() {
+                    self.session.batches.push((now_ms, batch));
+                }
+            }
+            Record::Commands(commands) => {
+                // Whoever does not lead sends nothing but requests for the lease.
+                let acts = |command: &Command| !matches!(command.action, Action::Lease(_));
+                self.leads |= commands.iter().any(acts);
+                self.begin();
+                for command in commands {
+                    self.command(command);
+                }
+            }
+            Record::Panicked { .. } | Record::ShutDown => {}
+        }
+    }
+
+    /// The scheduler begins to decide, once it has listed everything and leads.
+    fn begin(&mut self) {
+        if self.begun || !self.leads || self.listed.len() < Kind::ALL.len() {
+            return;
+        }
+        self.begun = true;
+        self.session.start_ms = self.now_ms;
+        self.gpus_since_ms = self.now_ms;
+        self.session.objects = self.known.values().cloned().collect();
+    }
+
+    fn finish(mut self) -> Session {
+        if self.begun {
+            self.count_gpus();
+        } else {
+            self.session.start_ms = self.now_ms;
+        }
+        self.session.end_ms = self.now_ms;
+        self.session
+    }
+
+    fn command(&mut self, command: Command) {
+        match command.action {
+            Action::Bind(bind) => {
+                let uid = bind.pod.uid;
+                self.asked.insert(command.id, (self.now_ms, bind.clone()));
+                // One that is sent again after a lost answer began with the first.
+                let first = self.binds.entry(uid).or_insert((self.now_ms, bind.clone()));
+                if first.1.node != bind.node {
+                    *first = (self.now_ms, bind);
+                }
+            }
+            Action::Evict(evict) => {
+                if self.evicted.insert(evict.pod.uid) {
+                    self.session.course.evictions += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn event(&mut self, event: Event, batch: &mut Vec<Event>) {
+        match event {
+            Event::Applied(object) => self.applied(*object, batch),
+            Event::Deleted(key) => self.deleted(key, batch),
+            Event::Listed(listing) => {
+                self.listed.insert(listing.kind);
+                let known = self.known.iter();
+                let of_kind = known.filter(|(_, object)| object.kind() == listing.kind);
+                let mut missing: BTreeSet<ObjectKey> =
+                    of_kind.map(|(key, _)| key.clone()).collect();
+                let objects = listing.objects.into_iter();
+                for object in objects.filter(|object| object.kind() == listing.kind) {
+                    missing.remove(&object.key());
+                    self.applied(object, batch);
+                }
+                for key in missing {
+                    self.deleted(key, batch);
+                }
+            }
+            Event::Outcome(id, Outcome::Done) => {
+                if let Some((at_ms, bind)) = self.asked.remove(&id) {
+                    self.bound(bind.pod.uid, at_ms, bind.node, bind.queue);
+                }
+            }
+            Event::Outcome(..) | Event::Continue => {}
+        }
+    }
+
+    fn applied(&mut self, object: Object, batch: &mut Vec<Event>) {
+        match object {
+            Object::Pod(pod) if pod.ours => self.pod(pod, batch),
+            Object::PodGroup(mut group) => {
+                group.status = None;
+                self.change(Object::PodGroup(group), batch);
+            }
+            other => self.change(other, batch),
+        }
+    }
+
+    /// Something that happened by itself, if it is news.
+    fn change(&mut self, object: Object, batch: &mut Vec<Event>) {
+        let key = object.key();
+        if self.known.get(&key) == Some(&object) {
+            return;
+        }
+        if let Object::PodGroup(group) = &object
+            && let Some(queue) = &group.queue
+        {
+            let name = (group.namespace.clone(), group.name.clone());
+            self.session.group_queues.insert(name, queue.clone());
+        }
+        let before = self.known.insert(key, object.clone());
+        self.node_changed(before.as_ref(), Some(&object));
+        batch.push(object.into());
+    }
+
+    fn pod(&mut self, mut pod: PodFacts, batch: &mut Vec<Event>) {
+        pod.unscheduled = None;
+        let uid = pod.uid;
+        let is_new = !self.stages.contains_key(&uid);
+        if is_new {
+            self.meet(&pod);
+        }
+        if let (Some(Stage::Waiting), Some(node)) = (self.stages.get(&uid), &pod.node) {
+            let (at_ms, queue) = match self.binds.get(&uid) {
+                Some((at_ms, bind)) if bind.node == *node => (*at_ms, bind.queue.clone()),
+                _ => (self.now_ms, queue_of(&pod)),
+            };
+            self.bound(uid, at_ms, node.clone(), queue);
+        }
+        match self.stages.get(&uid) {
+            Some(Stage::Bound { at_ms }) if pod.phase.ended() => {
+                self.ran(uid, *at_ms, Some(pod.phase));
+                self.stages.insert(uid, Stage::Ended { at_ms: self.now_ms });
+            }
+            // What becomes of a bound pod is told by how long it ran.
+            Some(Stage::Bound { .. } | Stage::Ended { .. }) => {}
+            _ => {
+                if pod.phase.ended() {
+                    self.session.course.ended(uid, self.now_ms);
+                }
+                self.change(Object::Pod(pod), batch);
+            }
+        }
+    }
+
+    fn meet(&mut self, pod: &PodFacts) {
+        let uid = pod.uid;
+        let waits = pod.node.is_none() && !pod.phase.ended();
+        let stage = if waits { Stage::Waiting } else { Stage::Before };
+        self.stages.insert(uid, stage);
+        if waits {
+            let life = Life {
+                facts: pod.clone(),
+                arrived_ms: self.now_ms,
+                ran: None,
+            };
+            self.session.lives.insert(uid, life);
+        }
+    }
+
+    fn bound(&mut self, uid: Uid, at_ms: UnixMs, node: Box<str>, queue: Box<str>) {
+        if !matches!(self.stages.get(&uid), Some(Stage::Waiting)) {
+            return;
+        }
+        self.stages.insert(uid, Stage::Bound { at_ms });
+        let start = Start {
+            at_ms,
+            until_ms: None,
+            node,
+            queue,
+        };
+        self.session.course.starts.insert(uid, start);
+    }
+
+    /// A bound pod has left its room.
+    fn ran(&mut self, uid: Uid, at_ms: UnixMs, phase: Option<PodPhase>) {
+        self.session.course.ended(uid, self.now_ms);
+        if let Some(life) = self.session.lives.get_mut(&uid)
+            && !self.evicted.contains(&uid)
+        {
+            life.ran = Some(Ran {
+                length_ms: self.now_ms.saturating_sub(at_ms),
+                phase,
+                gone_after_ms: None,
+            });
+        }
+    }
+
+    fn deleted(&mut self, key: ObjectKey, batch: &mut Vec<Event>) {
+        let before = self.known.remove(&key);
+        self.node_changed(before.as_ref(), None);
+        if let ObjectKey::Pod(uid) = key {
+            match self.stages.remove(&uid) {
+                Some(Stage::Bound { at_ms }) => return self.ran(uid, at_ms, None),
+                Some(Stage::Ended { at_ms }) => {
+                    let life = self.session.lives.get_mut(&uid);
+                    if let Some(ran) = life.and_then(|life| life.ran.as_mut()) {
+                        ran.gone_after_ms = Some(self.now_ms.saturating_sub(at_ms));
+                    }
+                    return;
+                }
+                Some(Stage::Before | Stage::Waiting) | None => {}
+            }
+        }
+        batch.push(Event::Deleted(key));
+    }
+
+    fn node_changed(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        let gpus = |object: Option<&Object>| match object {
+            Some(Object::Node(node)) => amount(&node.allocatable, GPU),
+            _ => 0,
+        };
+        let (before, after) = (gpus(before), gpus(after));
+        if before != after {
+            if self.begun {
+                self.count_gpus();
+            }
+            self.gpus = (self.gpus + after).saturating_sub(before);
+        }
+    }
+
+    fn count_gpus(&mut self) {
+        let passed_ms = self.now_ms.saturating_sub(self.gpus_since_ms);
+        self.session.gpu_ms += u128::from(self.gpus) * u128::from(passed_ms);
+        self.gpus_since_ms = self.now_ms;
+    }
+}
+
+/// The queue of a pod that was bound by somebody else.
+fn queue_of(pod: &PodFacts) -> Box<str> {
+    let queue = pod.bound_queue.as_ref().or(pod.queue.as_ref());
+    queue.map_or_else(|| "default".into(), Clone::clone)
+}

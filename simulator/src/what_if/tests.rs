@@ -1,0 +1,113 @@
+use super::Session;
+use crate::journal::{Reader, beginning, pack};
+use crate::run::record;
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
+use gpu_batch_policies::facts::QueueFacts;
+use gpu_batch_policies::settings::Settings;
+
+/// The sessions of a world in which nothing goes wrong.
+fn sessions(seed: u64) -> Vec<Session> {
+    let read = |recorded: &Vec<u8>| {
+        let journal = [beginning(), pack(recorded).unwrap()].concat();
+        Session::read(&mut Reader::new(&journal[..]).unwrap())
+    };
+    record(seed, false).unwrap().1.iter().map(read).collect()
+}
+
+/// Answers take milliseconds in these worlds and none in a session that goes on. That makes no
+/// difference unless requests have to wait for answers.
+#[test]
+fn with_the_same_settings_the_same_happens_at_the_same_times() {
+    let (mut pods, mut moved, mut gangs, mut late) = (0, 0, 0, 0);
+    for session in (0..60).flat_map(sessions) {
+        let course = session.under(&session.settings, &[]);
+        let comparison = session.compare(&course);
+        if session.settings.in_flight == Settings::default().in_flight {
+            assert_eq!(course, session.course);
+            assert_eq!((comparison.gangs, comparison.pods), (vec![], vec![]));
+            assert_eq!(comparison.total.recorded, comparison.total.other);
+            continue;
+        }
+        pods += session.course.starts.len();
+        moved += comparison.pods.len();
+        gangs += comparison.total.recorded.started;
+        for gang in comparison.gangs {
+            let (recorded_ms, other_ms) = gang.recorded_ms.zip(gang.other_ms).unwrap();
+            assert!(
+                recorded_ms.abs_diff(other_ms) < 200,
+                "{recorded_ms} {other_ms}"
+            );
+            late += 1;
+        }
+    }
+    assert!(pods > 300 && moved * 20 < pods, "{moved} of {pods}");
+    assert!(gangs > 100 && late * 10 < gangs, "{late} of {gangs}");
+}
+
+/// A queue that may hold nothing starts nothing, and the others are not worse off.
+#[test]
+fn other_queues_make_a_difference_where_they_should() {
+    let (mut closed, mut unchanged) = (0, 0);
+    for session in (0..20).flat_map(sessions) {
+        let queues = session.objects.iter().filter_map(|object| match object {
+            Object::Queue(queue) => Some(queue.clone()),
+            _ => None,
+        });
+        let Some(queue) = queues.into_iter().find(|queue| &*queue.name == "red") else {
+            continue;
+        };
+        let started = |course: &super::Course| {
+            let starts = course.starts.values();
+            starts.filter(|start| &*start.queue == "red").count()
+        };
+        let shut = QueueFacts {
+            closed: true,
+            ..queue.clone()
+        };
+        let course = session.under(&session.settings, &[shut]);
+        assert_eq!(started(&course), 0);
+        closed += started(&session.course);
+        let comparison = session.compare(&course);
+        let row = comparison.queues.iter().find(|row| &*row.queue == "red");
+        assert!(row.is_none_or(|row| row.other.started == 0));
+
+        // The same queue again is no change, unless it changes in the record.
+        let changes = session.batches.iter().flat_map(|(_, batch)| batch);
+        let mut changes = changes.filter_map(|event| match event {
+            Event::Applied(object) => Some(object.key()),
+            _ => None,
+        });
+        if changes.all(|key| key != ObjectKey::Queue("red".into())) {
+            unchanged += 1;
+            let again = session.under(&session.settings, &[queue]);
+            assert_eq!(again, session.under(&session.settings, &[]));
+        }
+    }
+    assert!(closed > 20 && unchanged > 5, "{closed} {unchanged}");
+}
+
+#[test]
+fn shares_and_waits_are_those_of_the_record() {
+    for session in (0..10).flat_map(sessions) {
+        let comparison = session.compare(&session.course);
+        let sum: u64 = comparison
+            .queues
+            .iter()
+            .map(|row| row.recorded.gpu_share_millionths)
+            .sum();
+        let total = comparison.total.recorded;
+        assert!(total.gpu_share_millionths.abs_diff(sum) <= 10);
+        assert!(total.gpu_share_millionths <= 1_000_000);
+        assert!(total.wait_mean_ms <= session.end_ms - session.start_ms);
+        assert_eq!(comparison.total.other, total);
+    }
+}
+
+#[test]
+fn a_journal_of_nothing_is_an_empty_session() {
+    let recorded = crate::journal::Recorder::new("0", &Settings::default()).seal();
+    let journal = [beginning(), pack(&recorded).unwrap()].concat();
+    let session = Session::read(&mut Reader::new(&journal[..]).unwrap());
+    assert!(session.is_empty());
+    assert!(session.under(&session.settings, &[]).starts.is_empty());
+}

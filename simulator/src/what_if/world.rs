@@ -1,0 +1,256 @@
+//! The session's world under another scheduler, in virtual time.
+
+use super::{Course, Session, Start, wholes};
+use crate::timeline::{Moment, Timeline};
+use gpu_batch_policies::command::{Bind, Evict};
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
+use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
+use gpu_batch_policies::settings::{Leadership, Settings};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Session {
+    /// What a scheduler would have done that decides by these settings. The queues given here are
+    /// there from the start, in the place of those of the same names, and stay as they are.
+    #[must_use]
+    pub fn under(&self, settings: &Settings, queues: &[QueueFacts]) -> Course {
+        let mut world = World::new(self, settings.clone(), queues);
+        let first = world.timeline.advance(self.start_ms, []);
+        world.follow(first);
+        let mut batches = self.batches.iter().peekable();
+        loop {
+            let batch_ms = batches.peek().map(|(at_ms, _)| *at_ms);
+            let due_ms = world.due.keys().next().map(|(at_ms, _)| *at_ms);
+            let nexts = [batch_ms, due_ms, world.timeline.next_ms()];
+            let next_ms = nexts.into_iter().flatten().min();
+            let Some(next_ms) = next_ms.filter(|at_ms| *at_ms <= self.end_ms) else {
+                return world.course;
+            };
+            let mut events = world.happen(next_ms);
+            if let Some((_, batch)) = batches.next_if(|(at_ms, _)| *at_ms <= next_ms) {
+                for event in batch {
+                    world.take(event.clone(), &mut events);
+                }
+            }
+            let moment = world.timeline.advance(next_ms, events);
+            world.follow(moment);
+        }
+    }
+}
+
+struct World<'session> {
+    session: &'session Session,
+    queues: BTreeSet<Box<str>>,
+    timeline: Timeline,
+    /// Pods that wait or run here, or have ended and are not gone.
+    pods: BTreeMap<Uid, PodFacts>,
+    /// How many pods that have not ended are a part of something.
+    parts: BTreeMap<ObjectKey, u32>,
+    /// What is to be deleted when all its pods have ended.
+    leaving: BTreeSet<ObjectKey>,
+    due: BTreeMap<(UnixMs, u64), Due>,
+    numbered: u64,
+    course: Course,
+}
+
+/// What becomes of a pod that was bound.
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    End(Uid, Option<PodPhase>),
+    Gone(Uid),
+}
+
+impl<'session> World<'session> {
+    fn new(session: &'session Session, settings: Settings, queues: &[QueueFacts]) -> Self {
+        let names: BTreeSet<Box<str>> = queues.iter().map(|queue| queue.name.clone()).collect();
+        let replaced = |object: &&Object| match object {
+            Object::Queue(queue) => names.contains(&queue.name),
+            _ => false,
+        };
+        let kept = session.objects.iter().filter(|object| !replaced(object));
+        let given = queues.iter().cloned().map(Object::Queue);
+        let objects: Vec<Object> = kept.cloned().chain(given).collect();
+        let settings = Settings {
+            leadership: Leadership::Assumed,
+            ..settings
+        };
+        let mut world = Self {
+            session,
+            timeline: Timeline::new(settings, session.start_ms, objects),
+            queues: names,
+            pods: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            leaving: BTreeSet::new(),
+            due: BTreeMap::new(),
+            numbered: 0,
+            course: Course::default(),
+        };
+        for object in &session.objects {
+            if let Object::Pod(pod) = object
+                && session.lives.contains_key(&pod.uid)
+            {
+                world.came(pod.clone());
+            }
+        }
+        world
+    }
+
+    fn came(&mut self, pod: PodFacts) {
+        for whole in wholes(&pod) {
+            *self.parts.entry(whole).or_default() += 1;
+        }
+        self.pods.insert(pod.uid, pod);
+    }
+
+    /// The pod takes no room any more. What was only there for it may go.
+    fn ended(&mut self, pod: &PodFacts, events: &mut Vec<Event>) {
+        let now_ms = self.timeline.now_ms();
+        self.course.ended(pod.uid, now_ms);
+        for whole in wholes(pod) {
+            if let Some(parts) = self.parts.get_mut(&whole) {
+                *parts -= 1;
+                if *parts == 0 {
+                    self.parts.remove(&whole);
+                    if self.leaving.remove(&whole) {
+                        events.push(Event::Deleted(whole));
+                    }
+                }
+            }
+        }
+    }
+
+    fn plan(&mut self, at_ms: UnixMs, due: Due) {
+        self.numbered += 1;
+        self.due.insert((at_ms, self.numbered), due);
+    }
+
+    /// What becomes of pods until then.
+    fn happen(&mut self, now_ms: UnixMs) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(entry) = self.due.first_entry()
+            && entry.key().0 <= now_ms
+        {
+            match entry.remove() {
+                Due::End(uid, phase) => self.end(uid, phase, now_ms, &mut events),
+                Due::Gone(uid) => {
+                    if self.pods.remove(&uid).is_some() {
+                        events.push(Event::Deleted(ObjectKey::Pod(uid)));
+                    }
+                }
+            }
+        }
+        events
+    }
+
+    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, now_ms: UnixMs, events: &mut Vec<Event>) {
+        let Some(mut pod) = self.pods.remove(&uid) else {
+            return;
+        };
+        self.course.ended(uid, now_ms);
+        match phase {
+            Some(phase) => {
+                pod.phase = phase;
+                events.push(Object::Pod(pod.clone()).into());
+            }
+            None => events.push(Event::Deleted(ObjectKey::Pod(uid))),
+        }
+        self.ended(&pod, events);
+        if phase.is_some() {
+            self.pods.insert(uid, pod);
+        }
+    }
+
+    /// Something that happened by itself in the record, as it happens here.
+    fn take(&mut self, event: Event, events: &mut Vec<Event>) {
+        match &event {
+            Event::Applied(object) => match &**object {
+                Object::Pod(pod) if self.session.lives.contains_key(&pod.uid) => {
+                    return self.pod_changed(pod.clone(), events);
+                }
+                Object::Queue(queue) if self.queues.contains(&queue.name) => return,
+                other => {
+                    self.leaving.remove(&other.key());
+                }
+            },
+            Event::Deleted(ObjectKey::Queue(name)) if self.queues.contains(name) => return,
+            Event::Deleted(ObjectKey::Pod(uid)) if self.session.lives.contains_key(uid) => {
+                let Some(pod) = self.pods.remove(uid) else {
+                    return;
+                };
+                if !pod.phase.ended() {
+                    self.ended(&pod, events);
+                }
+            }
+            Event::Deleted(key) if self.parts.contains_key(key) => {
+                self.leaving.insert(key.clone());
+                return;
+            }
+            _ => {}
+        }
+        events.push(event);
+    }
+
+    /// A pod that waits in the record; here it may run, or be gone.
+    fn pod_changed(&mut self, mut pod: PodFacts, events: &mut Vec<Event>) {
+        match self.pods.get_mut(&pod.uid) {
+            Some(known) if known.node.is_some() => {
+                pod.node.clone_from(&known.node);
+                pod.cards.clone_from(&known.cards);
+                pod.phase = known.phase;
+                pod.bound_ms = known.bound_ms;
+                pod.started_ms = known.started_ms;
+                pod.bound_queue.clone_from(&known.bound_queue);
+                pod.bound_pod_group.clone_from(&known.bound_pod_group);
+                *known = pod.clone();
+            }
+            Some(known) => *known = pod.clone(),
+            None if self.course.starts.contains_key(&pod.uid) => return,
+            None => self.came(pod.clone()),
+        }
+        events.push(Object::Pod(pod).into());
+    }
+
+    /// The scheduler has acted.
+    fn follow(&mut self, moment: Moment) {
+        let now_ms = self.timeline.now_ms();
+        for bind in moment.bound {
+            self.bound(bind, now_ms);
+        }
+        for Evict { pod, .. } in moment.evicted {
+            self.course.evictions += 1;
+            if let Some(pod) = self.pods.remove(&pod.uid) {
+                let mut events = Vec::new();
+                self.ended(&pod, &mut events);
+                for event in events {
+                    self.timeline.schedule(now_ms, event);
+                }
+            }
+        }
+    }
+
+    fn bound(&mut self, bind: Bind, now_ms: UnixMs) {
+        let uid = bind.pod.uid;
+        let start = Start {
+            at_ms: now_ms,
+            until_ms: None,
+            node: bind.node.clone(),
+            queue: bind.queue.clone(),
+        };
+        self.course.starts.insert(uid, start);
+        if let Some(pod) = self.pods.get_mut(&uid) {
+            pod.node = Some(bind.node);
+            pod.cards = bind.cards;
+            pod.phase = PodPhase::Running;
+            pod.bound_ms = Some(now_ms);
+            pod.started_ms = Some(now_ms);
+            pod.bound_queue = Some(bind.queue);
+            pod.bound_pod_group = bind.pod_group;
+        }
+        if let Some(ran) = self.session.lives.get(&uid).and_then(|life| life.ran) {
+            let end_ms = now_ms.saturating_add(ran.length_ms);
+            self.plan(end_ms, Due::End(uid, ran.phase));
+            if let Some(gone_after_ms) = ran.gone_after_ms {
+                self.plan(end_ms.saturating_add(gone_after_ms), Due::Gone(uid));
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The journal's files: the present one and, with `.1` behind its name, the one before.
+
+use gpu_batch_simulator::journal::{Damage, Reader, beginning};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Only the scheduler's user may read what runs in a cluster.
+const MODE: u32 = 0o600;
+
+/// A journal on disk that grows, within a bound.
+#[derive(Debug)]
+pub struct JournalFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// Of both files together.
+    bytes_max: u64,
+}
+
+/// Why a journal cannot be written.
+#[derive(Debug, Error)]
+pub enum JournalFileError {
+    /// What is there is not ours to replace.
+    #[error("{}: there is a file that is not a journal; it is left alone", .0.display())]
+    NotAJournal(PathBuf),
+    /// The bound is reached before the loop could begin a new file.
+    #[error("{}: it would be larger than half of the bound", .0.display())]
+    Full(PathBuf),
+    /// The file cannot be made or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl JournalFile {
+    /// Begins a journal in a new file that only its owner may read. A journal that is there already
+    /// gets `.1` behind its name, and the one that had it before is gone. Both together stay below
+    /// `bytes_max`.
+    ///
+    /// # Errors
+    /// If one of the two files is not a journal, or the new one cannot be made.
+    pub fn create(path: &Path, bytes_max: u64) -> Result<Self, JournalFileError> {
+        for path in [path, &before(path)] {
+            check_is_journal(path)?;
+        }
+        let file = begin(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            bytes: beginning().len() as u64,
+            bytes_max,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// From this size on a new file should begin: three quarters of its half, for it takes a while.
+    pub(super) fn rotates_at_bytes(&self) -> u64 {
+        self.bytes_max / 8 * 3
+    }
+
+    /// Appends a block as [`pack`](gpu_batch_simulator::journal::pack) makes it.
+    ///
+    /// # Errors
+    /// If the file would be larger than half of the bound, or cannot be written.
+    pub fn append(&mut self, block: &[u8]) -> Result<(), JournalFileError> {
+        let bytes = self.bytes + block.len() as u64;
+        if bytes > self.bytes_max / 2 {
+            return Err(JournalFileError::Full(self.path.clone()));
+        }
+        // In one piece: who is killed leaves a whole block behind.
+        let written = self.file.write_all(block);
+        written.map_err(|source| self.failed(source))?;
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    pub(super) fn rotate(&mut self) -> Result<(), JournalFileError> {
+        self.file = begin(&self.path)?;
+        self.bytes = beginning().len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn failed(&self, source: io::Error) -> JournalFileError {
+        failed(&self.path, source)
+    }
+}
+
+fn failed(path: &Path, source: io::Error) -> JournalFileError {
+    JournalFileError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The name of the file before.
+fn before(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".1");
+    name.into()
+}
+
+fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(path, error)),
+    };
+    match Reader::new(file) {
+        Ok(_) | Err(Damage::Version(_) | Damage::Cut { .. }) => Ok(()),
+        Err(Damage::Io(error)) => Err(failed(path, error)),
+        Err(Damage::NotAJournal | Damage::Block { .. }) => {
+            Err(JournalFileError::NotAJournal(path.to_owned()))
+        }
+    }
+}
+
+/// Moves the present file away and makes a new one.
+fn begin(path: &Path) -> Result<File, JournalFileError> {
+    match fs::rename(path, before(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(path, error)),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(MODE);
+    let mut file = options.open(path).map_err(|error| failed(path, error))?;
+    let written = file.write_all(&beginning());
+    written.map_err(|error| failed(path, error))?;
+    Ok(file)
+}

@@ -1,0 +1,93 @@
+//! `gpu-batch replay` on the command line, with a session of the embedded demo.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn gpu_batch(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gpu-batch"));
+    command.args(arguments).current_dir(ROOT).output().unwrap()
+}
+
+fn shown(output: &Output, code: i32) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{shown}");
+    shown
+}
+
+/// As the README shows it; the model world needs no control plane, and is the same each time.
+#[test]
+fn what_the_readme_shows_is_what_comes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("demo.journal");
+    let journal = path.to_str().unwrap();
+    let demo = ["demo", "--embedded", "--gangs", "100", "--seconds", "60"];
+    let recorded = gpu_batch(&[&demo[..], &["--speed", "200", "--record", journal]].concat());
+    shown(&recorded, 0);
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+
+    let replayed = shown(&gpu_batch(&["replay", journal]), 0);
+    assert!(replayed.ends_with("s: no difference\n"), "{replayed}");
+    let (before_time, _) = replayed.split_once(" commands in ").unwrap();
+    assert!(readme.contains(before_time), "{replayed}");
+
+    let queues = [
+        "replay",
+        journal,
+        "--queues",
+        "examples/what-if-queues.yaml",
+    ];
+    let what_if = shown(&gpu_batch(&queues), 0);
+    let (summary, gangs) = what_if.split_once("\n\nGANG").unwrap();
+    assert!(readme.contains(summary), "{what_if}");
+    assert!(gangs.contains("never"), "{what_if}");
+    let json = gpu_batch(&[&queues[..], &["-o", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["total"]["recorded"]["started"], 100);
+    assert_eq!(json["total"]["other"]["started"], 98);
+
+    let spread = [
+        "replay",
+        journal,
+        "--config",
+        "examples/what-if-spread.yaml",
+    ];
+    assert!(shown(&gpu_batch(&spread), 0).contains("257 pods would have been on another node"));
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.journal");
+    let journal = path.to_str().unwrap();
+    let missing = shown(&gpu_batch(&["replay", journal]), 2);
+    assert!(missing.contains(journal), "{missing}");
+    for (bytes, says) in [
+        (&b""[..], "magic: this is not a journal"),
+        (b"kind: Queue", "magic: this is not a journal"),
+        (
+            b"gpubjrnl\x07\0\0\0",
+            "version: this is a journal of version 7",
+        ),
+        (b"gpubjrnl\x01\0\0\0", "block 0: length: the file ends"),
+        (
+            b"gpubjrnl\x01\0\0\0\xff\xff\xff\xff\0\0",
+            "block 1: length: the file ends",
+        ),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        for more in [&[][..], &["--config", "examples/what-if-spread.yaml"]] {
+            let output = gpu_batch(&[&["replay", journal], more].concat());
+            let output = shown(&output, 2);
+            assert!(output.contains(&format!("{journal}: {says}")), "{output}");
+        }
+    }
+    let record = gpu_batch(&["run", "--record", "Cargo.toml"]);
+    assert!(shown(&record, 2).contains("Cargo.toml: there is a file that is not a journal"));
+    let nowhere = gpu_batch(&["run", "--record", "nowhere/j"]);
+    assert!(shown(&nowhere, 2).contains("nowhere/j"));
+    let size = gpu_batch(&["run", "--record", journal, "--record-size", "1Ki"]);
+    assert!(shown(&size, 2).contains("at least 1Mi"));
+}
