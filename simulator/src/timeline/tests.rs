@@ -120,6 +120,7 @@ fn what_is_left_of_a_gang_is_evicted_and_gone() {
 #[test]
 fn what_has_ended_is_forgotten() {
     let mut timeline = timeline();
+    timeline.advance(0, []);
     let before = timeline.engine().inventory();
     for number in 0..1_000u32 {
         let now_ms = u64::from(number) * 1_000;
