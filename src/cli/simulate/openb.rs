@@ -1,5 +1,6 @@
 use super::super::Failure;
 use super::super::plan::print;
+use crate::progress::Progress;
 use crate::table::{self, Entry, Screen, Tone};
 use anyhow::{Context, anyhow};
 use gpu_batch_simulator::input::InputError;
@@ -7,6 +8,7 @@ use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published,
 use gpu_batch_simulator::report::openb::{Curve, Metric};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// The most seeds that one call runs.
 const SEEDS_MAX: u64 = 10_000;
@@ -98,7 +100,15 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     policies.sort_unstable();
     policies.dedup();
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let runs = experiment.run_all(&policies, &seeds, threads, || ());
+    let arrivals = seeds.iter().filter_map(|seed| experiment.arrivals(*seed));
+    let pods = arrivals.sum::<usize>().saturating_mul(policies.len());
+    let progress = Progress::start("openb", "pods", u64::try_from(pods)?);
+    let counter = progress.counter();
+    let tried = || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    };
+    let runs = experiment.run_all(&policies, &seeds, threads, tried);
+    drop(progress);
     write(&args.out, &experiment, &runs, &published)?;
     print(&draw(&experiment, &runs))
 }
