@@ -10,16 +10,16 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("gpu-batch-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(&path).expect("the folder can be made");
         Self(path)
     }
 
     fn read(&self, file: &str) -> String {
-        std::fs::read_to_string(self.0.join(file)).unwrap()
+        std::fs::read_to_string(self.0.join(file)).expect("the file was written")
     }
 
     fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
-        std::fs::write(self.0.join(file), bytes).unwrap();
+        std::fs::write(self.0.join(file), bytes).expect("the file can be written");
     }
 }
 
@@ -35,7 +35,7 @@ fn simulate(folder: &Path, arguments: &str) -> Output {
         .arg("simulate")
         .args(arguments.split_whitespace())
         .output()
-        .unwrap()
+        .expect("the binary was built for this test")
 }
 
 fn text(bytes: &[u8]) -> String {
