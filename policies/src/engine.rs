@@ -94,8 +94,8 @@ impl Engine {
             Leadership::Elected(lease) => Some(Election::new(lease.clone())),
         };
         let mut state = ClusterState::new();
-        if let Some(typical) = &settings.target_workload {
-            state.set_target_workload(typical);
+        if let Some(target) = &settings.target_workload {
+            state.set_target_workload(target);
         }
         Self {
             state,

@@ -37,7 +37,7 @@ pub use shape::{
 };
 pub use topology::{TopologyFacts, TopologyLevel};
 pub use uid::Uid;
-pub use workload::{PodKind, TypicalPod, typical_pods};
+pub use workload::{PodKind, TargetWorkload, TypicalPod};
 
 use alloc::boxed::Box;
 

@@ -1,8 +1,7 @@
 //! What an administrator sets, typed and checked; the shell reads it from the configuration file.
 
-use crate::facts::{Placement, TypicalPod};
+use crate::facts::{Placement, TargetWorkload};
 use crate::lease::LeaseSettings;
-use alloc::vec::Vec;
 
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub struct Settings {
     pub cpu_placement: Placement,
     /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
     /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
-    pub target_workload: Option<Vec<TypicalPod>>,
+    pub target_workload: Option<TargetWorkload>,
     /// In which order the gangs of one leaf are tried.
     pub leaf_order: LeafOrder,
     /// What a gang that finds no room means for those behind it.

@@ -67,8 +67,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
     let profile = settings.like.profile();
     let size = scale::resolve(settings, profile)?;
     let mut random = Random::new(settings.seed);
-    let queues = queues(size.nodes, size.queues);
-    let demand = Demand::new(profile, &queues, &mut random);
+    let demand = Demand::new(profile, &size.queues, &mut random);
     let arrivals = arrivals_s(profile, size.jobs, settings.days, &mut random);
     let work = work(profile, size.jobs, &mut random);
     let mut jobs = Vec::with_capacity(arrivals.len());
@@ -81,6 +80,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
             queue: index(demand.queues[kind].pick(&mut random)),
         });
     }
+    let queues = size.queues;
     let names = queues.iter().map(|queue| queue.name.clone()).collect();
     Ok(Trace {
         jobs: Jobs {
@@ -109,9 +109,18 @@ fn queues(nodes: u32, count: u32) -> Vec<TraceQueue> {
     (0..count).map(queue).collect()
 }
 
+fn gpus_of(queue: &TraceQueue) -> u32 {
+    queue.nodes.saturating_mul(GPUS_PER_NODE)
+}
+
+/// The GPUs of the largest queue.
+fn largest_gpus(queues: &[TraceQueue]) -> u32 {
+    queues.iter().map(gpus_of).max().unwrap_or_default()
+}
+
 /// Who submits what, ready to be drawn.
 struct Demand {
-    /// By index of the profile's sizes: that size in this cluster.
+    /// By index of the profile's sizes: how large such jobs are in this cluster.
     gpus: Vec<u32>,
     /// By the same index: the queues that have room for it on their nodes.
     queues: Vec<Weighted>,
@@ -119,15 +128,12 @@ struct Demand {
 
 impl Demand {
     fn new(profile: &Profile, queues: &[TraceQueue], random: &mut Random) -> Self {
-        let room = |queue: &TraceQueue| queue.nodes.saturating_mul(GPUS_PER_NODE);
-        let largest = queues.iter().map(room).max().unwrap_or_default();
-        let sizes = profile.sizes.iter();
-        let gpus: Vec<u32> = sizes.map(|size| size.gpus.min(largest)).collect();
+        let gpus = profile.gpus(largest_gpus(queues));
         let (low, high) = DEMAND_PERCENT;
         let mut weight = |queue: &TraceQueue| u64::from(queue.nodes) * random.between(low, high);
         let weights: Vec<u64> = queues.iter().map(&mut weight).collect();
         let fitting = |gpus: &u32| {
-            let fits = queues.iter().map(|queue| room(queue) >= *gpus);
+            let fits = queues.iter().map(|queue| gpus_of(queue) >= *gpus);
             let weights = fits.zip(&weights);
             Weighted::new(weights.map(|(fits, weight)| if fits { *weight } else { 0 }))
         };

@@ -11,13 +11,15 @@
 mod cluster;
 pub mod fairness;
 mod objects;
+pub mod output;
+pub mod report;
 pub mod summary;
 #[cfg(test)]
 mod tests;
 
 use crate::trace::jobs::{Job, Jobs};
 use crate::trace::queues::TraceQueue;
-use cluster::Cluster;
+use cluster::{Cluster, Outcome};
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
 use std::collections::BTreeMap;
@@ -148,51 +150,55 @@ pub struct FairShare {
 pub struct Execution<'a> {
     /// How many clusters are simulated at a time.
     pub threads: NonZeroUsize,
-    /// Counts the events (arrivals, starts and ends of jobs) while the run goes on.
+    /// Counts the events (arrivals, starts and ends of jobs) while the runs go on.
     pub events: &'a AtomicU64,
     /// How often [`Run::fair_shares`] is sampled where queues share nodes. `None`: never.
     pub fair_shares_every_s: Option<u64>,
 }
 
-/// Simulates a policy.
+/// Simulates the policies, each by itself, and returns their runs in their order.
 #[must_use]
-pub fn simulate(policy: Policy, workload: Workload<'_>, execution: Execution<'_>) -> Run {
-    let (clusters, never) = clusters(policy, workload);
-    let mut run = Run {
-        policy,
-        starts_s: vec![None; workload.jobs.jobs.len()],
-        never,
-        steps: 0,
-        fair_shares: Vec::new(),
-    };
+pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Execution<'_>) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut all = Vec::new();
+    for (index, policy) in policies.iter().enumerate() {
+        let (clusters, never) = clusters(*policy, workload);
+        all.extend(clusters.into_iter().map(|cluster| (index, cluster)));
+        runs.push(Run {
+            policy: *policy,
+            starts_s: vec![None; workload.jobs.jobs.len()],
+            never,
+            steps: 0,
+            fair_shares: Vec::new(),
+        });
+    }
     // The largest first, so that no thread begins it when the others are done.
-    let mut order: Vec<&Cluster> = clusters.iter().collect();
-    order.sort_by_key(|cluster| std::cmp::Reverse(cluster.jobs.len()));
+    all.sort_by_key(|(_, cluster)| std::cmp::Reverse(cluster.jobs.len()));
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
+    let outcomes = Mutex::new(Vec::new());
     let work = || {
-        while let Some(cluster) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let result = cluster.run(policy, workload, execution);
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            results.push(result);
+        while let Some((run, cluster)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = cluster.run(policies[*run], workload, execution);
+            let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            outcomes.push((*run, outcome));
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..execution.threads.get().min(clusters.len()) {
+        for _ in 1..execution.threads.get().min(all.len()) {
             scope.spawn(work);
         }
         work();
     });
-    for result in results.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        run.steps += result.steps;
-        run.fair_shares.extend(result.fair_shares);
-        run.never.extend(result.never);
-        for (job, start_s) in result.starts {
-            run.starts_s[job] = Some(start_s);
-        }
+    for (run, outcome) in outcomes
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
+        runs[run].add(outcome);
     }
-    run.never.sort_by_key(|never| never.job);
-    run
+    for run in &mut runs {
+        run.never.sort_by_key(|never| never.job);
+    }
+    runs
 }
 
 /// Which jobs compete for which nodes, and which have none to compete for.
@@ -226,6 +232,16 @@ fn clusters(policy: Policy, workload: Workload<'_>) -> (Vec<Cluster>, Vec<Never>
 }
 
 impl Run {
+    /// Takes in what came out of one of the clusters, which have no job in common.
+    fn add(&mut self, outcome: Outcome) {
+        self.steps += outcome.steps;
+        self.fair_shares.extend(outcome.fair_shares);
+        self.never.extend(outcome.never);
+        for (job, start_s) in outcome.starts {
+            self.starts_s[job] = Some(start_s);
+        }
+    }
+
     /// When a job ended.
     #[must_use]
     pub fn end_s(&self, index: usize, job: &Job) -> Option<u64> {

@@ -8,15 +8,17 @@
 
 mod curves;
 mod input;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod world;
 
+use crate::input::Table;
 use crate::report::openb::{Curve, Metric};
 use crate::timeline::Timeline;
 use curves::Bins;
-use gpu_batch_policies::event::{Event, ObjectKey};
-use gpu_batch_policies::facts::{Placement, TypicalPod};
+use gpu_batch_policies::event::{Event, Object, ObjectKey};
+use gpu_batch_policies::facts::{Placement, TargetWorkload};
 use gpu_batch_policies::settings::Settings;
 use input::{Machine, Orders, PodRow};
 use std::path::Path;
@@ -52,7 +54,7 @@ impl Policy {
         Self::Random,
     ];
 
-    /// The name in the published curves. On the command line it is written in small letters.
+    /// The name in the published curves.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -84,7 +86,7 @@ pub struct Experiment {
     machines: Vec<Machine>,
     pods: Vec<PodRow>,
     orders: Orders,
-    typical: Vec<TypicalPod>,
+    target: TargetWorkload,
 }
 
 /// Where the inputs are, in the published layout, gzip or not.
@@ -92,13 +94,13 @@ pub struct Experiment {
 pub struct Files<'a> {
     /// `sn,cpu_milli,memory_mib,gpu,model`.
     pub nodes: &'a Path,
-    /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec`.
+    /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli` and, if it is there, `gpu_spec`.
     pub pods: &'a Path,
     /// `seed,kind,pos,row`: by seed the order in which the pods arrive (kind `pod`) and in which
     /// nodes of equal score are taken (kind `node`), as rows of the other files from 0.
     pub order: &'a Path,
     /// `cpu_milli,gpu_milli,num_gpu,gpu_spec,freq`: the target workload. `None`: the most frequent
-    /// kinds of pods in the list.
+    /// kinds of pods in the list. A file that is these, rounded, makes no difference.
     pub typical: Option<&'a Path>,
 }
 
@@ -122,20 +124,28 @@ impl Experiment {
     /// The first that is wrong, with file, line and field. A pod that fits on no empty node is
     /// wrong, too.
     pub fn read(files: Files<'_>) -> Result<Self, InputError> {
-        let machines = input::machines(files.nodes)?;
-        let pods = input::pods(files.pods, &machines)?;
-        let orders = Orders::read(files.order, machines.len(), pods.len())?;
-        let typical = match files.typical {
-            Some(path) => input::typical(path)?,
-            None => world::typical(&pods),
-        };
+        let machines = input::machines(Table::open(files.nodes, &input::NODES, &[])?)?;
+        let pods = input::pods(
+            Table::open(files.pods, &input::PODS, &input::PODS_OPTIONAL)?,
+            &machines,
+        )?;
+        let orders = Table::open(files.order, &input::ORDER, &[])?;
+        let orders = Orders::read(orders, machines.len(), pods.len())?;
+        let mut target = world::target(&pods);
+        if let Some(path) = files.typical {
+            let given = input::typical(Table::open(path, &input::TYPICAL, &[])?)?;
+            // What a file rounds is not better than what it was rounded from.
+            if !world::is_rounded(&given, &target) {
+                target = given;
+            }
+        }
         let workload = input::workload(files.pods);
         Ok(Self {
             workload,
             machines,
             pods,
             orders,
-            typical,
+            target,
         })
     }
 
@@ -152,8 +162,8 @@ impl Experiment {
 
     /// The target workload.
     #[must_use]
-    pub fn typical(&self) -> &[TypicalPod] {
-        &self.typical
+    pub fn target(&self) -> &TargetWorkload {
+        &self.target
     }
 
     /// How many pods arrive in one run of a seed; `None`: its order is not known.
@@ -170,7 +180,7 @@ impl Experiment {
         let settings = Settings {
             gpu_placement: placement,
             cpu_placement: placement,
-            target_workload: Some(self.typical.clone()),
+            target_workload: Some(self.target.clone()),
             ..Settings::default()
         };
         let nodes = world::nodes(&self.machines, &order.ranks);
@@ -183,7 +193,7 @@ impl Experiment {
         for (position, row) in (0u64..).zip(&order.pods) {
             let facts = world::pod(position, &shapes[*row]);
             let uid = facts.uid;
-            let arrival = Event::from(gpu_batch_policies::event::Object::Pod(facts));
+            let arrival = Event::from(Object::Pod(facts));
             let moment = timeline.advance(position, leaving.take().into_iter().chain([arrival]));
             let fits = moment.bound.iter().any(|bind| bind.pod.uid == uid);
             if fits {

@@ -135,6 +135,8 @@ pub enum Style {
     /// What was measured here.
     #[default]
     Solid,
+    /// A line with what is below it shaded.
+    Filled,
     /// What it is compared with: published results, a quota.
     Dashed,
 }

@@ -23,29 +23,22 @@ pub struct Placement {
     pub cpu: Option<String>,
 }
 
-/// Text that names no placement that can be had.
+/// Text that names no placement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidPlacement {
-    /// It is one of [`PLACEMENT_NAMES`], but is not built yet.
-    #[error("`{0}` is not supported yet; use binpack or spread")]
-    Unsupported(String),
-    /// It is none of them.
-    #[error("`{0}` is not a placement; use binpack or spread")]
-    Unknown(String),
-}
+#[error("`{0}` is not a placement; use binpack, spread, best-fit or fragmentation")]
+pub struct InvalidPlacement(String);
 
 /// Reads one placement.
 ///
 /// # Errors
-/// [`InvalidPlacement`], which tells unknown names from those that are not supported yet.
+/// [`InvalidPlacement`] for what is none of [`PLACEMENT_NAMES`].
 pub fn parse_placement(name: &str) -> Result<facts::Placement, InvalidPlacement> {
     match name {
         "binpack" => Ok(facts::Placement::Binpack),
         "spread" => Ok(facts::Placement::Spread),
-        name if PLACEMENT_NAMES.contains(&name) => {
-            Err(InvalidPlacement::Unsupported(name.to_owned()))
-        }
-        name => Err(InvalidPlacement::Unknown(name.to_owned())),
+        "best-fit" => Ok(facts::Placement::BestFit),
+        "fragmentation" => Ok(facts::Placement::Fragmentation),
+        name => Err(InvalidPlacement(name.to_owned())),
     }
 }
 
@@ -151,16 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn unknown_placements_are_told_from_unsupported_ones() {
+    fn every_listed_placement_is_read_and_no_other() {
         for name in PLACEMENT_NAMES {
-            assert!(!matches!(
-                parse_placement(name),
-                Err(InvalidPlacement::Unknown(_))
-            ));
+            assert!(parse_placement(name).is_ok(), "{name}");
         }
-        assert_eq!(
-            parse_placement("tight"),
-            Err(InvalidPlacement::Unknown("tight".to_owned()))
-        );
+        for name in ["tight", "", "Binpack", "random"] {
+            assert_eq!(
+                parse_placement(name),
+                Err(InvalidPlacement(name.to_owned()))
+            );
+        }
     }
 }

@@ -36,6 +36,9 @@ enum Suite {
     Engine,
     /// The whole scheduler against a real API server
     Live,
+    /// The simulator: published traces, from the directory that the environment variable
+    /// GPU_BATCH_TRACES names, and a generated one
+    Simulate,
     /// The whole scheduler for a long time: memory, and drift between its state and the API server
     Soak,
 }
@@ -54,6 +57,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             let kubeconfig = args.kubeconfig.as_deref();
             runtime()?.block_on(bench::live::run(&args.filter, kubeconfig))?
         }
+        Suite::Simulate => bench::simulate::run(&args.filter)?,
         Suite::Soak => {
             let executable = std::env::current_exe().context("cannot find this program")?;
             runtime()?.block_on(bench::live::soak::run(args.minutes, &executable))?

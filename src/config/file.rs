@@ -26,8 +26,9 @@ pub struct ConfigurationFile {
     pub log: LogFile,
     /// Which of several replicas acts.
     pub leader_election: LeaderElectionFile,
-    /// How nodes are chosen where neither gang nor queue says: binpack or spread, or one of them
-    /// for GPU and one for CPU work, as in {gpu: binpack, cpu: spread}.
+    /// How nodes are chosen where neither gang nor queue says: binpack, spread, best-fit or
+    /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
+    /// spread}.
     pub placement: Placement,
     /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
     /// say; a duration, negative (-1s): never.

@@ -40,7 +40,7 @@ fn every_key_can_be_set() {
          log: {format: json, level: 'info,gpu_batch=debug'}\n\
          leaderElection: {namespace: batch, name: night, identity: me, leaseDuration: 1m, \
          renewDeadline: 40s, retryPeriod: 500ms}\n\
-         placement: {cpu: spread}\n\
+         placement: {gpu: best-fit, cpu: spread}\n\
          stalenessGracePeriod: -1s\n\
          requestDeadline: 10s\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
@@ -54,7 +54,7 @@ fn every_key_can_be_set() {
     assert_eq!(configuration.lease.namespace, "batch");
     assert_eq!(configuration.lease.name, "night");
     assert_eq!(configuration.log_format, LogFormat::Json);
-    assert_eq!(settings.gpu_placement, Placement::Binpack);
+    assert_eq!(settings.gpu_placement, Placement::BestFit);
     assert_eq!(settings.cpu_placement, Placement::Spread);
     assert_eq!(settings.staleness_grace_ms, None);
     assert_eq!(settings.request_deadline_ms, 10_000);
@@ -91,11 +91,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "placement: tight",
-        "placement.gpu: `tight` is not a placement; use binpack or spread",
-    ),
-    (
-        "placement: {cpu: fragmentation}",
-        "placement.cpu: `fragmentation` is not supported yet; use binpack or spread",
+        "placement.gpu: `tight` is not a placement; use binpack, spread, best-fit or fragmentation",
     ),
     ("placement: {gpus: spread}", "unknown field `gpus`"),
     (

@@ -2,9 +2,7 @@
 
 use super::limits;
 use super::problems::Problems;
-use crate::api::{
-    InvalidDuration, InvalidPlacement, parse_duration_ms, parse_placement, parse_signed_duration_ms,
-};
+use crate::api::{InvalidDuration, parse_duration_ms, parse_placement, parse_signed_duration_ms};
 use gpu_batch_policies::facts::{Placement, PlacementChoice};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -169,18 +167,17 @@ impl Fields {
         objects
     }
 
-    /// A placement: one word for both, or `{gpu: word, cpu: word}`. Words that are not built yet
-    /// are given back by their field.
+    /// A placement: one word for both, or `{gpu: word, cpu: word}`. Other fields are given back.
     pub(super) fn placement(
         &mut self,
         name: &str,
         problems: &mut Problems,
     ) -> (PlacementChoice, Vec<String>) {
-        let mut not_yet = Vec::new();
+        let mut unknown = Vec::new();
         let choice = match self.take(name) {
             None => PlacementChoice::default(),
             Some(Value::String(word)) => {
-                let placement = self.word(name, &word, &mut not_yet, problems);
+                let placement = self.word(name, &word, problems);
                 PlacementChoice {
                     gpu: placement,
                     cpu: placement,
@@ -192,27 +189,19 @@ impl Fields {
                 for (name, placement) in [("gpu", &mut choice.gpu), ("cpu", &mut choice.cpu)] {
                     *placement = fields
                         .read::<Box<str>>(name, problems)
-                        .and_then(|word| fields.word(name, &word, &mut not_yet, problems));
+                        .and_then(|word| fields.word(name, &word, problems));
                 }
-                not_yet.extend(fields.unknown());
+                unknown.extend(fields.unknown());
                 choice
             }
         };
-        (choice, not_yet)
+        (choice, unknown)
     }
 
-    fn word(
-        &self,
-        name: &str,
-        word: &str,
-        not_yet: &mut Vec<String>,
-        problems: &mut Problems,
-    ) -> Option<Placement> {
-        match parse_placement(word) {
-            Ok(placement) => return Some(placement),
-            Err(InvalidPlacement::Unsupported(_)) => not_yet.push(self.path(name)),
-            Err(error @ InvalidPlacement::Unknown(_)) => self.problem(name, error, problems),
-        }
-        None
+    fn word(&self, name: &str, word: &str, problems: &mut Problems) -> Option<Placement> {
+        let placement = parse_placement(word);
+        placement
+            .map_err(|error| self.problem(name, error, problems))
+            .ok()
     }
 }

@@ -2,20 +2,14 @@
 
 use super::problems::Problems;
 use super::{Converter, limits, names};
-use crate::api::{InvalidPlacement, parse_duration_ms, parse_placement};
+use crate::api::{parse_duration_ms, parse_placement};
 use crate::objects::{Pod, Timestamp};
 use gpu_batch_policies::facts::{GangHints, Placement, PlacementChoice};
 
-/// Reads the hints of a pod. A bad value is a problem that names the annotation; a placement that
-/// is not built yet is unsupported.
-pub(super) fn hints(
-    pod: &Pod,
-    converter: &Converter,
-    unsupported: &mut Vec<Box<str>>,
-    problems: &mut Problems,
-) -> GangHints {
+/// Reads the hints of a pod. A bad value is a problem that names the annotation.
+pub(super) fn hints(pod: &Pod, converter: &Converter, problems: &mut Problems) -> GangHints {
     let mut reader = Reader { pod, problems };
-    let placement = reader.placement(unsupported);
+    let placement = reader.read(names::PLACEMENT, placement);
     let deadline = pod.spec.active_deadline_seconds;
     let deadline_ms = deadline.and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000));
     GangHints {
@@ -50,17 +44,10 @@ impl Reader<'_> {
             }
         }
     }
+}
 
-    fn placement(&mut self, unsupported: &mut Vec<Box<str>>) -> Option<Placement> {
-        let text = self.pod.metadata.annotations.get(names::PLACEMENT)?;
-        let field = names::annotation(names::PLACEMENT);
-        match parse_placement(text) {
-            Ok(placement) => return Some(placement),
-            Err(InvalidPlacement::Unsupported(_)) => unsupported.push(field.into()),
-            Err(error @ InvalidPlacement::Unknown(_)) => self.problems.push(field, error),
-        }
-        None
-    }
+fn placement(text: &str) -> Result<Placement, String> {
+    parse_placement(text).map_err(|error| error.to_string())
 }
 
 fn min_member(text: &str) -> Result<u32, String> {

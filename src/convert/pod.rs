@@ -41,8 +41,8 @@ pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
 }
 
 fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
-    let mut shape = shape::own(pod, &mut problems);
-    let hints = hints::hints(pod, converter, &mut shape.unsupported, &mut problems);
+    let shape = shape::own(pod, &mut problems);
+    let hints = hints::hints(pod, converter, &mut problems);
     let mut facts = outline(pod, true, phase, shape, converter);
     facts.hints = hints;
     facts.gates = gates(pod, &mut problems);

@@ -44,8 +44,8 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
     let expected_runtime_ms = spec.duration("expectedRuntime", problems);
     let preemption_delay_ms = spec.duration("preemptionDelay", problems);
     let staleness_grace_ms = spec.signed_duration("stalenessGracePeriod", problems);
-    let (placement, not_yet) = spec.placement("placement", problems);
-    reader.unsupported(not_yet);
+    let (placement, unknown) = spec.placement("placement", problems);
+    reader.unsupported(unknown);
     let topology = reader.topology(&mut spec);
     let sub_groups = reader.sub_groups(&mut spec);
     let min_sub_groups = spec.count("minSubGroups", &mut reader.problems);

@@ -30,9 +30,9 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
     let problems = &mut Problems::default();
     let meta = &queue.metadata;
     let mut spec = Fields::new("spec", queue.spec, problems);
-    let (placement, not_yet) = spec.placement("placement", problems);
-    for field in not_yet {
-        problems.push(field, "is not supported yet; use binpack or spread");
+    let (placement, unknown) = spec.placement("placement", problems);
+    for field in unknown {
+        problems.push(field, "is not known");
     }
     let mut facts = QueueFacts {
         uid: identity::uid("Queue", meta),

@@ -14,41 +14,50 @@ pub struct PodKind {
     pub models: Vec<Box<str>>,
 }
 
+/// A target workload: the kinds of pods that GPUs are to stay usable for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TargetWorkload {
+    /// The most frequent kinds, in the order in which they are summed.
+    pub typical: Vec<TypicalPod>,
+    /// The weight of all pods, those of rare kinds too; at most 2^55.
+    pub weight: u64,
+}
+
 /// One kind of a target workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypicalPod {
     /// The kind. How much memory of a card it asks for is not looked at.
     pub kind: PodKind,
-    /// How often it occurs, beside the weights of the others; at most 2^55 in all.
+    /// How often it occurs: so many pods, or any other measure that is the same for all kinds.
     pub weight: u64,
 }
 
-/// The target workload of these pods: the most frequent kinds, until they are at least 95 % of all
-/// pods. Of kinds as frequent as each other, those that ask for more come first.
-///
-/// Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023.
-#[must_use]
-pub fn typical_pods(counted: impl IntoIterator<Item = (PodKind, u64)>) -> Vec<TypicalPod> {
-    let mut typical: Vec<TypicalPod> = counted
-        .into_iter()
-        .map(|(kind, weight)| TypicalPod { kind, weight })
-        .collect();
-    let size = |kind: &PodKind| {
-        let cards = kind.cards.map(|cards| (cards.thousandths(), cards.count()));
-        (kind.cpu_milli, cards)
-    };
-    typical.sort_by(|a, b| {
-        (b.weight, size(&b.kind), &b.kind.models).cmp(&(a.weight, size(&a.kind), &a.kind.models))
-    });
-    let all = typical
-        .iter()
-        .map(|pod| u128::from(pod.weight))
-        .sum::<u128>();
-    let mut taken = 0;
-    typical.retain(|pod| {
-        let enough = taken * 100 >= all * 95;
-        taken += u128::from(pod.weight);
-        !enough
-    });
-    typical
+impl TargetWorkload {
+    /// The target workload of these pods: the most frequent kinds, until they are at least 95 % of
+    /// all pods. Of kinds as frequent as each other, those that ask for more come first.
+    ///
+    /// Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023.
+    #[must_use]
+    pub fn of(counted: impl IntoIterator<Item = (PodKind, u64)>) -> Self {
+        let mut typical: Vec<TypicalPod> = counted
+            .into_iter()
+            .map(|(kind, weight)| TypicalPod { kind, weight })
+            .collect();
+        let size = |kind: &PodKind| {
+            let cards = kind.cards.map(|cards| (cards.thousandths(), cards.count()));
+            (kind.cpu_milli, cards)
+        };
+        typical.sort_by(|a, b| {
+            let models = (&b.kind.models, &a.kind.models);
+            (b.weight, size(&b.kind), models.0).cmp(&(a.weight, size(&a.kind), models.1))
+        });
+        let weight: u64 = typical.iter().map(|pod| pod.weight).sum();
+        let mut taken = 0;
+        typical.retain(|pod| {
+            let enough = taken * 100 >= u128::from(weight) * 95;
+            taken += u128::from(pod.weight);
+            !enough
+        });
+        Self { typical, weight }
+    }
 }

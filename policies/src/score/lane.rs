@@ -5,13 +5,12 @@ use super::fragmentation::Measure;
 use super::score;
 use super::target::Target;
 use super::view::View;
-use crate::facts::{Placement, TypicalPod};
+use crate::facts::{Placement, TargetWorkload};
 use crate::ids::{Id, KindId, NodeId};
 use crate::state::kinds::Kind;
 use crate::state::lanes::{Bucket, Buckets, FreeKey};
 use crate::state::node::Node;
 use crate::state::{ClusterState, Lookup};
-use alloc::vec::Vec;
 
 /// How many orders are kept; of more, the one that was read longest ago is forgotten.
 const LANES: usize = 512;
@@ -68,15 +67,14 @@ impl Scores {
 
 impl ClusterState {
     /// The target workload is this, whatever pods are seen.
-    pub(crate) fn set_target_workload(&mut self, typical: &[TypicalPod]) {
+    pub(crate) fn set_target_workload(&mut self, target: &TargetWorkload) {
         self.scores.given = true;
-        self.aim(typical);
+        self.aim(target);
     }
 
-    fn aim(&mut self, typical: &[TypicalPod]) {
-        self.scores
-            .measure
-            .aim(Target::new(typical, &mut self.kinds));
+    fn aim(&mut self, target: &TargetWorkload) {
+        let target = Target::new(target, &mut self.kinds);
+        self.scores.measure.aim(target);
         self.scores.version += 1;
     }
 
@@ -88,8 +86,8 @@ impl ClusterState {
             return;
         }
         self.scores.next_look = seen + (seen / 8).max(1);
-        let typical: Vec<TypicalPod> = self.kinds.typical();
-        self.aim(&typical);
+        let target = self.kinds.target();
+        self.aim(&target);
     }
 
     /// Brings the order of nodes for pods of a kind up to date.

@@ -1,7 +1,7 @@
 //! The target workload, ready to be measured against.
 
 use super::float;
-use crate::facts::{Amount, TypicalPod};
+use crate::facts::{Amount, TargetWorkload};
 use crate::ids::ModelId;
 use crate::state::kinds::Kinds;
 use alloc::vec::Vec;
@@ -31,10 +31,13 @@ pub(crate) struct Typical {
 }
 
 impl Target {
-    pub(crate) fn new(typical: &[TypicalPod], kinds: &mut Kinds) -> Self {
-        let weight = typical
-            .iter()
-            .fold(0u64, |sum, pod| sum.saturating_add(pod.weight));
+    /// The probabilities are those of the published experiment, whose rounding decides ties: the
+    /// share of a kind in all pods over the share of the typical ones.
+    pub(crate) fn new(target: &TargetWorkload, kinds: &mut Kinds) -> Self {
+        let typical = &target.typical;
+        let sum = |sum: u64, weight| sum.saturating_add(weight);
+        let weight = typical.iter().map(|pod| pod.weight).fold(0, sum);
+        let all = float(target.weight);
         let mut cpu_levels: Vec<Amount> = typical.iter().map(|pod| pod.kind.cpu_milli).collect();
         cpu_levels.sort_unstable();
         cpu_levels.dedup();
@@ -51,7 +54,7 @@ impl Target {
                 .map(|model| kinds.model(model))
                 .collect(),
             weight: pod.weight,
-            probability: float(pod.weight) / float(weight),
+            probability: (float(pod.weight) / all) / (float(weight) / all),
         });
         Self {
             typical: typical.collect(),

@@ -1,10 +1,10 @@
 //! Kinds of pods, as placements by score see them, and how many of each were seen.
 
 use super::ClusterState;
-use crate::facts::{CardRequest, PodKind, TypicalPod, WHOLE_CARD, typical_pods};
+use crate::facts::{CardRequest, PodKind, TargetWorkload, WHOLE_CARD};
 use crate::ids::{ClassId, Interner, KindId, ModelId, Slab};
 use crate::state::Lookup;
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::collections::BTreeMap;
 use smallvec::SmallVec;
 
 /// When so many pods were counted, or so many kinds, every count is halved: what was seen last
@@ -133,14 +133,14 @@ impl Kinds {
     }
 
     /// The target workload of the pods that are counted.
-    pub(crate) fn typical(&self) -> Vec<TypicalPod> {
+    pub(crate) fn target(&self) -> TargetWorkload {
         let mut counted: BTreeMap<PodKind, u64> = BTreeMap::new();
         for (_, kind) in self.kinds.iter().filter(|(_, kind)| kind.seen > 0) {
             let mut pod = kind.pod.clone();
             pod.cards = pod.cards.and_then(without_memory);
             *counted.entry(pod).or_insert(0) += kind.seen;
         }
-        typical_pods(counted)
+        TargetWorkload::of(counted)
     }
 }
 

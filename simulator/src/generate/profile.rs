@@ -54,7 +54,7 @@ pub struct Profile {
 /// Jobs of one size.
 #[derive(Debug)]
 pub(super) struct Size {
-    pub(super) gpus: u32,
+    gpus: u32,
     /// Of 100,000 jobs.
     pub(super) weight: u32,
     /// Index of their durations.
@@ -67,14 +67,23 @@ impl Profile {
         &self.durations[self.sizes[size].durations]
     }
 
-    /// A thousand times the GPU seconds that a job needs on average.
-    pub(super) fn gpu_seconds_thousandths(&self) -> u64 {
+    /// The sizes in GPUs in a cluster where a job has at most `largest`: what is larger is the
+    /// largest of the profile's sizes that fits. `largest` is at least 1.
+    pub(super) fn gpus(&self, largest: u32) -> Vec<u32> {
+        let fits = |size: &&Size| size.gpus <= largest;
+        let cut = self.sizes.iter().rfind(fits).map_or(1, |size| size.gpus);
+        self.sizes.iter().map(|size| size.gpus.min(cut)).collect()
+    }
+
+    /// A thousand times the GPU seconds that a job needs on average in such a cluster.
+    pub(super) fn gpu_seconds_thousandths(&self, largest: u32) -> u128 {
         let weights: u64 = self.sizes.iter().map(|size| u64::from(size.weight)).sum();
-        let sizes = self.sizes.iter().map(|size| {
+        let sizes = self.sizes.iter().zip(self.gpus(largest));
+        let needed = sizes.map(|(size, gpus)| {
             let mean = self.durations[size.durations].mean_thousandths();
-            u64::from(size.weight) * u64::from(size.gpus) * mean
+            u64::from(size.weight) * u64::from(gpus) * mean
         });
-        sizes.sum::<u64>() / weights
+        u128::from(needed.sum::<u64>() / weights)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::profile::Profile;
 use super::{DAY_HOURS, GPUS_PER_NODE, HOUR_S, Settings};
-use crate::trace::queues::NODES_MAX;
+use crate::trace::queues::{NODES_MAX, TraceQueue};
 use thiserror::Error;
 
 /// Years of the busiest published cluster; about half a gigabyte of memory.
@@ -60,8 +60,7 @@ pub enum ScaleError {
 /// What is made: everything is within its bounds.
 pub(super) struct Size {
     pub(super) jobs: u64,
-    pub(super) nodes: u32,
-    pub(super) queues: u32,
+    pub(super) queues: Vec<TraceQueue>,
 }
 
 pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, ScaleError> {
@@ -69,42 +68,41 @@ pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, Sc
     if let Scale::Cluster { load_percent, .. } | Scale::Jobs { load_percent, .. } = settings.scale {
         within("load", load_percent.into(), 1, LOAD_PERCENT_MAX.into())?;
     }
-    let (jobs, gpus) = jobs_and_gpus(settings, profile);
-    within("jobs", jobs, 1, JOBS_MAX)?;
     let node = u64::from(GPUS_PER_NODE);
+    let gpus = match settings.scale {
+        Scale::Both { gpus, .. } => gpus.into(),
+        Scale::Cluster { gpus, .. } => gpus.unwrap_or(profile.gpus).into(),
+        Scale::Jobs { jobs, load_percent } => {
+            // As if the largest jobs fit, for what they are cut to depends on the answer.
+            let needed = u128::from(jobs) * profile.gpu_seconds_thousandths(u32::MAX);
+            let gpus = clamped(needed.div_ceil(offered(1, settings.days, load_percent)));
+            gpus.div_ceil(node).saturating_mul(node)
+        }
+    };
     within("gpus", gpus, node, u64::from(NODES_MAX) * node)?;
     let nodes = u32::try_from(gpus / node).unwrap_or(NODES_MAX);
-    let queues = settings.queues.unwrap_or(profile.queues.min(nodes));
-    within("queues", queues.into(), 1, nodes.into())?;
-    Ok(Size {
-        jobs,
-        nodes,
-        queues,
-    })
+    let count = settings.queues.unwrap_or(profile.queues.min(nodes));
+    within("queues", count.into(), 1, nodes.into())?;
+    let queues = super::queues(nodes, count);
+    let jobs = match settings.scale {
+        Scale::Both { jobs, .. } | Scale::Jobs { jobs, .. } => jobs,
+        Scale::Cluster { load_percent, .. } => {
+            let needed = profile.gpu_seconds_thousandths(super::largest_gpus(&queues));
+            clamped(offered(gpus, settings.days, load_percent) / needed)
+        }
+    };
+    within("jobs", jobs, 1, JOBS_MAX)?;
+    Ok(Size { jobs, queues })
 }
 
-fn jobs_and_gpus(settings: &Settings, profile: &Profile) -> (u64, u64) {
-    let day_s = u128::from(HOUR_S * DAY_HOURS);
-    let time_s = u128::from(settings.days) * day_s;
-    // A thousand times the GPU seconds that a job needs on average, and how much is offered when
-    // the load counts in percent of it.
-    let job = u128::from(profile.gpu_seconds_thousandths());
-    let offered =
-        |gpus: u64, load_percent: u32| u128::from(gpus) * time_s * u128::from(load_percent) * 10;
-    let clamped = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
-    match settings.scale {
-        Scale::Both { jobs, gpus } => (jobs, gpus.into()),
-        Scale::Cluster { gpus, load_percent } => {
-            let gpus = u64::from(gpus.unwrap_or(profile.gpus));
-            (clamped(offered(gpus, load_percent) / job), gpus)
-        }
-        Scale::Jobs { jobs, load_percent } => {
-            let needed = u128::from(jobs) * job;
-            let gpus = clamped(needed.div_ceil(offered(1, load_percent).max(1)));
-            let node = u64::from(GPUS_PER_NODE);
-            (jobs, gpus.div_ceil(node).saturating_mul(node))
-        }
-    }
+/// A thousand times the GPU seconds that jobs may need for this load.
+fn offered(gpus: u64, days: u32, load_percent: u32) -> u128 {
+    let time_s = u64::from(days) * DAY_HOURS * HOUR_S;
+    u128::from(gpus) * u128::from(time_s) * u128::from(load_percent) * 10
+}
+
+fn clamped(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
 }
 
 fn within(name: &'static str, value: u64, min: u64, max: u64) -> Result<(), ScaleError> {

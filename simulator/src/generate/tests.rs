@@ -64,7 +64,7 @@ fn months_have_the_published_means_and_medians() {
         );
         near(found.load_percent, 90.0, 3.0);
         assert_eq!(found.gpus, u64::from(profile.gpus));
-        let largest = profile.sizes.iter().map(|size| size.gpus).max();
+        let largest = profile.gpus(u32::MAX).into_iter().max();
         assert_eq!(Some(found.largest_gpus), largest);
     }
 }
@@ -78,8 +78,8 @@ fn a_seed_gives_the_same_bytes_for_ever() {
     assert_eq!(
         ALL.map(bytes),
         [
-            4_697_957_900_154_657_912,
-            2_988_549_425_193_223_839,
+            11_605_707_060_448_519_363,
+            8_004_285_739_983_994_411,
             12_452_767_383_184_100_463
         ]
     );
@@ -179,6 +179,16 @@ fn two_of_jobs_cluster_and_load_give_the_third() {
     let jobs = by_gpus.jobs;
     let by_jobs = of(Scale::Jobs { jobs, load_percent }).unwrap();
     assert_eq!((by_jobs.jobs, by_jobs.gpus), (jobs, 2_000));
+    let cut = Settings {
+        scale: Scale::Cluster {
+            gpus: Some(512),
+            load_percent,
+        },
+        ..month(Like::Helios, 1)
+    };
+    let cut = Statistics::of(&generate(&cut).unwrap(), 30);
+    assert_eq!(cut.largest_gpus, 64, "the largest queue has 11 nodes");
+    assert!((48.0..52.0).contains(&cut.load_percent), "{cut:?}");
     let both = of(Scale::Both { jobs, gpus: 4_000 }).unwrap();
     assert!((23.0..27.0).contains(&both.load_percent), "{both:?}");
 }
@@ -212,7 +222,7 @@ fn impossible_settings_are_refused() {
     let jobs = u64::MAX;
     let load_percent = 1;
     let huge = refused(Scale::Jobs { jobs, load_percent });
-    assert!(huge.starts_with("jobs: 18446744073709551615"), "{huge}");
+    assert!(huge.starts_with("gpus: 18446744073709551615"), "{huge}");
     let none = Scale::Jobs {
         jobs: 1,
         load_percent: 0,

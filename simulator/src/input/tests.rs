@@ -1,4 +1,5 @@
 use super::*;
+use crate::random::Random;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{Cursor, Write};
@@ -152,4 +153,52 @@ fn what_cannot_be_opened_is_refused() {
     assert!(missing.starts_with("no-such-file.csv: "), "{missing}");
     let folder = Table::open(Path::new(env!("CARGO_MANIFEST_DIR")), &COLUMNS, &[]);
     assert!(folder.is_err());
+}
+
+/// Gzip has a checksum: what is read from a damaged archive is what was in it, or nothing.
+#[test]
+fn no_damage_to_an_archive_is_a_panic_or_goes_unnoticed() {
+    let text: String = (0..200).map(|n| format!("n{n},{}\n", n % 99)).collect();
+    let whole = gzip(format!("name,count\n{text}").as_bytes());
+    let rows = read(&whole).unwrap();
+    let mut refused = 0;
+    for seed in 0..3_000 {
+        let mut random = Random::new(seed);
+        let mut damaged = whole.clone();
+        for _ in 0..random.between(1, 4) {
+            let at = usize::try_from(random.below(damaged.len() as u64)).unwrap();
+            // The two bytes by which gzip is known stay, or it is text like any other.
+            damaged[at.max(2)] = random.next_u64().to_le_bytes()[0];
+        }
+        match read(&damaged) {
+            Ok(found) => assert_eq!(found, rows, "seed {seed}"),
+            Err(message) => {
+                assert!(message.starts_with("f.csv:"), "seed {seed}: {message}");
+                refused += 1;
+            }
+        }
+    }
+    assert!((2_000..3_000).contains(&refused), "{refused} were refused");
+}
+
+#[test]
+fn what_the_csv_crate_writes_is_read_as_it_was() {
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed);
+        let values: Vec<String> = (0..2)
+            .map(|_| {
+                let inner = (0..random.below(8)).map(|_| *random.pick(b" ,\"ab;'\t"));
+                let inner = String::from_utf8(inner.collect()).unwrap();
+                format!("<{inner}>")
+            })
+            .collect();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(COLUMNS).unwrap();
+        writer.write_record(&values).unwrap();
+        let written = writer.into_inner().unwrap();
+        let reader = Box::new(Cursor::new(written));
+        let mut table = Table::of_reader(Path::new("f.csv"), reader, &COLUMNS, &[]).unwrap();
+        let row = table.next_row().unwrap().unwrap();
+        assert_eq!([0, 1].map(|column| row.text(column).unwrap()), *values);
+    }
 }

@@ -88,14 +88,14 @@ impl Cluster {
                 let name = &workload.queues[*queue].name;
                 objects.arrive(*job, &jobs[*job], name, &mut batch);
             }
+            let mut events = batch.len() as u64;
             let moment = timeline.advance(at_ms, batch.drain(..));
-            let mut events = 0;
             for bind in moment.bound {
                 let (job, member) = Objects::member(bind.pod.uid);
                 if member == 0 {
                     outcome.starts.push((job, at_ms / 1_000));
-                    // It has come, it starts, and it will end.
-                    events += 3;
+                    // It starts, and it will end.
+                    events += 2;
                 }
                 let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
                 timeline.schedule(at_ms + ms(jobs[job].duration_s), end);

@@ -77,8 +77,8 @@ impl Bins {
         let value = |bin: &Bin| {
             let mean = |index: usize| bin.sums[index] / f64::from(bin.arrivals);
             match metric {
-                Metric::Alloc => printed(mean(0)),
-                Metric::FragAmount => printed(100.0 * mean(1) / 1000.0 / self.gpus),
+                Metric::Alloc => rounded(mean(0)),
+                Metric::FragAmount => rounded(100.0 * mean(1) / 1000.0 / self.gpus),
                 Metric::FragRatio => mean(2),
             }
         };
@@ -91,6 +91,11 @@ impl Bins {
         };
         self.bins.iter().copied().map(value).collect()
     }
+}
+
+/// To two decimals, as numpy does it: in units of hundredths.
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round_ties_even() / 100.0
 }
 
 /// What is left of a value that is printed with two decimals and read again.

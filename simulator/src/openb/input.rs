@@ -1,7 +1,7 @@
 //! The files of the experiment, checked.
 
 use crate::input::{InputError, Row, Table};
-use gpu_batch_policies::facts::{CardRequest, PodKind, TypicalPod};
+use gpu_batch_policies::facts::{CardRequest, PodKind, TargetWorkload, TypicalPod};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -13,6 +13,17 @@ const MEMORY_MIB_MAX: u64 = 1 << 30;
 const GPUS_MAX: u64 = 256;
 /// More nodes or pods than any of these files has.
 const ROWS_MAX: u64 = 10_000_000;
+
+/// The columns of the nodes.
+pub(super) const NODES: [&str; 5] = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
+/// The columns of the pods.
+pub(super) const PODS: [&str; 5] = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"];
+/// Columns that a list of pods may lack.
+pub(super) const PODS_OPTIONAL: [&str; 1] = ["gpu_spec"];
+/// The columns of the orders of arrival.
+pub(super) const ORDER: [&str; 4] = ["seed", "kind", "pos", "row"];
+/// The columns of the target workload.
+pub(super) const TYPICAL: [&str; 5] = ["cpu_milli", "gpu_milli", "num_gpu", "gpu_spec", "freq"];
 
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,20 +50,17 @@ impl PodRow {
         })
     }
 
+    /// Whether it fits on the empty machine, whatever model that has.
     fn fits(&self, machine: &Machine) -> bool {
-        let models = &self.kind.models;
         let gpus = self.kind.cards.map_or(0, |cards| cards.count());
         machine.cpu_milli >= self.kind.cpu_milli
             && machine.memory_mib >= self.memory_mib
             && machine.gpus >= u64::from(gpus)
-            && (models.is_empty() || models.iter().any(|model| **model == *machine.model))
     }
 }
 
 /// The nodes, in the order of the file.
-pub(super) fn machines(path: &Path) -> Result<Vec<Machine>, InputError> {
-    let columns = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-    let mut table = Table::open(path, &columns, &[])?;
+pub(super) fn machines(mut table: Table) -> Result<Vec<Machine>, InputError> {
     let mut machines = Vec::new();
     let mut names = BTreeSet::new();
     while let Some(row) = table.next_row()? {
@@ -71,7 +79,7 @@ pub(super) fn machines(path: &Path) -> Result<Vec<Machine>, InputError> {
         });
     }
     if machines.iter().all(|machine| machine.gpus == 0) {
-        return Err(InputError::of_file(path, "has no node with a GPU"));
+        return Err(InputError::of_file(table.file(), "has no node with a GPU"));
     }
     Ok(machines)
 }
@@ -88,17 +96,9 @@ fn check_unique(
     Err(row.error(column, format!("{name:?} occurs twice")))
 }
 
-/// The pods, in the order of the file. Each fits on one of the empty machines.
-pub(super) fn pods(path: &Path, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
-    let columns = [
-        "name",
-        "cpu_milli",
-        "memory_mib",
-        "num_gpu",
-        "gpu_milli",
-        "gpu_spec",
-    ];
-    let mut table = Table::open(path, &columns, &[])?;
+/// The pods, in the order of the file. Each fits on one of the empty machines; that its model is
+/// another one is no mistake (some pods of openb are so), it then finds no place.
+pub(super) fn pods(mut table: Table, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
     let mut pods: Vec<PodRow> = Vec::new();
     let mut names = BTreeSet::new();
     let mut known = BTreeSet::new();
@@ -115,7 +115,7 @@ pub(super) fn pods(path: &Path, machines: &[Machine]) -> Result<Vec<PodRow>, Inp
         pods.push(pod);
     }
     if pods.is_empty() {
-        return Err(InputError::of_file(path, "has no pods"));
+        return Err(InputError::of_file(table.file(), "has no pods"));
     }
     Ok(pods)
 }
@@ -129,11 +129,7 @@ fn too_large(pod: &PodRow, machines: &[Machine]) -> usize {
         return 1;
     }
     relaxed.memory_mib = 0;
-    if fits(&relaxed) {
-        return 2;
-    }
-    relaxed.kind.models.clear();
-    if fits(&relaxed) { 5 } else { 3 }
+    if fits(&relaxed) { 2 } else { 3 }
 }
 
 /// The kind of a pod from the columns for CPU, number of GPUs, thousandths of each, and models.
@@ -171,11 +167,9 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
 }
 
 /// The target workload, in the order of the file.
-pub(super) fn typical(path: &Path) -> Result<Vec<TypicalPod>, InputError> {
+pub(super) fn typical(mut table: Table) -> Result<TargetWorkload, InputError> {
     /// The file has 12 decimals.
     const UNITS: f64 = 1e12;
-    let columns = ["cpu_milli", "gpu_milli", "num_gpu", "gpu_spec", "freq"];
-    let mut table = Table::open(path, &columns, &[])?;
     let mut typical = Vec::new();
     let mut known = BTreeSet::new();
     while let Some(row) = table.next_row()? {
@@ -196,12 +190,16 @@ pub(super) fn typical(path: &Path) -> Result<Vec<TypicalPod>, InputError> {
         typical.push(TypicalPod { kind, weight });
     }
     if typical.is_empty() {
-        return Err(InputError::of_file(path, "has no kinds of pods"));
+        return Err(InputError::of_file(table.file(), "has no kinds of pods"));
     }
     if typical.len() > 10_000 {
-        return Err(InputError::of_file(path, "has over 10000 kinds of pods"));
+        return Err(InputError::of_file(
+            table.file(),
+            "has over 10000 kinds of pods",
+        ));
     }
-    Ok(typical)
+    let weight = typical.iter().map(|pod| pod.weight).sum();
+    Ok(TargetWorkload { typical, weight })
 }
 
 /// One order of arrival.
@@ -229,10 +227,9 @@ impl Orders {
         self.0.keys().copied()
     }
 
-    pub(super) fn read(path: &Path, nodes: usize, pods: usize) -> Result<Self, InputError> {
+    pub(super) fn read(mut table: Table, nodes: usize, pods: usize) -> Result<Self, InputError> {
         const POS: usize = 2;
         const ROW: usize = 3;
-        let mut table = Table::open(path, &["seed", "kind", "pos", "row"], &[])?;
         let mut seeds: BTreeMap<u64, [Positions; 2]> = BTreeMap::new();
         while let Some(row) = table.next_row()? {
             let seed = row.whole(0, u64::MAX)?;
@@ -256,8 +253,9 @@ impl Orders {
             }
         }
         if seeds.is_empty() {
-            return Err(InputError::of_file(path, "has no orders"));
+            return Err(InputError::of_file(table.file(), "has no orders"));
         }
+        let path = table.file();
         let orders = seeds.into_iter().map(|(seed, [pods, ranks])| {
             let order = Order {
                 pods: in_order(path, seed, "pod", &pods)?,

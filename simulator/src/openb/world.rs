@@ -5,7 +5,7 @@ use crate::objects;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
     Amounts, CardFacts, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodFacts,
-    PodShape, TypicalPod, Uid, typical_pods,
+    PodShape, TargetWorkload, TypicalPod, Uid,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,10 +87,22 @@ pub(super) fn pod(position: u64, shape: &Arc<PodShape>) -> PodFacts {
 }
 
 /// The target workload of a pod list.
-pub(super) fn typical(pods: &[PodRow]) -> Vec<TypicalPod> {
+pub(super) fn target(pods: &[PodRow]) -> TargetWorkload {
     let mut counted: BTreeMap<_, u64> = BTreeMap::new();
     for pod in pods {
         *counted.entry(pod.kind.clone()).or_insert(0) += 1;
     }
-    typical_pods(counted)
+    TargetWorkload::of(counted)
+}
+
+/// Whether one target workload is the other with its probabilities rounded to twelve decimals.
+pub(super) fn is_rounded(rounded: &TargetWorkload, exact: &TargetWorkload) -> bool {
+    const UNITS: u128 = 1_000_000_000_000;
+    let all: u128 = exact.typical.iter().map(|pod| u128::from(pod.weight)).sum();
+    let same = |(rounded, exact): (&TypicalPod, &TypicalPod)| {
+        let nearest = (u128::from(exact.weight) * 2 * UNITS / all + 1) / 2;
+        rounded.kind == exact.kind && u128::from(rounded.weight) == nearest
+    };
+    rounded.typical.len() == exact.typical.len()
+        && rounded.typical.iter().zip(&exact.typical).all(same)
 }

@@ -18,7 +18,7 @@ struct Bucket {
     /// The sum of all changes in the stretch.
     change: i64,
     /// The same, each times the seconds that the stretch still had.
-    area: i64,
+    area: i128,
 }
 
 impl Default for Buckets {
@@ -41,7 +41,7 @@ impl Buckets {
         let bucket = &mut self.buckets[index];
         let rest_s = self.width_s - at_s % self.width_s;
         bucket.change += change;
-        bucket.area += change * i64::try_from(rest_s).unwrap_or(i64::MAX);
+        bucket.area += i128::from(change) * i128::from(rest_s);
     }
 
     /// Adds another value to this one.
@@ -99,12 +99,12 @@ impl Buckets {
     }
 
     fn double(&mut self) {
-        let width_s = i64::try_from(self.width_s).unwrap_or(i64::MAX);
+        let width_s = i128::from(self.width_s);
         let halves = self.buckets.chunks(2);
         let whole = halves.map(|halves| {
             let second = halves.get(1).copied().unwrap_or_default();
             let mut whole = halves[0].plus(second);
-            whole.area += halves[0].change * width_s;
+            whole.area += i128::from(halves[0].change) * width_s;
             whole
         });
         self.buckets = whole.collect();
@@ -123,8 +123,8 @@ impl Bucket {
 
 /// Sums of a report are far below 2^53, where doubles are exact; beyond, a plot shows no difference.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
-pub(super) fn as_float<N: TryInto<i64>>(number: N) -> f64 {
-    number.try_into().unwrap_or(i64::MAX) as f64
+pub(super) fn as_float<N: TryInto<i128>>(number: N) -> f64 {
+    number.try_into().unwrap_or(i128::MAX) as f64
 }
 
 #[cfg(test)]
@@ -192,10 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn the_far_future_fits() {
+    fn the_far_future_and_huge_amounts_fit() {
         let mut buckets = Buckets::default();
         buckets.add(3, 5);
+        buckets.add(3, 1_000_000_000_000_000);
+        buckets.add(4, -1_000_000_000_000_000);
         buckets.add(100_000_000_000, 1);
+        buckets.add(100_000_000_000, 1_000_000_000_000_000);
         assert!(buckets.len() <= BUCKETS_MAX);
         assert_eq!(buckets.means(2)[1], 5.0);
     }

@@ -271,7 +271,7 @@ impl<'a> Plots<'a> {
             ..Series::default()
         };
         let in_use = self.sum(run, &[queue], |row| &row.in_use, GPU);
-        let mut series = vec![one("in use", Style::Solid, in_use)];
+        let mut series = vec![one("in use", Style::Filled, in_use)];
         if self.records[run].rows[queue].fair_share.len() > 0 {
             let fair = self.sum(run, &[queue], |row| &row.fair_share, GPU);
             series.push(one("fair share", Style::Solid, fair));

@@ -158,7 +158,7 @@ fn series(runs: &[String], curves: &[Curve], metric: Metric, style: Style) -> Ve
         let is_wide = band.iter().any(|(low, high)| low < high) && style == Style::Solid;
         Series {
             name: match style {
-                Style::Solid => runs[run].clone(),
+                Style::Solid | Style::Filled => runs[run].clone(),
                 Style::Dashed => "published".to_owned(),
             },
             run: Some(run),

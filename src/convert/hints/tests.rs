@@ -4,19 +4,18 @@ use serde_json::{Value, json};
 
 const NOW_MS: u64 = 1_795_255_200_000;
 
-fn hints_of(annotations: Value) -> (GangHints, Vec<Box<str>>, Vec<Problem>) {
+fn hints_of(annotations: Value) -> (GangHints, Vec<Problem>) {
     let pod = json!({"metadata": {"annotations": annotations}});
     let pod = serde_json::from_value(pod).unwrap();
     let mut problems = Problems::default();
-    let mut unsupported = Vec::new();
     let converter = Converter::new("gpu-batch", NOW_MS);
-    let hints = hints(&pod, &converter, &mut unsupported, &mut problems);
-    (hints, unsupported, problems.into_vec())
+    let hints = hints(&pod, &converter, &mut problems);
+    (hints, problems.into_vec())
 }
 
 #[test]
 fn every_hint_is_read() {
-    let (hints, unsupported, problems) = hints_of(json!({
+    let (hints, problems) = hints_of(json!({
         "gpu-batch.io/min-member": "8",
         "gpu-batch.io/expected-runtime": "2h30m",
         "gpu-batch.io/preemptible": "false",
@@ -40,7 +39,7 @@ fn every_hint_is_read() {
         last_checkpoint_ms: Some(NOW_MS - 2 * 3_600_000),
     };
     assert_eq!(hints, expected);
-    assert_eq!((unsupported.len(), problems.len()), (0, 0));
+    assert_eq!(problems.len(), 0);
 }
 
 #[test]
@@ -60,29 +59,28 @@ fn a_bad_value_is_a_problem_that_names_the_annotation() {
         ("last-checkpoint", "2026-11-21"),
     ] {
         let key = format!("gpu-batch.io/{name}");
-        let (hints, unsupported, problems) = hints_of(json!({&key: value}));
+        let (hints, problems) = hints_of(json!({&key: value}));
         assert_eq!(hints, GangHints::default(), "{key}: {value}");
-        assert_eq!(unsupported.len(), 0, "{key}: {value}");
         assert_eq!(problems.len(), 1, "{key}: {value}");
         assert_eq!(&*problems[0].field, format!("metadata.annotations[{key}]"));
     }
 }
 
 #[test]
-fn a_placement_that_is_not_built_yet_is_unsupported() {
-    for word in ["best-fit", "fragmentation"] {
-        let (_, unsupported, problems) = hints_of(json!({"gpu-batch.io/placement": word}));
-        assert_eq!(
-            unsupported,
-            ["metadata.annotations[gpu-batch.io/placement]".into()]
-        );
+fn the_placements_by_score_are_read() {
+    for (word, placement) in [
+        ("best-fit", Placement::BestFit),
+        ("fragmentation", Placement::Fragmentation),
+    ] {
+        let (hints, problems) = hints_of(json!({"gpu-batch.io/placement": word}));
+        assert_eq!(hints.placement.gpu, Some(placement));
         assert_eq!(problems, []);
     }
 }
 
 #[test]
 fn a_checkpoint_in_the_future_was_now() {
-    let (hints, ..) = hints_of(json!({"gpu-batch.io/last-checkpoint": "2999-01-01T00:00:00Z"}));
+    let (hints, _) = hints_of(json!({"gpu-batch.io/last-checkpoint": "2999-01-01T00:00:00Z"}));
     assert_eq!(hints.last_checkpoint_ms, Some(NOW_MS));
 }
 
@@ -95,7 +93,7 @@ fn a_pods_deadline_bounds_its_runtime_where_nothing_else_is_said() {
         });
         let pod = serde_json::from_value(pod).unwrap();
         let converter = Converter::new("gpu-batch", NOW_MS);
-        hints(&pod, &converter, &mut Vec::new(), &mut Problems::default()).expected_runtime_ms
+        hints(&pod, &converter, &mut Problems::default()).expected_runtime_ms
     };
     assert_eq!(runtime(json!({}), 60), Some(60_000));
     assert_eq!(

@@ -121,11 +121,6 @@ fn what_is_not_built_yet_or_not_known_is_unsupported() {
     for (spec, field) in [
         (json!({"subGroups": [{"name": "a"}]}), "spec.subGroups"),
         (json!({"minSubGroups": 1}), "spec.minSubGroups"),
-        (json!({"placement": "best-fit"}), "spec.placement"),
-        (
-            json!({"placement": {"gpu": "fragmentation"}}),
-            "spec.placement.gpu",
-        ),
         (
             json!({"placement": {"tpu": "binpack"}}),
             "spec.placement.tpu",

@@ -115,11 +115,7 @@ fn each_wrong_field_is_one_problem_with_its_path() {
         (json!({"preemptMinRuntime": "-1s"}), "preemptMinRuntime"),
         (json!({"reclaimMinRuntime": 600}), "reclaimMinRuntime"),
         (json!({"placement": "tight"}), "placement"),
-        (json!({"placement": "best-fit"}), "placement"),
-        (
-            json!({"placement": {"gpu": "fragmentation"}}),
-            "placement.gpu",
-        ),
+        (json!({"placement": {"gpu": "random"}}), "placement.gpu"),
         (json!({"placement": {"tpu": "binpack"}}), "placement.tpu"),
         (selector(json!("all")), "namespaceSelector"),
         (

@@ -6,8 +6,8 @@ use gpu_batch_policies::facts::{
     MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
     Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
     PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
-    SelectorRequirement, SubGroupFacts, Taint, TaintEffect, Toleration, TolerationOperator,
-    TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
+    SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
+    TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -90,6 +90,7 @@ fields! {
     TopologyFacts { name, uid, levels, problems }
     TopologyLevel { name, node_label }
     CardFacts { memory_mib }
+    TargetWorkload { typical, weight }
     TypicalPod { kind, weight }
     PodKind { cpu_milli, cards, models }
 }

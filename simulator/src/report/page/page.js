@@ -57,7 +57,8 @@ class Card {
   constructor(panel) {
     this.panel = panel;
     this.hidden = new Set();
-    this.names = unique(panel.series.map((one) => one.name));
+    const coloured = panel.series.filter((one) => one.style !== "dashed");
+    this.names = unique(coloured.map((one) => one.name));
     this.choices = unique(panel.series.map((one) => one.choice).filter((one) => one !== null));
     this.choice = this.choices[0];
     this.section = element(main, "section", "card");

@@ -161,6 +161,10 @@ class Plot {
       }
       const [lows, highs] = series.band;
       if (lows.length) shape(group, "path", { d: area(panel.kind, xs, lows, highs, x, y) }, "band");
+      if (series.style === "filled") {
+        const floor = xs.map(() => y.low);
+        shape(group, "path", { d: area(panel.kind, xs, floor, tops, x, y) }, "band");
+      }
       const d = path(panel.kind, xs, tops, x, y, view.xEnd);
       shape(group, "path", { d }, `line ${series.style}`);
     }

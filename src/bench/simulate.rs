@@ -1,0 +1,51 @@
+//! The simulator: how fast virtual time goes by.
+//!
+//! Times are those that the threads of this process spend on processors. A simulation computes and
+//! never waits, so on a core of its own this is the time that it takes.
+
+mod jobs;
+
+use super::Row;
+use nix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One scenario: its name, and how its rows are measured.
+type Scenario = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
+
+const SCENARIOS: [Scenario; 2] = [("philly", jobs::philly), ("million", jobs::million)];
+
+/// Measures the scenarios whose name contains the filter. Published traces are read from the
+/// directory that the environment variable `GPU_BATCH_TRACES` names.
+///
+/// # Errors
+/// If a trace cannot be read.
+pub fn run(filter: &str) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, measure) in SCENARIOS {
+        if name.contains(filter) {
+            rows.extend(measure()?);
+        }
+    }
+    Ok(rows)
+}
+
+/// A file of the published traces.
+///
+/// # Errors
+/// If it is not there.
+fn trace(path: &str) -> anyhow::Result<PathBuf> {
+    let traces = std::env::var_os("GPU_BATCH_TRACES").unwrap_or_else(|| "../shared/traces".into());
+    let path = PathBuf::from(traces).join(path);
+    anyhow::ensure!(
+        path.exists(),
+        "{} is missing; set GPU_BATCH_TRACES to the directory of the traces",
+        path.display()
+    );
+    Ok(path)
+}
+
+/// The time that all threads of this process have spent on processors.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}

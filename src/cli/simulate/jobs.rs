@@ -1,0 +1,209 @@
+mod page;
+mod screen;
+
+use super::super::Failure;
+use super::super::plan::print;
+use crate::progress::Progress;
+use anyhow::Context;
+use clap::ValueEnum;
+use gpu_batch_simulator::input::InputError;
+use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::{Execution, Policy, Workload, simulate};
+use gpu_batch_simulator::trace::jobs::Jobs;
+use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// How often fair shares are sampled in the time in which jobs are submitted: more than a page
+/// shows.
+const FAIR_SHARES: u64 = 500;
+
+/// Run the jobs of a trace under one or several policies.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpu-batch simulate jobs --trace trace.csv --queues queues.csv
+  gpu-batch simulate jobs --trace trace.csv.gz --queues queues.csv --node-scale 0.5 \\
+    --policy fifo,drf --out results
+
+The trace has the columns row,submit_s,duration_s,num_gpus,vc, the file of queues vc,node num.
+Under fifo, sjf and first-fit every queue has its own nodes; under drf all nodes are one cluster, in
+which a queue's nodes are its quota. Writes jobs.csv, summary.csv, fairness.csv, report.html and
+report.json. The same files give the same bytes, whatever the number of threads.")]
+pub(super) struct Args {
+    /// The jobs, plain or compressed with gzip
+    #[arg(long, value_name = "FILE")]
+    trace: PathBuf,
+    /// The queues and their nodes
+    #[arg(long, value_name = "FILE")]
+    queues: PathBuf,
+    /// So many times as many nodes as the file says; at least one where it says any
+    #[arg(long, value_name = "X", default_value = "1", value_parser = node_scale)]
+    node_scale: u64,
+    /// GPUs of each node
+    #[arg(long, value_name = "N", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    gpus_per_node: u32,
+    /// The policies, side by side
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "fifo,sjf,first-fit,drf"
+    )]
+    policy: Vec<Name>,
+    /// The folder for the files; it is made if it does not exist. Without it only the summary is
+    /// printed
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How many threads. Without it: one for each core
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// First in, first out; who finds no room keeps all behind it waiting
+    Fifo,
+    /// The shortest job first; who finds no room keeps all behind it waiting
+    Sjf,
+    /// First in, first out, but who finds no room lets others pass
+    FirstFit,
+    /// Fair shares between queues with quotas that borrow from each other, as the scheduler does it
+    Drf,
+}
+
+impl Name {
+    fn policy(self) -> Policy {
+        match self {
+            Self::Fifo => Policy::Fifo,
+            Self::Sjf => Policy::Sjf,
+            Self::FirstFit => Policy::FirstFit,
+            Self::Drf => Policy::Drf,
+        }
+    }
+}
+
+/// A factor in thousandths, from 0.001 to 1000: whole numbers round alike on every machine.
+fn node_scale(text: &str) -> Result<u64, String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let read = || {
+        let sound = digits(whole) && digits(fraction) && fraction.len() <= 3;
+        let whole: u64 = whole.parse().ok().filter(|_| sound)?;
+        let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
+        whole.checked_mul(1_000)?.checked_add(fraction)
+    };
+    let scale = read().filter(|scale| (1..=1_000_000).contains(scale));
+    scale.ok_or_else(|| "must be a number from 0.001 to 1000 with at most 3 decimals".to_owned())
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let bad = |error: InputError| Failure::BadInput(error.into());
+    let jobs = Jobs::read(&args.trace).map_err(bad)?;
+    let mut queues = queues::read(&args.queues).map_err(bad)?;
+    scale(&mut queues, &args)?;
+    let workload = Workload {
+        jobs: &jobs,
+        queues: &queues,
+        gpus_per_node: args.gpus_per_node,
+    };
+    let runs = simulated(&args, workload);
+    if let Some(folder) = &args.out {
+        write(folder, &runs, workload, &args)?;
+    }
+    print(&screen::text(&runs, workload, args.out.as_deref()))
+}
+
+fn scale(queues: &mut [TraceQueue], args: &Args) -> Result<(), Failure> {
+    let mut all: u64 = 0;
+    for queue in queues.iter_mut().filter(|queue| queue.nodes > 0) {
+        let scaled = (u64::from(queue.nodes) * args.node_scale + 500) / 1_000;
+        all += scaled.max(1);
+        queue.nodes = u32::try_from(scaled.max(1)).unwrap_or(u32::MAX);
+    }
+    if all > u64::from(NODES_MAX) {
+        return Err(Failure::BadInput(anyhow::anyhow!(
+            "--node-scale: {all} nodes are more than {NODES_MAX}"
+        )));
+    }
+    Ok(())
+}
+
+fn simulated(args: &Args, workload: Workload<'_>) -> Vec<Evaluated> {
+    let mut policies: Vec<Policy> = Vec::new();
+    for name in &args.policy {
+        if !policies.contains(&name.policy()) {
+            policies.push(name.policy());
+        }
+    }
+    let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let until_s = workload.jobs.jobs.last().map_or(0, |job| job.submit_s);
+    let events = 3 * workload.jobs.jobs.len() as u64 * policies.len() as u64;
+    let progress = Progress::start("jobs", "events", events);
+    let execution = Execution {
+        threads: args.threads.unwrap_or_else(cores),
+        events: progress.counter(),
+        fair_shares_every_s: args.out.as_ref().map(|_| until_s / FAIR_SHARES),
+    };
+    let runs = simulate(&policies, workload, execution);
+    let runs = runs.into_iter().map(|run| output::evaluate(run, workload));
+    runs.collect()
+}
+
+fn write(
+    folder: &Path,
+    runs: &[Evaluated],
+    workload: Workload<'_>,
+    args: &Args,
+) -> anyhow::Result<()> {
+    let failed = |path: &Path| format!("failed to write {}", path.display());
+    std::fs::create_dir_all(folder).with_context(|| failed(folder))?;
+    let file = |name: &str, content: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
+        let path = folder.join(name);
+        let written = File::create(&path).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            content(&mut file)?;
+            file.flush()
+        });
+        written.with_context(|| failed(&path))
+    };
+    file("jobs.csv", &|file| output::write_jobs(runs, workload, file))?;
+    file("summary.csv", &|file| {
+        output::write_summary(runs, workload, file)
+    })?;
+    file("fairness.csv", &|file| {
+        output::write_fairness(runs, workload, file)
+    })?;
+    let report = page::report(runs, workload, args);
+    file("report.html", &|file| {
+        file.write_all(report.to_html().as_bytes())
+    })?;
+    file("report.json", &|file| {
+        file.write_all(report.to_json().as_bytes())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::node_scale;
+
+    #[test]
+    fn a_scale_is_a_number_of_thousandths() {
+        for (text, thousandths) in [
+            ("1", 1_000),
+            ("0.5", 500),
+            ("1000", 1_000_000),
+            ("2.125", 2_125),
+        ] {
+            assert_eq!(node_scale(text), Ok(thousandths), "{text}");
+        }
+        for text in [
+            "", ".", ".5", "0", "0.0005", "1000.1", "-1", "+1", "1e3", "1/2", "0.5 ",
+        ] {
+            assert!(node_scale(text).is_err(), "{text}");
+        }
+    }
+}

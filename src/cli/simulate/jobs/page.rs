@@ -1,0 +1,142 @@
+//! The page about the runs.
+
+use super::{Args, screen};
+use gpu_batch_simulator::jobs::Workload;
+use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::summary::seconds;
+use gpu_batch_simulator::report::jobs::panels;
+use gpu_batch_simulator::report::{Report, Table};
+
+pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) -> Report {
+    let nodes: u64 = workload
+        .queues
+        .iter()
+        .map(|queue| u64::from(queue.nodes))
+        .sum();
+    let gpus = nodes * u64::from(workload.gpus_per_node);
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let records: Vec<_> = runs
+        .iter()
+        .map(|run| output::record(&run.run, workload))
+        .collect();
+    let names: Vec<String> = runs
+        .iter()
+        .map(|run| run.run.policy.name().into())
+        .collect();
+    Report {
+        title: "Jobs of a trace".to_owned(),
+        subtitle: format!(
+            "{} jobs of {} queues on {gpus} GPUs, under {}.",
+            workload.jobs.jobs.len(),
+            workload.queues.len(),
+            names.join(", ")
+        ),
+        facts: vec![
+            fact("trace", args.trace.display().to_string()),
+            fact("queues", args.queues.display().to_string()),
+            fact(
+                "nodes",
+                format!("{nodes} of {} GPUs", workload.gpus_per_node),
+            ),
+            fact("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ],
+        runs: names,
+        panels: panels(&records),
+        tables: vec![
+            policies(runs, workload),
+            queues(runs, workload),
+            never(runs, workload),
+        ],
+    }
+}
+
+fn policies(runs: &[Evaluated], workload: Workload<'_>) -> Table {
+    let mut table = Table::new(
+        "Policies",
+        "Used: GPU time that jobs held until the last submission, of all that there was. Served: \
+         GPU time within its quota that a queue got while it asked for it; Jain's index is 1 if \
+         all queues were served alike.",
+        &[
+            "policy",
+            "jobs",
+            "mean wait, s",
+            "p99 wait, s",
+            "mean JCT, s",
+            "used, %",
+            "Jain's index",
+            "worst served queue",
+        ],
+    );
+    for run in runs {
+        for all in run.summaries.iter().filter(|it| it.queue.is_none()) {
+            let mut row = vec![
+                run.run.policy.name().to_owned(),
+                all.jobs.to_string(),
+                seconds(all.wait),
+                all.wait_p99_s.to_string(),
+                seconds(all.completion),
+            ];
+            row.extend(screen::fairness(run, workload));
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn queues(runs: &[Evaluated], workload: Workload<'_>) -> Table {
+    let mut table = Table::new(
+        "Queues",
+        "Each queue under each policy; served is the part of its quota that it got while it asked \
+         for it.",
+        &[
+            "policy",
+            "queue",
+            "jobs",
+            "mean wait, s",
+            "p99 wait, s",
+            "mean JCT, s",
+            "makespan, s",
+            "served, %",
+        ],
+    );
+    for run in runs {
+        for summary in &run.summaries {
+            let Some(queue) = summary.queue else {
+                continue;
+            };
+            let served = run.fairness.served[queue];
+            table.row(vec![
+                run.run.policy.name().to_owned(),
+                output::name(Some(queue), workload).to_owned(),
+                summary.jobs.to_string(),
+                seconds(summary.wait),
+                summary.wait_p99_s.to_string(),
+                seconds(summary.completion),
+                summary.makespan_s.to_string(),
+                served.map_or_else(String::new, |served| format!("{:.1}", served * 100.0)),
+            ]);
+        }
+    }
+    table
+}
+
+fn never(runs: &[Evaluated], workload: Workload<'_>) -> Table {
+    let mut table = Table::new(
+        "Jobs that never ran",
+        "They take part in none of the figures.",
+        &["policy", "row", "queue", "GPUs", "why"],
+    );
+    for run in runs {
+        for never in &run.run.never {
+            let job = &workload.jobs.jobs[never.job];
+            table.row(vec![
+                run.run.policy.name().to_owned(),
+                job.row.to_string(),
+                workload.jobs.queues[job.queue as usize].clone(),
+                job.num_gpus.to_string(),
+                never.why.clone(),
+            ]);
+        }
+    }
+    table
+}

@@ -1,0 +1,132 @@
+//! What is printed: each queue under each policy, the policies side by side, and who never ran.
+
+use crate::table::{self, Entry, Screen};
+use gpu_batch_simulator::jobs::Workload;
+use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::summary::{Summary, seconds};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Groups of jobs that never run which are printed; the files list each job.
+const NEVER_SHOWN: usize = 20;
+
+const QUEUES: [&str; 7] = [
+    "POLICY",
+    "QUEUE",
+    "JOBS",
+    "MEAN WAIT, S",
+    "P99 WAIT, S",
+    "MEAN JCT, S",
+    "MAKESPAN, S",
+];
+
+const POLICIES: [&str; 8] = [
+    "POLICY",
+    "JOBS",
+    "MEAN WAIT, S",
+    "P99 WAIT, S",
+    "MEAN JCT, S",
+    "USED, %",
+    "JAIN",
+    "WORST SERVED QUEUE",
+];
+
+pub(super) fn text(runs: &[Evaluated], workload: Workload<'_>, out: Option<&Path>) -> String {
+    let queues = runs.iter().flat_map(|run| {
+        let of_queues = run.summaries.iter().filter(|it| it.queue.is_some());
+        of_queues.map(|summary| queue(run, summary, workload))
+    });
+    let screen = Screen::of_stdout();
+    let mut text = table::draw(&QUEUES, queues.collect(), screen);
+    text.push('\n');
+    let policies = runs.iter().map(|run| policy(run, workload));
+    text += &table::draw(&POLICIES, policies.collect(), screen);
+    text += &never(runs, workload);
+    if let Some(folder) = out {
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "\nwritten to {0}; open {0}/report.html",
+            folder.display()
+        );
+    }
+    text
+}
+
+fn queue(run: &Evaluated, summary: &Summary, workload: Workload<'_>) -> Vec<Entry> {
+    vec![
+        run.run.policy.name().into(),
+        output::name(summary.queue, workload).into(),
+        summary.jobs.to_string().into(),
+        seconds(summary.wait).into(),
+        summary.wait_p99_s.to_string().into(),
+        seconds(summary.completion).into(),
+        summary.makespan_s.to_string().into(),
+    ]
+}
+
+fn policy(run: &Evaluated, workload: Workload<'_>) -> Vec<Entry> {
+    let mut row: Vec<Entry> = vec![run.run.policy.name().into()];
+    for all in run.summaries.iter().filter(|it| it.queue.is_none()) {
+        row.extend([
+            all.jobs.to_string().into(),
+            seconds(all.wait).into(),
+            all.wait_p99_s.to_string().into(),
+            seconds(all.completion).into(),
+        ]);
+    }
+    row.extend(fairness(run, workload).map(Entry::from));
+    row
+}
+
+/// The use of the cluster in percent, Jain's index, and who got the least of its quota.
+pub(super) fn fairness(run: &Evaluated, workload: Workload<'_>) -> [String; 3] {
+    let worst = run.fairness.worst().map(|(queue, served)| {
+        let name = output::name(Some(queue), workload);
+        format!("{name}: {:.1} % of its quota", served * 100.0)
+    });
+    [
+        format!("{:.1}", run.fairness.utilisation * 100.0),
+        format!("{:.4}", run.fairness.jain),
+        worst.unwrap_or_default(),
+    ]
+}
+
+/// The jobs that never run, those of one queue that have one reason together.
+fn never(runs: &[Evaluated], workload: Workload<'_>) -> String {
+    let mut groups: BTreeMap<(usize, &str, &str), Vec<u64>> = BTreeMap::new();
+    for (index, run) in runs.iter().enumerate() {
+        for never in &run.run.never {
+            let job = &workload.jobs.jobs[never.job];
+            let queue = &*workload.jobs.queues[job.queue as usize];
+            groups
+                .entry((index, queue, &never.why))
+                .or_default()
+                .push(job.row);
+        }
+    }
+    let mut text = String::new();
+    for ((run, queue, why), rows) in groups.iter().take(NEVER_SHOWN) {
+        let policy = runs[*run].run.policy.name();
+        let count = rows.len();
+        let (jobs, first) = match rows.as_slice() {
+            [row] => ("job".to_owned(), format!("row {row}")),
+            [row, ..] => (format!("{count} jobs"), format!("row {row} and others")),
+            [] => continue,
+        };
+        let _ = writeln!(
+            text,
+            "{policy}: {jobs} of queue {queue} never ran ({first}): {why}"
+        );
+    }
+    if groups.len() > NEVER_SHOWN {
+        let more = groups.len() - NEVER_SHOWN;
+        let _ = writeln!(text, "... and {more} more groups of jobs that never ran");
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{text}")
+    }
+}
