@@ -1,5 +1,6 @@
 //! The engine against a small world that does what it is told.
 
+mod cards;
 mod faults;
 mod line;
 mod partial;

@@ -15,10 +15,16 @@ const IDLE_CLASSES: usize = 256;
 pub(crate) struct ChangeLog {
     start: u64,
     nodes: VecDeque<NodeId>,
+    /// Where each node stands last, by node.
+    last: Vec<u64>,
 }
 
 impl ChangeLog {
     pub(crate) fn push(&mut self, node: NodeId, nodes: usize) {
+        if self.last.len() <= node.index() {
+            self.last.resize(node.index() + 1, 0);
+        }
+        self.last[node.index()] = self.end();
         self.nodes.push_back(node);
         // Reading a longer log costs more than looking at every node once.
         while self.nodes.len() > nodes.max(1024) {
@@ -31,10 +37,12 @@ impl ChangeLog {
         self.start + self.nodes.len() as u64
     }
 
-    /// The nodes that changed since a reader was here; `None`: too long ago.
+    /// The nodes that changed since a reader was here, each once; `None`: too long ago.
     pub(crate) fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
         let skip = usize::try_from(cursor.checked_sub(self.start)?).ok()?;
-        Some(self.nodes.iter().skip(skip).copied())
+        let changes = (cursor..).zip(self.nodes.iter().skip(skip));
+        let last = changes.filter(|(position, node)| self.last[node.index()] == *position);
+        Some(last.map(|(_, node)| *node))
     }
 }
 

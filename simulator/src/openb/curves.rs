@@ -24,11 +24,11 @@ pub(super) struct Bins {
     bins: Vec<Bin>,
 }
 
-/// The sums of one bin, over its arrivals.
+/// The sums of one bin, over its arrivals, in hundredths.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     arrivals: u32,
-    sums: [f64; 3],
+    sums: [u64; 3],
 }
 
 impl Bins {
@@ -64,7 +64,7 @@ impl Bins {
         ];
         bin.arrivals += 1;
         for (sum, value) in bin.sums.iter_mut().zip(values) {
-            *sum += printed(value);
+            *sum += hundredths(value);
         }
     }
 
@@ -75,11 +75,11 @@ impl Bins {
     /// The points of one curve; not a number where nobody arrived.
     pub(super) fn values(&self, metric: Metric) -> Vec<f64> {
         let value = |bin: &Bin| {
-            let mean = |index: usize| bin.sums[index] / f64::from(bin.arrivals);
+            let mean = |index: usize| float(bin.sums[index].into()) / f64::from(bin.arrivals);
             match metric {
-                Metric::Alloc => rounded(mean(0)),
-                Metric::FragAmount => rounded(100.0 * mean(1) / 1000.0 / self.gpus),
-                Metric::FragRatio => mean(2),
+                Metric::Alloc => mean(0).round_ties_even() / 100.0,
+                Metric::FragAmount => (mean(1) / 10.0 / self.gpus).round_ties_even() / 100.0,
+                Metric::FragRatio => mean(2) / 100.0,
             }
         };
         let value = |bin: Bin| {
@@ -93,14 +93,10 @@ impl Bins {
     }
 }
 
-/// To two decimals, as numpy does it: in units of hundredths.
-fn rounded(value: f64) -> f64 {
-    (value * 100.0).round_ties_even() / 100.0
-}
-
-/// What is left of a value that is printed with two decimals and read again.
-fn printed(value: f64) -> f64 {
-    format!("{value:.2}").parse().unwrap_or(value)
+/// What is left of a value that is printed with two decimals.
+fn hundredths(value: f64) -> u64 {
+    let printed = format!("{value:.2}");
+    printed.replace('.', "").parse().unwrap_or(0)
 }
 
 #[expect(

@@ -157,8 +157,8 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
         .filter(|name| !name.is_empty())
         .map(Into::into)
         .collect();
+    // A model that is named twice makes another kind, as in the published experiment.
     models.sort_unstable();
-    models.dedup();
     Ok(PodKind {
         cpu_milli,
         cards,

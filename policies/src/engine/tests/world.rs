@@ -4,8 +4,9 @@ use crate::command::{Action, Announcement, EvictionCause, ObjectReference, Statu
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
-    Amounts, GangMinimum, GroupSource, NodeFacts, Placement, PodFacts, PodGroupFacts, PodPhase,
-    PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, TopologyRequest, Uid,
+    Amounts, CardFacts, CardIndex, CardRequest, GangMinimum, GroupSource, NodeFacts, Placement,
+    PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, TopologyFacts,
+    TopologyLevel, TopologyRequest, Uid,
 };
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
@@ -202,6 +203,7 @@ impl World {
                     .map(|name| (GroupSource::GpuBatch, name));
                 let facts = self.pods.get_mut(&bind.pod.name).unwrap();
                 facts.node = Some(bind.node.clone());
+                facts.cards = bind.cards.clone();
                 facts.bound_ms = Some(self.now_ms);
                 facts.phase = PodPhase::Running;
                 self.events.push(Object::Pod(facts.clone()).into());
@@ -276,6 +278,11 @@ impl World {
         self.pod(name).node
     }
 
+    /// The cards that a pod was bound to.
+    pub(super) fn cards_of(&self, name: &str) -> &[CardIndex] {
+        &self.pods[name].cards
+    }
+
     pub(super) fn nodes_of(&self, names: &[&str]) -> Vec<Box<str>> {
         let mut nodes: Vec<_> = names.iter().filter_map(|name| self.node_of(name)).collect();
         nodes.sort();
@@ -315,6 +322,8 @@ pub(super) struct PodSketch {
     runtime_ms: Option<u64>,
     created_ms: u64,
     ours: bool,
+    cards: Option<CardRequest>,
+    held: Vec<CardIndex>,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -329,6 +338,8 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         runtime_ms: None,
         created_ms: START_MS - 60_000,
         ours: true,
+        cards: None,
+        held: Vec::new(),
     }
 }
 
@@ -336,6 +347,19 @@ impl PodSketch {
     /// Of another scheduler.
     pub(super) fn foreign(mut self) -> Self {
         self.ours = false;
+        self
+    }
+
+    /// It asks for cards that we choose.
+    pub(super) fn cards(mut self, cards: Option<CardRequest>) -> Self {
+        assert!(cards.is_some());
+        self.cards = cards;
+        self
+    }
+
+    /// It holds these cards of its node.
+    pub(super) fn holds(mut self, cards: &[CardIndex]) -> Self {
+        self.held = cards.into();
         self
     }
 
@@ -382,7 +406,7 @@ impl Thing for PodSketch {
             ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
-            cards: Vec::new(),
+            cards: self.held,
             phase: PodPhase::Pending,
             deleting: false,
             created_ms: self.created_ms,
@@ -392,6 +416,7 @@ impl Thing for PodSketch {
             gates: self.gates,
             shape: Arc::new(PodShape {
                 requests,
+                cards: self.cards,
                 ..PodShape::default()
             }),
             pod_group: self.group,
@@ -442,6 +467,12 @@ pub(super) fn node(name: &str, gpus: u64) -> NodeFacts {
 }
 
 impl NodeFacts {
+    /// It names so many cards with so much memory each.
+    pub(super) fn with_cards(mut self, count: usize, memory_mib: u64) -> Self {
+        self.cards = alloc::vec![CardFacts { memory_mib }; count];
+        self
+    }
+
     pub(super) fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.push((key.into(), value.into()));
         self.labels.sort();
@@ -502,8 +533,12 @@ impl PodGroupFacts {
         self
     }
 
-    pub(super) fn spread(mut self) -> Self {
-        self.placement.gpu = Some(Placement::Spread);
+    pub(super) fn spread(self) -> Self {
+        self.placed(Placement::Spread)
+    }
+
+    pub(super) fn placed(mut self, placement: Placement) -> Self {
+        self.placement.gpu = Some(placement);
         self
     }
 }
