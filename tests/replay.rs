@@ -1,5 +1,10 @@
 //! `gpu-batch replay` on the command line, with a session of the embedded demo.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, also in its helpers"
+)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
