@@ -4,6 +4,7 @@
 //! never waits, so on a core of its own this is the time that it takes.
 
 mod jobs;
+mod openb;
 
 use super::Row;
 use nix::time::{ClockId, clock_gettime};
@@ -13,7 +14,11 @@ use std::time::Duration;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
 
-const SCENARIOS: [Scenario; 2] = [("philly", jobs::philly), ("million", jobs::million)];
+const SCENARIOS: [Scenario; 3] = [
+    ("philly", jobs::philly),
+    ("million", jobs::million),
+    ("openb", openb::measure),
+];
 
 /// Measures the scenarios whose name contains the filter. Published traces are read from the
 /// directory that the environment variable `GPU_BATCH_TRACES` names.

@@ -1,5 +1,6 @@
 use super::super::Failure;
 use super::super::plan::print;
+use crate::progress::Progress;
 use crate::table::{self, Entry, Screen, Tone};
 use anyhow::{Context, anyhow};
 use gpu_batch_simulator::input::InputError;
@@ -7,6 +8,7 @@ use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published,
 use gpu_batch_simulator::report::openb::{Curve, Metric};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// The most seeds that one call runs.
 const SEEDS_MAX: u64 = 10_000;
@@ -21,7 +23,7 @@ Example:
 
 Pods arrive one after the other until 130 % of the GPUs were asked for. Each is tried once, and none
 leaves (Weng et al., Beware of Fragmentation, USENIX ATC 2023). Writes curves.csv in the published
-layout and report.html. The same files give the same bytes on every machine.")]
+layout, report.html and report.json. The same files give the same bytes on every machine.")]
 pub(super) struct Args {
     /// The nodes: sn,cpu_milli,memory_mib,gpu,model
     #[arg(long, value_name = "FILE")]
@@ -98,7 +100,15 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     policies.sort_unstable();
     policies.dedup();
     let threads = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let runs = experiment.run_all(&policies, &seeds, threads, || ());
+    let arrivals = seeds.iter().filter_map(|seed| experiment.arrivals(*seed));
+    let pods = arrivals.sum::<usize>().saturating_mul(policies.len());
+    let progress = Progress::start("openb", "pods", u64::try_from(pods)?);
+    let counter = progress.counter();
+    let tried = || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    };
+    let runs = experiment.run_all(&policies, &seeds, threads, tried);
+    drop(progress);
     write(&args.out, &experiment, &runs, &published)?;
     print(&draw(&experiment, &runs))
 }
@@ -166,9 +176,11 @@ fn write(
     let failed = |path: &Path| format!("failed to write {}", path.display());
     std::fs::create_dir_all(out).with_context(|| failed(out))?;
     let curves: Vec<Curve> = runs.iter().flat_map(|run| run.curves.clone()).collect();
+    let report = experiment.report(runs, published);
     let files = [
         ("curves.csv", write_csv(&curves)),
-        ("report.html", experiment.report(runs, published).to_html()),
+        ("report.html", report.to_html()),
+        ("report.json", report.to_json()),
     ];
     for (name, text) in files {
         let path = out.join(name);
