@@ -32,7 +32,7 @@ impl Experiment {
         };
         let mut runs: Vec<(usize, Option<Run>)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
-            let done = threads.into_iter().map(|thread| thread.join());
+            let done = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
             done.flat_map(|done| done.expect("a run does not panic"))
                 .collect()
         });
