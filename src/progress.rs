@@ -3,7 +3,8 @@
 //! The work counts and knows neither the bar nor a clock; a thread looks at the counter and draws,
 //! on standard error and only if that is a terminal. In a pipe nothing is printed.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -36,9 +37,17 @@ impl Progress {
                 drawing: None,
             };
         }
-        let style = ProgressStyle::with_template(TEMPLATE);
+        let style = ProgressStyle::with_template(TEMPLATE)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key(
+                "speed",
+                |state: &ProgressState, out: &mut dyn fmt::Write| {
+                    // What cannot be shown is not worth an end of the work.
+                    let _ = write!(out, "{:.0}", HumanFloatCount(state.per_sec()));
+                },
+            );
         let bar = ProgressBar::with_draw_target(Some(total), target)
-            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+            .with_style(style)
             .with_prefix(label.to_owned())
             .with_message(unit.to_owned());
         let (sender, ended) = mpsc::channel();

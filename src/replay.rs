@@ -91,7 +91,7 @@ pub fn draw(report: &ReplayReport) -> String {
         difference,
     } = report;
     let mut text = format!(
-        "gpu-batch {version}, from {from} to {to}\n\
+        "Recorded from {from} to {to} by version {version}\n\
          {steps} steps, {events} events, {commands} commands in {seconds:.2} s: "
     );
     match difference {

@@ -57,8 +57,8 @@ pub enum Queueing {
 pub struct InFlight {
     /// Binds, evictions and observations.
     pub actions: u32,
-    /// Status writes. 0: nothing is worked out for them and none is written, for worlds in which
-    /// nobody reads a status.
+    /// Status writes. 0: none is written, and refusals are not put into words, for worlds in which
+    /// nobody reads them.
     pub statuses: u32,
     /// Kubernetes events. 0: none is published.
     pub announcements: u32,

@@ -12,7 +12,6 @@ mod cluster;
 pub mod fairness;
 mod objects;
 pub mod output;
-pub mod report;
 pub mod summary;
 #[cfg(test)]
 mod tests;

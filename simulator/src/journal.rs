@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each block can be read without the others but the first, which says with what settings the
-//! engine began. The checksum is the CRC-32 of the deflated bytes. A file may end after any block: a
-//! crash costs what was not sealed yet.
+//! engine began. The checksum is the CRC-32 of the deflated bytes. A file may end after any block:
+//! a crash costs what was not sealed yet.
 //!
 //! The same events at the same times give the same commands, so a journal is run again by handing
 //! the events to a new engine, and every command must come out as it is recorded ([`replay`]).

@@ -7,6 +7,7 @@ mod domains;
 mod events;
 mod facts;
 mod gang;
+mod journal;
 mod session;
 mod throughput;
 
@@ -15,11 +16,12 @@ use super::Row;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 4] = [
+const SCENARIOS: [Scenario; 5] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("events", events::measure),
+    ("journal", journal::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter.

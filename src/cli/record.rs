@@ -10,8 +10,8 @@ const SIZE_MIN: u64 = 1 << 20;
 /// Where a session is recorded.
 #[derive(Debug, clap::Args)]
 pub(super) struct RecordArgs {
-    /// Record everything that the scheduler sees and decides, for `gpu-batch replay`. A journal that
-    /// is there already is kept as FILE.1
+    /// Record everything that the scheduler sees and decides, for `gpu-batch replay`. A journal
+    /// that is there already is kept as FILE.1
     #[arg(long = "record", value_name = "FILE")]
     file: Option<PathBuf>,
     /// How large FILE and FILE.1 may be together; when FILE is full, a new one begins

@@ -22,8 +22,8 @@ use std::time::Instant;
 /// whole, with exit code 2.
 ///
 /// With --config or --queues the session goes on in the simulator instead, as it would have gone
-/// with that configuration or those queues: pods, nodes and groups come and go as recorded, each pod
-/// runs as long as it ran, and both courses are printed side by side.
+/// with that configuration or those queues: pods, nodes and groups come and go as recorded, each
+/// pod runs as long as it ran, and both courses are printed side by side.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

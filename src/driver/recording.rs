@@ -7,8 +7,8 @@
 //! Recording never holds the loop up: a block that finds the channel full, or a disk that takes no
 //! more, ends the recording with a warning, and the scheduler goes on.
 //!
-//! A journal must begin with an engine that knows nothing. When the file is full, the loop therefore
-//! starts a new engine from new lists, as after a panic, and its journal is the new file.
+//! A journal must begin with an engine that knows nothing. When the file is full, the loop
+//! therefore starts a new engine from new lists, as after a panic, and its journal is the new file.
 
 mod file;
 

@@ -157,7 +157,8 @@ impl Engine {
         let gang = &self.state.gangs[id];
         let preemptible = gang.spec.preemptible;
         let queue = self.state.queues.find(&gang.spec.queue);
-        for pod in gang.members.clone() {
+        for index in 0..gang.members.len() {
+            let pod = self.state.gangs[id].members[index];
             let record = &self.state.pods[pod];
             let bound = record
                 .own
@@ -398,12 +399,23 @@ impl Engine {
         }
     }
 
-    /// Something has changed that a parked gang waits for.
+    /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
+    /// nothing has changed, so it is not assessed anew.
     pub(crate) fn wake(&mut self, id: GangId) {
         let gang = &mut self.state.gangs[id];
-        gang.tried = 0;
-        gang.woken_from = gang.shortage();
-        self.state.touched.insert(id);
+        let shortage = gang.shortage();
+        let (Some((queue, key)), Wait::Room(_, wake)) = (&gang.place, &gang.wait) else {
+            return;
+        };
+        let (queue, key) = (*queue, key.clone());
+        let head = self.agenda.head(queue);
+        self.agenda.unpark(id, wake, queue, &key);
+        self.agenda.add(queue, key, id);
+        gang.wait = Wait::Turn;
+        gang.woken_from = shortage;
+        if self.agenda.head(queue) != head {
+            self.show_head(queue);
+        }
     }
 
     /// A gang that was woken as the first of those that lack the same has been tried, or will not
@@ -491,7 +503,7 @@ impl Engine {
         }
     }
 
-    fn report(&mut self, id: GangId, counts: &Counts) {
+    pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
         self.outbox.status(StatusKey::Gang(id));
         self.dirty_queues = true;
         if counts.waiting == 0 || !self.outbox.writes_statuses() {

@@ -14,8 +14,9 @@ use crate::state::pod::Stage;
 use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
 use crate::txn::{Checkpoint, Txn};
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
+use smallvec::SmallVec;
 
 /// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
 const SLICE_WORK: u64 = 200_000;
@@ -62,18 +63,26 @@ impl Engine {
     }
 
     pub(crate) fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
-        let mut by_class: BTreeMap<ClassId, u64> = BTreeMap::new();
+        let mut by_class: SmallVec<[(ClassId, u64); 2]> = SmallVec::new();
         for pod in pods {
-            *by_class.entry(self.state.pods[*pod].class).or_insert(0) += 1;
-        }
-        let mut sum: BTreeMap<_, u64> = BTreeMap::new();
-        for (class, pods) in by_class {
-            for (entry, amount) in self.state.demand(class, None) {
-                let total = sum.entry(entry).or_insert(0);
-                *total = total.saturating_add(amount.saturating_mul(pods));
+            let class = self.state.pods[*pod].class;
+            match by_class.iter_mut().find(|(known, _)| *known == class) {
+                Some((_, pods)) => *pods += 1,
+                None => by_class.push((class, 1)),
             }
         }
-        sum.into_iter().collect()
+        let mut sum = Demand::new();
+        for (class, pods) in by_class {
+            for (entry, amount) in self.state.demand(class, None) {
+                let amount = amount.saturating_mul(pods);
+                match sum.iter_mut().find(|(known, _)| *known == entry) {
+                    Some((_, total)) => *total = total.saturating_add(amount),
+                    None => sum.push((entry, amount)),
+                }
+            }
+        }
+        sum.sort_unstable_by_key(|(entry, _)| *entry);
+        sum
     }
 
     /// The pods of a gang that may be placed, in the order in which they are taken.
@@ -138,6 +147,7 @@ impl Engine {
                 }
                 self.hand_on(id);
                 self.follow_unfinished(id, &counts, now_ms);
+                self.report(id, &counts);
             }
         }
         self.assess_touched(now_ms);
@@ -431,10 +441,11 @@ impl Engine {
             (false, true) => Reason::DoesNotFit,
             (false, false) => Reason::NotFoundWithinBound,
         };
-        // Nobody reads it where no status is written, and it takes a look at every node.
-        let message = match self.outbox.writes_statuses() {
-            true => explain::refusal(&mut self.state, request, refusal, counts.needed == 0),
-            false => String::new(),
+        // Counting over all nodes for a sentence that nobody reads would cost more than the rest.
+        let message = if self.outbox.writes_statuses() {
+            explain::refusal(&mut self.state, request, refusal, counts.needed == 0)
+        } else {
+            String::new()
         };
         (Verdict { reason, message }, wake)
     }

@@ -5,7 +5,7 @@ use crate::ids::{NodeId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::status::PodGroupStatus;
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 /// What makes pods a gang.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub(crate) enum GangKey {
 pub(crate) struct Gang {
     pub(crate) key: GangKey,
     /// `NS/NAME`, `NS/job/NAME` or `NS/pod/NAME`.
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) namespace: Box<str>,
     /// The PodGroup object; `None` for implicit gangs, and for a PodGroup that only pods mention.
     pub(crate) object: Option<Box<PodGroupFacts>>,
@@ -219,7 +219,7 @@ pub(crate) struct CandidateKey {
     /// 0 where the order does not ask for it.
     pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
-    pub(crate) name: Box<str>,
+    pub(crate) name: Arc<str>,
 }
 
 /// A place in the line of a queue.

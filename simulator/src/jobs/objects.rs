@@ -23,6 +23,8 @@ const MEMBER_BITS: u32 = 32;
 #[derive(Debug)]
 pub(super) struct Objects {
     gpus_per_node: u32,
+    /// What all pods have in common.
+    template: PodFacts,
     /// By number of GPUs: pods of one shape share it.
     shapes: BTreeMap<u32, Arc<PodShape>>,
 }
@@ -31,6 +33,7 @@ impl Objects {
     pub(super) fn new(gpus_per_node: u32) -> Self {
         Self {
             gpus_per_node,
+            template: pod("", Uid(0), 0, 0, 0),
             shapes: BTreeMap::new(),
         }
     }
@@ -101,19 +104,16 @@ impl Objects {
         });
         let uid = (number as u128) << MEMBER_BITS | u128::from(member);
         PodFacts {
+            uid: Uid(uid),
+            name: name(number),
+            created_ms: job.submit_s.saturating_mul(1_000),
             queue: Some(queue.into()),
             shape: Arc::clone(shape),
             hints: GangHints {
                 expected_runtime_ms: Some(job.duration_s.saturating_mul(1_000)),
                 ..GangHints::default()
             },
-            ..pod(
-                &name(number),
-                Uid(uid),
-                job.submit_s.saturating_mul(1_000),
-                0,
-                0,
-            )
+            ..self.template.clone()
         }
     }
 

@@ -1,10 +1,10 @@
 //! How the words of the engine become bytes, and come back.
 //!
 //! Each type is one list of its fields, which serves both directions. The compiler checks it: a new
-//! field or variant does not compile before it stands here. Numbers are of variable length (LEB128),
-//! texts and lists begin with their length, variants with a number that is theirs for ever. A shape
-//! of pods is written once in a block; all further pods of it refer to it and share it when they are
-//! read.
+//! field or variant does not compile before it stands here. Numbers are of variable length
+//! (LEB128), texts and lists begin with their length, variants with a number that is theirs for
+//! ever. A shape of pods is written once in a block; all further pods of it refer to it and share
+//! it when they are read.
 //!
 //! This is not serde: `policies` has no serde, its types would have to exist twice, and a decoder
 //! of our own can say in which field of which object the bytes make no sense.

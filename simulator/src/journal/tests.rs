@@ -209,8 +209,8 @@ fn damage_is_told_with_its_block_and_field() {
         "block 1: record 1: the settings stand in the first record, and only there"
     );
     assert_eq!(
-        told(&with_inside(&[0, 1, b'1', 0, 0, 0])),
-        "block 1: record 1.settings.request_deadline_ms: 1 bytes are needed, 0 are left"
+        told(&with_inside(&[0, 1, b'1', 0])),
+        "block 1: record 1.settings.cpu_placement: 1 bytes are needed, 0 are left"
     );
 }
 

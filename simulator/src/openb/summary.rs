@@ -1,7 +1,7 @@
 //! All runs of an experiment, and what there is to say about them together.
 
 use super::{Experiment, Policy, Run};
-use crate::report::openb::{Curve, Metric, panels};
+use crate::report::openb::{Curve, Metric, comparison, panels};
 use crate::report::{Report, Table};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +55,10 @@ impl Experiment {
         seeds.dedup();
         let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
         let gpus: u64 = self.machines.iter().map(|machine| machine.gpus).sum();
+        let mut tables = vec![self.table(runs)];
+        if !published.is_empty() {
+            tables.push(comparison(&policies, &measured, &published));
+        }
         Report {
             title: format!("Fill-up experiment: {}", self.workload),
             subtitle:
@@ -68,7 +72,7 @@ impl Experiment {
                 ("Seeds".to_owned(), seeds.join(", ")),
             ],
             panels: panels(&policies, &measured, &published),
-            tables: vec![self.table(runs)],
+            tables,
             runs: policies,
         }
     }

@@ -121,7 +121,7 @@ impl Bucket {
     }
 }
 
-/// Sums of a report are far below 2^53, where doubles are exact; beyond, a plot shows no difference.
+/// Sums of a report are far below 2^53, where doubles are exact; beyond it no plot shows more.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
 pub(super) fn as_float<N: TryInto<i128>>(number: N) -> f64 {
     number.try_into().unwrap_or(i128::MAX) as f64

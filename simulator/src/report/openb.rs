@@ -2,7 +2,7 @@
 
 use super::buckets::as_float;
 use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One measured or published curve.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,15 @@ pub struct Curve {
     /// Percent, at 0, 1, 2 ... percent of the cluster's GPUs asked for; not a number where nothing
     /// was measured.
     pub values: Vec<f64>,
+}
+
+/// What two curves have in common that can be compared: workload, policy, seed and metric.
+type Key<'a> = (&'a str, &'a str, u64, Metric);
+
+impl Curve {
+    fn key(&self) -> Key<'_> {
+        (&self.workload, &self.policy, self.seed, self.metric)
+    }
 }
 
 /// What a curve measures, in percent.
@@ -60,17 +69,17 @@ impl Metric {
 }
 
 /// One panel for each metric: the mean over the seeds of each policy with a band from the lowest to
-/// the highest, and the mean of the published curves, dashed.
+/// the highest, and the mean of the published curves of the same seeds, dashed.
 ///
 /// `runs` are the policies in the order of the report; curves of others are left out.
 #[must_use]
 pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<Panel> {
+    let keys: BTreeSet<Key<'_>> = measured.iter().map(Curve::key).collect();
+    let same = published.iter().filter(|curve| keys.contains(&curve.key()));
+    let same: Vec<Curve> = same.cloned().collect();
     let panel = |metric: Metric| {
         let mut series = series(runs, measured, metric, Style::Solid);
-        let shown: Vec<_> = series.iter().map(|one| one.choice.clone()).collect();
-        let compared = self::series(runs, published, metric, Style::Dashed);
-        let compared = compared.into_iter();
-        series.extend(compared.filter(|one| shown.contains(&one.choice)));
+        series.extend(self::series(runs, &same, metric, Style::Dashed));
         // Each published curve behind its own, in the list of values too.
         series.sort_by(|a, b| (&a.choice, a.run).cmp(&(&b.choice, b.run)));
         Panel {
@@ -101,22 +110,11 @@ pub fn comparison(runs: &[String], measured: &[Curve], published: &[Curve]) -> T
     ];
     let note = "Over all seeds and all points of a curve.";
     let mut table = Table::new("Measured and published", note, &columns);
-    type Key<'a> = (&'a str, usize, Metric);
-    let mut differences: BTreeMap<Key<'_>, (usize, usize, f64)> = BTreeMap::new();
+    let by_key: BTreeMap<Key<'_>, &Curve> = published.iter().map(|one| (one.key(), one)).collect();
+    let mut differences: BTreeMap<(&str, usize, Metric), (usize, usize, f64)> = BTreeMap::new();
     for curve in measured {
-        let same = |other: &&Curve| {
-            let names = |one: &Curve| {
-                (
-                    one.workload.clone(),
-                    one.policy.clone(),
-                    one.seed,
-                    one.metric,
-                )
-            };
-            names(other) == names(curve)
-        };
         let run = runs.iter().position(|run| *run == curve.policy);
-        let (Some(run), Some(other)) = (run, published.iter().find(same)) else {
+        let (Some(run), Some(other)) = (run, by_key.get(&curve.key())) else {
             continue;
         };
         let pairs = curve.values.iter().zip(&other.values);
@@ -216,11 +214,10 @@ mod tests {
             curve("random", 42, &[1.0]),
             curve("unknown", 42, &[1.0]),
         ];
-        let published = [curve("fgd", 42, &[0.0, 3.0]), {
-            let mut other = curve("fgd", 42, &[0.0]);
-            other.workload = "cpu100".to_owned();
-            other
-        }];
+        let mut elsewhere = curve("fgd", 42, &[0.0]);
+        elsewhere.workload = "cpu100".to_owned();
+        let unmeasured = curve("fgd", 44, &[9.0, 9.0]);
+        let published = [curve("fgd", 42, &[0.0, 3.0]), elsewhere, unmeasured];
         let panels = panels(&runs, &measured, &published);
         let names: Vec<&str> = panels[0].series.iter().map(|one| &*one.name).collect();
         assert_eq!(names, ["fgd", "published", "random"]);
@@ -228,6 +225,7 @@ mod tests {
         assert_eq!(fgd.points, [(0.0, 0.0), (1.0, 3.0), (2.0, 3.0)]);
         assert_eq!(fgd.band, [(0.0, 0.0), (2.0, 4.0), (3.0, 3.0)]);
         assert_eq!((panels.len(), panels[1].series.len()), (3, 0));
+        assert_eq!(panels[0].series[1].points, [(0.0, 0.0), (1.0, 3.0)]);
         let table = comparison(&runs, &measured, &published);
         let row = ["default", "fgd", "GPUs in use", "1", "2", "1.0000"];
         assert_eq!(table.rows, [row]);

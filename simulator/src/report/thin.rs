@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Stretches that a series is cut into. Four points are kept of each.
 const STRETCHES: usize = 256;
 
-/// A report as it is written: only finite points, few of them, and no more digits than a plot shows.
+/// A report as it is written: few points, finite ones, with no more digits than a plot shows.
 pub(super) fn thinned(report: &Report) -> Report {
     let mut report = report.clone();
     for panel in &mut report.panels {

@@ -116,3 +116,21 @@ fn what_is_left_of_a_gang_is_evicted_and_gone() {
     assert_eq!(moment.evicted.len(), 1);
     assert_eq!(timeline.engine().pod_reports().len(), 0);
 }
+
+#[test]
+fn what_has_ended_is_forgotten() {
+    let mut timeline = timeline();
+    let before = timeline.engine().inventory();
+    for number in 0..1_000u32 {
+        let now_ms = u64::from(number) * 1_000;
+        timeline.advance(now_ms, [arrival(number, now_ms, 3)]);
+        timeline.schedule(now_ms + 2_500, end(number));
+    }
+    while let Some(next_ms) = timeline.next_ms() {
+        timeline.advance(next_ms, []);
+    }
+    let engine = timeline.engine();
+    assert_eq!(engine.inventory(), before);
+    assert!(engine.gang_reports().is_empty() && engine.is_idle());
+    assert_eq!(engine.in_flight(), 0);
+}

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What differs between the recorded course and another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// By queue, sorted; the work of a queue that was never bound and names no queue is in `default`.
+    /// By queue, sorted. Work that was never bound is in the queue that it names.
     pub queues: Vec<QueueFigures>,
     /// Everything together.
     pub total: QueueFigures,

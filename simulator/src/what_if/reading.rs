@@ -124,9 +124,8 @@ impl Reading {
                 }
             }
             Action::Evict(evict) => {
-                if self.evicted.insert(evict.pod.uid) {
-                    self.session.course.evictions += 1;
-                }
+                let is_new = self.evicted.insert(evict.pod.uid);
+                self.session.course.evictions += u64::from(is_new);
             }
             _ => {}
         }

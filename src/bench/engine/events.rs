@@ -4,7 +4,7 @@ mod world;
 
 use super::session::{Session, done};
 use crate::bench::{Bound, Row, milliseconds, quantile};
-use world::World;
+pub(super) use world::World;
 
 /// What the clock advances between two events.
 const PAUSE_MS: u64 = 2;
@@ -30,11 +30,12 @@ const SIZES: [Size; 3] = [
 
 const EVENTS: usize = 20_000;
 
+/// A world: nodes, pods on and for them, and gangs that wait.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    nodes: usize,
-    pods: usize,
-    gangs: usize,
+pub(super) struct Size {
+    pub(super) nodes: usize,
+    pub(super) pods: usize,
+    pub(super) gangs: usize,
 }
 
 /// Step times, in milliseconds.

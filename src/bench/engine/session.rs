@@ -108,6 +108,6 @@ pub(super) fn done(commands: &[Command]) -> Vec<Event> {
 
 /// The time that this thread has spent on a processor. A step computes and never waits, so on a
 /// core of its own this is the time that it takes; what else runs on the machine does not count.
-fn processor_time() -> Duration {
+pub(super) fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

@@ -21,7 +21,7 @@ const HALVES: u32 = 1;
 const MILLION: Settings = Settings {
     like: Like::Philly,
     seed: 1,
-    days: 6,
+    days: 16,
     scale: Scale::Both {
         jobs: 1_000_000,
         gpus: 80_000,

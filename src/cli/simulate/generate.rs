@@ -8,7 +8,6 @@ use gpu_batch_simulator::generate::statistics::Statistics;
 use gpu_batch_simulator::generate::{Scale, Settings, Trace, generate};
 use gpu_batch_simulator::trace::queues;
 use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 /// What the jobs are called in `--out`; `simulate jobs` writes a `jobs.csv`.
@@ -113,10 +112,10 @@ fn write(trace: &Trace, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| failed(folder))?;
     let (jobs, nodes) = (folder.join(TRACE), folder.join(QUEUES));
     File::create(&jobs)
-        .and_then(|file| trace.jobs.write(BufWriter::new(file)))
+        .and_then(|file| trace.jobs.write(file))
         .with_context(|| failed(&jobs))?;
     File::create(&nodes)
-        .and_then(|file| queues::write(&trace.queues, BufWriter::new(file)))
+        .and_then(|file| queues::write(&trace.queues, file))
         .with_context(|| failed(&nodes))
 }
 

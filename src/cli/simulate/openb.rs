@@ -23,7 +23,7 @@ Example:
 
 Pods arrive one after the other until 130 % of the GPUs were asked for. Each is tried once, and none
 leaves (Weng et al., Beware of Fragmentation, USENIX ATC 2023). Writes curves.csv in the published
-layout and report.html. The same files give the same bytes on every machine.")]
+layout, report.html and report.json. The same files give the same bytes on every machine.")]
 pub(super) struct Args {
     /// The nodes: sn,cpu_milli,memory_mib,gpu,model
     #[arg(long, value_name = "FILE")]
@@ -176,9 +176,11 @@ fn write(
     let failed = |path: &Path| format!("failed to write {}", path.display());
     std::fs::create_dir_all(out).with_context(|| failed(out))?;
     let curves: Vec<Curve> = runs.iter().flat_map(|run| run.curves.clone()).collect();
+    let report = experiment.report(runs, published);
     let files = [
         ("curves.csv", write_csv(&curves)),
-        ("report.html", experiment.report(runs, published).to_html()),
+        ("report.html", report.to_html()),
+        ("report.json", report.to_json()),
     ];
     for (name, text) in files {
         let path = out.join(name);

@@ -239,6 +239,10 @@ function table({ title, note, columns, rows, rows_left_out: leftOut }) {
   element(bar, "p", "note", note);
   const tools = element(bar, "div", "tools");
   button(tools, "quiet", "CSV", () => save(title, [columns, ...rows])).setAttribute("aria-label", `Save ${title} as CSV`);
+  if (rows.length === 0) {
+    element(section, "p", "note", "None.");
+    return;
+  }
   const scroll = element(section, "div", "scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");

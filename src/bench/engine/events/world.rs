@@ -21,7 +21,7 @@ const RUNNING_MEMBERS: usize = 16;
 const MEMBERS_ON_NODE: usize = 4;
 const SINGLES_ON_NODE: usize = 10;
 
-pub(super) struct World {
+pub(in crate::bench::engine) struct World {
     size: Size,
     nodes: Vec<NodeFacts>,
     running: Vec<PodFacts>,
@@ -33,7 +33,7 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(size: Size) -> Self {
+    pub(in crate::bench::engine) fn new(size: Size) -> Self {
         let nodes: Vec<NodeFacts> = (0..size.nodes)
             .map(|number| node(number, 8, [number / 1000, number / 100, number / 10]))
             .collect();
@@ -77,7 +77,7 @@ impl World {
     }
 
     /// Everything that exists at the beginning.
-    pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
+    pub(in crate::bench::engine) fn objects(&self) -> impl Iterator<Item = Object> {
         let waiting: Vec<Arc<PodShape>> = (0..QUEUES as u64)
             .map(|number| Arc::new(shape(64_000 + 1_000 * number, 1024, 8)))
             .collect();
@@ -107,7 +107,7 @@ impl World {
     }
 
     /// 70 % news of a pod's status, 20 % a pod that ends or another that starts, 10 % of a node.
-    pub(super) fn next_event(&mut self) -> Event {
+    pub(in crate::bench::engine) fn next_event(&mut self) -> Event {
         match self.random.u32(0..10) {
             0..7 => self.pod_status(),
             7 | 8 => self.end_or_start(),
@@ -162,7 +162,7 @@ impl World {
     }
 
     /// Pods that were bound run.
-    pub(super) fn carry_out(&mut self, commands: &[Command]) {
+    pub(in crate::bench::engine) fn carry_out(&mut self, commands: &[Command]) {
         for command in commands {
             let Action::Bind(bind) = &command.action else {
                 continue;

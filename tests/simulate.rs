@@ -1,0 +1,149 @@
+//! The program's simulations from the command line: a generated trace runs, and bad input ends with
+//! exit code 2 and a message that names the file, the line and the column.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of this test that is gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("gpu-batch-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("the folder can be made");
+        Self(path)
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.0.join(file)).expect("the file was written")
+    }
+
+    fn write(&self, file: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.0.join(file), bytes).expect("the file can be written");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn simulate(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gpu-batch"))
+        .current_dir(folder)
+        .arg("simulate")
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("the binary was built for this test")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const JOBS: &str = "jobs --trace trace.csv --queues queues.csv --policy fifo,drf";
+
+#[test]
+fn a_generated_trace_runs_at_once() {
+    let folder = Folder::new("first-simulation");
+    let generate = "generate --like helios --seed 1 --jobs 300 --gpus 256 --out . -o json";
+    let made = simulate(&folder.0, generate);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    assert!(made.stderr.is_empty(), "no progress bar in a pipe");
+    let statistics: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert_eq!(statistics["jobs"], 300);
+    assert_eq!(statistics["gpus"], 256);
+    let run = simulate(&folder.0, &format!("{JOBS} --out results"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(run.stderr.is_empty(), "no progress bar in a pipe");
+    let started = folder.read("results/jobs.csv").lines().count() - 1;
+    assert_eq!(started, 600, "every job starts under both policies");
+    let again = Folder::new("first-simulation-again");
+    simulate(&again.0, generate);
+    for file in ["trace.csv", "queues.csv"] {
+        assert_eq!(folder.read(file), again.read(file));
+    }
+}
+
+#[test]
+fn bad_traces_end_with_exit_code_2_and_the_place() {
+    let header = "row,submit_s,duration_s,num_gpus,vc\n1,5,60,8,a\n";
+    let trace = |row: &str| format!("{header}{row}\n").into_bytes();
+    let cases = [
+        (Vec::new(), "trace.csv: is empty; a header is expected"),
+        (
+            b"row,vc\n".to_vec(),
+            "trace.csv:1: submit_s: the header lacks",
+        ),
+        (
+            trace("2,-6,60,8,a"),
+            "trace.csv:3: submit_s: \"-6\" is negative",
+        ),
+        (trace("2,4,60,8,a"), "trace.csv:3: submit_s: 4 is before 5"),
+        (trace("1,6,60,8,a"), "trace.csv:3: row: 1 is also the row"),
+        (trace("2,6,60"), "trace.csv:3: the line has 3 values"),
+        (trace("2,6,60,0,a"), "trace.csv:3: num_gpus: is 0"),
+        (
+            b"\x1F\x8B\x08\0\0".to_vec(),
+            "trace.csv:1: the compressed data is cut off",
+        ),
+        (b"PK\x03\x04".to_vec(), "trace.csv: is compressed with zip"),
+        (
+            [header.as_bytes(), b"2,6,60,8,\xFF\n"].concat(),
+            "trace.csv:3: vc: is not UTF-8",
+        ),
+    ];
+    let folder = Folder::new("bad-traces");
+    folder.write("queues.csv", "vc,node num\na,1\n");
+    for (trace, expected) in cases {
+        folder.write("trace.csv", trace);
+        let run = simulate(&folder.0, JOBS);
+        let message = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{message}");
+        assert!(
+            message.starts_with(&format!("error: {expected}")),
+            "{message}"
+        );
+    }
+    folder.write("trace.csv", header);
+    folder.write("queues.csv", "vc,node num\na,1\na,2\n");
+    let run = simulate(&folder.0, JOBS);
+    assert_eq!(run.status.code(), Some(2));
+    let message = text(&run.stderr);
+    assert!(
+        message.contains("queues.csv:3: vc: \"a\" occurs twice"),
+        "{message}"
+    );
+}
+
+#[test]
+fn jobs_that_can_never_run_are_listed() {
+    let folder = Folder::new("never");
+    folder.write("queues.csv", "vc,node num\na,1\n");
+    let jobs = "row,submit_s,duration_s,num_gpus,vc\n1,0,60,8,a\n22,0,60,64,a\n333,0,60,1,b\n";
+    folder.write("trace.csv", jobs);
+    let run = simulate(&folder.0, JOBS);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let shown = text(&run.stdout);
+    for never in [
+        "(row 22): it asks for 64 GPUs",
+        "(row 333): its queue is not",
+    ] {
+        assert_eq!(shown.matches(never).count(), 2, "{shown}");
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other_are_refused() {
+    let folder = Folder::new("options");
+    let both = "generate --like philly --seed 1 --out x --jobs 5 --gpus 8 --load 7";
+    let none = "generate --like philly --seed 1 --out x --days 0";
+    for (arguments, expected) in [(both, "give two"), (none, "days: 0 is not from 1")] {
+        let run = simulate(&folder.0, arguments);
+        assert_eq!(run.status.code(), Some(2));
+        let message = text(&run.stderr);
+        assert!(message.contains(expected), "{message}");
+        assert!(!folder.0.join("x").exists());
+    }
+}
