@@ -100,7 +100,7 @@ pub(super) fn is_rounded(rounded: &TargetWorkload, exact: &TargetWorkload) -> bo
     const UNITS: u128 = 1_000_000_000_000;
     let all: u128 = exact.typical.iter().map(|pod| u128::from(pod.weight)).sum();
     let same = |(rounded, exact): (&TypicalPod, &TypicalPod)| {
-        let nearest = (u128::from(exact.weight) * 2 * UNITS / all + 1) / 2;
+        let nearest = (u128::from(exact.weight) * 2 * UNITS / all).div_ceil(2);
         rounded.kind == exact.kind && u128::from(rounded.weight) == nearest
     };
     rounded.typical.len() == exact.typical.len()
