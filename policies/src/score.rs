@@ -30,8 +30,8 @@ const LARGEST_CPU_MILLI: f64 = 128_000.0;
 /// See [`LARGEST_CPU_MILLI`].
 const LARGEST_GPU_THOUSANDTHS: f64 = 8_000.0;
 
-/// What orders nodes: the least comes first. Work without GPUs keeps away from nodes with GPUs; then
-/// the highest score; then the order of filling.
+/// What orders nodes, the least first: work without GPUs keeps away from nodes with GPUs; then
+/// comes the highest score, then the order of filling.
 pub(crate) type ScoreKey = (bool, Reverse<i32>, u64);
 
 /// The score of a node on which the GPUs do not fit, as far as scores see them.

@@ -49,13 +49,13 @@ fn experiment(workload: &str, typical_given: bool) -> Experiment {
         order: &file(&format!("order_{workload}.csv.gz")),
         typical: typical_given.then_some(&*typical),
     };
-    Experiment::read(files).unwrap()
+    Experiment::read(files).expect("the public files are good")
 }
 
 static PUBLISHED: LazyLock<Vec<Curve>> = LazyLock::new(|| {
     let read = |name: &str, metric| {
         let path = file(&format!("expected_{name}.csv.gz"));
-        read_published(&path, metric).unwrap()
+        read_published(&path, metric).expect("the public files are good")
     };
     [
         read("alloc", Metric::Alloc),

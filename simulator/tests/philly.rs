@@ -1,5 +1,6 @@
 //! The trace of Microsoft's Philly cluster: every start second and every figure that the oracle
 //! gives for it. Its files lie outside of the repository.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flate2::read::GzDecoder;
 use gpu_batch_simulator::jobs::summary::{Summary, seconds, summaries};

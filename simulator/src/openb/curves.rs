@@ -24,12 +24,8 @@ pub(super) struct Bins {
     bins: Vec<Bin>,
 }
 
-/// The sums of one bin, over its arrivals, in hundredths.
-#[derive(Debug, Clone, Copy, Default)]
-struct Bin {
-    arrivals: u32,
-    sums: [u64; 3],
-}
+/// What was measured after each arrival of one bin: in use, fragmented, and its share.
+type Bin = [Vec<f64>; 3];
 
 impl Bins {
     pub(super) fn new(gpus: u64) -> Self {
@@ -62,9 +58,8 @@ impl Bins {
             fragmented,
             100.0 * fragmented / free,
         ];
-        bin.arrivals += 1;
-        for (sum, value) in bin.sums.iter_mut().zip(values) {
-            *sum += hundredths(value);
+        for (measured, value) in bin.iter_mut().zip(values) {
+            measured.push(printed(value));
         }
     }
 
@@ -74,29 +69,51 @@ impl Bins {
 
     /// The points of one curve; not a number where nobody arrived.
     pub(super) fn values(&self, metric: Metric) -> Vec<f64> {
-        let value = |bin: &Bin| {
-            let mean = |index: usize| float(bin.sums[index].into()) / f64::from(bin.arrivals);
-            match metric {
-                Metric::Alloc => mean(0).round_ties_even() / 100.0,
-                Metric::FragAmount => (mean(1) / 10.0 / self.gpus).round_ties_even() / 100.0,
-                Metric::FragRatio => mean(2) / 100.0,
-            }
+        let value = |[used, fragmented, share]: &Bin| match metric {
+            Metric::Alloc => rounded(mean(used)),
+            Metric::FragAmount => rounded(100.0 * mean(fragmented) / 1000.0 / self.gpus),
+            Metric::FragRatio => mean(share),
         };
-        let value = |bin: Bin| {
-            if bin.arrivals == 0 {
-                f64::NAN
-            } else {
-                value(&bin)
-            }
-        };
-        self.bins.iter().copied().map(value).collect()
+        self.bins.iter().map(value).collect()
     }
 }
 
-/// What is left of a value that is printed with two decimals.
-fn hundredths(value: f64) -> u64 {
-    let printed = format!("{value:.2}");
-    printed.replace('.', "").parse().unwrap_or(0)
+/// What is left of a value that is printed with two decimals and read again.
+fn printed(value: f64) -> f64 {
+    format!("{value:.2}").parse().unwrap_or(value)
+}
+
+/// To two decimals as numpy does it, by which the published curves were made.
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round_ties_even() / 100.0
+}
+
+/// The mean as numpy works it out; not a number of nothing.
+fn mean(values: &[f64]) -> f64 {
+    numpy_sum(values) / float(values.len() as u128)
+}
+
+/// The sum in the order in which numpy adds, which decides on which side of a tie a mean falls:
+/// eight sums side by side, and halves of what is long.
+fn numpy_sum(values: &[f64]) -> f64 {
+    const SIDE_BY_SIDE: usize = 8;
+    const LONG: usize = 128;
+    if values.len() > LONG {
+        let half = values.len() / 2;
+        let (first, second) = values.split_at(half - half % SIDE_BY_SIDE);
+        return numpy_sum(first) + numpy_sum(second);
+    }
+    let (eights, rest) = values.as_chunks::<SIDE_BY_SIDE>();
+    let sums = eights.iter().copied().reduce(|mut sums, eight| {
+        for (sum, value) in sums.iter_mut().zip(eight) {
+            *sum += value;
+        }
+        sums
+    });
+    let sum = sums.map_or(0.0, |[a, b, c, d, e, f, g, h]| {
+        ((a + b) + (c + d)) + ((e + f) + (g + h))
+    });
+    rest.iter().fold(sum, |sum, value| sum + value)
 }
 
 #[expect(

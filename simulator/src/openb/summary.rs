@@ -5,6 +5,7 @@ use crate::report::openb::{Curve, Metric, comparison, panels};
 use crate::report::{Report, Table};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 impl Experiment {
     /// Runs each policy with each seed, on so many threads; the runs come in the order of policies,
@@ -32,7 +33,7 @@ impl Experiment {
         };
         let mut runs: Vec<(usize, Option<Run>)> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads.get()).map(|_| scope.spawn(work)).collect();
-            let done = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            let done = threads.into_iter().map(ScopedJoinHandle::join);
             done.flat_map(|done| done.expect("a run does not panic"))
                 .collect()
         });
