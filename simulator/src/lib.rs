@@ -7,8 +7,8 @@
 //! ([`crash_sweep`]). Beside it a [`timeline`], a world without faults that is lean enough for
 //! traces of a million jobs, and on it the fill-up experiment [`openb`]. Nothing here reads a clock
 //! or a random source: the same seed gives the same run on every machine. The only files that it
-//! reads are those that the user names ([`input`]), such as traces of jobs ([`trace`]); who has none
-//! may [`generate`] one.
+//! reads are those that the user names ([`input`]), such as traces of jobs ([`trace`]); who has
+//! none may [`generate`] one.
 #![forbid(unsafe_code)]
 
 pub mod api_server;
