@@ -2,8 +2,8 @@
 //!
 //! `engine` drives the decision engine alone, with generated facts and a world that does at once
 //! what it is told. `live` runs the whole scheduler against a real API server, beside a *bare
-//! binder* that only sends the bindings: what the scheduler costs is the difference. `simulate` runs
-//! traces in virtual time.
+//! binder* that only sends the bindings: what the scheduler costs is the difference. `simulate`
+//! runs traces in virtual time.
 
 pub mod engine;
 pub mod live;
