@@ -16,8 +16,8 @@
 //! only here do not come, and those that were made anew in the record come here, too. Users are
 //! taken to submit the same work whatever they saw.
 //!
-//! With the settings of the record the result must be the record: that is how true it is, and it is
-//! tested.
+//! With the settings of the record the result should be the record. `docs/replay.md` says how far
+//! it is: under a light load wholly, under a heavy one nearly.
 
 mod comparison;
 mod course;
