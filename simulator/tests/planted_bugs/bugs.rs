@@ -122,12 +122,10 @@ pub(crate) const BUGS: &[Bug] = &[
         "policies/src/state/pods.rs",
         "        if before.node() != after.node() {
             if let Some(node) = before.node() {
-                self.vacate(pod, node, true);
-            }",
+                self.vacate(pod, node, true);",
         "        if before.node() != after.node() {
             if let Some(node) = before.node().filter(|_| after.node().is_some()) {
-                self.vacate(pod, node, true);
-            }",
+                self.vacate(pod, node, true);",
     ),
     bug(
         "room that comes free wakes nobody",
