@@ -90,6 +90,9 @@ pub fn draw(report: &ReplayReport) -> String {
         seconds,
         difference,
     } = report;
+    if *steps == 0 {
+        return "The journal holds no whole step.\n".to_owned();
+    }
     let mut text = format!(
         "Recorded from {from} to {to} by version {version}\n\
          {steps} steps, {events} events, {commands} commands in {seconds:.2} s: "
