@@ -22,6 +22,7 @@ mod quarantine;
 mod reports;
 mod selection;
 mod status;
+mod sub_groups;
 #[cfg(test)]
 mod tests;
 mod timers;

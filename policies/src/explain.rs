@@ -3,7 +3,7 @@
 use crate::facts::CardRequest;
 use crate::filter::Filter;
 use crate::ids::ClassId;
-use crate::place::{Area, Refusal, Request};
+use crate::place::{Area, Group, Refusal, Request};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::state::node::Lacking;
@@ -43,19 +43,31 @@ pub(crate) fn refusal(
             let nodes = nodes(state, *class);
             format!("{wanted} {do_not} fit {place}: {nearest}{nodes}")
         }
-        Refusal::NotTogether { proved } => {
-            let sizes: Vec<String> = request
-                .groups
-                .iter()
-                .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
-                .collect();
-            let sizes = sizes.join(" and ");
-            if *proved {
-                format!("{sizes}: each would fit alone, all together do not")
-            } else {
-                format!("no place was found for {sizes} within the bound of the search")
-            }
+        Refusal::OfSubGroup {
+            name,
+            groups,
+            refusal: inner,
+        } => {
+            let message = match &**inner {
+                Refusal::NotTogether { proved } => not_together(state, groups, *proved),
+                inner => self::refusal(state, request, inner, surplus),
+            };
+            format!("sub-group {name}: {message}")
         }
+        Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+    }
+}
+
+fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
+    let sizes: Vec<String> = groups
+        .iter()
+        .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
+        .collect();
+    let sizes = sizes.join(" and ");
+    if proved {
+        format!("{sizes}: each would fit alone, all together do not")
+    } else {
+        format!("no place was found for {sizes} within the bound of the search")
     }
 }
 

@@ -6,6 +6,7 @@ mod line;
 mod partial;
 mod quarantine;
 mod races;
+mod sub_groups;
 mod sums;
 mod world;
 
