@@ -77,8 +77,9 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
     }
 }
 
-/// How many pods of a class fit in an area. The class's table is up to date.
+/// How many pods of a class fit in an area at this moment of the transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
+    state.refresh(class);
     if request.model_limits.is_some() || !request.inside.is_empty() {
         return limited_room(state, request, class, area);
     }

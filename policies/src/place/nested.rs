@@ -186,8 +186,8 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
     None
 }
 
-/// Where a group must be: in one of these regions, inside the domains in which members of the groups
-/// above it are. `None`: anywhere.
+/// Where a group must be: in one of these regions, inside the domains in which members of the
+/// groups above it are. `None`: anywhere.
 fn possible(state: &ClusterState, tree: &Tree, index: usize) -> Option<(Scope, Vec<Region>)> {
     let widest = |group: &TreeGroup| {
         let near = group.near.filter(|near| near.required.is_some());

@@ -35,7 +35,7 @@ pub(super) struct Problem {
     pub(super) shapes: Vec<Shape>,
     pub(super) steps: Vec<Step>,
     pub(super) groups: Vec<Rule>,
-    /// Whether the numbers say all. Else they promise too much: what fits may still not be possible.
+    /// Whether the numbers say all. Else they promise too much: what fits may not be possible.
     pub(super) exact: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Shape {
 /// One thing to decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Whether a group is placed of which its parent does not need all; `end` is the step behind it.
+    /// Whether a group is placed of which its parent does not need all; `end`: the step behind it.
     Enter { group: usize, end: usize },
     /// Where a pod goes.
     Member {
@@ -264,8 +264,8 @@ impl Problem {
     }
 }
 
-/// The nodes on which any of the classes fits, the tightest first: what a greedy packer would choose
-/// is tried first.
+/// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
+/// choose is tried first.
 fn useful_nodes(
     state: &ClusterState,
     classes: &[ClassId],
