@@ -5,21 +5,15 @@
 //! compared in each test run, all of them where `GPU_BATCH_ALL_CURVES` is set (in release mode that
 //! is a matter of a minute).
 
+#[path = "shared/public_traces.rs"]
+mod public_traces;
+
 use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published};
 use gpu_batch_simulator::report::openb::{Curve, Metric};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 const WORKLOADS: [&str; 5] = ["default", "cpu100", "gpushare60", "gpuspec33", "multigpu30"];
-
-/// Those whose every point is given by the rules alone.
-const DETERMINISTIC: [Policy; 5] = [
-    Policy::Fgd,
-    Policy::BestFit,
-    Policy::DotProd,
-    Policy::GpuPacking,
-    Policy::GpuClustering,
-];
 
 /// The published files are rounded to two decimals, the ratio to four.
 fn tolerance(metric: Metric) -> f64 {
@@ -30,15 +24,7 @@ fn tolerance(metric: Metric) -> f64 {
 }
 
 fn file(name: &str) -> PathBuf {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces");
-    let directory = std::env::var("GPU_BATCH_TRACES").unwrap_or_else(|_| beside.to_owned());
-    let path = PathBuf::from(directory).join("openb").join(name);
-    assert!(
-        path.is_file(),
-        "{} is not there: set GPU_BATCH_TRACES to the directory of the public traces",
-        path.display()
-    );
-    path
+    public_traces::file(&format!("openb/{name}"))
 }
 
 fn experiment(workload: &str, typical_given: bool) -> Experiment {
@@ -107,7 +93,7 @@ fn differences(run: &Run) -> Vec<String> {
 
 /// What is compared in each test run: workload, policies, seed.
 const SUBSET: [(&str, &[Policy], u64); 6] = [
-    ("default", &DETERMINISTIC, 42),
+    ("default", &Policy::DETERMINISTIC, 42),
     ("cpu100", &[Policy::Fgd], 43),
     ("gpushare60", &[Policy::Fgd], 44),
     ("gpuspec33", &[Policy::Fgd], 45),
@@ -125,7 +111,7 @@ fn every_point_of_the_deterministic_policies_is_the_published_one() {
         let seeds: Vec<u64> = experiment.seeds().collect();
         let subset = SUBSET.iter().filter(|(name, ..)| *name == workload);
         let parts: Vec<(&[Policy], &[u64])> = match all {
-            true => vec![(&DETERMINISTIC, &seeds)],
+            true => vec![(&Policy::DETERMINISTIC, &seeds)],
             false => subset
                 .map(|(_, policies, seed)| (*policies, std::slice::from_ref(seed)))
                 .collect(),

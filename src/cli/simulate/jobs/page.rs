@@ -8,12 +8,7 @@ use gpu_batch_simulator::report::jobs::panels;
 use gpu_batch_simulator::report::{Report, Table};
 
 pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) -> Report {
-    let nodes: u64 = workload
-        .queues
-        .iter()
-        .map(|queue| u64::from(queue.nodes))
-        .sum();
-    let gpus = nodes * u64::from(workload.gpus_per_node);
+    let (nodes, gpus) = (workload.nodes(), workload.gpus());
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let records: Vec<_> = runs
         .iter()
