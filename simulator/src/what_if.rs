@@ -53,8 +53,8 @@ pub struct Session {
     pub damage: Option<Damage>,
     /// What there was at the start.
     objects: Vec<Object>,
-    /// What happened by itself, each with its time.
-    batches: Vec<(UnixMs, Vec<Event>)>,
+    /// What happened by itself, in the order of its moments.
+    batches: Vec<(Moment, Vec<Event>)>,
     /// Pods that waited when they were first seen.
     lives: BTreeMap<Uid, Life>,
     /// The queues that PodGroups name, by namespace and name.
@@ -62,6 +62,10 @@ pub struct Session {
     /// The GPUs of all nodes over time, in GPU-milliseconds.
     gpu_ms: u128,
 }
+
+/// A step of the record: its time, and its number. Several steps may fall into one millisecond, and
+/// what happens in them stays apart, so that the scheduler sees it in the same order again.
+type Moment = (UnixMs, u64);
 
 /// A pod of ours.
 #[derive(Debug)]
@@ -78,10 +82,12 @@ struct Life {
 struct Ran {
     /// From its binding to its end.
     length_ms: u64,
+    /// The number of the step in which its end was seen.
+    step: u64,
     /// How it ended; `None`: it was deleted while it ran.
     phase: Option<PodPhase>,
-    /// How long after its end it was deleted.
-    gone_after_ms: Option<u64>,
+    /// How long after its end it was deleted, in milliseconds, and the number of that step.
+    gone: Option<(u64, u64)>,
 }
 
 impl Session {

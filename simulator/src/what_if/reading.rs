@@ -35,6 +35,8 @@ struct Reading {
     leads: bool,
     listed: BTreeSet<Kind>,
     now_ms: UnixMs,
+    /// The number of the present step.
+    step: u64,
     /// All objects but pods of ours, without what the scheduler writes.
     known: BTreeMap<ObjectKey, Object>,
     stages: BTreeMap<Uid, Stage>,
@@ -70,12 +72,13 @@ impl Reading {
             }
             Record::Events { now_ms, events } => {
                 self.now_ms = now_ms;
+                self.step += 1;
                 let mut batch = Vec::new();
                 for event in events {
                     self.event(event, &mut batch);
                 }
                 if self.begun && !batch.is_empty() {
-                    self.session.batches.push((now_ms, batch));
+                    self.session.batches.push(((now_ms, self.step), batch));
                 }
             }
             Record::Commands(commands) => {
@@ -254,8 +257,9 @@ impl Reading {
         {
             life.ran = Some(Ran {
                 length_ms: self.now_ms.saturating_sub(at_ms),
+                step: self.step,
                 phase,
-                gone_after_ms: None,
+                gone: None,
             });
         }
     }
@@ -269,7 +273,7 @@ impl Reading {
                 Some(Stage::Ended { at_ms }) => {
                     let life = self.session.lives.get_mut(&uid);
                     if let Some(ran) = life.and_then(|life| life.ran.as_mut()) {
-                        ran.gone_after_ms = Some(self.now_ms.saturating_sub(at_ms));
+                        ran.gone = Some((self.now_ms.saturating_sub(at_ms), self.step));
                     }
                     return;
                 }

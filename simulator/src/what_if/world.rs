@@ -1,7 +1,7 @@
 //! The session's world under another scheduler, in virtual time.
 
-use super::{Course, Session, Start, wholes};
-use crate::timeline::{Moment, Timeline};
+use super::{Course, Moment, Session, Start, wholes};
+use crate::timeline::{self, Timeline};
 use gpu_batch_policies::command::{Bind, Evict};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
@@ -18,20 +18,21 @@ impl Session {
         world.follow(first);
         let mut batches = self.batches.iter().peekable();
         loop {
-            let batch_ms = batches.peek().map(|(at_ms, _)| *at_ms);
-            let due_ms = world.due.keys().next().map(|(at_ms, _)| *at_ms);
-            let nexts = [batch_ms, due_ms, world.timeline.next_ms()];
-            let next_ms = nexts.into_iter().flatten().min();
-            let Some(next_ms) = next_ms.filter(|at_ms| *at_ms <= self.end_ms) else {
+            let batch = batches.peek().map(|(moment, _)| *moment);
+            let due = world.due.keys().next().map(|(moment, _)| *moment);
+            // What the engine waits for is due in the first step of that time, if there is one.
+            let engine = world.timeline.next_ms().map(|at_ms| (at_ms, u64::MAX));
+            let next = [batch, due, engine].into_iter().flatten().min();
+            let Some(next) = next.filter(|(at_ms, _)| *at_ms <= self.end_ms) else {
                 return world.course;
             };
-            let mut events = world.happen(next_ms);
-            if let Some((_, batch)) = batches.next_if(|(at_ms, _)| *at_ms <= next_ms) {
+            let mut events = world.happen(next);
+            if let Some((_, batch)) = batches.next_if(|(moment, _)| *moment <= next) {
                 for event in batch {
                     world.take(event.clone(), &mut events);
                 }
             }
-            let moment = world.timeline.advance(next_ms, events);
+            let moment = world.timeline.advance(next.0, events);
             world.follow(moment);
         }
     }
@@ -47,7 +48,7 @@ struct World<'session> {
     parts: BTreeMap<ObjectKey, u32>,
     /// What is to be deleted when all its pods have ended.
     leaving: BTreeSet<ObjectKey>,
-    due: BTreeMap<(UnixMs, u64), Due>,
+    due: BTreeMap<(Moment, u64), Due>,
     numbered: u64,
     course: Course,
 }
@@ -118,19 +119,19 @@ impl<'session> World<'session> {
         }
     }
 
-    fn plan(&mut self, at_ms: UnixMs, due: Due) {
+    fn plan(&mut self, at: Moment, due: Due) {
         self.numbered += 1;
-        self.due.insert((at_ms, self.numbered), due);
+        self.due.insert((at, self.numbered), due);
     }
 
     /// What becomes of pods until then.
-    fn happen(&mut self, now_ms: UnixMs) -> Vec<Event> {
+    fn happen(&mut self, now: Moment) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(entry) = self.due.first_entry()
-            && entry.key().0 <= now_ms
+            && entry.key().0 <= now
         {
             match entry.remove() {
-                Due::End(uid, phase) => self.end(uid, phase, now_ms, &mut events),
+                Due::End(uid, phase) => self.end(uid, phase, now.0, &mut events),
                 Due::Gone(uid) => {
                     if self.pods.remove(&uid).is_some() {
                         events.push(Event::Deleted(ObjectKey::Pod(uid)));
@@ -210,7 +211,7 @@ impl<'session> World<'session> {
     }
 
     /// The scheduler has acted.
-    fn follow(&mut self, moment: Moment) {
+    fn follow(&mut self, moment: timeline::Moment) {
         let now_ms = self.timeline.now_ms();
         for bind in moment.bound {
             self.bound(bind, now_ms);
@@ -247,9 +248,9 @@ impl<'session> World<'session> {
         }
         if let Some(ran) = self.session.lives.get(&uid).and_then(|life| life.ran) {
             let end_ms = now_ms.saturating_add(ran.length_ms);
-            self.plan(end_ms, Due::End(uid, ran.phase));
-            if let Some(gone_after_ms) = ran.gone_after_ms {
-                self.plan(end_ms.saturating_add(gone_after_ms), Due::Gone(uid));
+            self.plan((end_ms, ran.step), Due::End(uid, ran.phase));
+            if let Some((after_ms, step)) = ran.gone {
+                self.plan((end_ms.saturating_add(after_ms), step), Due::Gone(uid));
             }
         }
     }
