@@ -17,7 +17,7 @@
 //! taken to submit the same work whatever they saw.
 //!
 //! With the settings of the record the result should be the record. `docs/replay.md` says how far
-//! it is: under a light load wholly, under a heavy one nearly.
+//! it is.
 
 mod comparison;
 mod course;
@@ -54,7 +54,7 @@ pub struct Session {
     /// What there was at the start.
     objects: Vec<Object>,
     /// What happened by itself, in the order of its moments.
-    batches: Vec<(Moment, Vec<Event>)>,
+    happenings: Vec<(Moment, Event)>,
     /// Pods that waited when they were first seen.
     lives: BTreeMap<Uid, Life>,
     /// The queues that PodGroups name, by namespace and name.
@@ -63,9 +63,15 @@ pub struct Session {
     gpu_ms: u128,
 }
 
-/// A step of the record: its time, and its number. Several steps may fall into one millisecond, and
-/// what happens in them stays apart, so that the scheduler sees it in the same order again.
-type Moment = (UnixMs, u64);
+/// A place in the record: the time, the number of the step, and that of the event. What happened in
+/// several steps of one millisecond stays apart, and what happened in one step stays in its order:
+/// the scheduler is to see the same again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at_ms: UnixMs,
+    step: u64,
+    event: u64,
+}
 
 /// A pod of ours.
 #[derive(Debug)]
@@ -82,12 +88,12 @@ struct Life {
 struct Ran {
     /// From its binding to its end.
     length_ms: u64,
-    /// The number of the step in which its end was seen.
-    step: u64,
+    /// When its end was seen.
+    ended: Moment,
     /// How it ended; `None`: it was deleted while it ran.
     phase: Option<PodPhase>,
-    /// How long after its end it was deleted, in milliseconds, and the number of that step.
-    gone: Option<(u64, u64)>,
+    /// When it was deleted after its end.
+    gone: Option<Moment>,
 }
 
 impl Session {

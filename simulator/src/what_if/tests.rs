@@ -139,7 +139,7 @@ fn other_queues_make_a_difference_where_they_should() {
         assert!(row.is_none_or(|row| row.other.started == 0));
 
         // The same queue again is no change, unless it changes in the record.
-        let changes = session.batches.iter().flat_map(|(_, batch)| batch);
+        let changes = session.happenings.iter().map(|(_, event)| event);
         let mut changes = changes.filter_map(|event| match event {
             Event::Applied(object) => Some(object.key()),
             _ => None,

@@ -16,30 +16,19 @@ impl Session {
         let mut world = World::new(self, settings.clone(), queues);
         let first = world.timeline.advance(self.start_ms, []);
         world.follow(first);
-        let mut batches = self.batches.iter().peekable();
-        loop {
-            let batch = batches.peek().map(|(moment, _)| *moment);
-            let due = world.due.keys().next().map(|(moment, _)| *moment);
-            // What the engine waits for is due in the first step of that time, if there is one.
-            let engine = world.timeline.next_ms().map(|at_ms| (at_ms, u64::MAX));
-            let next = [batch, due, engine].into_iter().flatten().min();
-            let Some(next) = next.filter(|(at_ms, _)| *at_ms <= self.end_ms) else {
-                return world.course;
-            };
-            let mut events = world.happen(next);
-            if let Some((_, batch)) = batches.next_if(|(moment, _)| *moment <= next) {
-                for event in batch {
-                    world.take(event.clone(), &mut events);
-                }
-            }
-            let moment = world.timeline.advance(next.0, events);
+        while let Some(at) = world.next().filter(|at| at.at_ms <= self.end_ms) {
+            let events = world.happen(at);
+            let moment = world.timeline.advance(at.at_ms, events);
             world.follow(moment);
         }
+        world.course
     }
 }
 
 struct World<'session> {
     session: &'session Session,
+    /// What still happens by itself.
+    happenings: &'session [(Moment, Event)],
     queues: BTreeSet<Box<str>>,
     timeline: Timeline,
     /// Pods that wait or run here, or have ended and are not gone.
@@ -48,8 +37,8 @@ struct World<'session> {
     parts: BTreeMap<ObjectKey, u32>,
     /// What is to be deleted when all its pods have ended.
     leaving: BTreeSet<ObjectKey>,
-    due: BTreeMap<(Moment, u64), Due>,
-    numbered: u64,
+    due: BTreeMap<Moment, Due>,
+    now_ms: UnixMs,
     course: Course,
 }
 
@@ -76,13 +65,14 @@ impl<'session> World<'session> {
         };
         let mut world = Self {
             session,
+            happenings: &session.happenings,
             timeline: Timeline::new(settings, session.start_ms, objects),
             queues: names,
             pods: BTreeMap::new(),
             parts: BTreeMap::new(),
             leaving: BTreeSet::new(),
             due: BTreeMap::new(),
-            numbered: 0,
+            now_ms: session.start_ms,
             course: Course::default(),
         };
         for object in &session.objects {
@@ -104,8 +94,7 @@ impl<'session> World<'session> {
 
     /// The pod takes no room any more. What was only there for it may go.
     fn ended(&mut self, pod: &PodFacts, events: &mut Vec<Event>) {
-        let now_ms = self.timeline.now_ms();
-        self.course.ended(pod.uid, now_ms);
+        self.course.ended(pod.uid, self.now_ms);
         for whole in wholes(pod) {
             if let Some(parts) = self.parts.get_mut(&whole) {
                 *parts -= 1;
@@ -119,22 +108,41 @@ impl<'session> World<'session> {
         }
     }
 
-    fn plan(&mut self, at: Moment, due: Due) {
-        self.numbered += 1;
-        self.due.insert((at, self.numbered), due);
+    /// When something happens next, but for what the engine waits for.
+    fn next_happening(&self) -> Option<Moment> {
+        let own = self.happenings.first().map(|(at, _)| *at);
+        let due = self.due.keys().next().copied();
+        own.into_iter().chain(due).min()
     }
 
-    /// What becomes of pods until then.
+    /// The next step.
+    fn next(&self) -> Option<Moment> {
+        // What the engine waits for is looked at in the first step of that time, if there is one.
+        let engine = self.timeline.next_ms().map(|at_ms| Moment {
+            at_ms,
+            step: u64::MAX,
+            event: u64::MAX,
+        });
+        self.next_happening().into_iter().chain(engine).min()
+    }
+
+    /// All that happens until then or in the same step, in its order.
     fn happen(&mut self, now: Moment) -> Vec<Event> {
+        self.now_ms = now.at_ms;
+        let in_time = |at: &Moment| (at.at_ms, at.step) <= (now.at_ms, now.step);
         let mut events = Vec::new();
-        while let Some(entry) = self.due.first_entry()
-            && entry.key().0 <= now
-        {
-            match entry.remove() {
-                Due::End(uid, phase) => self.end(uid, phase, now.0, &mut events),
-                Due::Gone(uid) => {
+        while let Some(at) = self.next_happening().filter(in_time) {
+            match self.due.remove(&at) {
+                Some(Due::End(uid, phase)) => self.end(uid, phase, &mut events),
+                Some(Due::Gone(uid)) => {
                     if self.pods.remove(&uid).is_some() {
                         events.push(Event::Deleted(ObjectKey::Pod(uid)));
+                    }
+                }
+                None => {
+                    if let Some(((_, event), rest)) = self.happenings.split_first() {
+                        self.happenings = rest;
+                        self.take(event.clone(), &mut events);
                     }
                 }
             }
@@ -142,11 +150,10 @@ impl<'session> World<'session> {
         events
     }
 
-    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, now_ms: UnixMs, events: &mut Vec<Event>) {
+    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, events: &mut Vec<Event>) {
         let Some(mut pod) = self.pods.remove(&uid) else {
             return;
         };
-        self.course.ended(uid, now_ms);
         match phase {
             Some(phase) => {
                 pod.phase = phase;
@@ -212,9 +219,9 @@ impl<'session> World<'session> {
 
     /// The scheduler has acted.
     fn follow(&mut self, moment: timeline::Moment) {
-        let now_ms = self.timeline.now_ms();
+        self.now_ms = self.timeline.now_ms();
         for bind in moment.bound {
-            self.bound(bind, now_ms);
+            self.bound(bind);
         }
         for Evict { pod, .. } in moment.evicted {
             self.course.evictions += 1;
@@ -222,16 +229,16 @@ impl<'session> World<'session> {
                 let mut events = Vec::new();
                 self.ended(&pod, &mut events);
                 for event in events {
-                    self.timeline.schedule(now_ms, event);
+                    self.timeline.schedule(self.now_ms, event);
                 }
             }
         }
     }
 
-    fn bound(&mut self, bind: Bind, now_ms: UnixMs) {
+    fn bound(&mut self, bind: Bind) {
         let uid = bind.pod.uid;
         let start = Start {
-            at_ms: now_ms,
+            at_ms: self.now_ms,
             until_ms: None,
             node: bind.node.clone(),
             queue: bind.queue.clone(),
@@ -241,16 +248,22 @@ impl<'session> World<'session> {
             pod.node = Some(bind.node);
             pod.cards = bind.cards;
             pod.phase = PodPhase::Running;
-            pod.bound_ms = Some(now_ms);
-            pod.started_ms = Some(now_ms);
+            pod.bound_ms = Some(self.now_ms);
+            pod.started_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
         }
         if let Some(ran) = self.session.lives.get(&uid).and_then(|life| life.ran) {
-            let end_ms = now_ms.saturating_add(ran.length_ms);
-            self.plan((end_ms, ran.step), Due::End(uid, ran.phase));
-            if let Some((after_ms, step)) = ran.gone {
-                self.plan((end_ms.saturating_add(after_ms), step), Due::Gone(uid));
+            let end_ms = self.now_ms.saturating_add(ran.length_ms);
+            let ended = Moment {
+                at_ms: end_ms,
+                ..ran.ended
+            };
+            self.due.insert(ended, Due::End(uid, ran.phase));
+            if let Some(gone) = ran.gone {
+                let after_ms = gone.at_ms.saturating_sub(ran.ended.at_ms);
+                let at_ms = end_ms.saturating_add(after_ms);
+                self.due.insert(Moment { at_ms, ..gone }, Due::Gone(uid));
             }
         }
     }
