@@ -14,6 +14,7 @@ mod assess;
 mod bindings;
 mod counts;
 mod evictions;
+mod explanation;
 mod faults;
 mod outbox;
 mod partial;
@@ -44,6 +45,7 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Binding;
+pub(crate) use explanation::members_needed;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;

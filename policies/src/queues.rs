@@ -30,6 +30,7 @@ mod tests;
 pub use admission::Refusal;
 pub use keys::{Demand, GovernedId};
 pub use ledger::{Bound, Excess};
+pub use order::{Claim, DecidedBy, Level};
 
 use crate::facts::{Amount, QueueFacts, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};

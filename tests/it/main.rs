@@ -14,6 +14,7 @@ mod definitions;
 mod demo;
 mod deploy;
 mod disturbances;
+mod explain;
 mod gangs;
 mod harness;
 mod http;

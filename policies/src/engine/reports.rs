@@ -21,7 +21,7 @@ impl Engine {
         reports
     }
 
-    fn pod_report(&self, pod: &Pod) -> PodReport {
+    pub(crate) fn pod_report(&self, pod: &Pod) -> PodReport {
         let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
         let state = match pod.stage {
             Stage::Ended { succeeded: true } => PodState::Succeeded,

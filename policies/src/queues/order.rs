@@ -12,6 +12,10 @@
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use.
 
+mod standing;
+
+pub use standing::{Claim, DecidedBy, Level};
+
 use super::ledger::Matrix;
 use super::node::Node;
 use super::shares::{ChildUse, Fraction, dominant, rescale};
