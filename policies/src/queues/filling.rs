@@ -33,13 +33,14 @@ use flow::Filling;
 pub(super) fn fair_shares(view: View<'_>) -> Matrix {
     let wanted = wanted(view);
     let mut parent_amount = most_per_parent(view);
-    let mut shares = Matrix::default();
-    // What a parent has depends on the divisions above it alone, so each pass settles one level.
-    for _ in 0..view.structure.depth {
-        let filling = Filling::run(view, &wanted, &parent_amount);
-        shares = whole_units(view, &wanted, &filling);
-        if !lower_over_committed(view, &wanted, &shares, &mut parent_amount) {
-            break;
+    let divide = |parent_amount: &Matrix| {
+        let filling = Filling::run(view, &wanted, parent_amount);
+        whole_units(view, &wanted, &filling)
+    };
+    let mut shares = divide(&parent_amount);
+    for depth in 1..view.structure.depth {
+        if lower_over_committed(view, depth, &wanted, &shares, &mut parent_amount) {
+            shares = divide(&parent_amount);
         }
     }
     shares
@@ -78,16 +79,21 @@ fn most_per_parent(view: View<'_>) -> Matrix {
     most
 }
 
-/// Sets what a parent has where its children's quotas, as far as wanted, are more than that. Says
-/// whether anything changed.
+/// Sets what a parent of one level has where its children's quotas, as far as wanted, are more than
+/// that. Says whether anything changed.
+///
+/// What a parent has follows from the divisions above it, so the levels are settled one after the
+/// other from the top.
 fn lower_over_committed(
     view: View<'_>,
+    depth: usize,
     wanted: &Matrix,
     shares: &Matrix,
     parent_amount: &mut Matrix,
 ) -> bool {
     let mut changed = false;
-    for &id in &view.structure.top_down {
+    let of_level = |id: &&QueueId| view.structure.node(**id).depth == depth;
+    for &id in view.structure.top_down.iter().filter(of_level) {
         for key in view.structure.divided_below(id) {
             let has = shares.row(id)[key.index()];
             let claims = view.structure.node(id).children.iter().map(|&child| {

@@ -74,7 +74,7 @@ type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHash
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// What the next gang of each leaf asks for; `None`: there is none to be tried.
-    heads: Vec<Option<Demand>>,
+    pub(super) heads: Vec<Option<Demand>>,
     /// Of each inner queue and the root.
     candidates: Vec<Candidates>,
     /// The leaf that each queue would send.

@@ -5,6 +5,7 @@ mod fair_shares;
 mod hierarchy;
 mod ledger;
 mod order;
+mod reference;
 mod speed;
 
 use super::{Demand, QueueId, QueueTree};
@@ -111,12 +112,25 @@ impl QueueTree {
         self.set_candidate(self.at(name), Some(demand));
     }
 
+    /// What the next gang of a leaf asks for.
+    fn order_head(&self, leaf: QueueId) -> Demand {
+        self.order.heads[leaf.index()].clone().expect("a candidate")
+    }
+
     /// The name of the leaf that is served next.
     fn next(&mut self) -> String {
         match self.next_leaf() {
             Some(leaf) => self.name(leaf).into(),
             None => "nobody".into(),
         }
+    }
+
+    /// The fair shares of a queue by key, of those that are not divided among its siblings, too.
+    fn fair_row(&mut self, name: &str) -> Vec<Amount> {
+        let id = self.at(name);
+        let _ = self.status(id);
+        let shares = self.fair_shares.as_ref().expect("computed");
+        shares.row(id).to_vec()
     }
 
     /// The fair share of a queue.
