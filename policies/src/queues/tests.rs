@@ -1,6 +1,7 @@
 //! Whole-tree tests, and what they share.
 
 mod admission;
+mod edits;
 mod fair_shares;
 mod hierarchy;
 mod ledger;
@@ -127,14 +128,15 @@ impl QueueTree {
 
     /// The fair shares of a queue by key, of those that are not divided among its siblings, too.
     fn fair_row(&mut self, name: &str) -> Vec<Amount> {
+        self.divide_all();
         let id = self.at(name);
-        let _ = self.status(id);
-        let shares = self.fair_shares.as_ref().expect("computed");
-        shares.row(id).to_vec()
+        let keys = self.ledger.all_keys();
+        keys.map(|key| self.fair.of(id, key)).collect()
     }
 
     /// The fair share of a queue.
     fn fair(&mut self, name: &str, key: &str) -> Amount {
+        self.divide_all();
         let status = self.status(self.at(name));
         let share = status.fair_share.iter().find(|(known, _)| **known == *key);
         share.map_or(0, |(_, amount)| *amount)
