@@ -12,6 +12,7 @@ mod replay;
 mod run;
 mod simulate;
 
+use crate::table::printable;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -71,11 +72,11 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) if reader_left(&error) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(1)
         }
         Err(Failure::BadInput(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }
