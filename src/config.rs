@@ -1,8 +1,8 @@
 //! The configuration file: what an administrator may set, in one typed value.
 //!
 //! The file's fields, their documentation and their defaults stand in [`file`]; [`check`] turns
-//! them into a [`Configuration`] or says everything that is wrong with them. [`follow`] takes changes
-//! of the file over while the scheduler runs.
+//! them into a [`Configuration`] or says everything that is wrong with them. [`follow`] takes over
+//! what changes in the file while the scheduler runs.
 
 mod changes;
 mod check;

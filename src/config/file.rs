@@ -21,7 +21,8 @@ pub struct ConfigurationFile {
     pub kind: String,
     /// Pods whose spec.schedulerName is this are ours. A change takes a restart.
     pub scheduler_name: String,
-    /// Address and port of /healthz, /readyz, /metrics and the other pages. A change takes a restart.
+    /// Address and port of /healthz, /readyz, /metrics and the other pages. A change takes a
+    /// restart.
     pub serve_address: String,
     /// The log, on standard error.
     pub log: LogFile,

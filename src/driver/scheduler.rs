@@ -83,13 +83,7 @@ impl Scheduler {
             lease,
             ..
         } = configuration;
-        let clock = Clock::start();
-        let sources = Sources {
-            inbox: Arc::new(Inbox::default()),
-            health: Arc::new(Health::new(clock.now_ms())),
-            metrics: Arc::new(Metrics::new()),
-            clock,
-        };
+        let sources = new_sources();
         let mut tasks = JoinSet::new();
         let (listener, address) = listen(serve_address).await?;
         let client = connection::client(cluster)?;
@@ -108,7 +102,7 @@ impl Scheduler {
             inbox: Arc::clone(&sources.inbox),
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
-            clock,
+            clock: sources.clock,
             relist: relisted,
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
@@ -120,7 +114,7 @@ impl Scheduler {
             engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
             executor: Arc::new(executor),
-            clock,
+            clock: sources.clock,
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
             relist,
@@ -211,6 +205,16 @@ impl Scheduler {
 impl Drop for Scheduler {
     fn drop(&mut self) {
         self.sources.inbox.stop();
+    }
+}
+
+fn new_sources() -> Sources {
+    let clock = Clock::start();
+    Sources {
+        inbox: Arc::new(Inbox::default()),
+        health: Arc::new(Health::new(clock.now_ms())),
+        metrics: Arc::new(Metrics::new()),
+        clock,
     }
 }
 

@@ -331,7 +331,7 @@ fn changed_settings_take_effect_at_once() {
     for name in ["b", "c"] {
         world.apply(pod(name, 1).of("g").on("n1"));
     }
-    world.settle();
+    world.step();
     assert_eq!(world.binds, 0);
     world.configure(Settings {
         gpu_placement: Placement::Spread,
