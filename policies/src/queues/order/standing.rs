@@ -107,13 +107,16 @@ impl Order {
         line.sort_unstable();
         let at = line.iter().position(|(_, id)| *id == queue)?;
         let (key, _) = line[at];
+        let name = |id: QueueId| Box::from(&*view.structure.node(id).name);
         let before = at.checked_sub(1).map(|before| {
             let (other, id) = line[before];
-            let name = view.structure.node(id).name.clone();
-            (name, self.claim(view, id, other), decided_by(other, key))
+            (
+                name(id),
+                self.claim(view, id, other),
+                decided_by(other, key),
+            )
         });
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        let name = |id: QueueId| view.structure.node(id).name.clone();
         Some(Level {
             queue: name(queue),
             parent: Some(name(parent)).filter(|_| parent != QueueId::ROOT),
