@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) placement: (Placement, Placement),
     /// Nodes of members that have a place, for spreading.
     pub(crate) occupied: Vec<NodeId>,
+    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
+    pub(crate) plain_only: bool,
 }
 
 /// The waiting pods of one class.
@@ -89,7 +91,7 @@ pub(crate) enum Refusal {
 pub(crate) fn place(
     state: &mut ClusterState,
     txn: &mut Txn,
-    request: &Request,
+    request: &mut Request,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     if let Some(node) = lane::only_pod(state, request, work) {
@@ -101,6 +103,24 @@ pub(crate) fn place(
     for group in &request.groups {
         state.refresh(group.class);
     }
+    let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
+    if request.groups.iter().all(without_gpus) {
+        request.plain_only = true;
+        let placed = place_groups(state, txn, request, work);
+        request.plain_only = false;
+        if placed.is_ok() {
+            return Ok(());
+        }
+    }
+    place_groups(state, txn, request, work)
+}
+
+fn place_groups(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    work: &mut u64,
+) -> Result<(), Refusal> {
     *work += (state.nodes.len() * request.groups.len()) as u64;
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {
@@ -155,6 +175,11 @@ impl Request {
         } else {
             self.placement.1
         }
+    }
+
+    /// Whether a node is left out for its GPUs.
+    fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
+        self.plain_only && state.nodes[node].has_gpus()
     }
 
     /// How many more pods of a class the limits on a node's GPU model allow.

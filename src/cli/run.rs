@@ -22,7 +22,8 @@ pub(super) struct Args {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// The configuration file; `gpu-batch config --print-defaults` prints one
+    /// The configuration file; `gpu-batch config --print-defaults` prints one. Its changes are
+    /// followed
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -49,6 +50,9 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
     let mut scheduler = Scheduler::start_recorded(&cluster, configuration, journal).await?;
+    if let Some(path) = args.config {
+        scheduler.follow_configuration(path);
+    }
     info!(
         "scheduling for {}; health and metrics on {}",
         cluster.cluster_url,

@@ -1,5 +1,6 @@
 use super::{LastComparison, Sources, compare, serve};
 use crate::comparer::Comparer;
+use crate::config::{Configuration, InForce};
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
 use crate::serve::Metrics;
 use axum::extract::State;
@@ -36,7 +37,9 @@ impl Fixture {
             client: client.clone(),
             scheduler_name: "gpu-batch".to_owned(),
         };
-        tokio::spawn(serve(listener, comparer));
+        let configuration = Configuration::load(None).unwrap();
+        let in_force = Arc::new(InForce::new(configuration.file));
+        tokio::spawn(serve(listener, comparer, in_force));
         Self {
             sources,
             address,

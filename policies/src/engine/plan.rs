@@ -174,7 +174,7 @@ impl Engine {
         let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
         let start = txn.checkpoint();
-        match place(&mut self.state, &mut txn, &request, work) {
+        match place(&mut self.state, &mut txn, &mut request, work) {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
@@ -270,6 +270,7 @@ impl Engine {
             model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
             placement: self.placement(id, queue),
             occupied,
+            plain_only: false,
         }
     }
 

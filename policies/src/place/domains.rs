@@ -65,7 +65,7 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
 
 /// How many pods of a class fit in an area. The class's table is up to date.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
-    if request.model_limits.is_some() {
+    if request.model_limits.is_some() || request.plain_only {
         return limited_room(state, request, class, area);
     }
     let (topologies, classes) = (&state.topologies, &mut state.classes);
@@ -82,8 +82,8 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     }
 }
 
-/// The same under limits on GPU models: each model's nodes together take no more than its limit
-/// leaves.
+/// The same without the nodes that are to be left out, and under limits on GPU models: each model's
+/// nodes together take no more than its limit leaves.
 fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     let Some(table) = state.table_as_of(class) else {
         return 0;
@@ -91,7 +91,7 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
     let mut by_model: Vec<(Option<crate::queues::GovernedId>, u64, u64)> = Vec::new();
     for node in nodes_of(state, area) {
         let count = u64::from(table.count(node));
-        if count == 0 {
+        if count == 0 || request.spares(state, node) {
             continue;
         }
         let model = state.nodes[node]

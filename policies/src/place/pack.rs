@@ -193,11 +193,13 @@ impl Search {
         }
         let mut nodes = nodes_of(state, area);
         nodes.retain(|node| {
-            request.groups.iter().any(|group| {
-                state
-                    .table_as_of(group.class)
-                    .is_some_and(|table| table.count(*node) > 0)
-            })
+            let spared = request.spares(state, *node);
+            !spared
+                && request.groups.iter().any(|group| {
+                    state
+                        .table_as_of(group.class)
+                        .is_some_and(|table| table.count(*node) > 0)
+                })
         });
         // The tightest first: what a greedy packer would choose is tried first.
         if let Some(first) = request.groups.first() {

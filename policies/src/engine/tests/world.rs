@@ -105,6 +105,10 @@ impl World {
         Uid(self.last_uid)
     }
 
+    pub(super) fn configure(&mut self, settings: Settings) {
+        self.events.push(Event::Configured(Box::new(settings)));
+    }
+
     pub(super) fn pass(&mut self, milliseconds: u64) {
         self.now_ms += milliseconds;
     }
