@@ -113,10 +113,6 @@ fn what_if(args: &Args, mut reader: Reader<BufReader<File>>) -> Result<(), Failu
 /// What somebody needs who wants the same page again.
 fn facts(args: &Args, session: &Session) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    let shown = |files: &[PathBuf]| {
-        let names: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
-        names.join(", ")
-    };
     let span = replay::span(session);
     let mut facts = vec![
         fact("journal", args.journal.display().to_string()),
@@ -147,12 +143,20 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         },
         other => {
             let (_, kind) = other.kind().api_type();
-            let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
-            let files = files.join(", ");
+            let files = shown(files);
             bail!("--queues: {files}: there is a {kind}; only Queues can be given")
         }
     };
-    objects.into_iter().map(queue).collect()
+    let queues: Vec<QueueFacts> = objects.into_iter().map(queue).collect::<Result<_, _>>()?;
+    if queues.is_empty() {
+        bail!("--queues: {}: there is no Queue", shown(files));
+    }
+    Ok(queues)
+}
+
+fn shown(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+    names.join(", ")
 }
 
 fn open(path: &Path) -> Result<Reader<BufReader<File>>, Failure> {
