@@ -4,6 +4,7 @@ mod bench;
 mod config;
 mod crds;
 mod demo;
+mod explain;
 mod plan;
 mod queues;
 mod record;
@@ -28,6 +29,7 @@ enum Command {
     Run(run::Args),
     Demo(demo::Args),
     Plan(plan::Args),
+    Explain(explain::Args),
     Queues(queues::Args),
     Replay(replay::Args),
     Simulate(simulate::Args),
@@ -58,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Queues(args) => queues::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Simulate(args) => simulate::run(args),

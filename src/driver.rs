@@ -26,13 +26,14 @@ pub use scheduler::{Scheduler, SchedulerError};
 pub(crate) use clock::Clock;
 pub(crate) use health::{Health, WatchState};
 pub(crate) use inbox::Inbox;
-pub(crate) use reports::Question;
+pub(crate) use reports::{Asked, Explained, Question};
 
 use crate::execute::Executor;
 use crate::serve::Metrics;
 use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
+use gpu_batch_policies::explain::Subject;
 use gpu_batch_policies::facts::UnixMs;
 use inbox::Batch;
 use latency::Latency;
@@ -266,8 +267,25 @@ impl Driver {
                 Question::Inventory(asker) => {
                     let _ = asker.send(self.engine.inventory());
                 }
+                Question::Explain(asked, asker) => {
+                    let _ = asker.send(explain(&self.engine, &asked));
+                }
             }
         }
+    }
+}
+
+fn explain(engine: &Engine, asked: &Asked) -> Explained {
+    if !engine.is_synced() || !engine.is_leader() {
+        return Explained::NotLeading;
+    }
+    let explained = engine.explain(match asked {
+        Asked::Gang(name) => Subject::Gang(name),
+        Asked::Pod(name) => Subject::Pod(name),
+    });
+    match explained {
+        Ok(explanation) => Explained::Explanation(Box::new(explanation)),
+        Err(error) => Explained::NotFound(error),
     }
 }
 

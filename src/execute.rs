@@ -13,7 +13,7 @@ mod observe;
 mod publish;
 pub(crate) mod quantity;
 mod status;
-mod time;
+pub(crate) mod time;
 mod translate;
 
 pub use exchange::{Answer, ExchangeError, Request, exchange};

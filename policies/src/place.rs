@@ -113,6 +113,12 @@ pub(crate) fn place(
     placed
 }
 
+/// The widest scope in which the members may be placed.
+pub(crate) fn widest_scope(state: &ClusterState, request: &Request) -> Scope {
+    let scopes = domains::scopes(state, request);
+    scopes.last().copied().unwrap_or(Scope::Cluster)
+}
+
 /// Whether the members were refused for the limits on GPU models alone: without them they would
 /// fit.
 pub(crate) fn only_limits_refuse(

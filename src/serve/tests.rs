@@ -110,7 +110,7 @@ async fn metrics_and_audit_ask_the_driver() {
                     }
                     Question::Audit(asker) if answered == 2 => asker.send(vec![]).unwrap(),
                     Question::Audit(asker) => asker.send(vec!["I1 is broken".into()]).unwrap(),
-                    Question::Inventory(_) => panic!("nobody compares here"),
+                    other => panic!("nobody asks {other:?} here"),
                 }
             }
         }

@@ -14,6 +14,7 @@ mod definitions;
 mod demo;
 mod deploy;
 mod disturbances;
+mod explain;
 mod gangs;
 mod harness;
 mod http;
@@ -21,6 +22,7 @@ mod jobs;
 #[cfg(target_os = "linux")] // It runs what the demo runs.
 mod journal;
 mod leaders;
+mod lists;
 mod local;
 mod nasty;
 mod native;

@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// The pods of a gang that may be placed, in the order in which they are taken.
-    fn waiting_pods(&self, id: GangId, now_ms: UnixMs) -> Vec<PodId> {
+    pub(crate) fn waiting_pods(&self, id: GangId, now_ms: UnixMs) -> Vec<PodId> {
         let placeable = |pod: &&PodId| {
             let record = &self.state.pods[**pod];
             record.can_be_placed(now_ms)
