@@ -221,14 +221,13 @@ fn damage_is_told_with_its_block_and_field() {
 #[test]
 fn a_flipped_bit_inside_of_a_block_makes_nothing_panic() {
     let mut random = Random::new(5);
-    let below = |random: &mut Random, count: usize| random.below(count as u64) as usize;
     let mut damaged = 0;
     for seed in 0..8 {
         let raw = &record(seed, true).unwrap().1[0];
         let raw = &raw[..raw.len().min(6_000)];
         for _ in 0..250 {
             let mut flipped = raw.to_vec();
-            let place = below(&mut random, flipped.len());
+            let place = usize::try_from(random.below(flipped.len() as u64)).unwrap();
             if random.below(10) == 0 {
                 flipped.truncate(place);
             } else {
