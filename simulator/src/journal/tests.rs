@@ -216,8 +216,8 @@ fn damage_is_told_with_its_block_and_field() {
     );
 }
 
-/// The checksum of a block is right here and a bit of what is inside is not, or the rest is missing:
-/// whatever that says, it is read as damage or run again, and continued under other settings.
+/// The checksum of a block is right here and a bit of what is inside is not, or the rest is
+/// missing: whatever that says, it is damage, or it is run again and continued.
 #[test]
 fn a_flipped_bit_inside_of_a_block_makes_nothing_panic() {
     let mut random = Random::new(5);

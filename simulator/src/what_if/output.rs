@@ -27,9 +27,8 @@ impl Session {
         table.flush()
     }
 
-    /// Writes `pod,gang,gpus,recorded_node,recorded_start_s,recorded_end_s,other_node,`
-    /// `other_start_s,other_end_s`, a line for each pod, by gang. Who held its node until the end of
-    /// the record has no end.
+    /// Writes `pod,gang,gpus` and, for the record and for the other course, node, start and end: a
+    /// line for each pod, by gang. Who held its node until the end of the record has no end.
     ///
     /// # Errors
     /// If the file cannot be written.
