@@ -9,6 +9,7 @@ mod plan;
 mod queues;
 mod record;
 mod replay;
+mod results;
 mod run;
 mod simulate;
 
