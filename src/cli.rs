@@ -4,13 +4,16 @@ mod bench;
 mod config;
 mod crds;
 mod demo;
+mod explain;
 mod plan;
 mod queues;
 mod record;
 mod replay;
+mod results;
 mod run;
 mod simulate;
 
+use crate::table::printable;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -27,6 +30,7 @@ enum Command {
     Run(run::Args),
     Demo(demo::Args),
     Plan(plan::Args),
+    Explain(explain::Args),
     Queues(queues::Args),
     Replay(replay::Args),
     Simulate(simulate::Args),
@@ -57,6 +61,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Queues(args) => queues::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Simulate(args) => simulate::run(args),
@@ -68,11 +73,11 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) if reader_left(&error) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(1)
         }
         Err(Failure::BadInput(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }

@@ -13,6 +13,7 @@ pub mod convert;
 pub mod demo;
 pub mod driver;
 pub mod execute;
+pub mod explain;
 pub mod local;
 pub mod objects;
 pub mod plan;

@@ -7,24 +7,32 @@
 //! | `/metrics` | OpenMetrics |
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
 //! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
+//! | `/debug/configuration` | the configuration in force; 500 and why if the file is refused |
+//! | `/explain/podgroup/NS/NAME` | why it waits, as JSON; on this machine only. Also `pod` |
 //!
-//! Nothing here touches the engine: the driver is asked for copies, at most one a second of each.
-//! The pages name queues, and pods and nodes only in the violation of an invariant; whatever else
-//! users wrote into their objects never gets here. Anybody may ask; [`connections`] bounds what
-//! that costs.
+//! Nothing here touches the engine: the driver is asked for copies, at most one a second of each,
+//! and for explanations, at most ten a second. The pages that anybody may ask for name queues, and
+//! pods and nodes only in the violation of an invariant; whatever else users wrote into their
+//! objects never gets there. [`connections`] bounds what that costs. Explanations name gangs, nodes
+//! and their taints, so they are for whoever is on this machine or is let through to it
+//! (`kubectl port-forward`).
 
+mod configuration;
 mod connections;
+mod explain;
 mod metrics;
 
 pub(crate) use metrics::Metrics;
 
 use crate::comparer::Comparer;
-use crate::driver::{Clock, Health, Inbox, Question, Reports};
+use crate::config::InForce;
+use crate::driver::{Asked, Clock, Explained, Health, Inbox, Question, Reports};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use connections::Pages;
 use gpu_batch_policies::report::Inventory;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +75,11 @@ impl Sources {
         self.ask(Question::Inventory).await
     }
 
+    /// Why a gang waits; `None` if the driver does not answer.
+    pub(crate) async fn explain(&self, asked: Asked) -> Option<Explained> {
+        self.ask(|asker| Question::Explain(asked, asker)).await
+    }
+
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         self.inbox.ask(question(sender));
@@ -85,7 +98,7 @@ type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
 type LastComparison = Arc<Mutex<Option<(Instant, StatusCode, String)>>>;
 
 /// Serves until the task is cancelled.
-pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
+pub(crate) async fn serve(listener: TcpListener, comparer: Comparer, in_force: Arc<InForce>) {
     let sources = comparer.sources.clone();
     let audit = Router::new()
         .route("/debug/audit", get(audit))
@@ -97,10 +110,19 @@ pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .with_state(sources)
+        .with_state(sources.clone())
+        .merge(configuration::page(in_force))
         .merge(audit)
         .merge(compare);
-    connections::accept(listener, router).await;
+    let local = router.clone().merge(explain::pages(sources));
+    connections::accept(
+        listener,
+        Pages {
+            everybody: router,
+            local,
+        },
+    )
+    .await;
 }
 
 async fn healthz(State(sources): State<Sources>) -> Response {

@@ -21,10 +21,12 @@ mod backoff;
 mod failure;
 mod list;
 mod outline;
+mod page;
 mod stream;
 
 pub(crate) use failure::Failure;
 pub(crate) use list::list_all;
+pub(crate) use page::Page;
 
 use crate::convert::Converter;
 use crate::driver::{Clock, Health, Inbox, WatchState};

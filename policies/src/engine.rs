@@ -14,11 +14,13 @@ mod assess;
 mod bindings;
 mod counts;
 mod evictions;
+mod explanation;
 mod faults;
 mod outbox;
 mod partial;
 mod plan;
 mod quarantine;
+mod queues;
 mod reports;
 mod selection;
 mod status;
@@ -36,7 +38,6 @@ use crate::lease::{Election, LeaseAnswer};
 use crate::queues::QueueId;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
-use crate::state::gang::Wait;
 use crate::status::QueueStatus;
 use agenda::Agenda;
 use alloc::{
@@ -45,6 +46,7 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Binding;
+pub(crate) use explanation::members_needed;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
@@ -70,6 +72,8 @@ pub struct Engine {
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
     dirty_queues: bool,
+    /// Fair shares are being worked out, for the statuses of queues.
+    dividing: bool,
     queues_reported_ms: UnixMs,
     reported_queues: BTreeMap<QueueId, QueueStatus>,
     /// Gangs that wait and gangs that run, by queue.
@@ -111,6 +115,7 @@ impl Engine {
             stopping: false,
             unfinished: false,
             dirty_queues: true,
+            dividing: false,
             queues_reported_ms: 0,
             reported_queues: BTreeMap::new(),
             gangs_by_queue: BTreeMap::new(),
@@ -156,8 +161,27 @@ impl Engine {
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
+            Event::Configured(settings) => self.configure(*settings),
             Event::Continue => {}
         }
+    }
+
+    /// Goes on with other settings. What the engine was built around stays.
+    fn configure(&mut self, settings: Settings) {
+        let settings = Settings {
+            leadership: self.settings.leadership.clone(),
+            leaf_order: self.settings.leaf_order,
+            queueing: self.settings.queueing,
+            target_workload: self.settings.target_workload.clone(),
+            ..settings
+        };
+        if settings == self.settings {
+            return;
+        }
+        self.outbox.limits = settings.in_flight;
+        self.settings = settings;
+        // Grace periods and placements are looked at with each gang.
+        self.state.rules_changed();
     }
 
     fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
@@ -220,9 +244,7 @@ impl Engine {
 
     /// Follows the world, and acts on it if we lead.
     fn follow(&mut self, now_ms: UnixMs) {
-        if self.state.refresh_queues(now_ms) {
-            self.forget_queues();
-        }
+        self.refresh_queues(now_ms);
         while let Some(timer) = self.timers.due(now_ms) {
             match timer {
                 Timer::Gang(gang) => {
@@ -246,25 +268,10 @@ impl Engine {
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
         self.announce_faults();
-        self.queue_reports_due(now_ms);
+        self.unfinished |= self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
-    }
-
-    /// The queues are others than before: whoever stood in one is entered anew.
-    fn forget_queues(&mut self) {
-        self.agenda = Agenda::new(self.settings.queueing);
-        self.gangs_by_queue.clear();
-        self.reported_queues.clear();
-        self.dirty_queues = true;
-        for id in self.state.gangs.ids() {
-            let gang = &mut self.state.gangs[id];
-            gang.place = None;
-            gang.woken_from = None;
-            gang.tally = None;
-            gang.wait = Wait::Nothing;
-        }
     }
 
     /// When [`Engine::step`] wants to be called with [`Event::Continue`] if nothing happens before;

@@ -1,202 +1,230 @@
-//! Refusals in words: what is missing, where it comes nearest, what each node did.
+//! Why a gang waits: in a sentence for its status, and taken apart for `gpu-batch explain`.
+//!
+//! A sentence is made when a gang is refused (`words`). All else is worked out when somebody asks,
+//! from `&ClusterState` alone: nothing that is explained can change a decision, the answer depends
+//! on the state and not on its history, and the work is bounded by the nodes and the gangs.
 
-use crate::facts::CardRequest;
-use crate::filter::Filter;
-use crate::ids::ClassId;
-use crate::place::{Area, Group, Refusal, Request};
-use crate::state::ClusterState;
-use crate::state::gang::Scope;
-use crate::state::node::Lacking;
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+mod advice;
+mod line;
+mod names;
+mod room;
+mod words;
 
-/// How many filters a message names; the rest is summed up.
-const FILTERS_NAMED: usize = 4;
+pub(crate) use advice::remedies;
+pub(crate) use line::{demand, standing};
+pub(crate) use names::{Names, suggestion};
+pub(crate) use room::{Missing, shortage};
+pub(crate) use words::refusal;
 
-/// Why the members were not placed. `surplus`: the gang runs, and this is one more.
-pub(crate) fn refusal(
-    state: &mut ClusterState,
-    request: &Request,
-    refusal: &Refusal,
-    surplus: bool,
-) -> String {
-    match refusal {
-        Refusal::TooFew {
-            class,
-            scope,
-            best,
-            fits,
-            need,
-        } => {
-            let wanted = wanted(state, *class, *need, surplus);
-            let place = place_of(state, *scope);
-            let nearest = match (best, fits) {
-                // Of one that does not fit there is nothing to say but why.
-                (_, 0) if *need == 1 => String::new(),
-                (Some(Area::Cluster) | None, 0) => "there is no room for any; ".into(),
-                (Some(Area::Cluster) | None, _) => format!("there is room for {fits}; "),
-                (Some(area), _) => {
-                    let area = name(state, *area);
-                    format!("{area} comes nearest with room for {fits}; ")
-                }
-            };
-            let do_not = if *need == 1 { "does not" } else { "do not" };
-            let nodes = nodes(state, *class);
-            format!("{wanted} {do_not} fit {place}: {nearest}{nodes}")
-        }
-        Refusal::OfSubGroup {
-            name,
-            groups,
-            refusal: inner,
-        } => {
-            let message = match &**inner {
-                Refusal::NotTogether { proved } => not_together(state, groups, *proved),
-                inner => self::refusal(state, request, inner, surplus),
-            };
-            format!("sub-group {name}: {message}")
-        }
-        Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+pub use crate::queues::{Claim, DecidedBy, Level};
+
+use crate::facts::{Amount, UnixMs};
+use crate::reason::Reason;
+use crate::report::PodReport;
+use crate::status::{MemberCounts, Phase};
+use alloc::{boxed::Box, string::String, vec::Vec};
+use core::fmt;
+
+/// What is to be explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// A gang: `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
+    Gang(&'a str),
+    /// A pod of ours, `NS/NAME`: its gang is explained.
+    Pod(&'a str),
+}
+
+/// There is nothing of that name: a sentence, with what may have been meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotFound(pub String);
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
     }
 }
 
-fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
-    let sizes: Vec<String> = groups
-        .iter()
-        .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
-        .collect();
-    let sizes = sizes.join(" and ");
-    if proved {
-        format!("{sizes}: each would fit alone, all together do not")
-    } else {
-        format!("no place was found for {sizes} within the bound of the search")
-    }
+impl core::error::Error for NotFound {}
+
+/// Why a gang waits, what is missing, and what would help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// The name of the gang.
+    pub gang: String,
+    /// The pod that was asked about.
+    pub pod: Option<PodReport>,
+    /// The queue that it names, existing or not.
+    pub queue: Box<str>,
+    /// Its phase.
+    pub phase: Phase,
+    /// Its members, by what has become of them.
+    pub members: MemberCounts,
+    /// How many more members must get a place before it runs; 0: it runs, and what waits is
+    /// surplus.
+    pub needed: u32,
+    /// Why it waits; `None`: nothing of it waits.
+    pub reason: Option<Reason>,
+    /// The same as a sentence.
+    pub message: String,
+    /// How sure it is that there is no place; `None` where it waits for something else.
+    pub proof: Option<Proof>,
+    /// What is missing on nodes: an entry for each shape of its members.
+    pub shortages: Vec<Shortage>,
+    /// The bound of a queue that it would exceed.
+    pub excess: Option<ExcessReport>,
+    /// Its place in the order; `None` while something keeps it out of it.
+    pub standing: Option<Standing>,
+    /// What would let it start, a sentence each, the nearest first.
+    pub remedies: Vec<String>,
 }
 
-/// `4 members with 8 nvidia.com/gpu each`.
-fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> String {
-    let class = &state.classes[class];
-    if let Some(cards) = class.cards {
-        return wanted_cards(&cards, count, surplus);
-    }
-    let amount = crate::resources::amount_of(&class.requests, class.primary);
-    let resource = state.resource_names.name(class.primary);
-    let amount = match resource {
-        "cpu" => format!("{amount}m"),
-        _ => format!("{amount}"),
-    };
-    match (count, surplus) {
-        (1, true) => format!("1 more member with {amount} {resource}"),
-        (1, false) => format!("1 member with {amount} {resource}"),
-        _ => format!("{count} members with {amount} {resource} each"),
-    }
+/// How sure a refusal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// There is no place.
+    Proved,
+    /// None was found within the bound of the search; there may be one.
+    Bounded,
 }
 
-/// `1 member with 2 cards`, `4 members with 300 thousandths of a card each`.
-fn wanted_cards(cards: &CardRequest, count: u64, surplus: bool) -> String {
-    let amount = match (cards.is_fraction(), cards.count()) {
-        (true, _) => format!("{} thousandths of a card", cards.thousandths()),
-        (false, 1) => "1 card".into(),
-        (false, several) => format!("{several} cards"),
-    };
-    match (count, surplus) {
-        (1, true) => format!("1 more member with {amount}"),
-        (1, false) => format!("1 member with {amount}"),
-        _ => format!("{count} members with {amount} each"),
-    }
-}
-
-fn place_of(state: &ClusterState, scope: Scope) -> String {
-    match scope {
-        Scope::Cluster => "in the cluster".into(),
-        Scope::Level(topology, level) => {
-            let topology = &state.topologies[topology];
-            format!("in one {}", topology.levels[level].name)
-        }
-        Scope::DomainOf(topology, level, _) => {
-            let topology = &state.topologies[topology];
-            format!(
-                "in the {} of the members that run",
-                topology.levels[level].name
-            )
-        }
-        Scope::OneNode => "on one node".into(),
-        Scope::Node(_) => "on the node of the members that run".into(),
-    }
-}
-
-fn name(state: &ClusterState, area: Area) -> String {
-    match area {
-        Area::Cluster => "the cluster".into(),
-        Area::Domain(topology, domain) => state.topologies[topology].display(domain),
-        Area::Node(node) => state.nodes[node].name.as_ref().into(),
-    }
-}
-
-/// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
-fn nodes(state: &mut ClusterState, class: ClassId) -> String {
-    state.refresh(class);
-    let now = state.changes.end();
-    let described = state.table_as_of(class).and_then(|t| t.described.as_ref());
-    if let Some((_, text)) = described.filter(|(then, _)| *then == now) {
-        return text.clone();
-    }
-    let text = describe_nodes(state, class);
-    if let Some(table) = &mut state.classes[class].table {
-        table.described = Some((now, text.clone()));
-    }
-    text
-}
-
-fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
-    let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
-    let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
-    let mut open = 0u32;
-    let mut all = 0u32;
-    for (id, node) in state.nodes.iter() {
-        if node.known.is_none() {
-            continue;
-        }
-        all += 1;
-        let Some(table) = state.table_as_of(class) else {
-            continue;
-        };
-        if table.count(id) > 0 {
-            open += 1;
-        } else if table.is_eligible(id) {
-            let missing = node.lacking(&state.classes[class]);
-            *lacking.entry(missing).or_insert(0) += 1;
+impl Proof {
+    /// The word that users see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Proved => "Proved",
+            Self::Bounded => "Bounded",
         }
     }
-    for (missing, nodes) in lacking {
-        let filter = match missing {
-            Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-            Lacking::HostPort => Filter::HostPort,
-            Lacking::Cards => Filter::Cards,
-        };
-        *refused.entry(filter).or_insert(0) += nodes;
+}
+
+/// What is missing for the members of one shape, where it comes nearest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortage {
+    /// What one member asks for, by resource, in base units.
+    pub requests: Vec<(Box<str>, Amount)>,
+    /// What of it is scarcest, in words: `8 nvidia.com/gpu`.
+    pub asks: String,
+    /// Within what they must fit together: the name of a level, `node`, or `cluster`.
+    pub level: Box<str>,
+    /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.
+    pub domain: Option<String>,
+    /// How many members must be placed.
+    pub need: u64,
+    /// How many fit there now.
+    pub fits: u64,
+    /// How many would fit in the best domain of the level if all nodes were empty.
+    pub fits_empty: u64,
+    /// How many fit in the whole cluster now, wherever they are.
+    pub fits_anywhere: u64,
+    /// GPUs that the members ask for which do not fit.
+    pub gpus_short: Amount,
+    /// The nodes of that domain.
+    pub nearest: NodeCounts,
+    /// All nodes.
+    pub all: NodeCounts,
+    /// Who holds what is missing in that domain: the first to end comes first.
+    pub holders: Vec<Holder>,
+}
+
+impl Shortage {
+    /// How many members do not fit.
+    #[must_use]
+    pub fn members_short(&self) -> u64 {
+        self.need.saturating_sub(self.fits)
     }
-    let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
-    refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let named = refused.iter().take(FILTERS_NAMED);
-    let mut parts: Vec<String> = named
-        .map(|(filter, count)| format!("{count} {filter}"))
-        .collect();
-    let rest: u32 = refused
-        .iter()
-        .skip(FILTERS_NAMED)
-        .map(|(_, count)| count)
-        .sum();
-    if rest > 0 {
-        parts.push(format!("{rest} were refused for other reasons"));
-    }
-    if open > 0 {
-        parts.push(format!("{open} had room"));
-    }
-    if all == 0 {
-        return "there are no nodes".into();
-    }
-    format!(
-        "of {all} node{}, {}",
-        if all == 1 { "" } else { "s" },
-        parts.join(", ")
-    )
+}
+
+/// What nodes say to a member.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// How many there are.
+    pub nodes: u32,
+    /// How many have room for at least one.
+    pub with_room: u32,
+    /// Why the others have none, most nodes first.
+    pub refused: Vec<Refused>,
+}
+
+/// Nodes that refuse a member for the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What they did: `had insufficient nvidia.com/gpu`.
+    pub because: String,
+    /// How many they are.
+    pub nodes: u32,
+    /// How many members their free amounts would hold if it were not for that; 0 where it is an
+    /// amount that is missing.
+    pub would_hold: u64,
+}
+
+/// A gang that holds what is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its name; `None`: pods of other schedulers.
+    pub gang: Option<String>,
+    /// How much it holds there of what is scarcest, in words: `8 nvidia.com/gpu`.
+    pub holds: String,
+    /// On how many nodes.
+    pub nodes: u32,
+    /// When it ends, if it was said how long it runs and that has not passed.
+    pub ends_ms: Option<UnixMs>,
+}
+
+/// A bound of a queue that a gang would exceed. Amounts are in base units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExcessReport {
+    /// Whose bound.
+    pub queue: Box<str>,
+    /// `resource` or `resource@product`.
+    pub resource: Box<str>,
+    /// `limit`, or `quota`, which non-preemptible gangs do not exceed.
+    pub bound: &'static str,
+    /// How much is allowed.
+    pub allowed: Amount,
+    /// How much is held already; of a quota by non-preemptible gangs alone.
+    pub held: Amount,
+    /// How much is asked for on top.
+    pub asked: Amount,
+}
+
+/// The place of a gang in the order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its place in the line of its queue; 1 is the first.
+    pub position: u32,
+    /// How long the line is.
+    pub length: u32,
+    /// What it stands there with.
+    pub rank: Rank,
+    /// Those right before it, the nearest first.
+    pub before: Vec<Ahead>,
+    /// Where its queue and those above it stand among their siblings, the highest first.
+    pub levels: Vec<Level>,
+}
+
+/// What orders the gangs of one queue: each line decides where those before are equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    /// A part of it is bound: it comes before everything else in all queues.
+    pub unfinished: bool,
+    /// It replaces lost members of a running gang.
+    pub replacement: bool,
+    /// The higher, the earlier.
+    pub priority: i32,
+    /// It runs, and what waits is beyond its minimum.
+    pub surplus: bool,
+    /// The older, the earlier.
+    pub created_ms: UnixMs,
+}
+
+/// A gang that stands before another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its name.
+    pub gang: String,
+    /// What puts it before: `it is older`.
+    pub because: &'static str,
+    /// Why it waits itself.
+    pub reason: Reason,
 }

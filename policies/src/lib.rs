@@ -15,7 +15,7 @@ mod audit;
 pub mod command;
 pub mod engine;
 pub mod event;
-mod explain;
+pub mod explain;
 pub mod facts;
 pub mod filter;
 pub mod gpu;

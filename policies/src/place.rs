@@ -51,6 +51,8 @@ pub(crate) struct Request {
     pub(crate) placement: (Placement, Placement),
     /// Nodes of members that have a place, for spreading.
     pub(crate) occupied: Vec<NodeId>,
+    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
+    pub(crate) plain_only: bool,
 }
 
 /// The waiting pods of one class.
@@ -131,7 +133,7 @@ impl Refusal {
 pub(crate) fn place(
     state: &mut ClusterState,
     txn: &mut Txn,
-    request: &Request,
+    request: &mut Request,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     if let Some(node) = lane::only_pod(state, request, work) {
@@ -143,6 +145,24 @@ pub(crate) fn place(
     for group in &request.groups {
         state.refresh(group.class);
     }
+    let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
+    if request.groups.iter().all(without_gpus) {
+        request.plain_only = true;
+        let placed = place_groups(state, txn, request, work);
+        request.plain_only = false;
+        if placed.is_ok() {
+            return Ok(());
+        }
+    }
+    place_groups(state, txn, request, work)
+}
+
+fn place_groups(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    work: &mut u64,
+) -> Result<(), Refusal> {
     *work += (state.nodes.len() * request.groups.len()) as u64;
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {
@@ -153,6 +173,12 @@ pub(crate) fn place(
         txn.rollback(state, start);
     }
     placed
+}
+
+/// The widest scope in which the members may be placed.
+pub(crate) fn widest_scope(state: &ClusterState, request: &Request) -> Scope {
+    let scopes = domains::scopes(state, request.near, request.anchor);
+    scopes.last().copied().unwrap_or(Scope::Cluster)
 }
 
 /// Whether the members were refused for the limits on GPU models alone: without them they would
@@ -191,6 +217,11 @@ impl Request {
         } else {
             self.placement.1
         }
+    }
+
+    /// Whether a node is left out for its GPUs.
+    fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
+        self.plain_only && state.nodes[node].has_gpus()
     }
 
     /// How many more pods of a class the limits on a node's GPU model allow.

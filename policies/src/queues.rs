@@ -7,19 +7,21 @@
 //!  apply, delete, replace ──> definitions ──refresh──> structure ─────┬──> admit
 //!  charge, release ─────────> ledger ─────────────────────────────────┼──> room, budget
 //!  set_candidate ───────────> order (keys of what changed, lazily) ───┼──> next_leaf
-//!  add_requested ───────────> ledger ─────────────────────────────────┴──> fair shares, reports
+//!  add_requested ───────────> ledger ─────────────────────────────────┴──> divide, status
 //! ```
 //!
 //! A *governed key* is a resource, or one model of it, that some Ready queue has an entry for. Only
 //! those are accounted. Plain `nvidia.com/gpu` is always one of them.
 
 mod admission;
+mod fair;
 mod filling;
 mod graph;
 mod keys;
 mod ledger;
 mod node;
 mod order;
+mod refresh;
 mod report;
 mod shares;
 mod tree;
@@ -30,13 +32,16 @@ mod tests;
 pub use admission::Refusal;
 pub use keys::{Demand, GovernedId};
 pub use ledger::{Bound, Excess};
+pub use order::{Claim, DecidedBy, Level};
+pub use refresh::Refreshed;
 
-use crate::facts::{Amount, QueueFacts, UnixMs};
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use crate::facts::{Amount, QueueFacts};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use fair::FairShares;
 use keys::GovernedKeys;
-use ledger::{Ledger, Matrix};
+use ledger::Ledger;
 use order::Order;
-use tree::Structure;
+use tree::{Definitions, Structure};
 
 /// A queue, as a small number. It stays the same while a queue of that name exists; afterwards it
 /// may be given to another queue, so nobody may keep one over a change of
@@ -58,20 +63,20 @@ impl QueueId {
 
 /// All queues and what they hold.
 ///
-/// The trap: changes of definitions take effect with [`QueueTree::refresh`], not before. If
-/// [`QueueTree::governed_epoch`] has risen then, every charge, request and candidate is forgotten,
-/// and the engine enters them again.
+/// The trap: changes of definitions take effect with [`QueueTree::refresh`], not before.
 #[derive(Debug)]
 pub struct QueueTree {
-    definitions: BTreeMap<Box<str>, QueueFacts>,
-    definitions_changed: bool,
-    keys: GovernedKeys,
-    structure: Structure,
+    definitions: Definitions,
+    /// The queues that were changed since the last refresh, and what they were then.
+    changed: BTreeMap<Box<str>, Option<QueueFacts>>,
+    keys: Arc<GovernedKeys>,
+    structure: Arc<Structure>,
     epoch: u64,
+    /// Rises whenever queues change.
+    edits: u64,
     ledger: Ledger,
     order: Order,
-    /// The fair shares, until something changes that they depend on.
-    fair_shares: Option<Matrix>,
+    fair: FairShares,
 }
 
 /// What orders and shares are computed from.
@@ -93,23 +98,24 @@ impl QueueTree {
     #[must_use]
     pub fn new() -> Self {
         let mut tree = Self {
-            definitions: BTreeMap::new(),
-            definitions_changed: true,
-            keys: GovernedKeys::new(),
-            structure: Structure::default(),
+            definitions: Definitions::new(),
+            changed: BTreeMap::new(),
+            keys: Arc::new(GovernedKeys::new()),
+            structure: Arc::new(Structure::default()),
             epoch: 0,
+            edits: 0,
             ledger: Ledger::default(),
             order: Order::default(),
-            fair_shares: None,
+            fair: FairShares::default(),
         };
-        tree.refresh(0);
+        tree.rebuild(0);
         tree
     }
 
     /// Takes in a queue that was created or changed. Cheap: the work is done by
-    /// [`QueueTree::refresh`], once for all changes. Whether it is other than before: its status is
-    /// not among the facts, so that our own writes change nothing.
-    pub fn apply(&mut self, facts: QueueFacts) -> bool {
+    /// [`QueueTree::refresh`], once for all changes. The status is not among the facts, so that our
+    /// own writes change nothing.
+    pub fn apply(&mut self, facts: QueueFacts) {
         let unchanged = |old: &QueueFacts| {
             let same_object = QueueFacts {
                 uid: facts.uid,
@@ -119,14 +125,18 @@ impl QueueTree {
             same_object == facts
         };
         let changed = !self.definitions.get(&facts.name).is_some_and(unchanged);
-        self.definitions_changed |= changed;
-        self.definitions.insert(facts.name.clone(), facts);
-        changed
+        let name = facts.name.clone();
+        let before = self.definitions.insert(name.clone(), facts);
+        if changed {
+            self.changed.entry(name).or_insert(before);
+        }
     }
 
     /// Takes in that a queue is gone.
     pub fn delete(&mut self, name: &str) {
-        self.definitions_changed |= self.definitions.remove(name).is_some();
+        if let Some(before) = self.definitions.remove(name) {
+            self.changed.entry(name.into()).or_insert(Some(before));
+        }
     }
 
     /// Takes in a list of all queues: those that are missing are gone.
@@ -135,37 +145,17 @@ impl QueueTree {
             .into_iter()
             .map(|facts| (facts.name.clone(), facts))
             .collect();
-        let before = self.definitions.len();
-        self.definitions.retain(|name, _| listed.contains_key(name));
-        self.definitions_changed |= self.definitions.len() != before;
+        for name in self.defined_names() {
+            if !listed.contains_key(&name) {
+                self.delete(&name);
+            }
+        }
         for facts in listed.into_values() {
             self.apply(facts);
         }
     }
 
-    /// Makes the changes of definitions effective. Costs nothing if there are none.
-    ///
-    /// Amounts held survive a change of quotas, limits, weights, priorities or admission. They do
-    /// not survive one of the queues that exist, of their parents or of the governed keys: then
-    /// [`QueueTree::governed_epoch`] rises.
-    pub fn refresh(&mut self, now_ms: UnixMs) {
-        if !core::mem::take(&mut self.definitions_changed) {
-            return;
-        }
-        let old = core::mem::take(&mut self.structure);
-        let same_keys = !self.keys.govern(&self.definitions);
-        self.structure = Structure::build(&self.definitions, &old, &self.keys, now_ms);
-        self.fair_shares = None;
-        if !(same_keys && self.structure.same_tree(&old)) {
-            self.epoch += 1;
-            self.ledger
-                .reset(self.structure.len(), self.keys.interned());
-            self.order.reset(&self.structure, self.keys.interned());
-        }
-        self.order.mark_all(&self.structure);
-    }
-
-    /// Rises whenever the set of queues, a parent or the set of governed keys has changed. All
+    /// Rises whenever the hierarchy was built anew with other queues, parents or governed keys. All
     /// charges, requests and candidates are gone then (capacities stay), [`QueueId`]s may mean
     /// other queues, and amounts must be taken apart anew with [`QueueTree::governed_id`].
     #[must_use]
@@ -202,7 +192,7 @@ impl QueueTree {
     pub fn set_capacity(&mut self, key: GovernedId, capacity: Amount) {
         if self.ledger.set_capacity(key, capacity) {
             self.order.mark_all(&self.structure);
-            self.fair_shares = None;
+            self.fair.outdated();
         }
     }
 }

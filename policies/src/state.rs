@@ -15,6 +15,7 @@ pub(crate) mod node;
 mod nodes;
 pub(crate) mod pod;
 mod pods;
+pub(crate) mod submitted;
 pub(crate) mod tables;
 pub(crate) mod topologies;
 
@@ -39,6 +40,7 @@ use lanes::Lanes;
 use node::Node;
 use pod::Pod;
 use rustc_hash::FxBuildHasher;
+use submitted::Submitted;
 use tables::ChangeLog;
 
 /// A map that is only looked up, never iterated where order matters.
@@ -72,12 +74,13 @@ pub(crate) struct ClusterState {
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
+    pub(crate) submitted: Submitted,
     /// The entry of queues for each resource, as of `governed_epoch`.
     governed: Lookup<ResourceId, Option<GovernedId>>,
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
-    /// Rises with every change of queues, topologies, priority classes or namespaces: refused gangs
-    /// are then worth another try.
+    /// Rises when the hierarchy of queues is built anew, and with every change of topologies, priority
+    /// classes or namespaces: refused gangs are then worth another try.
     pub(crate) rules_version: u64,
     /// Gangs that an event has touched since the last look.
     pub(crate) touched: BTreeSet<GangId>,
@@ -113,6 +116,7 @@ impl ClusterState {
             namespaces: BTreeMap::new(),
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
+            submitted: Submitted::default(),
             governed: Lookup::default(),
             governed_epoch: u64::MAX,
             capacity: Capacity::default(),

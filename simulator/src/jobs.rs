@@ -17,7 +17,7 @@ pub mod summary;
 mod tests;
 
 use crate::trace::jobs::{Job, Jobs};
-use crate::trace::queues::TraceQueue;
+use crate::trace::queues::{self, TraceQueue};
 use cluster::{Cluster, Outcome};
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
@@ -95,6 +95,18 @@ pub struct Workload<'a> {
 }
 
 impl Workload<'_> {
+    /// The nodes of all queues.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        queues::nodes(self.queues)
+    }
+
+    /// The GPUs of all queues.
+    #[must_use]
+    pub fn gpus(&self) -> u64 {
+        self.nodes() * u64::from(self.gpus_per_node)
+    }
+
     /// Where each queue of the trace is among [`Workload::queues`].
     fn queues_of_trace(&self) -> Vec<Option<usize>> {
         let places: BTreeMap<&str, usize> = self

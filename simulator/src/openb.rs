@@ -44,14 +44,13 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
+    /// Those whose every point is given by the rules alone.
+    pub const DETERMINISTIC: [Self; 5] = [
         Self::Fgd,
         Self::BestFit,
         Self::DotProd,
         Self::GpuPacking,
         Self::GpuClustering,
-        Self::Random,
     ];
 
     /// The name in the published curves.

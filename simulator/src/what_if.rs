@@ -17,10 +17,13 @@
 //! taken to submit the same work whatever they saw.
 //!
 //! With the settings of the record the result should be the record. `docs/replay.md` says how far
-//! it is: under a light load wholly, under a heavy one nearly.
+//! it is.
 
 mod comparison;
 mod course;
+mod gang;
+mod output;
+mod page;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -53,14 +56,24 @@ pub struct Session {
     pub damage: Option<Damage>,
     /// What there was at the start.
     objects: Vec<Object>,
-    /// What happened by itself, each with its time.
-    batches: Vec<(UnixMs, Vec<Event>)>,
+    /// What happened by itself, in the order of its moments.
+    happenings: Vec<(Moment, Event)>,
     /// Pods that waited when they were first seen.
     lives: BTreeMap<Uid, Life>,
     /// The queues that PodGroups name, by namespace and name.
     group_queues: BTreeMap<(Box<str>, Box<str>), Box<str>>,
     /// The GPUs of all nodes over time, in GPU-milliseconds.
     gpu_ms: u128,
+}
+
+/// A place in the record: the time, the number of the step, and that of the event. What happened in
+/// several steps of one millisecond stays apart, and what happened in one step stays in its order:
+/// the scheduler is to see the same again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    at_ms: UnixMs,
+    step: u64,
+    event: u64,
 }
 
 /// A pod of ours.
@@ -78,10 +91,12 @@ struct Life {
 struct Ran {
     /// From its binding to its end.
     length_ms: u64,
+    /// When its end was seen.
+    ended: Moment,
     /// How it ended; `None`: it was deleted while it ran.
     phase: Option<PodPhase>,
-    /// How long after its end it was deleted.
-    gone_after_ms: Option<u64>,
+    /// When it was deleted after its end.
+    gone: Option<Moment>,
 }
 
 impl Session {

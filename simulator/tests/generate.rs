@@ -2,27 +2,17 @@
 //!
 //! The real traces are not part of the project; `GPU_BATCH_TRACES` says where they are.
 
+#[path = "shared/public_traces.rs"]
+mod public_traces;
+
 use gpu_batch_simulator::generate::profile::Like;
 use gpu_batch_simulator::generate::statistics::Statistics;
 use gpu_batch_simulator::generate::{Scale, Settings, generate};
 use gpu_batch_simulator::input::Table;
 use gpu_batch_simulator::trace::jobs::Jobs;
-use std::path::PathBuf;
 
 /// When the first job of the Philly extract was submitted: on a Monday, 10:30:41.
 const PHILLY_START_S: u64 = 37_841;
-
-fn real(file: &str) -> PathBuf {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces");
-    let traces = std::env::var_os("GPU_BATCH_TRACES").unwrap_or_else(|| beside.into());
-    let path = PathBuf::from(traces).join(file);
-    assert!(
-        path.exists(),
-        "{} is missing; set GPU_BATCH_TRACES to the directory of the traces",
-        path.display()
-    );
-    path
-}
 
 fn like(like: Like, jobs: u64, gpus: u32) -> Settings {
     Settings {
@@ -46,7 +36,7 @@ fn shares(arrivals_s: &[u64], length_s: u64, count: u64) -> Vec<f64> {
 
 #[test]
 fn jobs_arrive_by_the_hours_and_weekdays_of_philly() {
-    let real = Jobs::read(&real("philly/philly_jobs_sep_oct.csv.gz")).unwrap();
+    let real = Jobs::read(&public_traces::file("philly/philly_jobs_sep_oct.csv.gz")).unwrap();
     let made = generate(&like(Like::Philly, real.jobs.len() as u64, 2_816)).unwrap();
     let real_s = real.jobs.iter().map(|job| PHILLY_START_S + job.submit_s);
     let real_s: Vec<u64> = real_s.collect();
@@ -65,7 +55,7 @@ fn jobs_arrive_by_the_hours_and_weekdays_of_philly() {
 #[test]
 fn sizes_and_durations_are_those_of_openb() {
     let columns = ["num_gpu", "creation_time", "deletion_time"];
-    let path = real("openb/openb_pod_list_default.csv.gz");
+    let path = public_traces::file("openb/openb_pod_list_default.csv.gz");
     let mut table = Table::open(&path, &columns, &[]).unwrap();
     let (mut gpus, mut durations) = (Vec::new(), Vec::new());
     while let Some(row) = table.next_row().unwrap() {

@@ -5,21 +5,15 @@
 //! compared in each test run, all of them where `GPU_BATCH_ALL_CURVES` is set (in release mode that
 //! is a matter of a minute).
 
+#[path = "shared/public_traces.rs"]
+mod public_traces;
+
 use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published};
 use gpu_batch_simulator::report::openb::{Curve, Metric};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 const WORKLOADS: [&str; 5] = ["default", "cpu100", "gpushare60", "gpuspec33", "multigpu30"];
-
-/// Those whose every point is given by the rules alone.
-const DETERMINISTIC: [Policy; 5] = [
-    Policy::Fgd,
-    Policy::BestFit,
-    Policy::DotProd,
-    Policy::GpuPacking,
-    Policy::GpuClustering,
-];
 
 /// The published files are rounded to two decimals, the ratio to four.
 fn tolerance(metric: Metric) -> f64 {
@@ -30,15 +24,7 @@ fn tolerance(metric: Metric) -> f64 {
 }
 
 fn file(name: &str) -> PathBuf {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces");
-    let directory = std::env::var("GPU_BATCH_TRACES").unwrap_or_else(|_| beside.to_owned());
-    let path = PathBuf::from(directory).join("openb").join(name);
-    assert!(
-        path.is_file(),
-        "{} is not there: set GPU_BATCH_TRACES to the directory of the public traces",
-        path.display()
-    );
-    path
+    public_traces::file(&format!("openb/{name}"))
 }
 
 fn experiment(workload: &str, typical_given: bool) -> Experiment {
@@ -107,7 +93,7 @@ fn differences(run: &Run) -> Vec<String> {
 
 /// What is compared in each test run: workload, policies, seed.
 const SUBSET: [(&str, &[Policy], u64); 6] = [
-    ("default", &DETERMINISTIC, 42),
+    ("default", &Policy::DETERMINISTIC, 42),
     ("cpu100", &[Policy::Fgd], 43),
     ("gpushare60", &[Policy::Fgd], 44),
     ("gpuspec33", &[Policy::Fgd], 45),
@@ -125,7 +111,7 @@ fn every_point_of_the_deterministic_policies_is_the_published_one() {
         let seeds: Vec<u64> = experiment.seeds().collect();
         let subset = SUBSET.iter().filter(|(name, ..)| *name == workload);
         let parts: Vec<(&[Policy], &[u64])> = match all {
-            true => vec![(&DETERMINISTIC, &seeds)],
+            true => vec![(&Policy::DETERMINISTIC, &seeds)],
             false => subset
                 .map(|(_, policies, seed)| (*policies, std::slice::from_ref(seed)))
                 .collect(),
@@ -174,19 +160,32 @@ fn the_end_of_the_first_run_is_the_published_one() {
     assert_eq!(run.used_thousandths, 5_919_410);
 }
 
+/// Random drew at run time in the published experiment, so only means can agree. Four seeds of the
+/// default trace in each test run; all ten of all five traces where all curves are asked for. The
+/// ratio is left out: what it divides by is small where little is free, so its means scatter more.
 #[test]
 fn random_is_as_good_as_the_published_one_on_the_average() {
-    let experiment = experiment("default", false);
-    let seeds: Vec<u64> = experiment.seeds().take(4).collect();
-    let runs: Vec<Run> = seeds
-        .iter()
-        .map(|seed| experiment.run(Policy::Random, *seed, || ()).unwrap())
-        .collect();
-    for percent in [100, 130] {
-        let alloc = runs.iter().map(|run| &run.curves[0]);
-        let ours: f64 = alloc.clone().map(|curve| curve.values[percent]).sum();
-        let theirs: f64 = alloc.map(|curve| published(curve).values[percent]).sum();
-        let off = (ours - theirs) / 4.0;
-        assert!(off.abs() < 0.3, "{off} points off at {percent} %");
+    let all = std::env::var_os("GPU_BATCH_ALL_CURVES").is_some();
+    let threads = std::thread::available_parallelism().unwrap();
+    for workload in &WORKLOADS[..if all { WORKLOADS.len() } else { 1 }] {
+        let experiment = experiment(workload, false);
+        let count = if all { 10 } else { 4 };
+        let seeds: Vec<u64> = experiment.seeds().take(count).collect();
+        let runs = experiment.run_all(&[Policy::Random], &seeds, threads, || ());
+        for metric in 0..2 {
+            for percent in [100, 130] {
+                let off = runs.iter().map(|run| {
+                    let curve = &run.curves[metric];
+                    curve.values[percent] - published(curve).values[percent]
+                });
+                let off = off.sum::<f64>() / runs.len() as f64;
+                let of = runs[0].curves[metric].metric;
+                println!("{workload} {of:?} at {percent} %: {off:.3} points off");
+                assert!(
+                    off.abs() < 0.3,
+                    "{off} points off: {workload} {of:?} {percent}"
+                );
+            }
+        }
     }
 }

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use flate2::read::GzDecoder;
+#[path = "shared/public_traces.rs"]
+mod public_traces;
+
 use gpu_batch_simulator::jobs::summary::{Summary, seconds, summaries};
 use gpu_batch_simulator::jobs::{Execution, Policy, Run, Workload, simulate};
 use gpu_batch_simulator::trace::jobs::Jobs;
@@ -22,15 +25,7 @@ const POLICIES: [(Policy, &str); 3] = [
 ];
 
 fn path(name: &str) -> PathBuf {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces");
-    let traces = std::env::var_os("GPU_BATCH_TRACES").unwrap_or_else(|| beside.into());
-    let path = PathBuf::from(traces).join("philly").join(name);
-    assert!(
-        path.exists(),
-        "{} is missing; set GPU_BATCH_TRACES to the directory of the traces",
-        path.display()
-    );
-    path
+    public_traces::file(&format!("philly/{name}"))
 }
 
 /// The jobs, and the queues with a part of their nodes.

@@ -8,6 +8,7 @@ mod events;
 mod facts;
 mod gang;
 mod journal;
+mod queues;
 mod session;
 mod throughput;
 
@@ -16,12 +17,13 @@ use super::Row;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 5] = [
+const SCENARIOS: [Scenario; 6] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("events", events::measure),
     ("journal", journal::measure),
+    ("queues", queues::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter.

@@ -2,8 +2,9 @@ use super::Failure;
 use crate::config::Configuration;
 use crate::objects::Timestamp;
 use crate::plan::{self, Evicted, Input, Plan};
-use crate::table::Screen;
+use crate::table::{Screen, printable};
 use anyhow::{Context, anyhow};
+use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::UnixMs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -71,21 +72,36 @@ pub(super) fn plan(
     cycles: u32,
     evicted: Evicted,
 ) -> Result<Plan, Failure> {
+    let (objects, options) = world(files, config)?;
+    let options = plan::Options {
+        cycles,
+        evicted,
+        ..options
+    };
+    Ok(plan::run(objects, options)?)
+}
+
+/// Reads the files into the world of a plan of one cycle, and says on standard error what there is
+/// to know about them.
+pub(super) fn world(
+    files: &[PathBuf],
+    config: Option<&Path>,
+) -> Result<(Vec<Object>, plan::Options), Failure> {
     let bad = |error: anyhow::Error| Failure::BadInput(error);
     let configuration = Configuration::load(config).map_err(|error| bad(error.into()))?;
     let now_ms = now().map_err(bad)?;
     let Input { objects, notes } = plan::read(files, &configuration.scheduler_name, now_ms)
         .map_err(|error| bad(error.into()))?;
     for note in notes {
-        eprintln!("note: {note}");
+        eprintln!("note: {}", printable(&note.to_string()));
     }
     let options = plan::Options {
         settings: configuration.settings,
         now_ms,
-        cycles,
-        evicted,
+        cycles: 1,
+        evicted: Evicted::Recreate,
     };
-    Ok(plan::run(objects, options)?)
+    Ok((objects, options))
 }
 
 /// Prints a result. Whoever reads it may stop reading, as `head` does.

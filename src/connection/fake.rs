@@ -15,6 +15,8 @@ pub(crate) struct Asked {
     /// Path and query.
     pub(crate) path: String,
     pub(crate) content_type: String,
+    /// Which forms of an answer are welcome.
+    pub(crate) accepts: String,
     pub(crate) body: serde_json::Value,
 }
 
@@ -62,13 +64,15 @@ async fn handle(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let content_type = headers
-        .get(header::CONTENT_TYPE)
-        .map(|value| value.to_str().unwrap().to_owned());
+    let text_of = |name| {
+        let value = headers.get(name).map(|value| value.to_str().unwrap());
+        value.unwrap_or_default().to_owned()
+    };
     let asked = Asked {
         method,
         path: uri.to_string(),
-        content_type: content_type.unwrap_or_default(),
+        content_type: text_of(header::CONTENT_TYPE),
+        accepts: text_of(header::ACCEPT),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
     shared.asked.lock().unwrap().push(asked.clone());

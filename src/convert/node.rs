@@ -2,13 +2,14 @@
 
 use super::problems::Problems;
 use super::{Converter, identity, limits, resources, shape};
-use crate::objects::{self, Meta, Node, Pairs, Quantity, Watched};
+use crate::objects::{self, Meta, Node, Pairs, Quantity, Watched, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{Amounts, Labels, NodeFacts, Taint, TaintEffect};
 
 impl Watched for Node {
     const KIND: Kind = Kind::Node;
     const PATH: &'static str = "/api/v1/nodes";
+    const PROTOBUF_LIST: Option<&'static protobuf::Message> = Some(&protobuf::NODE_LIST);
 
     fn meta(&self) -> &Meta {
         &self.metadata

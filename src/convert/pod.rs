@@ -2,7 +2,7 @@
 
 use super::problems::{Problems, shortened};
 use super::{Converter, hints, identity, limits, names, shape};
-use crate::objects::{Condition, Meta, Pod, Timestamp, Watched};
+use crate::objects::{Condition, Meta, Pod, Timestamp, Watched, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition,
@@ -11,6 +11,7 @@ use gpu_batch_policies::facts::{
 impl Watched for Pod {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
+    const PROTOBUF_LIST: Option<&'static protobuf::Message> = Some(&protobuf::POD_LIST);
 
     fn meta(&self) -> &Meta {
         &self.metadata

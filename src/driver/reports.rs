@@ -1,5 +1,6 @@
 //! Copies of the state, for whoever asks the driver.
 
+use gpu_batch_policies::explain::{Explanation, NotFound};
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::report::{GangReport, Inventory, QueueReport};
 use std::sync::Arc;
@@ -26,4 +27,23 @@ pub(crate) enum Question {
     Reports(oneshot::Sender<Arc<Reports>>),
     Audit(oneshot::Sender<Vec<String>>),
     Inventory(oneshot::Sender<Inventory>),
+    Explain(Asked, oneshot::Sender<Explained>),
+}
+
+/// Of what an explanation is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A gang by its name.
+    Gang(String),
+    /// A pod, `NS/NAME`.
+    Pod(String),
+}
+
+/// An explanation, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Explained {
+    Explanation(Box<Explanation>),
+    NotFound(NotFound),
+    /// This process decides nothing now: it has not read everything, or another one leads.
+    NotLeading,
 }

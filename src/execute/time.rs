@@ -4,7 +4,7 @@ use gpu_batch_policies::facts::UnixMs;
 use jiff::Timestamp;
 
 /// As `metav1.Time`: whole seconds.
-pub(super) fn seconds(time_ms: UnixMs) -> String {
+pub(crate) fn seconds(time_ms: UnixMs) -> String {
     timestamp(time_ms)
         .strftime("%Y-%m-%dT%H:%M:%SZ")
         .to_string()

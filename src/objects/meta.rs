@@ -94,4 +94,9 @@ impl Visitor<'_> for TimestampVisitor {
         Timestamp::parse(text)
             .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
+
+    /// What [`protobuf`](super::protobuf) reads: Unix milliseconds.
+    fn visit_i64<E: Error>(self, unix_ms: i64) -> Result<Timestamp, E> {
+        Ok(Timestamp(UnixMs::try_from(unix_ms).unwrap_or(0)))
+    }
 }

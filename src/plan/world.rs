@@ -4,6 +4,7 @@ use super::report::Plan;
 use gpu_batch_policies::command::{Action, Bind, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,20 +53,26 @@ const UNBOUNDED: u32 = u32::MAX;
 /// [`NotQuiet`] if a cycle does not end.
 pub fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
     let cycles = options.cycles.max(1);
-    let mut world = World::new(&objects, options);
-    world
-        .settle(listings(objects))
-        .ok_or(NotQuiet { cycle: 1 })?;
-    for cycle in 2..=cycles {
-        let events = world.pass();
-        world.settle(events).ok_or(NotQuiet { cycle })?;
-    }
+    let mut world = World::after(objects, options)?;
     Ok(Plan::of(
         cycles,
         &mut world.engine,
         &world.evicted,
         &world.queues,
     ))
+}
+
+/// Why a gang, or the gang of a pod, waits after the last cycle.
+///
+/// # Errors
+/// [`NotQuiet`] if a cycle does not end; inside, that there is nothing of that name.
+pub fn explain(
+    objects: Vec<Object>,
+    options: Options,
+    subject: Subject<'_>,
+) -> Result<Result<Explanation, NotFound>, NotQuiet> {
+    let world = World::after(objects, options)?;
+    Ok(world.engine.explain(subject))
 }
 
 struct World {
@@ -81,6 +88,20 @@ struct World {
 }
 
 impl World {
+    /// The world after all cycles.
+    fn after(objects: Vec<Object>, options: Options) -> Result<Self, NotQuiet> {
+        let cycles = options.cycles.max(1);
+        let mut world = Self::new(&objects, options);
+        world
+            .settle(listings(objects))
+            .ok_or(NotQuiet { cycle: 1 })?;
+        for cycle in 2..=cycles {
+            let events = world.pass();
+            world.settle(events).ok_or(NotQuiet { cycle })?;
+        }
+        Ok(world)
+    }
+
     fn new(objects: &[Object], options: Options) -> Self {
         let settings = Settings {
             leadership: Leadership::Assumed,

@@ -7,6 +7,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,8 +27,23 @@ const HEAD_MAX_BYTES: usize = 16 * 1_024;
 /// How long to wait when the system has no more connections to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
+/// The pages, by who asks.
+pub(super) struct Pages {
+    /// For whoever reaches the port.
+    pub(super) everybody: Router,
+    /// For whoever is on this machine: a user of it, or one whom Kubernetes forwards here.
+    pub(super) local: Router,
+}
+
+impl Pages {
+    fn of(&self, peer: SocketAddr) -> Router {
+        let local = peer.ip().to_canonical().is_loopback();
+        if local { &self.local } else { &self.everybody }.clone()
+    }
+}
+
 /// Answers on every connection until the task is cancelled, and ends them all with it.
-pub(super) async fn accept(listener: TcpListener, router: Router) {
+pub(super) async fn accept(listener: TcpListener, pages: Pages) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -35,8 +51,8 @@ pub(super) async fn accept(listener: TcpListener, router: Router) {
             return;
         };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let answered = answer(stream, router.clone());
+            Ok((stream, peer)) => {
+                let answered = answer(stream, pages.of(peer));
                 connections.spawn(async move {
                     let _permit = permit;
                     if tokio::time::timeout(CONNECTION_TIMEOUT, answered)
@@ -66,5 +82,32 @@ async fn answer(stream: TcpStream, router: Router) {
     // An error is the client's: it went away, was too slow, or does not speak HTTP.
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
         debug!("a connection ended: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pages;
+    use axum::Router;
+    use axum::routing::get;
+
+    #[test]
+    fn what_is_for_this_machine_is_for_no_other() {
+        let pages = Pages {
+            everybody: Router::new(),
+            local: Router::new().route("/local", get(|| async {})),
+        };
+        let cases = [
+            ("127.0.0.1:80", true),
+            ("[::1]:80", true),
+            ("[::ffff:127.0.0.1]:80", true),
+            ("10.0.0.1:80", false),
+            ("[::ffff:10.0.0.1]:80", false),
+            ("[fd00::1]:80", false),
+        ];
+        for (peer, local) in cases {
+            let router = pages.of(peer.parse().unwrap());
+            assert_eq!(router.has_routes(), local, "{peer}");
+        }
     }
 }

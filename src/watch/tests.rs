@@ -1,7 +1,7 @@
 use super::{Shared, Watcher};
 use crate::connection::{self, fake::FakeApi};
 use crate::driver::{Clock, Health, Inbox, Reports};
-use crate::objects::{Namespace, Pod, Queue, Watched};
+use crate::objects::{Namespace, Node, Pod, Queue, Watched, protobuf};
 use crate::serve::Metrics;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +22,8 @@ enum Answer {
     Items(&'static str, Value),
     /// This text.
     Text(String),
+    /// This in the binary form, with this code.
+    Binary(u16, &'static [u8]),
     /// A watch that says this and ends.
     Ends(Vec<Value>),
     /// A watch that says this and stays open.
@@ -29,7 +31,7 @@ enum Answer {
     /// A failure.
     Status(u16, &'static str),
 }
-use Answer::{Ends, Items, Page, Status, Stays, Text};
+use Answer::{Binary, Ends, Items, Page, Status, Stays, Text};
 
 fn object(name: &str, version: &str) -> Value {
     json!({"metadata": {"name": name, "resourceVersion": version}})
@@ -64,6 +66,11 @@ fn respond(answer: Answer) -> Response {
             list.to_string().into_response()
         }
         Text(text) => text.into_response(),
+        Binary(code, body) => {
+            let code = http::StatusCode::from_u16(code).unwrap();
+            let content_type = [(http::header::CONTENT_TYPE, protobuf::CONTENT_TYPE)];
+            (code, content_type, body).into_response()
+        }
         Ends(said) => Body::from_stream(lines(said)).into_response(),
         Stays(said) => Body::from_stream(lines(said).chain(stream::pending())).into_response(),
         Status(code, message) => {
@@ -149,6 +156,7 @@ impl Fixture {
 fn shorthand(event: &Event) -> String {
     let name = |object: &Object| match object {
         Object::Namespace(namespace) => namespace.name.to_string(),
+        Object::Node(node) => node.name.to_string(),
         Object::Queue(queue) => match queue.problems.first() {
             Some(problem) => format!("{} ({} {})", queue.name, problem.field, problem.message),
             None => queue.name.to_string(),
@@ -216,6 +224,37 @@ async fn a_token_that_comes_before_the_objects_leads_to_the_same_pages() {
     assert_eq!(asked[1], "/api/v1/namespaces?limit=1000&continue=p2");
     assert_eq!(asked[2], "/api/v1/namespaces?limit=1000&continue=p3");
     assert_eq!(asked[3], watch_from("10"));
+}
+
+#[tokio::test]
+async fn a_list_in_the_binary_form_is_read_and_one_that_is_broken_is_asked_for_in_json() {
+    // PodList{metadata: {resourceVersion: "10", continue: "p2"}, items: [{metadata: {name: "a"}}]}
+    let first = b"k8s\0\x12\x11\x0a\x08\x12\x0210\x1a\x02p2\x12\x05\x0a\x03\x0a\x01a";
+    let broken = b"k8s\0\x12\x0b\x0a\x04\x12\x0210\x12\x03\x0a\x07x";
+    let answers = vec![
+        Binary(200, first),
+        Binary(200, broken),
+        Page("10", "", &["b"]),
+    ];
+    let fixture = Fixture::start::<Node>(answers).await;
+    assert_eq!(fixture.events(1).await, ["listed a b"]);
+    let asked = fixture.asked(4).await;
+    assert_eq!(asked[1], "/api/v1/nodes?limit=1000&continue=p2");
+    assert_eq!(asked[2], asked[1]);
+    let accepted: Vec<String> = fixture.api.asked().into_iter().map(|a| a.accepts).collect();
+    let both = "application/vnd.kubernetes.protobuf, application/json";
+    assert_eq!(accepted[..3], [both, both, "application/json"]);
+}
+
+#[tokio::test]
+async fn a_refusal_in_the_binary_form_is_understood() {
+    // Status{message: "no", reason: "Forbidden", code: 403}
+    let no = b"k8s\0\x12\x12\x1a\x02no\x22\x09Forbidden\x30\x93\x03";
+    let fixture = Fixture::start::<Node>(vec![Binary(403, no), Page("10", "", &["a"])]).await;
+    fixture.asked(1).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(fixture.complaint(Kind::Node).unwrap(), "no (403)");
+    assert_eq!(fixture.events(1).await, ["listed a"]);
 }
 
 #[tokio::test]

@@ -91,8 +91,8 @@ const DOORS: &[(&[&str], &[&str])] = &[
             "benches/",
         ],
         &[
-            "command", "engine", "event", "facts", "lease", "reason", "report", "settings",
-            "status",
+            "command", "engine", "event", "explain", "facts", "lease", "reason", "report",
+            "settings", "status",
         ],
     ),
 ];

@@ -38,6 +38,7 @@ impl Engine {
         }
         let spec = self.spec_of(&self.state.gangs[id]);
         self.state.gangs[id].spec = spec;
+        self.state.note_submitted(id);
         self.settle_accounts(id);
         let counts = count(&self.state, id, now_ms);
         if let Some(verdict) = self.quarantined(id) {
@@ -56,6 +57,7 @@ impl Engine {
         self.leave_agenda(id);
         self.hand_on(id);
         self.replace_tally(id, None);
+        self.state.forget_submitted(id);
         if let Some(gang) = self.state.gangs.remove(id) {
             self.state.gang_ids.remove(&gang.key);
             self.dirty_queues = true;
@@ -449,6 +451,10 @@ impl Engine {
         let gang = &self.state.gangs[id];
         let mut hasher = rustc_hash::FxHasher::default();
         self.state.rules_version.hash(&mut hasher);
+        let queue = self.state.queues.find(&gang.spec.queue);
+        queue
+            .map(|queue| self.state.queues.rules(queue))
+            .hash(&mut hasher);
         (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
         (
             &gang.spec.topology,
@@ -494,7 +500,7 @@ impl Engine {
         self.replace_tally(id, now);
     }
 
-    fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
+    pub(crate) fn replace_tally(&mut self, id: GangId, now: Option<Tally>) {
         let before = core::mem::replace(&mut self.state.gangs[id].tally, now);
         if before == now {
             return;

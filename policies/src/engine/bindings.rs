@@ -263,6 +263,10 @@ impl Engine {
         // The accounts need nothing more; the pod counts as bound from now on.
         let id = self.state.pod_ids[&uid];
         self.state.move_pod(id, Stage::Bound(node));
+        // The annotation that the binding has written; the watch tells of it only later.
+        if let Some(own) = &mut self.state.pods[id].own {
+            own.bound_queue = gang.map(|gang| self.state.gangs[gang].spec.queue.clone());
+        }
         self.bindings.remove(&uid);
         self.announce_bound(uid);
         if let Some(gang) = gang {

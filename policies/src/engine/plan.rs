@@ -169,7 +169,7 @@ impl Engine {
         let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
         let start = txn.checkpoint();
-        match place(&mut self.state, &mut txn, &request, work) {
+        match place(&mut self.state, &mut txn, &mut request, work) {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
@@ -250,6 +250,7 @@ impl Engine {
             near,
             anchor: self.anchor(id).filter(|_| near.is_some()),
             inside: Vec::new(),
+            plain_only: false,
             model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
             placement: self.placement(id, queue),
             occupied,

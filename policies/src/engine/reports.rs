@@ -21,7 +21,7 @@ impl Engine {
         reports
     }
 
-    fn pod_report(&self, pod: &Pod) -> PodReport {
+    pub(crate) fn pod_report(&self, pod: &Pod) -> PodReport {
         let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
         let state = match pod.stage {
             Stage::Ended { succeeded: true } => PodState::Succeeded,
@@ -102,6 +102,7 @@ impl Engine {
     /// All queues, parents before children, siblings by name.
     #[must_use]
     pub fn queue_reports(&mut self) -> Vec<QueueReport> {
+        self.state.queues.divide_all();
         let ids = self.state.queues.ids();
         ids.into_iter()
             .map(|id| QueueReport {
@@ -114,7 +115,7 @@ impl Engine {
     }
 
     /// The status of a queue, with its gangs.
-    pub(crate) fn queue_status(&mut self, queue: QueueId) -> QueueStatus {
+    pub(crate) fn queue_status(&self, queue: QueueId) -> QueueStatus {
         let mut status = self.state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
         (status.pending, status.running) = (pending, running);

@@ -44,7 +44,7 @@ impl Engine {
             }
             let mut request = self.request(id, queue, chosen, need);
             let mut txn = Txn::default();
-            match place(&mut self.state, &mut txn, &request, work) {
+            match place(&mut self.state, &mut txn, &mut request, work) {
                 Ok(()) => return Ok(txn.commit()),
                 Err(refusal) => refused.get_or_insert_with(|| {
                     self.explain_refusal(id, &mut request, counts, &refusal).0

@@ -26,6 +26,8 @@ const FIRST_WORD_DELAY_MS: u64 = 2_000;
 /// one. So long after that was noticed, what is there is compared again, or written again where the
 /// watch does not show it.
 const LATE_WRITE_MS: u64 = 10_000;
+/// How much of the fair shares is worked out in one step, in units of about ten nanoseconds.
+const DIVISION_WORK: u64 = 100_000;
 /// How many statuses one step looks at.
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
@@ -255,19 +257,28 @@ impl Engine {
         Some(StatusPatch::Queue { name, uid, status })
     }
 
-    /// Lets every queue's status be looked at again, at most once in a while.
-    pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) {
-        let silent = !self.outbox.writes_statuses();
-        if silent || !self.dirty_queues || now_ms < self.queues_reported_ms {
-            return;
+    /// Lets every queue's status be looked at again, at most once in a while, as soon as the fair
+    /// shares are worked out. Whether that goes on in the next slice.
+    pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) -> bool {
+        if !self.dividing {
+            let silent = !self.outbox.writes_statuses();
+            let changed = self.dirty_queues || !self.state.queues.shares_are_current();
+            if silent || !changed || now_ms < self.queues_reported_ms {
+                return false;
+            }
+            self.dirty_queues = false;
         }
-        self.dirty_queues = false;
+        self.dividing = !self.state.queues.divide(&mut 0, DIVISION_WORK);
+        if self.dividing {
+            return true;
+        }
         let next_ms = now_ms.saturating_add(self.settings.queue_status_interval_ms);
         self.queues_reported_ms = next_ms;
         self.timers.set(next_ms, Timer::QueueStatus);
         for queue in self.state.queues.ids() {
             self.outbox.status(StatusKey::Queue(queue));
         }
+        false
     }
 
     /// Writes a status once more, unless the watch shows that it is there.

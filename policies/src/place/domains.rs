@@ -80,7 +80,7 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
 /// How many pods of a class fit in an area at this moment of the transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
-    if request.model_limits.is_some() || !request.inside.is_empty() {
+    if request.model_limits.is_some() || request.plain_only || !request.inside.is_empty() {
         return limited_room(state, request, class, area);
     }
     let (topologies, classes) = (&state.topologies, &mut state.classes);
@@ -97,8 +97,8 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     }
 }
 
-/// The same node by node, under limits on GPU models: each model's nodes together take no more than
-/// its limit leaves.
+/// The same node by node, without those that are to be left out, and under limits on GPU models:
+/// each model's nodes together take no more than its limit leaves.
 fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     let Some(table) = state.table_as_of(class) else {
         return 0;
@@ -106,7 +106,7 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
     let mut by_model: Vec<(Option<crate::queues::GovernedId>, u64, u64)> = Vec::new();
     for node in nodes_of(state, request, area) {
         let count = u64::from(table.count(node));
-        if count == 0 {
+        if count == 0 || request.spares(state, node) {
             continue;
         }
         let model = state.nodes[node]

@@ -150,7 +150,7 @@ fn pack_nodes(
     area: Area,
     work: &mut u64,
 ) {
-    let mut nodes: Vec<(NodeKey, NodeId)> = open_nodes(state, request, class, area, work);
+    let mut nodes = keyed_nodes(state, request, class, area, work);
     let consolidated = request.placement_of(state, class) == Placement::Consolidated;
     let emptiest_first = consolidated && request.members() > 1;
     if emptiest_first {
@@ -209,7 +209,7 @@ fn pack_by_score(
     *work += 20 * nodes.len() as u64;
     let scored = nodes
         .into_iter()
-        .map(|(_, node)| Reverse((state.score_key(placement, class, node, *first), node)));
+        .map(|node| Reverse((state.score_key(placement, class, node, *first), node)));
     let mut open: BinaryHeap<_> = scored.collect();
     let mut pods = pods.iter().peekable();
     while let Some(pod) = pods.peek() {
@@ -231,21 +231,33 @@ fn pack_by_score(
 /// free of the scarcest resource, CPU, memory; then the order of filling.
 type NodeKey = (bool, Amount, Amount, Amount, u64);
 
-fn open_nodes(
+fn keyed_nodes(
     state: &ClusterState,
     request: &Request,
     class: ClassId,
     area: Area,
     work: &mut u64,
 ) -> Vec<(NodeKey, NodeId)> {
+    let open = open_nodes(state, request, class, area, work).into_iter();
+    open.map(|node| (node_key(state, class, node), node))
+        .collect()
+}
+
+/// The nodes of an area with room for the class.
+fn open_nodes(
+    state: &ClusterState,
+    request: &Request,
+    class: ClassId,
+    area: Area,
+    work: &mut u64,
+) -> Vec<NodeId> {
     let Some(table) = state.table_as_of(class) else {
         return Vec::new();
     };
-    let nodes = nodes_of(state, request, area);
+    let mut nodes = nodes_of(state, request, area);
     *work += nodes.len() as u64;
-    let open = nodes.into_iter().filter(|node| table.count(*node) > 0);
-    open.map(|node| (node_key(state, class, node), node))
-        .collect()
+    nodes.retain(|node| table.count(*node) > 0 && !request.spares(state, *node));
+    nodes
 }
 
 fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
@@ -274,7 +286,7 @@ fn spread(
         *members.entry(*node).or_insert(0) += 1;
     }
     let mut domains: BTreeMap<Option<DomainId>, (u64, BinaryHeap<Reverse<_>>)> = BTreeMap::new();
-    for (mut key, node) in open_nodes(state, request, class, area, work) {
+    for (mut key, node) in keyed_nodes(state, request, class, area, work) {
         // The emptiest first.
         key.1 = Amount::MAX - key.1;
         let held = members.get(&node).copied().unwrap_or(0);

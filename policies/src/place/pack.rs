@@ -36,6 +36,10 @@ pub(super) fn several_classes(
                 return Ok(());
             }
         }
+        if request.plain_only {
+            // A wish alone is not worth a search.
+            continue;
+        }
         match exactly(state, txn, &tree, &candidates, &mut steps, work) {
             Answer::Placed => return Ok(()),
             answer => refusal = not_together(answer == Answer::Impossible),

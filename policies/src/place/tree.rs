@@ -174,6 +174,7 @@ impl Tree {
             near: root.near,
             anchor: root.anchor,
             inside: Vec::new(),
+            plain_only: false,
             model_limits: self.model_limits,
             placement: self.placement,
             occupied: root.occupied.clone(),

@@ -25,40 +25,152 @@
 mod flow;
 mod number;
 
-use super::ledger::Matrix;
-use super::{QueueId, View};
-use flow::Filling;
+use super::keys::GovernedKeys;
+use super::ledger::{Ledger, Matrix};
+use super::tree::{Structure, Walk};
+use super::{GovernedId, QueueId};
+use crate::facts::Amount;
+use alloc::{sync::Arc, vec::Vec};
+use flow::{Filling, State};
 
-/// The fair shares of all queues, by queue and key; the root's are those of its children together.
-pub(super) fn fair_shares(view: View<'_>) -> Matrix {
-    let wanted = wanted(view);
-    let mut parent_amount = most_per_parent(view);
-    let mut shares = Matrix::default();
-    // What a parent has depends on the divisions above it alone, so each pass settles one level.
-    for _ in 0..view.structure.depth {
-        let filling = Filling::run(view, &wanted, &parent_amount);
-        shares = whole_units(view, &wanted, &filling);
-        if !lower_over_committed(view, &wanted, &shares, &mut parent_amount) {
-            break;
+/// A division under way. It goes on in slices; what it divides is as it was at its beginning.
+#[derive(Debug)]
+pub(super) struct Division {
+    structure: Arc<Structure>,
+    keys: Arc<GovernedKeys>,
+    walk: Walk,
+    capacity: Vec<Amount>,
+    wanted: Matrix,
+    parent_amount: Matrix,
+    /// Above this level it is settled what parents have.
+    settled: usize,
+    /// The filling that was interrupted.
+    filling: Option<State>,
+}
+
+/// What does not change during a filling.
+#[derive(Debug, Clone, Copy)]
+struct Given<'a> {
+    structure: &'a Structure,
+    keys: &'a GovernedKeys,
+    walk: &'a Walk,
+    capacity: &'a [Amount],
+    /// What each inner queue has for its children: a larger quota weighs only as much.
+    parent_amount: &'a Matrix,
+}
+
+impl Given<'_> {
+    fn all_keys(&self) -> impl Iterator<Item = GovernedId> + use<> {
+        GovernedId::first(self.capacity.len())
+    }
+
+    fn capacity(&self, key: GovernedId) -> Amount {
+        self.capacity[key.index()]
+    }
+}
+
+impl Division {
+    /// Begins to divide what there is now.
+    pub(super) fn new(
+        structure: &Arc<Structure>,
+        keys: &Arc<GovernedKeys>,
+        ledger: &Ledger,
+    ) -> Self {
+        let walk = structure.walk();
+        let capacity: Vec<Amount> = ledger.all_keys().map(|key| ledger.capacity(key)).collect();
+        Self {
+            wanted: wanted(structure, &walk, ledger),
+            parent_amount: most_per_parent(structure, &walk, &capacity),
+            structure: Arc::clone(structure),
+            keys: Arc::clone(keys),
+            walk,
+            capacity,
+            settled: 0,
+            filling: None,
         }
     }
-    shares
+
+    /// Goes on until so much work is done, in units of about ten nanoseconds. The fair shares of
+    /// all queues, by queue and key, when it is at its end; the root's are those of its children
+    /// together.
+    pub(super) fn advance(&mut self, work: &mut u64, until: u64) -> Option<Matrix> {
+        loop {
+            let given = Given {
+                structure: &self.structure,
+                keys: &self.keys,
+                walk: &self.walk,
+                capacity: &self.capacity,
+                parent_amount: &self.parent_amount,
+            };
+            let mut filling = match self.filling.take() {
+                Some(state) => Filling::resume(given, state),
+                None => Filling::begin(given, &self.wanted, work),
+            };
+            if !filling.pass_events(work, until) {
+                self.filling = Some(filling.interrupt());
+                return None;
+            }
+            let shares = whole_units(given, &self.wanted, &filling);
+            if !self.lower_next_level(&shares) {
+                return Some(shares);
+            }
+        }
+    }
+
+    /// Settles what parents have, down to the first level where that changes anything; whether
+    /// there is one.
+    ///
+    /// What a parent has follows from the divisions above it, so the levels are settled one after
+    /// the other from the top.
+    fn lower_next_level(&mut self, shares: &Matrix) -> bool {
+        while self.settled + 1 < self.walk.depth {
+            self.settled += 1;
+            if self.lower_over_committed(self.settled, shares) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Sets what a parent of one level has where its children's quotas, as far as wanted, are more
+    /// than that. Says whether anything changed.
+    fn lower_over_committed(&mut self, depth: usize, shares: &Matrix) -> bool {
+        let mut changed = false;
+        let structure = &self.structure;
+        let of_level = |id: &&QueueId| structure.node(**id).depth == depth;
+        for &id in self.walk.top_down.iter().filter(of_level) {
+            for key in structure.divided_below(id) {
+                let has = shares.row(id)[key.index()];
+                let claims = structure.node(id).children.iter().map(|&child| {
+                    let terms = structure.node(child).terms_of(key);
+                    let quota = terms.map_or(0, |terms| terms.quota);
+                    u128::from(quota.min(self.wanted.row(child)[key.index()]))
+                });
+                let amount = &mut self.parent_amount.row_mut(id)[key.index()];
+                if claims.sum::<u128>() > u128::from(has) && *amount != has {
+                    *amount = has;
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
 }
 
 /// What each queue wants: a leaf all that its gangs hold and ask for, the others what their leaves
 /// want.
-fn wanted(view: View<'_>) -> Matrix {
-    let mut wanted = Matrix::new(view.structure.len(), view.ledger.keys());
-    for &id in view.structure.top_down.iter().rev() {
-        if view.structure.node(id).is_leaf() {
-            let held = view.ledger.held.row(id);
-            let requested = view.ledger.requested.row(id);
+fn wanted(structure: &Structure, walk: &Walk, ledger: &Ledger) -> Matrix {
+    let mut wanted = Matrix::new(structure.len(), ledger.keys());
+    for &id in walk.top_down.iter().rev() {
+        if structure.node(id).is_leaf() {
+            let held = ledger.held.row(id);
+            let requested = ledger.requested.row(id);
             for (key, wanted) in wanted.row_mut(id).iter_mut().enumerate() {
                 *wanted = held[key].saturating_add(requested[key]);
             }
         }
-        let parent = view.structure.parent_id(id);
-        for key in 0..view.ledger.keys() {
+        let parent = structure.parent_id(id);
+        for key in 0..ledger.keys() {
             let sum = wanted.row(parent)[key].saturating_add(wanted.row(id)[key]);
             wanted.row_mut(parent)[key] = sum;
         }
@@ -67,57 +179,31 @@ fn wanted(view: View<'_>) -> Matrix {
 }
 
 /// The most that each parent can have: its limit, those above it and the capacity.
-fn most_per_parent(view: View<'_>) -> Matrix {
-    let mut most = Matrix::new(view.structure.len(), view.ledger.keys());
-    for id in view.structure.with_root() {
-        for key in view.structure.divided_below(id) {
-            let capacity = view.ledger.capacity(key);
-            most.row_mut(id)[key.index()] = view.structure.reach(id, key).min(capacity);
+fn most_per_parent(structure: &Structure, walk: &Walk, capacity: &[Amount]) -> Matrix {
+    let mut most = Matrix::new(structure.len(), capacity.len());
+    for id in walk.with_root() {
+        for key in structure.divided_below(id) {
+            let at = key.index();
+            most.row_mut(id)[at] = structure.reach(id, key).min(capacity[at]);
         }
     }
     most
 }
 
-/// Sets what a parent has where its children's quotas, as far as wanted, are more than that. Says
-/// whether anything changed.
-fn lower_over_committed(
-    view: View<'_>,
-    wanted: &Matrix,
-    shares: &Matrix,
-    parent_amount: &mut Matrix,
-) -> bool {
-    let mut changed = false;
-    for &id in &view.structure.top_down {
-        for key in view.structure.divided_below(id) {
-            let has = shares.row(id)[key.index()];
-            let claims = view.structure.node(id).children.iter().map(|&child| {
-                let terms = view.structure.node(child).terms_of(key);
-                let quota = terms.map_or(0, |terms| terms.quota);
-                u128::from(quota.min(wanted.row(child)[key.index()]))
-            });
-            let amount = &mut parent_amount.row_mut(id)[key.index()];
-            if claims.sum::<u128>() > u128::from(has) && *amount != has {
-                *amount = has;
-                changed = true;
-            }
-        }
-    }
-    changed
-}
-
 /// Cuts amounts to whole base units, parents first, and holds them to what must never be exceeded:
 /// the capacity, limits, what is wanted, and the parent's amount. What rounding would give to
 /// children beyond that, the last of them does without.
-fn whole_units(view: View<'_>, wanted: &Matrix, filling: &Filling<'_>) -> Matrix {
-    let mut shares = Matrix::new(view.structure.len(), view.ledger.keys());
-    for key in view.ledger.all_keys() {
+fn whole_units(given: Given<'_>, wanted: &Matrix, filling: &Filling<'_>) -> Matrix {
+    let structure = given.structure;
+    let mut shares = Matrix::new(structure.len(), given.capacity.len());
+    for key in given.all_keys() {
         let at = key.index();
         let whole = |id: QueueId| filling.amount(id, at).floor().min(wanted.row(id)[at]);
-        shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(view.ledger.capacity(key));
-        for id in view.structure.with_root() {
+        shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(given.capacity(key));
+        for id in given.walk.with_root() {
             let mut left = shares.row(id)[at];
-            for &child in &view.structure.node(id).children {
-                let terms = view.structure.node(child).terms_of(key);
+            for &child in &structure.node(id).children {
+                let terms = structure.node(child).terms_of(key);
                 let limit = terms.and_then(|terms| terms.limit).unwrap_or(left);
                 let amount = whole(child).min(limit).min(left);
                 shares.row_mut(child)[at] = amount;

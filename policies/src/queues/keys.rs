@@ -1,6 +1,7 @@
 //! The resources and models that queues name, as small numbers.
 
 use super::graph;
+use super::tree::{Change, Definitions};
 use crate::facts::{Amount, QueueFacts};
 use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
 use hashbrown::HashMap;
@@ -33,21 +34,28 @@ impl GovernedId {
 /// on that model alone. What a pod *holds* has both keys of the GPUs that it was given.
 pub type Demand = SmallVec<[(GovernedId, Amount); 4]>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Key {
     /// `resource` or `resource@product`.
     name: Box<str>,
     /// The plain key of a model's resource, if that has ever been named.
     plain: Option<GovernedId>,
-    /// Whether a Ready queue has an entry for it now.
-    governed: bool,
+    /// How many entries of valid queues name it now.
+    named: usize,
+}
+
+impl Key {
+    /// Plain GPUs are governed even where nobody names them.
+    fn is_governed(&self) -> bool {
+        self.named > 0 || &*self.name == GPU
+    }
 }
 
 /// Models of one resource, and the resource as a whole under `None`.
 type Products = Vec<(Option<Box<str>>, GovernedId)>;
 
 /// Every key that was ever named, and which are governed now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct GovernedKeys {
     keys: Vec<Key>,
     by_resource: HashMap<Box<str>, Products, FxBuildHasher>,
@@ -61,7 +69,6 @@ impl GovernedKeys {
         };
         let gpu = keys.intern(GPU, None);
         debug_assert_eq!(gpu, GovernedId::GPU);
-        keys.keys[gpu.index()].governed = true;
         keys
     }
 
@@ -81,7 +88,7 @@ impl GovernedKeys {
 
     pub(super) fn find(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
         self.lookup(resource, product)
-            .filter(|key| self.keys[key.index()].governed)
+            .filter(|key| self.keys[key.index()].is_governed())
     }
 
     /// The key's number, governed now or not.
@@ -94,24 +101,57 @@ impl GovernedKeys {
     }
 
     /// Takes the keys from the entries of all valid queues. Says whether the governed set changed.
-    pub(super) fn govern(&mut self, definitions: &BTreeMap<Box<str>, QueueFacts>) -> bool {
-        let before: Vec<bool> = self.keys.iter().map(|key| key.governed).collect();
-        for key in self.keys.iter_mut().skip(1) {
-            key.governed = false;
+    pub(super) fn govern(&mut self, definitions: &Definitions) -> bool {
+        let before: Vec<bool> = self.keys.iter().map(Key::is_governed).collect();
+        for key in &mut self.keys {
+            key.named = 0;
         }
         let valid = definitions
             .values()
             .filter(|facts| graph::invalid(facts).is_none());
         for entry in valid.flat_map(|facts| &facts.resources) {
             let key = self.intern(&entry.name, entry.product.as_deref());
-            self.keys[key.index()].governed = true;
+            self.keys[key.index()].named += 1;
         }
         self.keys.len() != before.len()
             || !self
                 .keys
                 .iter()
                 .zip(before)
-                .all(|(key, was)| key.governed == was)
+                .all(|(key, was)| key.is_governed() == was)
+    }
+
+    /// How often each key is named after these changes of valid queues, where that changes;
+    /// `None`: other keys would be governed than before.
+    pub(super) fn renamed(&self, changes: &[Change<'_>]) -> Option<BTreeMap<GovernedId, usize>> {
+        let mut named = BTreeMap::new();
+        let mut count = |facts: Option<&QueueFacts>, by: isize| {
+            for entry in facts.iter().flat_map(|facts| &facts.resources) {
+                let key = self.lookup(&entry.name, entry.product.as_deref())?;
+                let count = named
+                    .entry(key)
+                    .or_insert_with(|| self.keys[key.index()].named);
+                *count = count.saturating_add_signed(by);
+            }
+            Some(())
+        };
+        for change in changes {
+            count(change.after, 1)?;
+        }
+        for change in changes {
+            count(change.before, -1)?;
+        }
+        let stays = |(key, count): (&GovernedId, &usize)| {
+            let known = &self.keys[key.index()];
+            *key == GovernedId::GPU || (known.named > 0) == (*count > 0)
+        };
+        named.iter().all(stays).then_some(named)
+    }
+
+    pub(super) fn rename(&mut self, named: BTreeMap<GovernedId, usize>) {
+        for (key, count) in named {
+            self.keys[key.index()].named = count;
+        }
     }
 
     fn intern(&mut self, resource: &str, product: Option<&str>) -> GovernedId {
@@ -127,7 +167,7 @@ impl GovernedKeys {
         self.keys.push(Key {
             name,
             plain,
-            governed: false,
+            named: 0,
         });
         self.by_resource
             .entry(resource.into())

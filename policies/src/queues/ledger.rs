@@ -25,6 +25,21 @@ impl Matrix {
         &self.cells[start..start + self.width]
     }
 
+    /// One amount; 0 where there is no such queue or key.
+    pub(super) fn get(&self, queue: QueueId, key: GovernedId) -> Amount {
+        let start = queue.index() * self.width;
+        let row = self.cells.get(start..start + self.width);
+        row.and_then(|row| row.get(key.index()))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Makes room for so many queues.
+    pub(super) fn grow(&mut self, queues: usize) {
+        let cells = self.cells.len().max(queues * self.width);
+        self.cells.resize(cells, 0);
+    }
+
     pub(super) fn row_mut(&mut self, queue: QueueId) -> &mut [Amount] {
         let start = queue.index() * self.width;
         &mut self.cells[start..start + self.width]
@@ -50,6 +65,11 @@ impl Sums {
     /// The sums of one queue, by key.
     pub(super) fn row(&self, queue: QueueId) -> &[Amount] {
         self.shown.row(queue)
+    }
+
+    fn grow(&mut self, queues: usize) {
+        self.shown.grow(queues);
+        self.exact.resize(self.shown.cells.len(), 0);
     }
 
     fn change(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
@@ -93,6 +113,13 @@ impl Ledger {
         self.held_non_preemptible = Sums::new(queues, keys);
         self.requested = Sums::new(queues, keys);
         self.capacity.resize(keys, 0);
+    }
+
+    /// Makes room for so many queues; what is there stays.
+    pub(super) fn grow(&mut self, queues: usize) {
+        self.held.grow(queues);
+        self.held_non_preemptible.grow(queues);
+        self.requested.grow(queues);
     }
 
     /// Says whether anything changed.
@@ -167,7 +194,7 @@ impl QueueTree {
             }
         }
         self.order.mark(&self.structure, queue);
-        self.fair_shares = None;
+        self.fair.outdated();
     }
 
     /// Enters that waiting gangs of the queue ask for this much more; for the status and for fair
@@ -185,7 +212,7 @@ impl QueueTree {
         for id in self.structure.path_to_root(queue) {
             self.ledger.requested.change(id, demand, direction);
         }
-        self.fair_shares = None;
+        self.fair.outdated();
     }
 
     /// Whether the queue may hold this much more under its own limits and those of all its

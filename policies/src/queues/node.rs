@@ -4,8 +4,7 @@ use super::graph::Fault;
 use super::keys::GovernedKeys;
 use super::{GovernedId, QueueId};
 use crate::facts::{Amount, PlacementChoice, QueueResource, UnixMs};
-use alloc::{boxed::Box, vec::Vec};
-use core::ops::Range;
+use alloc::{sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// What one queue may have of one key that is divided among its siblings.
@@ -38,7 +37,7 @@ impl Terms {
 /// One queue in the hierarchy. The root has no name, no parent and no terms.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
-    pub name: Box<str>,
+    pub name: Arc<str>,
     /// Whether a queue has this number now.
     pub exists: bool,
     /// Whether there is an object.
@@ -49,10 +48,7 @@ pub(super) struct Node {
     pub children: Vec<QueueId>,
     /// The root has 0.
     pub depth: usize,
-    /// Where the queues below it are in [`Structure::top_down`].
-    pub below: Range<usize>,
-    /// Its place among its siblings by creation and name.
-    pub rank: u32,
+    pub created_ms: UnixMs,
     pub priority: i32,
     /// What is divided among its siblings, sorted, and on what terms it takes part.
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
@@ -61,9 +57,16 @@ pub(super) struct Node {
     pub placement: PlacementChoice,
     pub preempt_min_runtime_ms: u64,
     pub reclaim_min_runtime_ms: u64,
+    /// Rises with every change of the rules by which its gangs fare.
+    pub rules: u64,
 }
 
 impl Node {
+    /// Its place among its siblings where nothing else decides: the older one first, then by name.
+    pub(super) fn age(&self) -> (UnixMs, &str) {
+        (self.created_ms, &self.name)
+    }
+
     pub(super) fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }

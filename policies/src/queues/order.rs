@@ -12,13 +12,17 @@
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use.
 
+mod standing;
+
+pub use standing::{Claim, DecidedBy, Level};
+
 use super::ledger::Matrix;
 use super::node::Node;
 use super::shares::{ChildUse, Fraction, dominant, rescale};
 use super::tree::Structure;
 use super::{Demand, GovernedId, QueueId, QueueTree, View};
-use crate::facts::Amount;
-use alloc::{vec, vec::Vec};
+use crate::facts::{Amount, UnixMs};
+use alloc::{sync::Arc, vec, vec::Vec};
 use core::cmp::{Ordering, Reverse};
 use core::hash::BuildHasherDefault;
 use priority_queue::PriorityQueue;
@@ -26,7 +30,7 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 /// Where a candidate stands among its siblings; the smallest is served first.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Key {
     /// Held over quota, of a queue that has quota left.
     quota_used: Option<Fraction>,
@@ -35,7 +39,8 @@ struct Key {
     weightless: bool,
     /// The weighted dominant share.
     share: Fraction,
-    rank: u32,
+    created_ms: UnixMs,
+    name: Arc<str>,
     /// The part of the share that is within quota. Takes no part in the order.
     quota_share: Fraction,
 }
@@ -50,7 +55,8 @@ impl Ord for Key {
             .then_with(|| other.priority.cmp(&self.priority))
             .then_with(|| self.weightless.cmp(&other.weightless))
             .then_with(|| self.share.cmp(&other.share))
-            .then_with(|| self.rank.cmp(&other.rank))
+            .then_with(|| self.created_ms.cmp(&other.created_ms))
+            .then_with(|| self.name.cmp(&other.name))
     }
 }
 
@@ -74,7 +80,7 @@ type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHash
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// What the next gang of each leaf asks for; `None`: there is none to be tried.
-    heads: Vec<Option<Demand>>,
+    pub(super) heads: Vec<Option<Demand>>,
     /// Of each inner queue and the root.
     candidates: Vec<Candidates>,
     /// The leaf that each queue would send.
@@ -95,9 +101,26 @@ impl Order {
             candidates: (0..queues).map(|_| Candidates::default()).collect(),
             sends: vec![None; queues],
             used: Matrix::new(queues, keys),
-            marked: vec![Vec::new(); structure.depth + 1],
+            marked: Vec::new(),
             is_marked: vec![false; queues],
         };
+    }
+
+    /// Takes in single queues that have come or gone.
+    pub(super) fn grow(&mut self, structure: &Structure) {
+        let queues = structure.len().max(self.heads.len());
+        self.heads.resize(queues, None);
+        self.candidates.resize_with(queues, Candidates::default);
+        self.sends.resize(queues, None);
+        self.used.grow(queues);
+        self.is_marked.resize(queues, false);
+    }
+
+    /// Takes one queue out of the order: it has gone, or is no leaf any more.
+    pub(super) fn forget(&mut self, queue: QueueId, parent: QueueId) {
+        self.heads[queue.index()] = None;
+        self.sends[queue.index()] = None;
+        self.candidates[parent.index()].remove(&queue);
     }
 
     /// Marks one queue: something that its key depends on has changed.
@@ -106,14 +129,18 @@ impl Order {
         if !node.exists || core::mem::replace(&mut self.is_marked[queue.index()], true) {
             return;
         }
+        if self.marked.len() <= node.depth {
+            self.marked.resize_with(node.depth + 1, Vec::new);
+        }
         self.marked[node.depth].push(queue);
     }
 
     /// Marks all queues that have candidates: something has changed that all keys depend on.
     pub(super) fn mark_all(&mut self, structure: &Structure) {
-        for &id in &structure.top_down {
-            if self.sends[id.index()].is_some() {
-                self.mark(structure, id);
+        for index in 0..self.sends.len() {
+            if self.sends[index].is_some() {
+                let id = u32::try_from(index).unwrap_or(u32::MAX);
+                self.mark(structure, QueueId(id));
             }
         }
     }
@@ -180,7 +207,8 @@ impl Order {
                 .iter()
                 .any(|(key, terms)| terms.weight == 0 && asks(*key)),
             share: dominant(node, view.ledger, counts, |key, _| used[key.index()]),
-            rank: node.rank,
+            created_ms: node.created_ms,
+            name: Arc::clone(&node.name),
             quota_share: dominant(node, view.ledger, counts, |key, terms| {
                 used[key.index()].min(terms.quota)
             }),

@@ -1,20 +1,19 @@
 //! What users see of the queues.
 
 use super::shares::Fraction;
-use super::{GovernedId, QueueId, QueueTree, View, filling};
+use super::{GovernedId, QueueId, QueueTree, View};
 use crate::facts::Amount;
 use crate::report::QueueReport;
 use crate::status::{GovernedAmounts, QueueStatus};
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
     /// The status of one queue. How many gangs wait and run is not known here and is 0.
     ///
     /// The dominant share is that of what the queue holds, without weights and rescaling. The
-    /// trap: fair shares are computed anew if anything has changed since the last call, which is
-    /// far too much work for every event (milliseconds with hundreds of busy queues).
+    /// trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
     #[must_use]
-    pub fn status(&mut self, queue: QueueId) -> QueueStatus {
+    pub fn status(&self, queue: QueueId) -> QueueStatus {
         let view = View {
             structure: &self.structure,
             keys: &self.keys,
@@ -24,26 +23,19 @@ impl QueueTree {
         if !node.exists {
             return QueueStatus::default();
         }
-        let fair_shares = self
-            .fair_shares
-            .get_or_insert_with(|| filling::fair_shares(view));
         let held = |key: GovernedId| view.ledger.held.row(queue)[key.index()];
         let wanted = |key: GovernedId| {
             held(key).saturating_add(view.ledger.requested.row(queue)[key.index()])
         };
         let fair = |key: GovernedId| {
             let divided = node.terms_of(key).is_some();
-            if divided {
-                fair_shares.row(queue)[key.index()]
-            } else {
-                0
-            }
+            if divided { self.fair.of(queue, key) } else { 0 }
         };
         let dominant = node.terms.iter().map(|(key, _)| {
             let capacity = Some(view.ledger.capacity(*key)).filter(|&capacity| capacity > 0);
             Fraction::new(held(*key), capacity.unwrap_or(held(*key)), 1)
         });
-        let facts = self.definitions.get(&node.name);
+        let facts = self.definitions.get(&*node.name);
         QueueStatus {
             observed_generation: facts.map_or(0, |facts| facts.generation),
             fault: node.fault.clone(),
@@ -62,9 +54,10 @@ impl QueueTree {
     /// definition names.
     #[must_use]
     pub fn reports(&mut self) -> Vec<QueueReport> {
-        let queues = self.structure.top_down.clone();
+        self.divide_all();
+        let queues = self.ids();
         let report = |id: QueueId| {
-            let name = self.name(id).into();
+            let name: Box<str> = self.name(id).into();
             let facts = self.definitions.get(&name);
             QueueReport {
                 parent: facts.and_then(|facts| facts.parent.clone()),

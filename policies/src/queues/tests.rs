@@ -1,10 +1,12 @@
 //! Whole-tree tests, and what they share.
 
 mod admission;
+mod edits;
 mod fair_shares;
 mod hierarchy;
 mod ledger;
 mod order;
+mod reference;
 mod speed;
 
 use super::{Demand, QueueId, QueueTree};
@@ -111,6 +113,11 @@ impl QueueTree {
         self.set_candidate(self.at(name), Some(demand));
     }
 
+    /// What the next gang of a leaf asks for.
+    fn order_head(&self, leaf: QueueId) -> Demand {
+        self.order.heads[leaf.index()].clone().expect("a candidate")
+    }
+
     /// The name of the leaf that is served next.
     fn next(&mut self) -> String {
         match self.next_leaf() {
@@ -119,8 +126,17 @@ impl QueueTree {
         }
     }
 
+    /// The fair shares of a queue by key, of those that are not divided among its siblings, too.
+    fn fair_row(&mut self, name: &str) -> Vec<Amount> {
+        self.divide_all();
+        let id = self.at(name);
+        let keys = self.ledger.all_keys();
+        keys.map(|key| self.fair.of(id, key)).collect()
+    }
+
     /// The fair share of a queue.
     fn fair(&mut self, name: &str, key: &str) -> Amount {
+        self.divide_all();
         let status = self.status(self.at(name));
         let share = status.fair_share.iter().find(|(known, _)| **known == *key);
         share.map_or(0, |(_, amount)| *amount)

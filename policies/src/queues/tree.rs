@@ -1,26 +1,32 @@
 //! The hierarchy: who is whose parent, what is divided among whom, what is inherited.
 
+mod edit;
+mod walk;
+
 use super::graph::{Place, places};
 use super::keys::GovernedKeys;
 use super::node::{Node, Terms};
 use super::{GovernedId, QueueId};
 use crate::facts::{AMOUNT_MAX, Amount, PlacementChoice, QueueFacts, QueueResource, Uid, UnixMs};
-use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 use core::iter;
+pub(super) use edit::{Change, Edited};
 use smallvec::SmallVec;
+pub(super) use walk::Walk;
 
 /// The queue that always exists.
 pub(super) const DEFAULT: &str = "default";
 
+/// The definitions of all queues, by name.
+pub(super) type Definitions = BTreeMap<Box<str>, QueueFacts>;
+
 /// All queues, by number; the root is number 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Structure {
     nodes: Vec<Node>,
-    by_name: BTreeMap<Box<str>, QueueId>,
-    /// Parents before children, siblings by name, without the root.
-    pub(super) top_down: Vec<QueueId>,
-    /// The longest path.
-    pub(super) depth: usize,
+    by_name: BTreeMap<Arc<str>, QueueId>,
+    /// How many queues are not Ready.
+    faults: usize,
 }
 
 impl Default for Structure {
@@ -29,8 +35,7 @@ impl Default for Structure {
         Self {
             nodes: vec![Node::default()],
             by_name: BTreeMap::new(),
-            top_down: Vec::new(),
-            depth: 0,
+            faults: 0,
         }
     }
 }
@@ -65,14 +70,14 @@ impl Structure {
     pub(super) fn same_tree(&self, other: &Self) -> bool {
         self.by_name == other.by_name
             && self
-                .top_down
-                .iter()
+                .by_name
+                .values()
                 .all(|&id| self.node(id).parent == other.node(id).parent)
     }
 
     /// Builds the hierarchy. Numbers and times of readiness are taken over from the old one.
     pub(super) fn build(
-        definitions: &BTreeMap<Box<str>, QueueFacts>,
+        definitions: &Definitions,
         old: &Self,
         keys: &GovernedKeys,
         now_ms: UnixMs,
@@ -89,28 +94,33 @@ impl Structure {
             ..Self::default()
         };
         for ((facts, place), &id) in all.iter().zip(places(&all)).zip(&ids) {
-            structure.by_name.insert(facts.name.clone(), id);
+            let name: Arc<str> = (&*facts.name).into();
+            structure.by_name.insert(Arc::clone(&name), id);
+            structure.faults += usize::from(place.fault.is_some());
             let parent = place.parent.map_or(QueueId::ROOT, |at| ids[at]);
             structure.nodes[parent.index()].children.push(id);
             structure.nodes[id.index()] = Node {
-                name: facts.name.clone(),
+                name,
                 exists: true,
                 defined: definitions.contains_key(&facts.name),
                 parent: Some(parent),
                 children: core::mem::take(&mut structure.nodes[id.index()].children),
+                created_ms: facts.created_ms,
                 priority: facts.priority,
                 ready_since_ms: old.ready_since(&facts.name, &place, now_ms),
                 fault: place.fault,
                 ..Node::default()
             };
         }
-        structure.walk();
-        let mut facts_of = vec![None; count];
-        for (facts, id) in all.into_iter().zip(ids) {
-            facts_of[id.index()] = Some(facts);
+        let walk = structure.walk();
+        for &id in &walk.top_down {
+            let depth = structure.node(structure.parent_id(id)).depth + 1;
+            structure.nodes[id.index()].depth = depth;
+            structure.inherit(id, definitions);
         }
-        structure.inherit(&facts_of);
-        structure.divide(&facts_of, keys);
+        for id in walk.with_root() {
+            structure.divide_below(id, definitions, keys);
+        }
         structure
     }
 
@@ -122,39 +132,9 @@ impl Structure {
             .map_or(now_ms, |old| old.ready_since_ms)
     }
 
-    /// Fills `top_down`, `depth`, and of every node its depth and what is below it.
-    fn walk(&mut self) {
-        let mut ahead: Vec<QueueId> = self.nodes[0].children.iter().rev().copied().collect();
-        while let Some(id) = ahead.pop() {
-            let depth = self.node(self.parent_id(id)).depth + 1;
-            self.nodes[id.index()].depth = depth;
-            self.depth = self.depth.max(depth);
-            self.top_down.push(id);
-            let node = &mut self.nodes[id.index()];
-            node.below = self.top_down.len()..self.top_down.len();
-            ahead.extend(node.children.iter().rev());
-        }
-        for &id in self.top_down.iter().rev() {
-            let end = self.nodes[id.index()].below.end;
-            let parent = self.nodes[id.index()].parent.unwrap_or(QueueId::ROOT);
-            let below = &mut self.nodes[parent.index()].below;
-            below.end = below.end.max(end);
-        }
-    }
-
     /// The parent's number; the root's own for the root.
     pub(super) fn parent_id(&self, id: QueueId) -> QueueId {
         self.node(id).parent.unwrap_or(QueueId::ROOT)
-    }
-
-    /// The root and all queues, parents before children.
-    pub(super) fn with_root(&self) -> impl Iterator<Item = QueueId> {
-        iter::once(QueueId::ROOT).chain(self.top_down.iter().copied())
-    }
-
-    /// All queues below a queue, parents before children.
-    pub(super) fn below(&self, id: QueueId) -> &[QueueId] {
-        &self.top_down[self.nodes[id.index()].below.clone()]
     }
 
     /// What is divided among a queue's children.
@@ -165,68 +145,57 @@ impl Structure {
     }
 
     /// Fills what a queue that does not say takes from its parent.
-    fn inherit(&mut self, facts_of: &[Option<&QueueFacts>]) {
-        for at in 0..self.top_down.len() {
-            let id = self.top_down[at];
-            let Some(facts) = facts_of[id.index()] else {
-                continue;
-            };
-            let parent = self.node(self.parent_id(id));
-            let placement = PlacementChoice {
-                gpu: facts.placement.gpu.or(parent.placement.gpu),
-                cpu: facts.placement.cpu.or(parent.placement.cpu),
-            };
-            let preempt = facts.preempt_min_runtime_ms;
-            let reclaim = facts.reclaim_min_runtime_ms;
-            let preempt = preempt.unwrap_or(parent.preempt_min_runtime_ms);
-            let reclaim = reclaim.unwrap_or(parent.reclaim_min_runtime_ms);
-            let node = &mut self.nodes[id.index()];
-            node.placement = placement;
-            node.preempt_min_runtime_ms = preempt;
-            node.reclaim_min_runtime_ms = reclaim;
+    fn inherit(&mut self, id: QueueId, definitions: &Definitions) {
+        let Some(facts) = definitions.get(&*self.node(id).name) else {
+            return;
+        };
+        let parent = self.node(self.parent_id(id));
+        let placement = PlacementChoice {
+            gpu: facts.placement.gpu.or(parent.placement.gpu),
+            cpu: facts.placement.cpu.or(parent.placement.cpu),
+        };
+        let preempt = facts.preempt_min_runtime_ms;
+        let reclaim = facts.reclaim_min_runtime_ms;
+        let preempt = preempt.unwrap_or(parent.preempt_min_runtime_ms);
+        let reclaim = reclaim.unwrap_or(parent.reclaim_min_runtime_ms);
+        let node = &mut self.nodes[id.index()];
+        node.placement = placement;
+        node.preempt_min_runtime_ms = preempt;
+        node.reclaim_min_runtime_ms = reclaim;
+    }
+
+    /// A queue's entries; those of a queue that is not Ready count for nothing.
+    fn entries_of<'a>(&self, id: QueueId, definitions: &'a Definitions) -> &'a [QueueResource] {
+        let node = self.node(id);
+        let facts = definitions.get(&*node.name);
+        facts
+            .filter(|_| node.fault.is_none())
+            .map_or(&[], |facts| &facts.resources)
+    }
+
+    /// Fills the terms of all children of a queue.
+    fn divide_below(&mut self, parent: QueueId, definitions: &Definitions, keys: &GovernedKeys) {
+        let children = self.node(parent).children.clone();
+        let named = children
+            .iter()
+            .flat_map(|&id| self.entries_of(id, definitions));
+        let mut divided: Vec<GovernedId> = named
+            .filter_map(|entry| keys.lookup(&entry.name, entry.product.as_deref()))
+            .chain(iter::once(GovernedId::GPU))
+            .collect();
+        divided.sort_unstable();
+        divided.dedup();
+        let columns = self.columns(parent, divided);
+        for id in children {
+            let terms = terms_of_entries(self.entries_of(id, definitions), &columns, keys);
+            self.nodes[id.index()].terms = terms;
         }
     }
 
-    /// Fills the terms and ranks of all siblings, parents first. Entries of a queue that is not
-    /// Ready count for nothing.
-    fn divide(&mut self, facts_of: &[Option<&QueueFacts>], keys: &GovernedKeys) {
-        let parents = iter::once(QueueId::ROOT).chain(self.top_down.clone());
-        for parent in parents
-            .filter(|&id| !self.node(id).is_leaf())
-            .collect::<Vec<_>>()
-        {
-            let siblings = self.nodes[parent.index()].children.clone();
-            let entries_of = |id: QueueId| -> &[QueueResource] {
-                let ready = self.node(id).fault.is_none();
-                facts_of[id.index()]
-                    .filter(|_| ready)
-                    .map_or(&[], |facts| &facts.resources)
-            };
-            let named = siblings.iter().flat_map(|&id| entries_of(id));
-            let mut columns: BTreeMap<GovernedId, Amount> = named
-                .filter_map(|entry| keys.lookup(&entry.name, entry.product.as_deref()))
-                .chain(iter::once(GovernedId::GPU))
-                .map(|key| (key, AMOUNT_MAX))
-                .collect();
-            for (key, reach) in &mut columns {
-                *reach = self.reach(parent, *key);
-            }
-            let terms: Vec<_> = siblings
-                .iter()
-                .map(|&id| terms_of_entries(entries_of(id), &columns, keys))
-                .collect();
-            for (&id, terms) in siblings.iter().zip(terms) {
-                self.nodes[id.index()].terms = terms;
-            }
-            let mut by_age = siblings;
-            by_age.sort_by_key(|id| {
-                let facts = facts_of[id.index()];
-                facts.map(|facts| (facts.created_ms, &facts.name))
-            });
-            for (rank, id) in (0..).zip(by_age) {
-                self.nodes[id.index()].rank = rank;
-            }
-        }
+    /// These keys with the most that a queue can have of each.
+    fn columns(&self, queue: QueueId, keys: Vec<GovernedId>) -> Columns {
+        let keys = keys.into_iter();
+        keys.map(|key| (key, self.reach(queue, key))).collect()
     }
 
     /// The most that a queue can have of a key by its own limit and those above.
@@ -237,19 +206,22 @@ impl Structure {
     }
 }
 
+/// What is divided among siblings, sorted, and the most that their parent can have of it.
+type Columns = SmallVec<[(GovernedId, Amount); 4]>;
+
 fn terms_of_entries(
     entries: &[QueueResource],
-    columns: &BTreeMap<GovernedId, Amount>,
+    columns: &Columns,
     keys: &GovernedKeys,
 ) -> SmallVec<[(GovernedId, Terms); 2]> {
     let mut terms: SmallVec<[(GovernedId, Terms); 2]> = columns
         .iter()
-        .map(|(&key, &reach)| (key, Terms::of(None, reach)))
+        .map(|&(key, reach)| (key, Terms::of(None, reach)))
         .collect();
     for entry in entries {
         let key = keys.lookup(&entry.name, entry.product.as_deref());
-        if let Some((key, terms)) = terms.iter_mut().find(|(known, _)| Some(*known) == key) {
-            *terms = Terms::of(Some(entry), columns[key]);
+        if let Some((_, terms)) = terms.iter_mut().find(|(known, _)| Some(*known) == key) {
+            *terms = Terms::of(Some(entry), terms.reach);
         }
     }
     terms

@@ -8,7 +8,7 @@ impl QueueTree {
     /// All queues, parents before children, siblings by name.
     #[must_use]
     pub fn ids(&self) -> Vec<QueueId> {
-        self.structure.top_down.clone()
+        self.structure.walk().top_down
     }
 
     /// The queue and its ancestors, the root not among them.

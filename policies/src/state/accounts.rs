@@ -4,8 +4,8 @@ use super::ClusterState;
 use super::pod::{Account, Pod, Stage};
 use crate::facts::{NodeFacts, UnixMs, saturated};
 use crate::gpu::GpuNode;
-use crate::ids::{ClassId, NodeId, PodId, ResourceId};
-use crate::queues::{Demand, GovernedId, QueueId};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
+use crate::queues::{Demand, GovernedId, QueueId, Refreshed};
 use crate::resources::{GPU, ResourceNames, Resources};
 use alloc::{
     boxed::Box,
@@ -253,10 +253,33 @@ impl ClusterState {
         }
     }
 
-    /// Takes in changed queues. Whether the queues or their entries are others than before: every
-    /// account is then to be opened anew, and whatever names a queue by its number is void.
+    /// Takes what a gang's members hold and ask for in a queue off its books.
+    pub(crate) fn leave_queue(&mut self, gang: GangId, queue: QueueId) {
+        for index in 0..self.gangs[gang].members.len() {
+            let pod = self.gangs[gang].members[index];
+            if self
+                .account(pod)
+                .is_some_and(|account| account.queue == queue)
+            {
+                self.settle_account(pod, None);
+            }
+        }
+    }
+
+    /// Takes in changed queues. Whether the hierarchy is another one: every account is then to be
+    /// opened anew, and whatever names a queue by its number is void.
     pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) -> bool {
-        self.queues.refresh(now_ms);
+        match self.queues.refresh(now_ms) {
+            Refreshed::Unchanged => {}
+            Refreshed::Edited { rules, bounds } => {
+                for queue in rules {
+                    let gangs = self.submitted.to(self.queues.name(queue));
+                    self.touched.extend(gangs);
+                }
+                self.released.extend(bounds);
+            }
+            Refreshed::Rebuilt => self.rules_changed(),
+        }
         if self.governed_epoch == self.queues.governed_epoch() {
             return false;
         }
@@ -280,7 +303,6 @@ impl ClusterState {
             }
         }
         self.capacity.forgotten = true;
-        self.rules_changed();
         true
     }
 

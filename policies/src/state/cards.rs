@@ -172,6 +172,15 @@ impl Cards {
         parts / u64::from(request.count())
     }
 
+    /// How many pods with this request would fit if nothing were here.
+    pub(crate) fn multiplicity_empty(&self, request: &CardRequest) -> u64 {
+        let fresh = self.named().map(|card| Card {
+            memory_mib: card.memory_mib,
+            ..Card::default()
+        });
+        fresh.map(|card| card.fits(request)).sum::<u64>() / u64::from(request.count())
+    }
+
     /// Whether more than there is was taken of any card.
     pub(crate) fn is_overfull(&self) -> bool {
         let named = self.named;

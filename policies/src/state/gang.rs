@@ -11,6 +11,7 @@ use crate::ids::{NodeId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::pod::Pod;
+use crate::state::submitted::QueueNames;
 use crate::status::PodGroupStatus;
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
@@ -40,6 +41,8 @@ pub(crate) struct Gang {
     pub(crate) members: Vec<PodId>,
     /// What it asks for, as of the last look.
     pub(crate) spec: GangSpec,
+    /// The queues under whose names it is found.
+    pub(crate) named: QueueNames,
     /// What it waits for.
     pub(crate) wait: Wait,
     /// Its place in the line of its queue: as a candidate, or refused and parked.
@@ -256,6 +259,7 @@ impl Gang {
             tree: Ok(None),
             members: Vec::new(),
             spec: GangSpec::default(),
+            named: QueueNames::new(),
             wait: Wait::Nothing,
             place: None,
             woken_from: None,

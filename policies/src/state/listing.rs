@@ -11,11 +11,7 @@ impl ClusterState {
         match object {
             Object::Node(facts) => self.apply_node(facts, now_ms),
             Object::Pod(facts) => self.apply_pod(facts),
-            Object::Queue(facts) => {
-                if self.queues.apply(facts) {
-                    self.rules_changed();
-                }
-            }
+            Object::Queue(facts) => self.queues.apply(facts),
             Object::PodGroup(facts) => self.apply_pod_group(facts),
             Object::Topology(facts) => self.apply_topology(facts),
             Object::PriorityClass(facts) => {
@@ -48,10 +44,7 @@ impl ClusterState {
                 }
             }
             ObjectKey::Pod(uid) => self.delete_pod(uid),
-            ObjectKey::Queue(name) => {
-                self.queues.delete(&name);
-                self.rules_changed();
-            }
+            ObjectKey::Queue(name) => self.queues.delete(&name),
             ObjectKey::PodGroup(source, namespace, name) => {
                 self.delete_pod_group(source, &namespace, &name);
             }

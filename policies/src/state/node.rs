@@ -206,6 +206,20 @@ impl Node {
         u32::try_from(fits).unwrap_or(u32::MAX)
     }
 
+    /// How many pods of a class would fit if nothing were here: for explanations.
+    pub(crate) fn multiplicity_empty(&self, class: &Class) -> u64 {
+        let ports = if class.shape.host_ports.is_empty() {
+            u64::MAX
+        } else {
+            1
+        };
+        let resources = class.requests.iter();
+        let fits = resources.map(|(id, amount)| self.allocatable(*id) / amount);
+        let cards = class.cards.iter();
+        let cards = cards.map(|request| self.cards.multiplicity_empty(request));
+        fits.chain(cards).fold(ports, u64::min)
+    }
+
     /// Whether none of the ports is taken here.
     pub(crate) fn ports_free(&self, ports: &[HostPort]) -> bool {
         ports.iter().all(|port| {

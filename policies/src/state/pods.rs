@@ -186,15 +186,17 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 /// What only pods of ours have; what the engine knows of the pod is kept from before.
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
-    let (gang, account, retry_at_ms, failure, condition_ms) = match before {
+    let (gang, account, retry_at_ms, failure, condition_ms, bound_queue) = match before {
         Some(own) => (
             own.gang,
             own.account,
             own.retry_at_ms,
             own.failure,
             own.condition_ms,
+            // News from before the binding do not know of it.
+            own.bound_queue.filter(|_| facts.node.is_none()),
         ),
-        None => (None, None, 0, None, 0),
+        None => (None, None, 0, None, 0, None),
     };
     Own {
         gang,
@@ -206,7 +208,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         hints: facts.hints.clone(),
         gates: facts.gates.clone(),
         problems: facts.problems.clone(),
-        bound_queue: facts.bound_queue.clone(),
+        bound_queue: facts.bound_queue.clone().or(bound_queue),
         bound_ms: facts.bound_ms,
         unscheduled: facts.unscheduled.clone(),
         condition_ms,

@@ -2,6 +2,7 @@
 
 use super::{GPUS_PER_NODE, Trace};
 use crate::trace::jobs::Job;
+use crate::trace::queues;
 use serde::Serialize;
 
 /// The numbers of one trace.
@@ -31,11 +32,7 @@ impl Statistics {
         let jobs = &trace.jobs.jobs;
         let mut durations: Vec<u64> = jobs.iter().map(|job| job.duration_s).collect();
         durations.sort_unstable();
-        let nodes: u64 = trace
-            .queues
-            .iter()
-            .map(|queue| u64::from(queue.nodes))
-            .sum();
+        let nodes = queues::nodes(&trace.queues);
         let gpus = nodes * u64::from(GPUS_PER_NODE);
         let sum = |value: fn(&Job) -> f64| jobs.iter().map(value).sum::<f64>();
         let count = jobs.len().max(1) as f64;

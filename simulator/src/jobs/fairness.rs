@@ -53,12 +53,7 @@ pub fn fairness(run: &Run, workload: Workload<'_>) -> Fairness {
             (end_s, -gpus, -gpus),
         ]);
     }
-    let nodes: u64 = workload
-        .queues
-        .iter()
-        .map(|queue| u64::from(queue.nodes))
-        .sum();
-    let gpus = nodes * u64::from(workload.gpus_per_node);
+    let gpus = workload.gpus();
     let served: Vec<Option<f64>> = changes
         .into_iter()
         .zip(workload.queues)

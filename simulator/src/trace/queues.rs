@@ -26,6 +26,12 @@ pub struct TraceQueue {
     pub nodes: u32,
 }
 
+/// The nodes of all of them together.
+#[must_use]
+pub fn nodes(queues: &[TraceQueue]) -> u64 {
+    queues.iter().map(|queue| u64::from(queue.nodes)).sum()
+}
+
 /// Reads a file, gzip or not, in its order.
 ///
 /// # Errors

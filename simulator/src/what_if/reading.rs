@@ -1,6 +1,6 @@
 //! Takes a journal apart: what happened by itself, and what the scheduler did.
 
-use super::{GPU, Life, Ran, Session, Start};
+use super::{GPU, Life, Moment, Ran, Session, Start};
 use crate::journal::{Reader, Record};
 use gpu_batch_policies::command::{Action, Bind, Command, CommandId};
 use gpu_batch_policies::event::{Event, Kind, Object, ObjectKey, Outcome};
@@ -34,7 +34,8 @@ struct Reading {
     begun: bool,
     leads: bool,
     listed: BTreeSet<Kind>,
-    now_ms: UnixMs,
+    /// What is being read.
+    now: Moment,
     /// All objects but pods of ours, without what the scheduler writes.
     known: BTreeMap<ObjectKey, Object>,
     stages: BTreeMap<Uid, Stage>,
@@ -56,9 +57,7 @@ enum Stage {
     Bound {
         at_ms: UnixMs,
     },
-    Ended {
-        at_ms: UnixMs,
-    },
+    Ended,
 }
 
 impl Reading {
@@ -69,13 +68,10 @@ impl Reading {
                 self.session.settings = settings;
             }
             Record::Events { now_ms, events } => {
-                self.now_ms = now_ms;
-                let mut batch = Vec::new();
+                self.now.at_ms = now_ms;
+                self.now.step += 1;
                 for event in events {
-                    self.event(event, &mut batch);
-                }
-                if self.begun && !batch.is_empty() {
-                    self.session.batches.push((now_ms, batch));
+                    self.event(event);
                 }
             }
             Record::Commands(commands) => {
@@ -97,8 +93,8 @@ impl Reading {
             return;
         }
         self.begun = true;
-        self.session.start_ms = self.now_ms;
-        self.gpus_since_ms = self.now_ms;
+        self.session.start_ms = self.now.at_ms;
+        self.gpus_since_ms = self.now.at_ms;
         self.session.objects = self.known.values().cloned().collect();
     }
 
@@ -106,9 +102,9 @@ impl Reading {
         if self.begun {
             self.count_gpus();
         } else {
-            self.session.start_ms = self.now_ms;
+            self.session.start_ms = self.now.at_ms;
         }
-        self.session.end_ms = self.now_ms;
+        self.session.end_ms = self.now.at_ms;
         self.session
     }
 
@@ -116,11 +112,15 @@ impl Reading {
         match command.action {
             Action::Bind(bind) => {
                 let uid = bind.pod.uid;
-                self.asked.insert(command.id, (self.now_ms, bind.clone()));
+                self.asked
+                    .insert(command.id, (self.now.at_ms, bind.clone()));
                 // One that is sent again after a lost answer began with the first.
-                let first = self.binds.entry(uid).or_insert((self.now_ms, bind.clone()));
+                let first = self
+                    .binds
+                    .entry(uid)
+                    .or_insert((self.now.at_ms, bind.clone()));
                 if first.1.node != bind.node {
-                    *first = (self.now_ms, bind);
+                    *first = (self.now.at_ms, bind);
                 }
             }
             Action::Evict(evict) => {
@@ -131,10 +131,10 @@ impl Reading {
         }
     }
 
-    fn event(&mut self, event: Event, batch: &mut Vec<Event>) {
+    fn event(&mut self, event: Event) {
         match event {
-            Event::Applied(object) => self.applied(*object, batch),
-            Event::Deleted(key) => self.deleted(key, batch),
+            Event::Applied(object) => self.applied(*object),
+            Event::Deleted(key) => self.deleted(key),
             Event::Listed(listing) => {
                 self.listed.insert(listing.kind);
                 let known = self.known.iter();
@@ -144,10 +144,10 @@ impl Reading {
                 let objects = listing.objects.into_iter();
                 for object in objects.filter(|object| object.kind() == listing.kind) {
                     missing.remove(&object.key());
-                    self.applied(object, batch);
+                    self.applied(object);
                 }
                 for key in missing {
-                    self.deleted(key, batch);
+                    self.deleted(key);
                 }
             }
             Event::Outcome(id, Outcome::Done) => {
@@ -155,23 +155,32 @@ impl Reading {
                     self.bound(bind.pod.uid, at_ms, bind.node, bind.queue);
                 }
             }
-            Event::Outcome(..) | Event::Continue => {}
+            // The other course has one configuration from its beginning to its end.
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 
-    fn applied(&mut self, object: Object, batch: &mut Vec<Event>) {
+    /// It was not the scheduler's doing.
+    fn happened(&mut self, event: Event) {
+        if self.begun {
+            self.session.happenings.push((self.now, event));
+        }
+    }
+
+    fn applied(&mut self, object: Object) {
+        self.now.event += 1;
         match object {
-            Object::Pod(pod) if pod.ours => self.pod(pod, batch),
+            Object::Pod(pod) if pod.ours => self.pod(pod),
             Object::PodGroup(mut group) => {
                 group.status = None;
-                self.change(Object::PodGroup(group), batch);
+                self.change(Object::PodGroup(group));
             }
-            other => self.change(other, batch),
+            other => self.change(other),
         }
     }
 
     /// Something that happened by itself, if it is news.
-    fn change(&mut self, object: Object, batch: &mut Vec<Event>) {
+    fn change(&mut self, object: Object) {
         let key = object.key();
         if self.known.get(&key) == Some(&object) {
             return;
@@ -184,10 +193,10 @@ impl Reading {
         }
         let before = self.known.insert(key, object.clone());
         self.node_changed(before.as_ref(), Some(&object));
-        batch.push(object.into());
+        self.happened(object.into());
     }
 
-    fn pod(&mut self, mut pod: PodFacts, batch: &mut Vec<Event>) {
+    fn pod(&mut self, mut pod: PodFacts) {
         pod.unscheduled = None;
         let uid = pod.uid;
         let is_new = !self.stages.contains_key(&uid);
@@ -197,22 +206,22 @@ impl Reading {
         if let (Some(Stage::Waiting), Some(node)) = (self.stages.get(&uid), &pod.node) {
             let (at_ms, queue) = match self.binds.get(&uid) {
                 Some((at_ms, bind)) if bind.node == *node => (*at_ms, bind.queue.clone()),
-                _ => (self.now_ms, queue_of(&pod)),
+                _ => (self.now.at_ms, queue_of(&pod)),
             };
             self.bound(uid, at_ms, node.clone(), queue);
         }
         match self.stages.get(&uid) {
             Some(Stage::Bound { at_ms }) if pod.phase.ended() => {
                 self.ran(uid, *at_ms, Some(pod.phase));
-                self.stages.insert(uid, Stage::Ended { at_ms: self.now_ms });
+                self.stages.insert(uid, Stage::Ended);
             }
             // What becomes of a bound pod is told by how long it ran.
-            Some(Stage::Bound { .. } | Stage::Ended { .. }) => {}
+            Some(Stage::Bound { .. } | Stage::Ended) => {}
             _ => {
                 if pod.phase.ended() {
-                    self.session.course.ended(uid, self.now_ms);
+                    self.session.course.ended(uid, self.now.at_ms);
                 }
-                self.change(Object::Pod(pod), batch);
+                self.change(Object::Pod(pod));
             }
         }
     }
@@ -225,7 +234,7 @@ impl Reading {
         if waits {
             let life = Life {
                 facts: pod.clone(),
-                arrived_ms: self.now_ms,
+                arrived_ms: self.now.at_ms,
                 ran: None,
             };
             self.session.lives.insert(uid, life);
@@ -248,35 +257,37 @@ impl Reading {
 
     /// A bound pod has left its room.
     fn ran(&mut self, uid: Uid, at_ms: UnixMs, phase: Option<PodPhase>) {
-        self.session.course.ended(uid, self.now_ms);
+        self.session.course.ended(uid, self.now.at_ms);
         if let Some(life) = self.session.lives.get_mut(&uid)
             && !self.evicted.contains(&uid)
         {
             life.ran = Some(Ran {
-                length_ms: self.now_ms.saturating_sub(at_ms),
+                length_ms: self.now.at_ms.saturating_sub(at_ms),
+                ended: self.now,
                 phase,
-                gone_after_ms: None,
+                gone: None,
             });
         }
     }
 
-    fn deleted(&mut self, key: ObjectKey, batch: &mut Vec<Event>) {
+    fn deleted(&mut self, key: ObjectKey) {
+        self.now.event += 1;
         let before = self.known.remove(&key);
         self.node_changed(before.as_ref(), None);
         if let ObjectKey::Pod(uid) = key {
             match self.stages.remove(&uid) {
                 Some(Stage::Bound { at_ms }) => return self.ran(uid, at_ms, None),
-                Some(Stage::Ended { at_ms }) => {
+                Some(Stage::Ended) => {
                     let life = self.session.lives.get_mut(&uid);
                     if let Some(ran) = life.and_then(|life| life.ran.as_mut()) {
-                        ran.gone_after_ms = Some(self.now_ms.saturating_sub(at_ms));
+                        ran.gone = Some(self.now);
                     }
                     return;
                 }
                 Some(Stage::Before | Stage::Waiting) | None => {}
             }
         }
-        batch.push(Event::Deleted(key));
+        self.happened(Event::Deleted(key));
     }
 
     fn node_changed(&mut self, before: Option<&Object>, after: Option<&Object>) {
@@ -294,9 +305,9 @@ impl Reading {
     }
 
     fn count_gpus(&mut self) {
-        let passed_ms = self.now_ms.saturating_sub(self.gpus_since_ms);
+        let passed_ms = self.now.at_ms.saturating_sub(self.gpus_since_ms);
         self.session.gpu_ms += u128::from(self.gpus) * u128::from(passed_ms);
-        self.gpus_since_ms = self.now_ms;
+        self.gpus_since_ms = self.now.at_ms;
     }
 }
 

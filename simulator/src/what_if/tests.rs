@@ -1,17 +1,84 @@
 use super::Session;
-use crate::journal::{Reader, beginning, pack};
+use crate::journal::{Reader, Recorder, beginning, pack};
+use crate::objects::{node, pod};
 use crate::run::record;
-use gpu_batch_policies::event::{Event, Object, ObjectKey};
-use gpu_batch_policies::facts::QueueFacts;
-use gpu_batch_policies::settings::Settings;
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::facts::{Placement, PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
+use gpu_batch_policies::settings::{Leadership, Settings};
 
 /// The sessions of a world in which nothing goes wrong.
 fn sessions(seed: u64) -> Vec<Session> {
-    let read = |recorded: &Vec<u8>| {
-        let journal = [beginning(), pack(recorded).unwrap()].concat();
-        Session::read(&mut Reader::new(&journal[..]).unwrap())
+    let recorded = record(seed, false).unwrap().1;
+    recorded.iter().map(|recorded| session(recorded)).collect()
+}
+
+fn session(recorded: &[u8]) -> Session {
+    let journal = [beginning(), pack(recorded).unwrap()].concat();
+    Session::read(&mut Reader::new(&journal[..]).unwrap())
+}
+
+/// A session in which these steps follow each other. Every binding succeeds before the next one.
+fn session_of(steps: impl IntoIterator<Item = (UnixMs, Vec<Event>)>) -> Session {
+    let settings = Settings {
+        leadership: Leadership::Assumed,
+        ..Settings::default()
     };
-    record(seed, false).unwrap().1.iter().map(read).collect()
+    let mut recorder = Recorder::new("0", &settings);
+    let mut engine = Engine::new(settings);
+    for (now_ms, mut events) in steps {
+        while !events.is_empty() {
+            recorder.events(now_ms, &events);
+            let commands = engine.step(now_ms, events);
+            recorder.commands(&commands);
+            let outcomes = commands.into_iter();
+            events = outcomes
+                .map(|it| Event::Outcome(it.id, Outcome::Done))
+                .collect();
+        }
+    }
+    session(&recorder.seal())
+}
+
+fn lists(nodes: &[&str]) -> Vec<Event> {
+    let node = |(index, name): (usize, &&str)| node(name, Uid(index as u128 + 1), 64, 8, &[]);
+    let objects = || nodes.iter().enumerate().map(node).map(Object::Node);
+    let list = |kind| {
+        let objects = objects().filter(|object| object.kind() == kind);
+        Event::Listed(Listing {
+            kind,
+            objects: objects.collect(),
+        })
+    };
+    Kind::ALL.map(list).into()
+}
+
+/// Here one pod comes just before another one leaves its node, and a third one just after: the
+/// milliseconds are the same, the steps are not.
+#[test]
+fn what_happened_in_several_steps_of_one_millisecond_happens_so_again() {
+    let arrival = |name: &str, uid, now_ms| pod(name, Uid(uid), now_ms, 1, 8);
+    let ended = |pod: PodFacts| PodFacts {
+        phase: PodPhase::Succeeded,
+        node: Some("a".into()),
+        ..pod
+    };
+    let first = arrival("first", 11, 1_000);
+    let steps = [
+        (0, lists(&["a", "b"])),
+        (1_000, vec![Object::Pod(first.clone()).into()]),
+        (
+            5_000,
+            vec![Object::Pod(arrival("second", 12, 5_000)).into()],
+        ),
+        (5_000, vec![Object::Pod(ended(first)).into()]),
+        (5_000, vec![Object::Pod(arrival("third", 13, 5_000)).into()]),
+        (6_000, vec![Event::Deleted(ObjectKey::Pod(Uid(11)))]),
+    ];
+    let session = session_of(steps);
+    let node = |uid| &*session.course.starts[&Uid(uid)].node;
+    assert_eq!([node(11), node(12), node(13)], ["a", "b", "a"]);
+    assert_eq!(session.under(&session.settings, &[]), session.course);
 }
 
 /// Answers take milliseconds in these worlds and none in a session that goes on. That makes no
@@ -72,7 +139,7 @@ fn other_queues_make_a_difference_where_they_should() {
         assert!(row.is_none_or(|row| row.other.started == 0));
 
         // The same queue again is no change, unless it changes in the record.
-        let changes = session.batches.iter().flat_map(|(_, batch)| batch);
+        let changes = session.happenings.iter().map(|(_, event)| event);
         let mut changes = changes.filter_map(|event| match event {
             Event::Applied(object) => Some(object.key()),
             _ => None,
@@ -103,9 +170,56 @@ fn shares_and_waits_are_those_of_the_record() {
     }
 }
 
+/// The files say of every gang and pod what the comparison counts.
+#[test]
+fn the_page_and_the_files_say_what_the_comparison_counts() {
+    let mut differed = 0;
+    for session in (0..10).flat_map(sessions) {
+        let other = Settings {
+            gpu_placement: Placement::Spread,
+            ..session.settings.clone()
+        };
+        let course = session.under(&other, &[]);
+        let comparison = session.compare(&course);
+        let mut bytes = Vec::new();
+        session.write_gangs(&course, &mut bytes).unwrap();
+        let gangs = rows(&bytes);
+        let other_time = gangs.iter().filter(|row| row[3] != row[4]).count();
+        assert_eq!(other_time, comparison.gangs.len());
+        let mut bytes = Vec::new();
+        session.write_pods(&course, &mut bytes).unwrap();
+        let pods = rows(&bytes);
+        let bound = |row: &&Vec<String>| !row[3].is_empty() && !row[6].is_empty();
+        let elsewhere = pods
+            .iter()
+            .filter(bound)
+            .filter(|row| row[3] != row[6])
+            .count();
+        assert_eq!(elsewhere, comparison.pods.len());
+        differed += elsewhere;
+
+        let page = session.report(&course, &comparison, Vec::new());
+        assert_eq!(page.tables[1].rows.len(), comparison.gangs.len());
+        assert_eq!(page.tables[2].rows.len(), comparison.pods.len());
+        let in_use = page
+            .panels
+            .iter()
+            .find(|panel| panel.title == "GPUs in use");
+        assert!(in_use.is_some() || comparison.queues.is_empty());
+    }
+    assert!(differed > 20, "{differed}");
+}
+
+fn rows(csv: &[u8]) -> Vec<Vec<String>> {
+    let mut reader = csv::Reader::from_reader(csv);
+    let rows = reader.records().map(|row| row.unwrap());
+    rows.map(|row| row.iter().map(str::to_owned).collect())
+        .collect()
+}
+
 #[test]
 fn a_journal_of_nothing_is_an_empty_session() {
-    let recorded = crate::journal::Recorder::new("0", &Settings::default()).seal();
+    let recorded = Recorder::new("0", &Settings::default()).seal();
     let journal = [beginning(), pack(&recorded).unwrap()].concat();
     let session = Session::read(&mut Reader::new(&journal[..]).unwrap());
     assert!(session.is_empty());

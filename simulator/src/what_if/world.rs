@@ -1,7 +1,7 @@
 //! The session's world under another scheduler, in virtual time.
 
-use super::{Course, Session, Start, wholes};
-use crate::timeline::{Moment, Timeline};
+use super::{Course, Moment, Session, Start, wholes};
+use crate::timeline::{self, Timeline};
 use gpu_batch_policies::command::{Bind, Evict};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
@@ -16,29 +16,19 @@ impl Session {
         let mut world = World::new(self, settings.clone(), queues);
         let first = world.timeline.advance(self.start_ms, []);
         world.follow(first);
-        let mut batches = self.batches.iter().peekable();
-        loop {
-            let batch_ms = batches.peek().map(|(at_ms, _)| *at_ms);
-            let due_ms = world.due.keys().next().map(|(at_ms, _)| *at_ms);
-            let nexts = [batch_ms, due_ms, world.timeline.next_ms()];
-            let next_ms = nexts.into_iter().flatten().min();
-            let Some(next_ms) = next_ms.filter(|at_ms| *at_ms <= self.end_ms) else {
-                return world.course;
-            };
-            let mut events = world.happen(next_ms);
-            if let Some((_, batch)) = batches.next_if(|(at_ms, _)| *at_ms <= next_ms) {
-                for event in batch {
-                    world.take(event.clone(), &mut events);
-                }
-            }
-            let moment = world.timeline.advance(next_ms, events);
+        while let Some(at) = world.next().filter(|at| at.at_ms <= self.end_ms) {
+            let events = world.happen(at);
+            let moment = world.timeline.advance(at.at_ms, events);
             world.follow(moment);
         }
+        world.course
     }
 }
 
 struct World<'session> {
     session: &'session Session,
+    /// What still happens by itself.
+    happenings: &'session [(Moment, Event)],
     queues: BTreeSet<Box<str>>,
     timeline: Timeline,
     /// Pods that wait or run here, or have ended and are not gone.
@@ -47,8 +37,8 @@ struct World<'session> {
     parts: BTreeMap<ObjectKey, u32>,
     /// What is to be deleted when all its pods have ended.
     leaving: BTreeSet<ObjectKey>,
-    due: BTreeMap<(UnixMs, u64), Due>,
-    numbered: u64,
+    due: BTreeMap<Moment, Due>,
+    now_ms: UnixMs,
     course: Course,
 }
 
@@ -75,13 +65,14 @@ impl<'session> World<'session> {
         };
         let mut world = Self {
             session,
+            happenings: &session.happenings,
             timeline: Timeline::new(settings, session.start_ms, objects),
             queues: names,
             pods: BTreeMap::new(),
             parts: BTreeMap::new(),
             leaving: BTreeSet::new(),
             due: BTreeMap::new(),
-            numbered: 0,
+            now_ms: session.start_ms,
             course: Course::default(),
         };
         for object in &session.objects {
@@ -103,8 +94,7 @@ impl<'session> World<'session> {
 
     /// The pod takes no room any more. What was only there for it may go.
     fn ended(&mut self, pod: &PodFacts, events: &mut Vec<Event>) {
-        let now_ms = self.timeline.now_ms();
-        self.course.ended(pod.uid, now_ms);
+        self.course.ended(pod.uid, self.now_ms);
         for whole in wholes(pod) {
             if let Some(parts) = self.parts.get_mut(&whole) {
                 *parts -= 1;
@@ -118,22 +108,41 @@ impl<'session> World<'session> {
         }
     }
 
-    fn plan(&mut self, at_ms: UnixMs, due: Due) {
-        self.numbered += 1;
-        self.due.insert((at_ms, self.numbered), due);
+    /// When something happens next, but for what the engine waits for.
+    fn next_happening(&self) -> Option<Moment> {
+        let own = self.happenings.first().map(|(at, _)| *at);
+        let due = self.due.keys().next().copied();
+        own.into_iter().chain(due).min()
     }
 
-    /// What becomes of pods until then.
-    fn happen(&mut self, now_ms: UnixMs) -> Vec<Event> {
+    /// The next step.
+    fn next(&self) -> Option<Moment> {
+        // What the engine waits for is looked at in the first step of that time, if there is one.
+        let engine = self.timeline.next_ms().map(|at_ms| Moment {
+            at_ms,
+            step: u64::MAX,
+            event: u64::MAX,
+        });
+        self.next_happening().into_iter().chain(engine).min()
+    }
+
+    /// All that happens until then or in the same step, in its order.
+    fn happen(&mut self, now: Moment) -> Vec<Event> {
+        self.now_ms = now.at_ms;
+        let in_time = |at: &Moment| (at.at_ms, at.step) <= (now.at_ms, now.step);
         let mut events = Vec::new();
-        while let Some(entry) = self.due.first_entry()
-            && entry.key().0 <= now_ms
-        {
-            match entry.remove() {
-                Due::End(uid, phase) => self.end(uid, phase, now_ms, &mut events),
-                Due::Gone(uid) => {
+        while let Some(at) = self.next_happening().filter(in_time) {
+            match self.due.remove(&at) {
+                Some(Due::End(uid, phase)) => self.end(uid, phase, &mut events),
+                Some(Due::Gone(uid)) => {
                     if self.pods.remove(&uid).is_some() {
                         events.push(Event::Deleted(ObjectKey::Pod(uid)));
+                    }
+                }
+                None => {
+                    if let Some(((_, event), rest)) = self.happenings.split_first() {
+                        self.happenings = rest;
+                        self.take(event.clone(), &mut events);
                     }
                 }
             }
@@ -141,11 +150,10 @@ impl<'session> World<'session> {
         events
     }
 
-    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, now_ms: UnixMs, events: &mut Vec<Event>) {
+    fn end(&mut self, uid: Uid, phase: Option<PodPhase>, events: &mut Vec<Event>) {
         let Some(mut pod) = self.pods.remove(&uid) else {
             return;
         };
-        self.course.ended(uid, now_ms);
         match phase {
             Some(phase) => {
                 pod.phase = phase;
@@ -210,10 +218,10 @@ impl<'session> World<'session> {
     }
 
     /// The scheduler has acted.
-    fn follow(&mut self, moment: Moment) {
-        let now_ms = self.timeline.now_ms();
+    fn follow(&mut self, moment: timeline::Moment) {
+        self.now_ms = self.timeline.now_ms();
         for bind in moment.bound {
-            self.bound(bind, now_ms);
+            self.bound(bind);
         }
         for Evict { pod, .. } in moment.evicted {
             self.course.evictions += 1;
@@ -221,16 +229,16 @@ impl<'session> World<'session> {
                 let mut events = Vec::new();
                 self.ended(&pod, &mut events);
                 for event in events {
-                    self.timeline.schedule(now_ms, event);
+                    self.timeline.schedule(self.now_ms, event);
                 }
             }
         }
     }
 
-    fn bound(&mut self, bind: Bind, now_ms: UnixMs) {
+    fn bound(&mut self, bind: Bind) {
         let uid = bind.pod.uid;
         let start = Start {
-            at_ms: now_ms,
+            at_ms: self.now_ms,
             until_ms: None,
             node: bind.node.clone(),
             queue: bind.queue.clone(),
@@ -240,16 +248,22 @@ impl<'session> World<'session> {
             pod.node = Some(bind.node);
             pod.cards = bind.cards;
             pod.phase = PodPhase::Running;
-            pod.bound_ms = Some(now_ms);
-            pod.started_ms = Some(now_ms);
+            pod.bound_ms = Some(self.now_ms);
+            pod.started_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
         }
         if let Some(ran) = self.session.lives.get(&uid).and_then(|life| life.ran) {
-            let end_ms = now_ms.saturating_add(ran.length_ms);
-            self.plan(end_ms, Due::End(uid, ran.phase));
-            if let Some(gone_after_ms) = ran.gone_after_ms {
-                self.plan(end_ms.saturating_add(gone_after_ms), Due::Gone(uid));
+            let end_ms = self.now_ms.saturating_add(ran.length_ms);
+            let ended = Moment {
+                at_ms: end_ms,
+                ..ran.ended
+            };
+            self.due.insert(ended, Due::End(uid, ran.phase));
+            if let Some(gone) = ran.gone {
+                let after_ms = gone.at_ms.saturating_sub(ran.ended.at_ms);
+                let at_ms = end_ms.saturating_add(after_ms);
+                self.due.insert(Moment { at_ms, ..gone }, Due::Gone(uid));
             }
         }
     }

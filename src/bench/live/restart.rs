@@ -2,11 +2,12 @@
 //! and the memory that the world takes.
 //!
 //! ```text
-//!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare list, restart) -> memory
+//!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare lists, restart) -> memory
 //! ```
 //!
-//! The *bare list* reads the pages that the scheduler reads, with its client and at the same time
-//! for each kind, and throws them away: nobody can know the world earlier.
+//! The *bare list* reads the pages that the scheduler reads, in the form in which it does, with its
+//! client and at the same time for each kind, and throws them away: nobody can know the world
+//! earlier. Beside it the same in JSON, the form of clients that ask for no other.
 
 use super::cluster::{Cluster, NAMESPACE, node_name};
 use super::objects;
@@ -14,8 +15,9 @@ use super::process::{Memory, Process};
 use super::requests::Post;
 use crate::bench::{Bound, Row, as_f64, median};
 use crate::connection;
-use anyhow::{Context, ensure};
-use http::Request;
+use crate::objects::{Node, Pod, PodGroup, Watched};
+use crate::watch::Page;
+use anyhow::{Context, anyhow, ensure};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -52,12 +54,32 @@ const REST: Duration = Duration::from_secs(10);
 /// The pod that is bound first.
 const FIRST: &str = "first";
 
+/// The form in which objects are listed.
+#[derive(Clone, Copy)]
+enum Form {
+    /// As the scheduler lists them.
+    Scheduler,
+    Json,
+}
+
+/// A bare list.
+#[derive(Clone, Copy)]
+struct Listed {
+    seconds: f64,
+    bytes: usize,
+}
+
+/// What is compared with each other.
+struct Repetition {
+    list: Listed,
+    json: Listed,
+    /// Seconds to the first bind.
+    restart: f64,
+}
+
 /// What was measured.
 struct Measured {
-    /// Seconds of each pair: the bare list, the restart.
-    pairs: Vec<(f64, f64)>,
-    /// Bytes that the bare list read.
-    listed: usize,
+    repetitions: Vec<Repetition>,
     empty: Memory,
     with_nodes: Memory,
     full: Memory,
@@ -89,24 +111,30 @@ async fn restarts(
     cluster.add_nodes(world.nodes).await?;
     let with_nodes = memory(executable, cluster).await?;
     fill(world, cluster).await?;
-    let (mut pairs, mut listed) = (Vec::new(), 0);
+    let mut repetitions = Vec::new();
     let mut full = None;
-    for repetition in 0..REPEATS {
-        let begun = Instant::now();
-        listed = bare_list(cluster).await?;
-        let list = begun.elapsed().as_secs_f64();
+    for number in 0..REPEATS {
+        let json = bare_list(cluster, Form::Json).await?;
+        let list = bare_list(cluster, Form::Scheduler).await?;
         cluster.create(vec![pod(FIRST, 0, None)]).await?;
         let (mut process, restart) = first_bind(executable, cluster).await?;
-        tracing::info!("{repetition}: bare list {list:.2} s, first bind {restart:.2} s");
-        pairs.push((list, restart));
+        tracing::info!(
+            "{number}: bare list {:.2} s (JSON {:.2} s), first bind {restart:.2} s",
+            list.seconds,
+            json.seconds
+        );
+        repetitions.push(Repetition {
+            list,
+            json,
+            restart,
+        });
         tokio::time::sleep(REST).await;
         full = Some(process.memory()?);
         drop(process);
         cluster.delete_pod(FIRST).await?;
     }
     Ok(Measured {
-        pairs,
-        listed,
+        repetitions,
         empty,
         with_nodes,
         full: full.context("nothing was measured")?,
@@ -135,31 +163,34 @@ async fn first_bind(executable: &Path, cluster: &Cluster) -> anyhow::Result<(Pro
     Ok((process, begun.elapsed().as_secs_f64()))
 }
 
-/// Reads all pages of what a scheduler needs; returns how many bytes they were.
-async fn bare_list(cluster: &Cluster) -> anyhow::Result<usize> {
+/// Reads all pages of what a scheduler needs, in one form.
+async fn bare_list(cluster: &Cluster, form: Form) -> anyhow::Result<Listed> {
     let client = connection::client(&cluster.config)?;
+    let begun = Instant::now();
     let (nodes, groups, pods) = tokio::try_join!(
-        pages(&client, "/api/v1/nodes"),
-        pages(&client, "/apis/gpu-batch.io/v1alpha1/podgroups"),
-        pages(&client, "/api/v1/pods"),
+        pages::<Node>(&client, form),
+        pages::<PodGroup>(&client, form),
+        pages::<Pod>(&client, form),
     )?;
-    Ok(nodes + groups + pods)
+    Ok(Listed {
+        seconds: begun.elapsed().as_secs_f64(),
+        bytes: nodes + groups + pods,
+    })
 }
 
-async fn pages(client: &kube::Client, path: &str) -> anyhow::Result<usize> {
-    const CONTINUE: &str = "\"continue\":\"";
+async fn pages<T: Watched>(client: &kube::Client, form: Form) -> anyhow::Result<usize> {
     let (mut bytes, mut token) = (0, String::new());
     loop {
-        let page = format!("{path}?limit=1000&continue={token}");
-        let page = client.request_text(Request::get(page).body(Vec::new())?);
-        let page = page.await?;
-        bytes += page.len();
-        // The list's metadata come before its items.
-        let head = page.split("\"items\"").next().unwrap_or_default();
-        let Some((_, rest)) = head.split_once(CONTINUE) else {
-            return Ok(bytes);
+        let page = match form {
+            Form::Scheduler => Page::fetch::<T>(client.clone(), token).await,
+            Form::Json => Page::fetch_json::<T>(client, &token).await,
         };
-        token = rest.split('"').next().unwrap_or_default().to_owned();
+        let page = page.map_err(|failure| anyhow!("{}", failure.message()))?;
+        bytes += page.size();
+        token = page.token_ahead();
+        if token.is_empty() {
+            return Ok(bytes);
+        }
     }
 }
 
@@ -216,30 +247,52 @@ fn pod(name: &str, gpus: u32, node: Option<usize>) -> Post {
 
 fn report(world: World, measured: &Measured) -> Vec<Row> {
     let Measured {
-        pairs,
-        listed,
+        repetitions,
         empty,
         with_nodes,
         full,
     } = measured;
     let scenario = format!("{} nodes, {} bound pods", world.nodes, world.pods);
     let row = |name, value, unit| Row::new(name, &scenario, value, unit);
-    let of = |figure: fn(&(f64, f64)) -> f64| median(pairs.iter().map(figure).collect());
+    let of = |figure: fn(&Repetition) -> f64| median(repetitions.iter().map(figure).collect());
     let megabytes = |bytes: u64| as_f64(usize::try_from(bytes).unwrap_or(usize::MAX)) / 1e6;
     let each = |more: &Memory, less: &Memory, objects: usize| {
         megabytes(more.resident.saturating_sub(less.resident)) * 1e6 / as_f64(objects)
     };
     let peers = "target; Volcano 8 min 17 s (volcano#5819)";
     vec![
-        row("restart to first bind", of(|pair| pair.1), "s").against(Bound::AtMost, 15.0, peers),
-        row("bare list of the same objects", of(|pair| pair.0), "s"),
-        row("size of the list", as_f64(*listed) / 1e6, "MB"),
+        row("restart to first bind", of(|each| each.restart), "s").against(
+            Bound::AtMost,
+            15.0,
+            peers,
+        ),
+        row(
+            "bare list of the same objects",
+            of(|each| each.list.seconds),
+            "s",
+        ),
+        row("bare list in JSON", of(|each| each.json.seconds), "s"),
+        row(
+            "size of the list",
+            of(|each| as_f64(each.list.bytes) / 1e6),
+            "MB",
+        ),
+        row(
+            "size in JSON",
+            of(|each| as_f64(each.json.bytes) / 1e6),
+            "MB",
+        ),
         row(
             "restart over the bare list",
-            of(|(list, restart)| restart / list),
+            of(|each| each.restart / each.list.seconds),
             "x",
         )
-        .against(Bound::AtMost, 1.3, "target; median of the pairs"),
+        .against(Bound::AtMost, 1.3, "target; median of the repetitions"),
+        row(
+            "restart over the bare list in JSON",
+            of(|each| each.restart / each.json.seconds),
+            "x",
+        ),
         row("resident memory", megabytes(full.resident), "MB").against(
             Bound::AtMost,
             400.0,

@@ -87,11 +87,7 @@ pub(super) fn philly() -> anyhow::Result<Vec<Row>> {
 /// A million jobs on one cluster, with queues that lend and borrow.
 pub(super) fn million() -> anyhow::Result<Vec<Row>> {
     let trace = generate(&MILLION)?;
-    let nodes: u64 = trace
-        .queues
-        .iter()
-        .map(|queue| u64::from(queue.nodes))
-        .sum();
+    let nodes = queues::nodes(&trace.queues);
     let workload = Workload {
         jobs: &trace.jobs,
         queues: &trace.queues,

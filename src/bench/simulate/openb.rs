@@ -8,15 +8,6 @@ use std::time::Instant;
 
 const WORKLOADS: [&str; 5] = ["default", "cpu100", "gpushare60", "gpuspec33", "multigpu30"];
 
-/// Those whose curves are published point by point.
-const DETERMINISTIC: [Policy; 5] = [
-    Policy::Fgd,
-    Policy::BestFit,
-    Policy::DotProd,
-    Policy::GpuPacking,
-    Policy::GpuClustering,
-];
-
 const NOTE: &str = "target, one core; the original Go simulator takes about 10 min on two";
 
 /// One run of each policy on one core, and all published curves of the given workloads on all.
@@ -27,7 +18,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Row>> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let default = &experiments[0];
     let mut rows = Vec::new();
-    for policy in DETERMINISTIC {
+    for policy in Policy::DETERMINISTIC {
         let mut times = Vec::new();
         for seed in default.seeds().take(5) {
             let started = processor_time();
@@ -44,7 +35,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Row>> {
     for experiment in &experiments {
         let seeds: Vec<u64> = experiment.seeds().collect();
         runs += experiment
-            .run_all(&DETERMINISTIC, &seeds, threads, || ())
+            .run_all(&Policy::DETERMINISTIC, &seeds, threads, || ())
             .len();
     }
     let processors = processor_time().saturating_sub(started.1).as_secs_f64();

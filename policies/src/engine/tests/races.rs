@@ -1,6 +1,6 @@
 //! The world changes between a decision and what comes of it.
 
-use super::world::{World, gang, node, pod, queue};
+use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::Uid;
 use crate::reason::Reason;
 use crate::status::Phase;
@@ -101,4 +101,29 @@ fn the_work_of_a_deleted_queue_counts_as_foreign_at_once() {
     world.apply(queue("q"));
     world.settle();
     assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+}
+
+/// The first members are bound, and the watch has not said so yet. They are ours all the same, so
+/// the gang's next ones go near to them, and not near to one whose answer is still out.
+#[test]
+fn who_is_bound_before_the_watch_says_so_is_no_stranger() {
+    let mut world = World::new();
+    world.late_watch = true;
+    world.apply(topology("default", &["rack"]));
+    world.apply(node("n1", 2).label("rack", "r1"));
+    world.apply(node("n2", 4).label("rack", "r2"));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 1).of("g"));
+    }
+    assert!(world.step());
+    world.loses_binds = true;
+    world.apply(pod("c", 1).of("g"));
+    assert!(world.step());
+    world.apply(node("n3", 2).label("rack", "r1"));
+    world.apply(pod("d", 1).of("g"));
+    assert!(world.step());
+    assert_eq!(world.nodes_of(&["a", "b"]), ["n1".into(), "n1".into()]);
+    assert_eq!(world.node_of("c").as_deref(), Some("n2"));
+    assert_eq!(world.node_of("d").as_deref(), Some("n3"));
 }

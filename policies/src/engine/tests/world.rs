@@ -42,6 +42,8 @@ pub(super) struct World {
     pub(super) loses_statuses: bool,
     /// Whether binds have no effect and an unknown outcome.
     pub(super) loses_binds: bool,
+    /// Whether the watch is late and does not tell what we have bound.
+    pub(super) late_watch: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
     events: Vec<Event>,
 }
@@ -83,6 +85,7 @@ impl World {
             gang_statuses: 0,
             loses_statuses: false,
             loses_binds: false,
+            late_watch: false,
             last_group: None,
             events: listings(),
         }
@@ -100,6 +103,10 @@ impl World {
         self.last_uid += 1;
         self.uids.insert(name.into(), Uid(self.last_uid));
         Uid(self.last_uid)
+    }
+
+    pub(super) fn configure(&mut self, settings: Settings) {
+        self.events.push(Event::Configured(Box::new(settings)));
     }
 
     pub(super) fn pass(&mut self, milliseconds: u64) {
@@ -206,7 +213,9 @@ impl World {
                 facts.cards = bind.cards.clone();
                 facts.bound_ms = Some(self.now_ms);
                 facts.phase = PodPhase::Running;
-                self.events.push(Object::Pod(facts.clone()).into());
+                if !self.late_watch {
+                    self.events.push(Object::Pod(facts.clone()).into());
+                }
             }
             Action::Evict(evict) => {
                 self.evictions += 1;

@@ -15,11 +15,12 @@
 
 mod turn;
 
+use super::Given;
 use super::number::Number;
 use crate::facts::Amount;
 use crate::queues::ledger::Matrix;
 use crate::queues::node::Node;
-use crate::queues::{GovernedId, QueueId, View};
+use crate::queues::{GovernedId, QueueId};
 use alloc::{vec, vec::Vec};
 use smallvec::SmallVec;
 use turn::{Turn, first, next_to_be_served};
@@ -62,53 +63,73 @@ impl Progress {
     }
 }
 
-/// A filling. Vectors are by queue, or by queue and key.
-pub(super) struct Filling<'a> {
-    view: View<'a>,
-    keys: usize,
-    /// What each inner queue has for its children: a larger quota weighs only as much.
-    parent_amount: &'a Matrix,
+/// How far a filling has come. Vectors are by queue, or by queue and key.
+#[derive(Debug)]
+pub(super) struct State {
     queues: Vec<Progress>,
     amount: Vec<Number>,
     /// What a queue gets in one tick of its clock: a leaf all that it wants.
     flow: Vec<Number>,
     /// Which keys have reached a bound of the queue or of one above it.
     full: Vec<bool>,
+    /// How many events have passed.
+    instant: usize,
+}
+
+/// A filling that goes on.
+pub(super) struct Filling<'a> {
+    given: Given<'a>,
+    keys: usize,
+    state: State,
+    /// Cells that were looked at since it went on.
+    work: u64,
 }
 
 impl<'a> Filling<'a> {
-    /// Fills until nobody can be served any more.
-    pub(super) fn run(view: View<'a>, wanted: &Matrix, parent_amount: &'a Matrix) -> Self {
-        let queues = view.structure.len();
-        let keys = view.ledger.keys();
-        let mut filling = Self {
-            view,
-            keys,
-            parent_amount,
+    /// Begins with empty queues.
+    pub(super) fn begin(given: Given<'a>, wanted: &Matrix, work: &mut u64) -> Self {
+        let queues = given.structure.len();
+        let keys = given.capacity.len();
+        let state = State {
             queues: vec![Progress::default(); queues],
             amount: vec![Number::ZERO; queues * keys],
             flow: vec![Number::ZERO; queues * keys],
             full: vec![false; queues * keys],
+            instant: 0,
         };
-        for id in view.structure.with_root() {
+        let mut filling = Self::resume(given, state);
+        for id in given.walk.with_root() {
             if filling.node(id).is_leaf() {
                 for (key, &wanted) in wanted.row(id).iter().enumerate() {
                     let cell = filling.cell(id, key);
-                    filling.flow[cell] = Number::from(wanted);
+                    filling.state.flow[cell] = Number::from(wanted);
                 }
             }
             filling.note_full(id);
         }
         filling.settle_below(QueueId::ROOT);
         filling.settle(QueueId::ROOT);
-        filling.pass_events();
-        filling.catch_up_below(QueueId::ROOT);
+        *work += core::mem::take(&mut filling.work);
         filling
+    }
+
+    /// Goes on where a filling was interrupted.
+    pub(super) fn resume(given: Given<'a>, state: State) -> Self {
+        Self {
+            given,
+            keys: given.capacity.len(),
+            state,
+            work: 0,
+        }
+    }
+
+    pub(super) fn interrupt(self) -> State {
+        self.state
     }
 
     /// What a queue has of a key.
     pub(super) fn amount(&self, id: QueueId, key: usize) -> Number {
-        self.amount[self.cell(id, key)]
+        self.state.amount[self.cell(id, key)]
     }
 
     fn cell(&self, id: QueueId, key: usize) -> usize {
@@ -116,15 +137,15 @@ impl<'a> Filling<'a> {
     }
 
     fn node(&self, id: QueueId) -> &'a Node {
-        self.view.structure.node(id)
+        self.given.structure.node(id)
     }
 
     fn progress(&self, id: QueueId) -> &Progress {
-        &self.queues[id.index()]
+        &self.state.queues[id.index()]
     }
 
     fn flow(&self, id: QueueId, key: GovernedId) -> Number {
-        self.flow[self.cell(id, key.index())]
+        self.state.flow[self.cell(id, key.index())]
     }
 
     fn gets(&self, id: QueueId, key: GovernedId) -> bool {
@@ -134,33 +155,42 @@ impl<'a> Filling<'a> {
     /// What bounds the amount of a queue: its limit; the capacity bounds the root.
     fn bound(&self, id: QueueId, key: GovernedId) -> Option<Amount> {
         if id == QueueId::ROOT {
-            return Some(self.view.ledger.capacity(key));
+            return Some(self.given.capacity(key));
         }
         self.node(id).terms_of(key)?.limit
     }
 
-    /// Goes from event to event until there is none left.
-    fn pass_events(&mut self) {
+    /// Goes from event to event until nobody can be served any more, or so much work is done.
+    /// Whether it is at its end.
+    pub(super) fn pass_events(&mut self, work: &mut u64, until: u64) -> bool {
         // Each event blocks a leaf, uses a quota up, or levels two siblings or two keys. The bound
         // on their number only guards against a sequence of events that rounding would repeat.
-        let most_events = (self.queues.len() + 8) * (self.keys + 2) * 4;
-        for instant in 1..=most_events {
+        let most_events = (self.state.queues.len() + 8) * (self.keys + 2) * 4;
+        while self.state.instant < most_events {
+            if *work >= until {
+                return false;
+            }
+            self.state.instant += 1;
+            let instant = self.state.instant;
             let mut path: SmallVec<[QueueId; 8]> = SmallVec::from_slice(&[QueueId::ROOT]);
-            let mut next = self.queues[0].next;
+            let mut next = self.state.queues[0].next;
             while let Some(child) = next.and_then(|event| event.child) {
                 self.enter(&mut path, child, instant);
                 next = self.progress(child).next;
             }
-            let Some(event) = next else { return };
+            let Some(event) = next else { break };
             self.advance(&path, event.ticks);
             self.settle_path(path, instant);
+            *work += core::mem::take(&mut self.work);
         }
+        self.catch_up_below(QueueId::ROOT);
+        true
     }
 
     /// Goes on to a child.
     fn enter(&mut self, path: &mut SmallVec<[QueueId; 8]>, child: QueueId, instant: usize) {
         self.catch_up(child);
-        self.queues[child.index()].instant = instant;
+        self.state.queues[child.index()].instant = instant;
         path.push(child);
     }
 
@@ -210,7 +240,7 @@ impl<'a> Filling<'a> {
 
     /// Brings a queue up to date with its parent.
     fn catch_up(&mut self, id: QueueId) {
-        let parent_clock = self.progress(self.view.structure.parent_id(id)).clock;
+        let parent_clock = self.progress(self.given.structure.parent_id(id)).clock;
         let Progress {
             parent_clock: before,
             rate,
@@ -218,11 +248,11 @@ impl<'a> Filling<'a> {
         } = *self.progress(id);
         let parent_ticks = parent_clock.minus(before);
         self.pass(id, parent_ticks.times(rate), parent_ticks);
-        self.queues[id.index()].parent_clock = parent_clock;
+        self.state.queues[id.index()].parent_clock = parent_clock;
     }
 
     fn catch_up_below(&mut self, id: QueueId) {
-        for &below in self.view.structure.below(id) {
+        for &below in self.given.walk.below(id) {
             self.catch_up(below);
         }
     }
@@ -230,9 +260,10 @@ impl<'a> Filling<'a> {
     /// Lets so much time pass for a queue, by its own clock and by its parent's.
     fn pass(&mut self, id: QueueId, ticks: Number, parent_ticks: Number) {
         for cell in self.cell(id, 0)..self.cell(id, self.keys) {
-            self.amount[cell] = self.amount[cell].plus(self.flow[cell].times(ticks));
+            self.state.amount[cell] =
+                self.state.amount[cell].plus(self.state.flow[cell].times(ticks));
         }
-        let progress = &mut self.queues[id.index()];
+        let progress = &mut self.state.queues[id.index()];
         progress.clock = progress.clock.plus(ticks);
         progress.parent_clock = progress.parent_clock.plus(parent_ticks);
         if let Some(turn) = progress.turn.as_mut().filter(|turn| !turn.pace.is_zero()) {
@@ -246,21 +277,22 @@ impl<'a> Filling<'a> {
     /// Notes which keys have reached a bound of the queue, or one above it; says whether any is
     /// new.
     fn note_full(&mut self, id: QueueId) -> bool {
-        let parent = self.view.structure.parent_id(id);
+        let parent = self.given.structure.parent_id(id);
         let mut new = false;
-        for key in self.view.ledger.all_keys() {
+        for key in self.given.all_keys() {
             let cell = self.cell(id, key.index());
-            let reached = |bound| self.amount[cell].reaches(Number::from(bound));
-            let full = self.full[self.cell(parent, key.index())]
+            let reached = |bound| self.state.amount[cell].reaches(Number::from(bound));
+            let full = self.state.full[self.cell(parent, key.index())]
                 || self.bound(id, key).is_some_and(reached);
-            new |= full && !self.full[cell];
-            self.full[cell] |= full;
+            new |= full && !self.state.full[cell];
+            self.state.full[cell] |= full;
         }
         new
     }
 
     fn settle_below(&mut self, id: QueueId) {
-        let below = self.view.structure.below(id);
+        self.work += self.given.walk.below(id).len() as u64 * self.keys as u64;
+        let below = self.given.walk.below(id);
         for &id in below {
             self.note_full(id);
         }
@@ -271,6 +303,7 @@ impl<'a> Filling<'a> {
 
     /// Computes anew what a queue that is up to date does next, given what its children do.
     fn settle(&mut self, id: QueueId) {
+        self.work += (self.node(id).children.len() + 1) as u64 * self.keys as u64;
         let (blocked, level, next_in_turn) = if self.node(id).is_leaf() {
             (self.is_blocked_leaf(id), Number::ZERO, None)
         } else {
@@ -281,10 +314,10 @@ impl<'a> Filling<'a> {
             (turns.is_empty(), level, next_to_be_served(&turns))
         };
         let turn = (!blocked && id != QueueId::ROOT).then(|| self.turn_of(id));
-        let progress = &mut self.queues[id.index()];
+        let progress = &mut self.state.queues[id.index()];
         progress.turn = turn;
         progress.level = level;
-        self.queues[id.index()].next = if blocked {
+        self.state.queues[id.index()].next = if blocked {
             None
         } else {
             let own = self.next_own_event(id).into_iter().chain(next_in_turn);
@@ -295,7 +328,9 @@ impl<'a> Filling<'a> {
     /// Whether a leaf has all that it wants, or wants something of which nothing is left.
     fn is_blocked_leaf(&self, id: QueueId) -> bool {
         let cells = self.cell(id, 0)..self.cell(id, self.keys);
-        let mut wants = self.flow[cells.clone()].iter().zip(&self.full[cells]);
+        let mut wants = self.state.flow[cells.clone()]
+            .iter()
+            .zip(&self.state.full[cells]);
         let wants_anything = wants.clone().any(|(flow, _)| !flow.is_zero());
         !wants_anything
             || self.progress(id).clock.reaches(Number::ONE)
@@ -307,9 +342,9 @@ impl<'a> Filling<'a> {
     fn reset_clock(&mut self, id: QueueId) {
         for &child in &self.node(id).children {
             self.catch_up(child);
-            self.queues[child.index()].parent_clock = Number::ZERO;
+            self.state.queues[child.index()].parent_clock = Number::ZERO;
         }
-        self.queues[id.index()].clock = Number::ZERO;
+        self.state.queues[id.index()].clock = Number::ZERO;
     }
 
     /// Sets the rates of an inner queue's children, of which those that are not blocked stand
@@ -318,20 +353,20 @@ impl<'a> Filling<'a> {
         let served = self.served(turns);
         let mut served = served.iter().copied().peekable();
         for cell in self.cell(id, 0)..self.cell(id, self.keys) {
-            self.flow[cell] = Number::ZERO;
+            self.state.flow[cell] = Number::ZERO;
         }
         for &child in &self.node(id).children {
             let rate = served
                 .next_if(|(next, _)| *next == child)
                 .map_or(Number::ZERO, |(_, rate)| rate);
-            self.queues[child.index()].rate = rate;
+            self.state.queues[child.index()].rate = rate;
             if rate.is_zero() {
                 continue;
             }
             for key in 0..self.keys {
                 let cell = self.cell(id, key);
-                let part = self.flow[self.cell(child, key)].times(rate);
-                self.flow[cell] = self.flow[cell].plus(part);
+                let part = self.state.flow[self.cell(child, key)].times(rate);
+                self.state.flow[cell] = self.state.flow[cell].plus(part);
             }
         }
     }
@@ -365,7 +400,7 @@ impl<'a> Filling<'a> {
         if node.is_leaf() {
             note(Number::ONE.minus(self.progress(id).clock), Number::ONE);
         }
-        for key in self.view.ledger.all_keys() {
+        for key in self.given.all_keys() {
             let flow = self.flow(id, key);
             if let Some(bound) = self.bound(id, key).filter(|_| !flow.is_zero()) {
                 let left = Number::from(bound).minus(self.amount(id, key.index()));
@@ -375,7 +410,7 @@ impl<'a> Filling<'a> {
         if let Some(turn) = self.progress(id).turn {
             let (over_quota, ..) = turn.group;
             if !over_quota {
-                for (key, terms) in node.quota_terms(self.view.keys, |key| self.gets(id, key)) {
+                for (key, terms) in node.quota_terms(self.given.keys, |key| self.gets(id, key)) {
                     let left = Number::from(terms.quota).minus(self.amount(id, key.index()));
                     note(left, self.flow(id, *key));
                 }

@@ -130,7 +130,7 @@ fn books_balance_on_every_level() {
     tree.hold("a", &[(GPU, 3), ("cpu", 500)]);
     tree.hold("b", &[(GPU, 4)]);
     tree.want("b", &[(GPU, 2), ("cpu", 100)]);
-    let mut check = |name, allocated: &[(&str, Amount)], requested: &[(&str, Amount)]| {
+    let check = |name, allocated: &[(&str, Amount)], requested: &[(&str, Amount)]| {
         let named = |amounts: &[(&str, Amount)]| -> Vec<(Box<str>, Amount)> {
             amounts
                 .iter()

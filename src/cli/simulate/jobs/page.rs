@@ -8,12 +8,7 @@ use gpu_batch_simulator::report::jobs::panels;
 use gpu_batch_simulator::report::{Report, Table};
 
 pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) -> Report {
-    let nodes: u64 = workload
-        .queues
-        .iter()
-        .map(|queue| u64::from(queue.nodes))
-        .sum();
-    let gpus = nodes * u64::from(workload.gpus_per_node);
+    let (nodes, gpus) = (workload.nodes(), workload.gpus());
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let records: Vec<_> = runs
         .iter()
@@ -41,7 +36,7 @@ pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) ->
             fact("version", env!("CARGO_PKG_VERSION").to_owned()),
         ],
         runs: names,
-        panels: panels(&records),
+        panels: panels(&records, "jobs"),
         tables: vec![
             policies(runs, workload),
             queues(runs, workload),

@@ -41,7 +41,7 @@ impl Filling<'_> {
         };
         let unhindered = level()
             .filter(|(_, turn)| turn.pace.is_zero())
-            .min_by_key(|(child, _)| self.node(*child).rank);
+            .min_by_key(|(child, _)| self.node(*child).age());
         match unhindered {
             Some((child, _)) => SmallVec::from_slice(&[(*child, Number::ONE)]),
             None => level()
@@ -80,7 +80,7 @@ impl Filling<'_> {
     fn within_quota(&self, id: QueueId) -> bool {
         let mut terms = self
             .node(id)
-            .quota_terms(self.view.keys, |key| self.gets(id, key))
+            .quota_terms(self.given.keys, |key| self.gets(id, key))
             .peekable();
         terms.peek().is_some()
             && terms.all(|(key, terms)| {
@@ -97,8 +97,11 @@ impl Filling<'_> {
             pace: self.flow(id, key).over(unit),
         };
         if within_quota {
-            let most = self.parent_amount.row(self.view.structure.parent_id(id));
-            node.quota_terms(self.view.keys, |key| self.gets(id, key))
+            let most = self
+                .given
+                .parent_amount
+                .row(self.given.structure.parent_id(id));
+            node.quota_terms(self.given.keys, |key| self.gets(id, key))
                 .map(|(key, terms)| {
                     let quota = terms.quota.min(most[key.index()]).max(1);
                     gauge(*key, Number::from(quota))
@@ -110,7 +113,7 @@ impl Filling<'_> {
                 .iter()
                 .filter(|(key, _)| all || self.gets(id, *key))
                 .map(|(key, terms)| {
-                    let capacity = Number::from(self.view.ledger.capacity(*key).max(1));
+                    let capacity = Number::from(self.given.capacity(*key).max(1));
                     let weight = Number::from(Amount::from(terms.weight.max(1)));
                     gauge(*key, capacity.times(weight))
                 })

@@ -215,9 +215,7 @@ proptest! {
         }
         let mut sums = (0u64, 0u64);
         for (at, (_, _, _, limit, _, gpus, cpus)) in queues.iter().enumerate() {
-            let id = tree.at(&format!("leaf{at}"));
-            let _ = tree.status(id);
-            let row = tree.fair_shares.as_ref().expect("computed").row(id);
+            let row = tree.fair_row(&format!("leaf{at}"));
             prop_assert!(row[0] <= *gpus.min(limit) && row[1] <= *cpus);
             sums = (sums.0 + row[0], sums.1 + row[1]);
         }
@@ -226,7 +224,7 @@ proptest! {
         let short = |left: Amount, capacity: Amount| left > 20 + (capacity >> 40);
         let left = (capacities.0 - sums.0, capacities.1 - sums.1);
         for (at, (_, _, _, limit, _, gpus, cpus)) in queues.iter().enumerate() {
-            let row = tree.fair_shares.as_ref().expect("computed").row(tree.at(&format!("leaf{at}")));
+            let row = tree.fair_row(&format!("leaf{at}"));
             let met = [(row[0], gpus), (row[1], cpus)]
             .iter()
             .all(|(share, wanted)| share + 1 + (*wanted >> 50) >= **wanted);
@@ -251,15 +249,14 @@ proptest! {
                 tree.want(&format!("q{at}"), &wants);
             }
         }
-        let _ = tree.status(tree.at("q0"));
-        let shares = tree.fair_shares.as_ref().expect("computed");
         for (at, node) in queues.iter().enumerate() {
-            let id = tree.at(&format!("q{at}"));
-            let row = shares.row(id);
+            let name = format!("q{at}");
+            let row = tree.fair_row(&name);
             prop_assert!(node.limit.is_none_or(|limit| row[0] <= limit));
+            let children = tree.structure.node(tree.at(&name)).children.clone();
+            let children: Vec<_> = children.iter().map(|&it| String::from(tree.name(it))).collect();
             for key in [0, memory] {
-                let children = &tree.structure.node(id).children;
-                let below: Amount = children.iter().map(|&child| shares.row(child)[key]).sum();
+                let below: Amount = children.iter().map(|it| tree.fair_row(it)[key]).sum();
                 prop_assert!(children.is_empty() || below <= row[key]);
             }
         }

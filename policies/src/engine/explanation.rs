@@ -1,0 +1,211 @@
+//! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
+
+use super::Engine;
+use super::counts::{Counts, count};
+use crate::explain::{
+    self, ExcessReport, Explanation, Missing, Names, NotFound, Proof, Shortage, Subject, suggestion,
+};
+use crate::facts::{GroupSource, UnixMs};
+use crate::ids::GangId;
+use crate::place::widest_scope;
+use crate::queues::{Bound, Excess, QueueId};
+use crate::reason::Reason;
+use crate::state::ClusterState;
+use crate::state::gang::{GangKey, Verdict, Wait, Wake};
+use crate::state::pod::Pod;
+use alloc::{format, string::String, vec::Vec};
+use core::cmp::Reverse;
+
+/// How many shapes of members are explained.
+const SHAPES_EXPLAINED: usize = 4;
+
+/// How many more members the minimum of a gang wants.
+pub(crate) fn members_needed(state: &ClusterState, id: GangId, now_ms: UnixMs) -> u32 {
+    count(state, id, now_ms).needed
+}
+
+impl Engine {
+    /// Why a gang waits, or the gang of a pod.
+    ///
+    /// Changes nothing, and depends on the state alone: the same state gives the same explanation.
+    /// Looks at all nodes and gangs, so it is for whoever asks, not for every step.
+    ///
+    /// # Errors
+    /// If there is nothing of that name; says what may have been meant.
+    pub fn explain(&self, subject: Subject<'_>) -> Result<Explanation, NotFound> {
+        match subject {
+            Subject::Gang(name) => Ok(self.explain_gang(self.gang_of_name(name)?)),
+            Subject::Pod(name) => {
+                let pod = self.pod_of_name(name)?;
+                let gang = pod.own.as_ref().and_then(|own| own.gang);
+                let gang =
+                    gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
+                let mut explanation = self.explain_gang(gang);
+                explanation.pod = Some(self.pod_report(pod));
+                Ok(explanation)
+            }
+        }
+    }
+
+    fn gang_of_name(&self, name: &str) -> Result<GangId, NotFound> {
+        let gangs = || self.state.gangs.iter();
+        let named = gangs().filter(|(_, gang)| &*gang.name == name);
+        // Groups of both sources may have one name, and so may pods of two owners.
+        let native = |key: &GangKey| matches!(key, GangKey::Group(GroupSource::Native, ..));
+        let first = named.min_by_key(|(_, gang)| (native(&gang.key), gang.key.clone()));
+        first.map(|(id, _)| id).ok_or_else(|| {
+            let known = gangs().map(|(_, gang)| &*gang.name).collect();
+            NotFound(
+                Names {
+                    kind: "gang",
+                    known,
+                }
+                .missing(name),
+            )
+        })
+    }
+
+    fn pod_of_name(&self, name: &str) -> Result<&Pod, NotFound> {
+        let is_named = |pod: &&Pod| {
+            let parts = name.split_once('/');
+            parts.is_some_and(|(ns, rest)| *pod.namespace == *ns && *pod.name == *rest)
+        };
+        let pods = || self.state.pods.iter().map(|(_, pod)| pod);
+        // While the old one is leaving, another may have its name.
+        let newest = |pod: &&Pod| (pod.deleting, Reverse(pod.created_ms), pod.uid);
+        pods().filter(is_named).min_by_key(newest).ok_or_else(|| {
+            let ours = pods().filter(|pod| pod.own.is_some());
+            let names: Vec<String> = ours
+                .map(|pod| format!("{}/{}", pod.namespace, pod.name))
+                .collect();
+            let known = names.iter().map(String::as_str).collect();
+            NotFound(Names { kind: "pod", known }.missing(name))
+        })
+    }
+
+    fn explain_gang(&self, id: GangId) -> Explanation {
+        let now_ms = self.now_ms;
+        let gang = &self.state.gangs[id];
+        let counts = count(&self.state, id, now_ms);
+        let status = self.gang_status(id, &counts, now_ms);
+        let verdict = gang.verdict();
+        let turn = (gang.wait == Wait::Turn).then_some(Reason::WaitingForTurn);
+        let mut explanation = Explanation {
+            gang: (&*gang.name).into(),
+            pod: None,
+            queue: gang.spec.queue.clone(),
+            phase: status.phase,
+            members: status.members,
+            needed: counts.needed,
+            reason: verdict.map(|verdict| verdict.reason).or(turn),
+            message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
+            proof: None,
+            shortages: Vec::new(),
+            excess: None,
+            standing: explain::standing(&self.state, id, now_ms),
+            remedies: Vec::new(),
+        };
+        if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
+            self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
+        }
+        let required = &gang.spec.topology.required;
+        let required = required.as_ref().or(gang.spec.required_label.as_ref());
+        explanation.remedies = explain::remedies(&explanation, required.map(|level| &**level));
+        if explanation.reason == Some(Reason::QueueNotFound) {
+            let queues = self.state.queues.ids().into_iter();
+            let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();
+            let others = names.into_iter().filter(|name| *name != &*gang.spec.queue);
+            explanation
+                .remedies
+                .extend(suggestion(&gang.spec.queue, others));
+        }
+        explanation
+    }
+
+    /// What a refused gang lacks as things are now.
+    fn explain_room(
+        &self,
+        (id, queue): (GangId, QueueId),
+        counts: &Counts,
+        (verdict, wake): (&Verdict, &Wake),
+        explanation: &mut Explanation,
+    ) {
+        let of_queue = matches!(
+            verdict.reason,
+            Reason::OverLimit | Reason::NonPreemptibleOverQuota
+        );
+        if !of_queue {
+            explanation.proof = Some(match (wake, verdict.reason) {
+                (Wake::Fits { .. }, _) | (_, Reason::DoesNotFit) => Proof::Proved,
+                _ => Proof::Bounded,
+            });
+        }
+        let missing = |class, scope, need| Missing {
+            class,
+            scope,
+            need,
+            surplus: counts.needed == 0,
+            gang: id,
+            limits: self.state.queues.has_model_limits(queue).then_some(queue),
+        };
+        match wake {
+            Wake::Queue(_) => {
+                if let Some(over) = self.over(id, queue) {
+                    explanation.message = self.state.queues.describe(&over);
+                    explanation.excess = Some(self.excess_report(&over));
+                }
+            }
+            Wake::Fits { class, scope, need } if self.state.classes.get(*class).is_some() => {
+                let missing = missing(*class, *scope, *need);
+                let (shortage, message) = explain::shortage(&self.state, &missing, self.now_ms);
+                if !of_queue {
+                    explanation.message = message;
+                }
+                explanation.shortages.push(shortage);
+            }
+            Wake::Fits { .. } => {}
+            Wake::AnyRoom(..) => {
+                let pods = self.waiting_pods(id, self.now_ms);
+                let need = counts.needed.max(1) as usize;
+                let request = self.request(id, queue, pods, need);
+                let scope = widest_scope(&self.state, &request);
+                let groups = request.groups.iter().take(SHAPES_EXPLAINED);
+                let shortages = groups.map(|group| -> Shortage {
+                    let need = group.pods.len().min(need) as u64;
+                    let missing = missing(group.class, scope, need);
+                    explain::shortage(&self.state, &missing, self.now_ms).0
+                });
+                explanation.shortages = shortages.collect();
+            }
+        }
+    }
+
+    /// The bound that the gang would exceed now.
+    fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
+        let queues = &self.state.queues;
+        let demand = explain::demand(&self.state, id, self.now_ms);
+        let over = queues.room(queue, &demand).err();
+        let preemptible = self.state.gangs[id].spec.preemptible;
+        over.or_else(|| {
+            queues
+                .quota_room(queue, &demand)
+                .err()
+                .filter(|_| !preemptible)
+        })
+    }
+
+    fn excess_report(&self, over: &Excess) -> ExcessReport {
+        let queues = &self.state.queues;
+        ExcessReport {
+            queue: queues.name(over.queue).into(),
+            resource: queues.governed_name(over.key).into(),
+            bound: match over.bound {
+                Bound::Limit => "limit",
+                Bound::Quota => "quota",
+            },
+            allowed: over.allowed,
+            held: over.held,
+            asked: over.asked,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Queues come, change and go under the gangs that stand in them.
+
+use super::Engine;
+use super::agenda::Agenda;
+use crate::facts::UnixMs;
+use crate::ids::GangId;
+use crate::queues::QueueId;
+use crate::state::gang::Wait;
+use alloc::vec::Vec;
+
+impl Engine {
+    /// Makes the changes of queues effective.
+    pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) {
+        for queue in self.state.queues.leaving() {
+            self.empty_queue(queue);
+        }
+        if self.state.refresh_queues(now_ms) {
+            self.forget_queues();
+        }
+    }
+
+    /// Lets everybody leave a queue that will not be there any more. What runs goes on, as foreign.
+    fn empty_queue(&mut self, queue: QueueId) {
+        let gangs: Vec<GangId> = self
+            .state
+            .submitted
+            .to(self.state.queues.name(queue))
+            .collect();
+        for id in gangs {
+            if self.state.gangs[id]
+                .tally
+                .is_some_and(|tally| tally.queue == queue)
+            {
+                self.replace_tally(id, None);
+            }
+            let place = self.state.gangs[id].place.as_ref();
+            if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
+                self.leave_agenda(id);
+                self.state.gangs[id].wait = Wait::Nothing;
+                self.hand_on(id);
+            }
+            self.state.leave_queue(id, queue);
+            self.state.touched.insert(id);
+        }
+        self.gangs_by_queue.remove(&queue);
+        self.reported_queues.remove(&queue);
+    }
+
+    /// The hierarchy is another one: whoever stood in a queue is entered anew.
+    fn forget_queues(&mut self) {
+        self.agenda = Agenda::new(self.settings.queueing);
+        self.gangs_by_queue.clear();
+        self.reported_queues.clear();
+        self.dirty_queues = true;
+        for id in self.state.gangs.ids() {
+            let gang = &mut self.state.gangs[id];
+            gang.place = None;
+            gang.woken_from = None;
+            gang.tally = None;
+            gang.wait = Wait::Nothing;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What would let a gang start.
+
+use super::{ExcessReport, Explanation, Shortage};
+use crate::reason::Reason;
+use alloc::{format, string::String, vec::Vec};
+
+/// How many of those that hold what is missing are named.
+const HOLDERS_NAMED: usize = 2;
+
+/// A sentence for each thing that would help; the nearest comes first. `required`: the level that
+/// the gang requires one domain of.
+pub(crate) fn remedies(explanation: &Explanation, required: Option<&str>) -> Vec<String> {
+    let mut remedies = Vec::new();
+    let Some(reason) = explanation.reason else {
+        return remedies;
+    };
+    if let Some(excess) = &explanation.excess {
+        remedies.extend(of_excess(excess));
+    } else if explanation.shortages.is_empty() {
+        remedies.extend(of_reason(reason).map(String::from));
+    }
+    match explanation.shortages.as_slice() {
+        [_, ..] if reason == Reason::OverLimit => {
+            remedies.push("gangs of the queue that release GPUs of the limited models".into());
+            remedies.push("higher limits for these models".into());
+        }
+        [_, _, ..] if explanation.shortages.iter().all(|s| s.members_short() == 0) => {
+            remedies.push("more free room: each shape of its members would fit alone".into());
+        }
+        shortages => {
+            for shortage in shortages {
+                of_shortage(shortage, required, &mut remedies);
+            }
+        }
+    }
+    if reason == Reason::MembersLost {
+        remedies.push(
+            "a smaller minimum: what runs goes on with it, and is not evicted as stale".into(),
+        );
+    }
+    remedies
+}
+
+fn of_excess(excess: &ExcessReport) -> Vec<String> {
+    let ExcessReport {
+        queue,
+        resource,
+        bound,
+        ..
+    } = excess;
+    let wanted = excess.held.saturating_add(excess.asked);
+    let over = in_words(resource, wanted.saturating_sub(excess.allowed));
+    let mut remedies = Vec::new();
+    if excess.asked <= excess.allowed {
+        let whose = match *bound {
+            "quota" => "non-preemptible gangs",
+            _ => "gangs",
+        };
+        remedies.push(format!("{whose} of the queue {queue} that release {over}"));
+    } else {
+        let all = in_words(resource, excess.allowed);
+        remedies.push(format!(
+            "a smaller gang: alone it asks for more than the whole {bound}, {all}"
+        ));
+    }
+    let wanted = in_words(resource, wanted);
+    remedies.push(format!("a {bound} of {wanted} for the queue {queue}"));
+    if *bound == "quota" {
+        remedies.push("`preemptible: true`, if it may be evicted".into());
+    }
+    remedies
+}
+
+fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<String>) {
+    let place = match &shortage.domain {
+        Some(domain) => format!("in {domain}"),
+        None => "in the cluster".into(),
+    };
+    let short = shortage.members_short();
+    let asks = &shortage.asks;
+    if shortage.fits_empty < shortage.need {
+        let level = &*shortage.level;
+        let any = match level {
+            "cluster" => "even if it were empty, the cluster would hold".into(),
+            _ => format!("even if it were empty, no {level} would hold more than"),
+        };
+        let held = shortage.fits_empty;
+        remedies.push(format!(
+            "more nodes that take its members, or a smaller gang: {any} {held} of {}",
+            shortage.need
+        ));
+    } else if short > 0 {
+        remedies.push(format!("room for {} of {asks} {place}", members(short)));
+        for holder in shortage.holders.iter().take(HOLDERS_NAMED) {
+            let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+            let on = match holder.nodes {
+                1 => "on 1 node".into(),
+                nodes => format!("on {nodes} nodes"),
+            };
+            let holds = &holder.holds;
+            remedies.push(format!("the end of {who}: it holds {holds} {on} {place}"));
+        }
+    } else {
+        remedies.push("nothing more: there is room now, and it is about to be tried".into());
+    }
+    for refused in &shortage.nearest.refused {
+        if refused.would_hold > 0 {
+            let (because, hold) = (&refused.because, members(refused.would_hold));
+            let nodes = match refused.nodes {
+                1 => "1 node".into(),
+                nodes => format!("{nodes} nodes"),
+            };
+            remedies.push(format!(
+                "the use of nodes {place} that {because}: {nodes} with free room for {hold}"
+            ));
+        }
+    }
+    if let Some(required) = required
+        && shortage.fits < shortage.need
+        && shortage.fits_anywhere >= shortage.need
+    {
+        let room = members(shortage.fits_anywhere);
+        remedies.push(format!(
+            "`preferred: {required}` instead of `required`: all over the cluster there is room for \
+             {room}"
+        ));
+    }
+}
+
+fn members(count: u64) -> String {
+    match count {
+        1 => "1 member".into(),
+        _ => format!("{count} members"),
+    }
+}
+
+fn in_words(resource: &str, amount: u64) -> String {
+    match resource {
+        "cpu" if amount.is_multiple_of(1000) => format!("{} {resource}", amount / 1000),
+        _ => super::words::amount_in_words(resource, amount),
+    }
+}
+
+/// What helps where no numbers do; the message names the object.
+fn of_reason(reason: Reason) -> Option<&'static str> {
+    Some(match reason {
+        Reason::WaitingForMembers => {
+            "its controller creates the rest; if it does not, look for an admission rule or a \
+             ResourceQuota, or correct the minimum"
+        }
+        Reason::PodGroupNotFound => "create the PodGroup, or correct the pods' label",
+        Reason::SubGroupNotFound => "correct the pods' label gpu-batch.io/subgroup",
+        Reason::ConflictingGroups => "take away the label or spec.schedulingGroup",
+        Reason::QueueNotFound => "name a queue that is Ready, or ask an administrator for this one",
+        Reason::QueueNotLeaf => "name one of the queues below it",
+        Reason::QueueClosed => "name another queue, or wait until an administrator opens this one",
+        Reason::NamespaceNotAllowed => {
+            "name another queue, or ask its administrator to let the namespace in"
+        }
+        Reason::TopologyNotFound => "correct spec.topology, or ask for the Topology",
+        Reason::WaitingForTurn => "nothing: those before it are tried first",
+        Reason::InvalidSpec => "correct the field that the message names",
+        Reason::Unsupported => "take away what the message names, or use another scheduler for it",
+        Reason::SchedulingGated => "whoever put the gates there must take them away",
+        Reason::BindingFailed => {
+            "it is tried again by itself; if it stays, an admission rule stands in the way"
+        }
+        Reason::OverLimit | Reason::NonPreemptibleOverQuota => {
+            "wait until gangs of the queue end, or ask for more"
+        }
+        Reason::DoesNotFit | Reason::NotFoundWithinBound | Reason::MembersLost => {
+            "wait until gangs end, or add nodes"
+        }
+        Reason::WaitingForEviction | Reason::Reserved | Reason::PreemptionDelay => return None,
+    })
+}

@@ -1,0 +1,326 @@
+//! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
+
+use super::words::{amount_in_words, cards_in_words, headline};
+use super::{Holder, NodeCounts, Refused, Shortage};
+use crate::facts::{Amount, UnixMs};
+use crate::filter::Filter;
+use crate::ids::{ClassId, GangId, Id, NodeId, ResourceId};
+use crate::queues::{GovernedId, QueueId};
+use crate::resources::amount_of;
+use crate::state::ClusterState;
+use crate::state::gang::{Gang, Scope};
+use crate::state::node::{KnownNode, Lacking};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+use core::cmp::Reverse;
+
+/// How many of those are named that hold what is missing.
+const HOLDERS_NAMED: usize = 5;
+
+/// Members of one shape that find no room together.
+pub(crate) struct Missing {
+    pub(crate) class: ClassId,
+    pub(crate) scope: Scope,
+    pub(crate) need: u64,
+    /// The gang runs, and this is one more.
+    pub(crate) surplus: bool,
+    /// Whose members they are.
+    pub(crate) gang: GangId,
+    /// The queue whose limits on GPU models hold, if it has any.
+    pub(crate) limits: Option<QueueId>,
+}
+
+/// What one node says to a member.
+struct Judged {
+    node: NodeId,
+    fits: u64,
+    fits_empty: u64,
+    refused: Option<Filter>,
+    /// How many its free amounts would hold, if it refuses for something else.
+    would_hold: u64,
+    model: Option<GovernedId>,
+}
+
+/// What is missing, and the same as a sentence. Looks at every node once, and at the pods of the
+/// domain that comes nearest.
+pub(crate) fn shortage(
+    state: &ClusterState,
+    missing: &Missing,
+    now_ms: UnixMs,
+) -> (Shortage, String) {
+    let class = &state.classes[missing.class];
+    let judged: Vec<Judged> = state
+        .nodes
+        .iter()
+        .filter_map(|(id, node)| Some(judge(state, missing, id, node.known.as_ref()?)))
+        .collect();
+    let areas = areas(state, missing.scope, &judged);
+    let sum_empty = |area: &&Area<'_>| area.judged.iter().map(|j| j.fits_empty).fold(0, sum);
+    let fits_empty = areas.iter().map(|area| sum_empty(&area)).max().unwrap_or(0);
+    let mut best: Option<(u64, &Area<'_>)> = None;
+    for area in &areas {
+        let fits = fits(state, missing, &area.judged);
+        if best.is_none_or(|(most, _)| fits > most) {
+            best = Some((fits, area));
+        }
+    }
+    let all: Vec<&Judged> = judged.iter().collect();
+    let (fits_here, here): (u64, &[&Judged]) = best.map_or((0, &[]), |(n, area)| (n, &area.judged));
+    let domain = best.and_then(|(_, area)| area.name.clone());
+    let fit = (missing.need, fits_here);
+    let place = (missing.class, missing.scope);
+    let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
+    let message = nearest.map_or_else(
+        || headline.clone(),
+        |nearest| alloc::format!("{headline}: {nearest}"),
+    );
+    let requests = class.requests.iter();
+    let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
+    let short = missing.need.saturating_sub(fits_here);
+    let shortage = Shortage {
+        requests: requests.collect(),
+        asks: asks(state, missing.class),
+        level: level(state, missing.scope),
+        domain,
+        need: missing.need,
+        fits: fits_here,
+        fits_empty,
+        fits_anywhere: fits(state, missing, &all),
+        gpus_short: class.gpus.saturating_mul(short),
+        nearest: counts(here),
+        all: counts(&all),
+        holders: holders(state, missing, here, now_ms),
+    };
+    (shortage, message)
+}
+
+/// Numbers of members: no sum of them is told that is beyond all pods.
+fn sum(one: u64, other: u64) -> u64 {
+    one.saturating_add(other)
+}
+
+fn asks(state: &ClusterState, class: ClassId) -> String {
+    let class = &state.classes[class];
+    match &class.cards {
+        Some(cards) => cards_in_words(cards),
+        None => {
+            let amount = amount_of(&class.requests, class.primary);
+            amount_in_words(state.resource_names.name(class.primary), amount)
+        }
+    }
+}
+
+fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode) -> Judged {
+    let (node, class) = (&state.nodes[id], &state.classes[missing.class]);
+    let free = u64::from(node.multiplicity(class));
+    let mut judged = Judged {
+        node: id,
+        fits: 0,
+        fits_empty: 0,
+        refused: None,
+        would_hold: 0,
+        model: known.model,
+    };
+    match state.static_verdict(missing.class, id) {
+        None => {}
+        Some(Err(filter)) => {
+            judged.refused = Some(filter);
+            judged.would_hold = free;
+        }
+        Some(Ok(())) => {
+            judged.fits_empty = node.multiplicity_empty(class);
+            if free == 0 {
+                judged.refused = Some(lacking(state, node.lacking(class)));
+            } else if allowed(state, missing, judged.model) == 0 {
+                let product = known.gpu.product.clone().unwrap_or_default();
+                judged.refused = Some(Filter::ModelLimit(product));
+                judged.would_hold = free;
+            } else {
+                judged.fits = free;
+            }
+        }
+    }
+    judged
+}
+
+fn lacking(state: &ClusterState, lacking: Lacking) -> Filter {
+    match lacking {
+        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
+        Lacking::HostPort => Filter::HostPort,
+        Lacking::Cards => Filter::Cards,
+    }
+}
+
+/// How many more members the limits on a GPU model allow.
+fn allowed(state: &ClusterState, missing: &Missing, model: Option<GovernedId>) -> u64 {
+    let gpus = state.classes[missing.class].gpus;
+    let budget = || state.queues.budget(missing.limits?, model?);
+    match budget() {
+        Some(budget) if gpus > 0 => budget / gpus,
+        _ => u64::MAX,
+    }
+}
+
+/// How many members these nodes hold together.
+fn fits(state: &ClusterState, missing: &Missing, nodes: &[&Judged]) -> u64 {
+    let mut by_model: BTreeMap<Option<GovernedId>, u64> = BTreeMap::new();
+    for judged in nodes {
+        let fits = by_model.entry(judged.model).or_insert(0);
+        *fits = sum(*fits, judged.fits);
+    }
+    by_model
+        .into_iter()
+        .map(|(model, fits)| fits.min(allowed(state, missing, model)))
+        .fold(0, sum)
+}
+
+/// A part of the cluster that a scope means; the whole has no name.
+struct Area<'a> {
+    name: Option<String>,
+    judged: Vec<&'a Judged>,
+}
+
+/// The areas of a scope: domains by path, nodes by name.
+fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Area<'a>> {
+    let by_name = |name: &dyn Fn(NodeId) -> Option<String>| {
+        let mut areas: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
+        for judged in judged {
+            if let Some(name) = name(judged.node) {
+                areas.entry(name).or_default().push(judged);
+            }
+        }
+        let named = areas.into_iter().map(|(name, judged)| Area {
+            name: Some(name),
+            judged,
+        });
+        named.collect()
+    };
+    let node_name = |node: NodeId| String::from(&*state.nodes[node].name);
+    match scope {
+        Scope::Cluster => Vec::from([Area {
+            name: None,
+            judged: judged.iter().collect(),
+        }]),
+        Scope::Level(id, level) => {
+            let topology = &state.topologies[id];
+            by_name(&|node| Some(topology.display(*topology.path(node).get(level)?)))
+        }
+        Scope::DomainOf(id, level, anchor) => {
+            let topology = &state.topologies[id];
+            let of = |node| topology.path(node).get(level).copied();
+            by_name(&|node| {
+                let domain = of(node).filter(|domain| Some(*domain) == of(anchor));
+                Some(topology.display(domain?))
+            })
+        }
+        Scope::OneNode => by_name(&|node| Some(node_name(node))),
+        Scope::Node(only) => by_name(&|node| (node == only).then(|| node_name(node))),
+    }
+}
+
+fn level(state: &ClusterState, scope: Scope) -> Box<str> {
+    match scope {
+        Scope::Cluster => "cluster".into(),
+        Scope::Level(topology, level) | Scope::DomainOf(topology, level, _) => {
+            state.topologies[topology].levels[level].name.clone()
+        }
+        Scope::OneNode | Scope::Node(_) => "node".into(),
+    }
+}
+
+fn counts(nodes: &[&Judged]) -> NodeCounts {
+    let mut refused: BTreeMap<&Filter, (u32, u64)> = BTreeMap::new();
+    let mut counts = NodeCounts::default();
+    for judged in nodes {
+        counts.nodes += 1;
+        counts.with_room += u32::from(judged.fits > 0);
+        if let Some(filter) = &judged.refused {
+            let (nodes, would_hold) = refused.entry(filter).or_default();
+            *nodes += 1;
+            *would_hold = sum(*would_hold, judged.would_hold);
+        }
+    }
+    let mut refused: Vec<_> = refused.into_iter().collect();
+    refused.sort_by_key(|(filter, (nodes, _))| (Reverse(*nodes), *filter));
+    let refused = refused.into_iter();
+    counts.refused = refused
+        .map(|(filter, (nodes, would_hold))| Refused {
+            because: alloc::format!("{filter}"),
+            nodes,
+            would_hold,
+        })
+        .collect();
+    counts
+}
+
+/// Which others hold what is missing on nodes that would take a member: who ends first, then who
+/// holds most.
+fn holders(
+    state: &ClusterState,
+    missing: &Missing,
+    nodes: &[&Judged],
+    now_ms: UnixMs,
+) -> Vec<Holder> {
+    let own = missing.gang;
+    let missing = most_missing(state, missing.class, nodes);
+    let mut held: BTreeMap<Option<GangId>, (Amount, BTreeSet<NodeId>)> = BTreeMap::new();
+    for judged in nodes.iter().filter(|judged| judged.fits_empty > 0) {
+        for pod in &state.nodes[judged.node].pods {
+            let pod = &state.pods[*pod];
+            let amount = amount_of(&state.classes[pod.class].requests, missing);
+            let gang = pod.own.as_ref().and_then(|own| own.gang);
+            if amount > 0 && gang != Some(own) {
+                let (total, on) = held.entry(gang).or_default();
+                *total = total.saturating_add(amount);
+                on.insert(judged.node);
+            }
+        }
+    }
+    let mut holders: Vec<_> = held
+        .into_iter()
+        .map(|(gang, (amount, on))| {
+            let gang = gang.map(|gang| &state.gangs[gang]);
+            let ends_ms = gang.and_then(|gang| ends_ms(state, gang, now_ms));
+            let name = gang.map(|gang| String::from(&*gang.name));
+            let order = (ends_ms.is_none(), ends_ms, Reverse(amount), name);
+            (order, on.len())
+        })
+        .collect();
+    holders.sort_unstable();
+    let named = holders.into_iter().take(HOLDERS_NAMED);
+    named
+        .map(|((_, ends_ms, Reverse(amount), gang), nodes)| Holder {
+            gang,
+            holds: amount_in_words(state.resource_names.name(missing), amount),
+            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+            ends_ms,
+        })
+        .collect()
+}
+
+/// The resource of which most of these nodes have too little; else the scarcest one.
+fn most_missing(state: &ClusterState, class: ClassId, nodes: &[&Judged]) -> ResourceId {
+    let shape = &state.classes[class];
+    let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
+    for judged in nodes.iter().filter(|j| j.fits_empty > 0 && j.fits == 0) {
+        if let Lacking::Resource(id) = state.nodes[judged.node].lacking(shape) {
+            *lacking.entry(id).or_insert(0) += 1;
+        }
+    }
+    let most = lacking
+        .into_iter()
+        .max_by_key(|(id, nodes)| (*nodes, Reverse(id.index())));
+    most.map_or(shape.primary, |(id, _)| id)
+}
+
+/// When a gang ends that runs as long as it was said, if that has not passed.
+fn ends_ms(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<UnixMs> {
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let bound_ms = members.filter_map(|pod| pod.own.as_ref()?.bound_ms).max()?;
+    let ends_ms = bound_ms.saturating_add(gang.spec.expected_runtime_ms?);
+    Some(ends_ms).filter(|ends_ms| *ends_ms > now_ms)
+}

@@ -1,0 +1,236 @@
+//! Refusals in words: what is missing, where it comes nearest, what each node did.
+
+use crate::facts::{Amount, CardRequest};
+use crate::filter::Filter;
+use crate::ids::ClassId;
+use crate::place::{Area, Group, Refusal, Request};
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use crate::state::node::Lacking;
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+
+/// How many shapes of members a message names; the rest is counted.
+const SHAPES_NAMED: usize = 4;
+/// How many filters a message names; the rest is summed up.
+const FILTERS_NAMED: usize = 4;
+
+/// Why the members were not placed. `surplus`: the gang runs, and this is one more.
+pub(crate) fn refusal(
+    state: &mut ClusterState,
+    request: &Request,
+    refusal: &Refusal,
+    surplus: bool,
+) -> String {
+    match refusal {
+        Refusal::TooFew {
+            class,
+            scope,
+            best,
+            fits,
+            need,
+        } => {
+            let best = best.and_then(|area| name(state, area));
+            let (headline, nearest) = headline(
+                state,
+                (*class, *scope),
+                (*need, *fits),
+                best.as_deref(),
+                surplus,
+            );
+            let nearest = nearest.map_or_else(String::new, |nearest| format!("{nearest}; "));
+            let nodes = nodes(state, *class);
+            format!("{headline}: {nearest}{nodes}")
+        }
+        Refusal::OfSubGroup {
+            name,
+            groups,
+            refusal: inner,
+        } => {
+            let message = match &**inner {
+                Refusal::NotTogether { proved } => not_together(state, groups, *proved),
+                inner => self::refusal(state, request, inner, surplus),
+            };
+            format!("sub-group {name}: {message}")
+        }
+        Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+    }
+}
+
+fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
+    let named = groups.iter().take(SHAPES_NAMED);
+    let mut sizes: Vec<String> = named
+        .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
+        .collect();
+    match groups.len() - sizes.len() {
+        0 => {}
+        1 => sizes.push("members of 1 more shape".into()),
+        more => sizes.push(format!("members of {more} more shapes")),
+    }
+    let sizes = sizes.join(" and ");
+    if proved {
+        format!("{sizes}: each would fit alone, all together do not")
+    } else {
+        format!("no place was found for {sizes} within the bound of the search")
+    }
+}
+
+/// `4 members with 8 nvidia.com/gpu each do not fit in one rack`, and `b comes nearest with room
+/// for 3`. `nearest`: the domain or node, if it is not the whole cluster.
+pub(super) fn headline(
+    state: &ClusterState,
+    (class, scope): (ClassId, Scope),
+    (need, fits): (u64, u64),
+    nearest: Option<&str>,
+    surplus: bool,
+) -> (String, Option<String>) {
+    let wanted = wanted(state, class, need, surplus);
+    let place = place_of(state, scope);
+    let nearest = match (nearest, fits) {
+        // Of one that does not fit there is nothing to say but why.
+        (_, 0) if need == 1 => None,
+        (None, 0) => Some("there is no room for any".into()),
+        (None, _) => Some(format!("there is room for {fits}")),
+        (Some(area), _) => Some(format!("{area} comes nearest with room for {fits}")),
+    };
+    let do_not = if need == 1 { "does not" } else { "do not" };
+    (format!("{wanted} {do_not} fit {place}"), nearest)
+}
+
+/// `4 members with 8 nvidia.com/gpu each`.
+pub(super) fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> String {
+    let class = &state.classes[class];
+    if let Some(cards) = class.cards {
+        return wanted_cards(&cards, count, surplus);
+    }
+    let amount = crate::resources::amount_of(&class.requests, class.primary);
+    let amount = amount_in_words(state.resource_names.name(class.primary), amount);
+    match (count, surplus) {
+        (1, true) => format!("1 more member with {amount}"),
+        (1, false) => format!("1 member with {amount}"),
+        _ => format!("{count} members with {amount} each"),
+    }
+}
+
+/// `8 nvidia.com/gpu`, `500m cpu`.
+pub(super) fn amount_in_words(resource: &str, amount: Amount) -> String {
+    match resource {
+        "cpu" => format!("{amount}m {resource}"),
+        _ => format!("{amount} {resource}"),
+    }
+}
+
+/// `1 member with 2 cards`, `4 members with 300 thousandths of a card each`.
+fn wanted_cards(cards: &CardRequest, count: u64, surplus: bool) -> String {
+    let amount = cards_in_words(cards);
+    match (count, surplus) {
+        (1, true) => format!("1 more member with {amount}"),
+        (1, false) => format!("1 member with {amount}"),
+        _ => format!("{count} members with {amount} each"),
+    }
+}
+
+/// `2 cards`, `300 thousandths of a card`.
+pub(super) fn cards_in_words(cards: &CardRequest) -> String {
+    match (cards.is_fraction(), cards.count()) {
+        (true, _) => format!("{} thousandths of a card", cards.thousandths()),
+        (false, 1) => "1 card".into(),
+        (false, several) => format!("{several} cards"),
+    }
+}
+
+fn place_of(state: &ClusterState, scope: Scope) -> String {
+    match scope {
+        Scope::Cluster => "in the cluster".into(),
+        Scope::Level(topology, level) => {
+            let topology = &state.topologies[topology];
+            format!("in one {}", topology.levels[level].name)
+        }
+        Scope::DomainOf(topology, level, _) => {
+            let topology = &state.topologies[topology];
+            format!(
+                "in the {} of the members that run",
+                topology.levels[level].name
+            )
+        }
+        Scope::OneNode => "on one node".into(),
+        Scope::Node(_) => "on the node of the members that run".into(),
+    }
+}
+
+fn name(state: &ClusterState, area: Area) -> Option<String> {
+    match area {
+        Area::Cluster => None,
+        Area::Domain(topology, domain) => Some(state.topologies[topology].display(domain)),
+        Area::Node(node) => Some(state.nodes[node].name.as_ref().into()),
+    }
+}
+
+/// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+fn nodes(state: &mut ClusterState, class: ClassId) -> String {
+    state.refresh(class);
+    let now = state.changes.end();
+    let described = state.table_as_of(class).and_then(|t| t.described.as_ref());
+    if let Some((_, text)) = described.filter(|(then, _)| *then == now) {
+        return text.clone();
+    }
+    let text = describe_nodes(state, class);
+    if let Some(table) = &mut state.classes[class].table {
+        table.described = Some((now, text.clone()));
+    }
+    text
+}
+
+fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
+    let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
+    let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
+    let mut open = 0u32;
+    let mut all = 0u32;
+    for (id, node) in state.nodes.iter() {
+        if node.known.is_none() {
+            continue;
+        }
+        all += 1;
+        let Some(table) = state.table_as_of(class) else {
+            continue;
+        };
+        if table.count(id) > 0 {
+            open += 1;
+        } else if table.is_eligible(id) {
+            let missing = node.lacking(&state.classes[class]);
+            *lacking.entry(missing).or_insert(0) += 1;
+        }
+    }
+    for (missing, nodes) in lacking {
+        let filter = match missing {
+            Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
+            Lacking::HostPort => Filter::HostPort,
+            Lacking::Cards => Filter::Cards,
+        };
+        *refused.entry(filter).or_insert(0) += nodes;
+    }
+    let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
+    refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let named = refused.iter().take(FILTERS_NAMED);
+    let mut parts: Vec<String> = named
+        .map(|(filter, count)| format!("{count} {filter}"))
+        .collect();
+    let rest: u32 = refused
+        .iter()
+        .skip(FILTERS_NAMED)
+        .map(|(_, count)| count)
+        .sum();
+    if rest > 0 {
+        parts.push(format!("{rest} were refused for other reasons"));
+    }
+    if open > 0 {
+        parts.push(format!("{open} had room"));
+    }
+    if all == 0 {
+        return "there are no nodes".into();
+    }
+    format!(
+        "of {all} node{}, {}",
+        if all == 1 { "" } else { "s" },
+        parts.join(", ")
+    )
+}

@@ -1,0 +1,160 @@
+//! Where queues stand among their siblings, and what puts one before another: for people.
+
+use super::{Key, Order};
+use crate::queues::shares::Fraction;
+use crate::queues::{Demand, QueueId, QueueTree, View};
+use alloc::{boxed::Box, vec::Vec};
+use core::cmp::Reverse;
+
+/// Where one queue stands among its siblings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    /// Its name.
+    pub queue: Box<str>,
+    /// The queue above; `None`: the root.
+    pub parent: Option<Box<str>>,
+    /// Its place among the siblings that have a gang waiting; 1 is served first.
+    pub position: u32,
+    /// How many those are, itself among them.
+    pub siblings: u32,
+    /// What it stands there with.
+    pub claim: Claim,
+    /// The sibling that is served right before it, with what that has, and what decides.
+    pub before: Option<(Box<str>, Claim, DecidedBy)>,
+}
+
+/// What a queue is compared by, for the gang that it would send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Which part of its quota it has used, in millionths; `None`: it has no quota left for the
+    /// gang.
+    pub quota_used_millionths: Option<u64>,
+    /// Its priority.
+    pub priority: i32,
+    /// Its weight is 0 for something that the gang asks for.
+    pub weightless: bool,
+    /// Its dominant share over its weight, in millionths.
+    pub share_millionths: u64,
+    /// The resource of that share, what the queue uses of it, and its weight; `None`: it uses
+    /// nothing that is divided.
+    pub dominant: Option<(Box<str>, u64, u16)>,
+}
+
+/// What puts one queue before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// It has quota left, or has used a smaller part of it.
+    Quota,
+    /// Its priority is higher.
+    Priority,
+    /// The other has weight 0.
+    Weight,
+    /// Its share over its weight is smaller.
+    Share,
+    /// It is older, or of the same age and its name comes first.
+    Age,
+}
+
+impl DecidedBy {
+    /// The word that users see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quota => "Quota",
+            Self::Priority => "Priority",
+            Self::Weight => "Weight",
+            Self::Share => "Share",
+            Self::Age => "Age",
+        }
+    }
+}
+
+impl QueueTree {
+    /// Where a leaf and the queues above it stand, the highest first, if each of these leaves had a
+    /// gang to be tried that asks for so much. The leaf itself must be among them.
+    ///
+    /// For people: it computes the order anew, and changes nothing.
+    #[must_use]
+    pub fn standing(&self, leaf: QueueId, heads: Vec<(QueueId, Demand)>) -> Vec<Level> {
+        let view = View {
+            structure: &self.structure,
+            keys: &self.keys,
+            ledger: &self.ledger,
+        };
+        let mut order = Order::default();
+        order.reset(view.structure, view.keys.interned());
+        for (queue, demand) in heads {
+            if let Some(head) = order.heads.get_mut(queue.index()) {
+                *head = Some(demand);
+                order.mark(view.structure, queue);
+            }
+        }
+        order.settle(view);
+        let mut path: Vec<QueueId> = view.structure.path(leaf).collect();
+        path.reverse();
+        let levels = path.into_iter().map(|queue| order.level(view, queue));
+        levels.collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+impl Order {
+    fn level(&self, view: View<'_>, queue: QueueId) -> Option<Level> {
+        let parent = view.structure.node(queue).parent?;
+        let mut line: Vec<(&Key, QueueId)> = self.candidates[parent.index()]
+            .iter()
+            .map(|(id, Reverse(key))| (key, *id))
+            .collect();
+        line.sort_unstable();
+        let at = line.iter().position(|(_, id)| *id == queue)?;
+        let (key, _) = line[at];
+        let name = |id: QueueId| Box::from(&*view.structure.node(id).name);
+        let before = at.checked_sub(1).map(|before| {
+            let (other, id) = line[before];
+            (
+                name(id),
+                self.claim(view, id, other),
+                decided_by(other, key),
+            )
+        });
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Some(Level {
+            queue: name(queue),
+            parent: Some(name(parent)).filter(|_| parent != QueueId::ROOT),
+            position: count(at + 1),
+            siblings: count(line.len()),
+            claim: self.claim(view, queue, key),
+            before,
+        })
+    }
+
+    fn claim(&self, view: View<'_>, queue: QueueId, key: &Key) -> Claim {
+        let used = self.used(view, queue);
+        let dominant = view.structure.node(queue).terms.iter().find(|(id, terms)| {
+            let used = used[id.index()];
+            used > 0 && Fraction::new(used, view.ledger.capacity(*id), terms.weight) == key.share
+        });
+        Claim {
+            quota_used_millionths: key.quota_used.map(Fraction::millionths),
+            priority: key.priority,
+            weightless: key.weightless,
+            share_millionths: key.share.millionths(),
+            dominant: dominant
+                .map(|(id, terms)| (view.keys.name(*id).into(), used[id.index()], terms.weight)),
+        }
+    }
+}
+
+/// What puts the first before the second.
+fn decided_by(first: &Key, second: &Key) -> DecidedBy {
+    if first.quota_used != second.quota_used {
+        DecidedBy::Quota
+    } else if first.priority != second.priority {
+        DecidedBy::Priority
+    } else if first.weightless != second.weightless {
+        DecidedBy::Weight
+    } else if first.share != second.share {
+        DecidedBy::Share
+    } else {
+        DecidedBy::Age
+    }
+}

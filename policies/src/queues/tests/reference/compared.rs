@@ -1,0 +1,64 @@
+//! Random worlds: what the tree says is what the reference says.
+
+use super::random::{Size, Style, random_world};
+use super::world::World;
+use super::{fair_shares, whole};
+use fastrand::Rng;
+
+fn check(seed: u64, size: Size, style: Style) {
+    let world = random_world(&mut Rng::with_seed(seed), size, style);
+    let expected = fair_shares(&world);
+    let found = world.shares(&mut world.tree());
+    for q in world.indices().skip(1) {
+        for key in 0..world.keys() {
+            let (expected, found) = (&expected[q][key], whole(found[q][key]));
+            let off = if *expected > found {
+                expected - &found
+            } else {
+                &found - expected
+            };
+            // One base unit a level.
+            assert!(
+                off <= whole(world.level(q) as u64),
+                "seed {seed}, {size:?}, {style:?}: {} has {found} of {}, and should have {}",
+                World::name(q),
+                world.names[key],
+                expected.to_integer(),
+            );
+        }
+    }
+}
+
+#[test]
+fn in_small_trees_every_queue_has_what_the_reference_says() {
+    for seed in 0..500 {
+        let size = Size {
+            queues: 1 + seed as usize % 12,
+            depth: 1 + seed as usize % 4,
+            keys: 1 + seed as usize % 3,
+        };
+        check(seed, size, Style::Contested);
+        check(seed, size, Style::Wild);
+    }
+}
+
+#[test]
+fn in_large_trees_every_queue_has_what_the_reference_says() {
+    let size = |queues| Size {
+        queues,
+        depth: 6,
+        keys: 6,
+    };
+    for seed in 0..3 {
+        check(seed, size(200), Style::Wild);
+        check(seed, size(40), Style::Contested);
+        check(
+            seed,
+            Size {
+                keys: 2,
+                ..size(100)
+            },
+            Style::Contested,
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! What holds of fair shares in every world: the list of design.md. Judged of the exact shares of
+//! the reference, without any tolerance; that the tree has the same shares is judged elsewhere.
+
+use super::random::{Size, Style, random_world};
+use super::world::{Entry, World};
+use super::{ROOT, fair_shares, whole};
+use fastrand::Rng;
+use num_rational::BigRational;
+use num_traits::{One, Zero};
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+type Shares = Vec<Vec<BigRational>>;
+
+/// Judges random worlds of both styles; a failure names the seed.
+fn for_all(keys: usize, judge: impl Fn(&mut Rng, World) -> Result<(), String>) {
+    for seed in 0..400 {
+        let mut random = Rng::with_seed(seed);
+        let size = Size {
+            queues: random.usize(1..14),
+            depth: random.usize(1..6),
+            keys: random.usize(1..=keys),
+        };
+        let style = if seed % 3 == 0 {
+            Style::Wild
+        } else {
+            Style::Contested
+        };
+        let world = random_world(&mut random, size, style);
+        if let Err(problem) = judge(&mut random, world) {
+            panic!("seed {seed}, {size:?}, {style:?}: {problem}");
+        }
+    }
+}
+
+/// Which part of what a leaf wants it could run with an amount of each key.
+fn useful(wants: &[u64], has: &[BigRational]) -> BigRational {
+    let wanted = wants.iter().zip(has).filter(|(wanted, _)| **wanted > 0);
+    let parts = wanted.map(|(wanted, has)| has / whole(*wanted));
+    parts.fold(BigRational::one(), BigRational::min)
+}
+
+#[test]
+fn pareto_efficiency() {
+    for_all(3, |_, world| {
+        let shares = fair_shares(&world);
+        for leaf in world.leaves() {
+            let wants = &world.queues[leaf].wants;
+            let met = (0..world.keys()).all(|key| shares[leaf][key] == whole(wants[key]));
+            let stopped = |key: usize| {
+                let reached = |q: usize| {
+                    let bound = world.bound(q, key);
+                    bound.is_some_and(|bound| shares[q][key] == whole(bound))
+                };
+                wants[key] > 0 && world.path(leaf).any(reached)
+            };
+            if !met && !(0..world.keys()).any(stopped) {
+                return Err(format!("{} could have more", World::name(leaf)));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// What a queue and those below it could use of the first key within their limits.
+fn usable(world: &World, q: usize) -> u64 {
+    let below: u64 = match &world.queues[q] {
+        leaf if leaf.children.is_empty() => leaf.wants[0],
+        inner => inner
+            .children
+            .iter()
+            .map(|&child| usable(world, child))
+            .sum(),
+    };
+    below.min(world.bound(q, 0).unwrap_or(u64::MAX))
+}
+
+#[test]
+fn group_guarantee_of_quotas_at_every_level() {
+    for_all(1, |_, mut world| {
+        // Quotas that their parents can keep, bottom up.
+        for q in world.indices().rev() {
+            let children = world.queues[q].children.clone();
+            let promised: u64 = children.iter().map(|&child| world.quota(child, 0)).sum();
+            if q == ROOT {
+                world.capacity[0] = world.capacity[0].max(promised);
+            } else if let Some(entry) = world.queues[q].entries.first_mut() {
+                entry.quota = entry.quota.max(promised);
+                entry.limit = entry.limit.map(|limit| limit.max(entry.quota));
+            } else if promised > 0 {
+                world.queues[q].entries.push(Entry {
+                    key: 0,
+                    quota: promised,
+                    limit: None,
+                    weight: 1,
+                });
+            }
+        }
+        let shares = fair_shares(&world);
+        for q in world.indices().skip(1) {
+            let promised = world.quota(q, 0).min(usable(&world, q));
+            if shares[q][0] < whole(promised) {
+                return Err(format!("{} has not got its {promised}", World::name(q)));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn group_guarantee_of_weights_at_every_level() {
+    for_all(3, |random, mut world| {
+        // Weights alone divide everything.
+        for q in world.indices().skip(1) {
+            let weight = random.u16(1..10);
+            let entry = |key| Entry {
+                key,
+                quota: 0,
+                limit: None,
+                weight,
+            };
+            world.queues[q].entries = (0..world.keys()).map(entry).collect();
+            world.queues[q].priority = 0;
+        }
+        let shares = fair_shares(&world);
+        for leaf in world.leaves() {
+            let wants = &world.queues[leaf].wants;
+            if useful(wants, &shares[leaf]).is_one() {
+                continue;
+            }
+            let mut guaranteed = BigRational::one();
+            for q in world.path(leaf).filter(|&q| q != ROOT) {
+                let siblings = &world.queues[world.queues[q].parent].children;
+                let all: u64 = siblings
+                    .iter()
+                    .map(|&sibling| u64::from(world.weight(sibling, 0)))
+                    .sum();
+                guaranteed *= whole(u64::from(world.weight(q, 0))) / whole(all);
+            }
+            let share = |key: usize| &shares[leaf][key] / whole(world.capacity[key].max(1));
+            let dominant = (0..world.keys()).map(share).max().expect("a key");
+            let gone = (0..world.keys()).any(|key| wants[key] > 0 && world.capacity[key] == 0);
+            if dominant < guaranteed && !gone {
+                let name = World::name(leaf);
+                return Err(format!("{name} has {dominant}, below {guaranteed}"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn envy_freeness_between_equal_siblings() {
+    for_all(3, |random, mut world| {
+        let leaves: Vec<usize> = world.leaves().collect();
+        let one = leaves[random.usize(0..leaves.len())];
+        let equal = world.queues[one].clone();
+        let wants: Vec<u64> = equal.wants.iter().map(|_| random.u64(0..900)).collect();
+        let other = world.add(equal.parent, equal.entries, &wants);
+        world.queues[other].priority = equal.priority;
+        let shares = fair_shares(&world);
+        for (one, other) in [(one, other), (other, one)] {
+            let wants = &world.queues[one].wants;
+            if useful(wants, &shares[other]) > useful(wants, &shares[one]) {
+                let (one, other) = (World::name(one), World::name(other));
+                return Err(format!("{one} would rather have what {other} has"));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn no_gain_from_inflated_demand() {
+    for_all(3, |random, mut world| {
+        let shares = fair_shares(&world);
+        let leaves: Vec<usize> = world.leaves().collect();
+        let liar = leaves[random.usize(0..leaves.len())];
+        let wants = world.queues[liar].wants.clone();
+        let times = random.u64(2..50);
+        for amount in &mut world.queues[liar].wants {
+            *amount *= times;
+        }
+        let inflated = fair_shares(&world);
+        if useful(&wants, &inflated[liar]) > useful(&wants, &shares[liar]) {
+            return Err(format!(
+                "{} gains by asking {times} times",
+                World::name(liar)
+            ));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn independence_of_the_order_in_which_queues_are_told() {
+    for_all(3, |random, world| {
+        let expected = world.shares(&mut world.tree());
+        let mut definitions = world.definitions();
+        random.shuffle(&mut definitions);
+        let mut tree = crate::queues::QueueTree::new();
+        for facts in definitions {
+            tree.apply(facts);
+            tree.refresh(5);
+        }
+        world.fill(&mut tree);
+        if world.shares(&mut tree) != expected {
+            return Err(String::from("shares depend on the order"));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn monotonicity_in_capacity_with_a_single_resource() {
+    for_all(1, |random, mut world| {
+        let before: Shares = fair_shares(&world);
+        world.capacity[0] += random.u64(1..200);
+        let after: Shares = fair_shares(&world);
+        for q in world.indices() {
+            if after[q][0] < before[q][0] {
+                let (before, after) = (&before[q][0], &after[q][0]);
+                return Err(format!("{} falls from {before} to {after}", World::name(q)));
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_has_more_than_wanted_allowed_or_there() {
+    for_all(3, |_, world| {
+        let shares = fair_shares(&world);
+        for q in world.indices() {
+            let (wants, most) = (world.wants_of(q), world.most(q));
+            for key in 0..world.keys() {
+                let below = world.queues[q].children.iter();
+                let sum = below.fold(BigRational::zero(), |sum, &q| sum + &shares[q][key]);
+                let is_sum = world.is_leaf(q) || sum == shares[q][key];
+                if shares[q][key] > whole(wants[key].min(most[key])) || !is_sum {
+                    return Err(format!("{} has too much", World::name(q)));
+                }
+            }
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,108 @@
+//! Random worlds of queues.
+
+use super::world::{Entry, World};
+use fastrand::Rng;
+use std::vec::Vec;
+
+/// How large random worlds are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) queues: usize,
+    pub(super) depth: usize,
+    pub(super) keys: usize,
+}
+
+/// What amounts are like in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Much is wanted of everything, by everybody.
+    Contested,
+    /// Nothing, a little or 40 bits, of whatever.
+    Wild,
+}
+
+fn amount(random: &mut Rng, style: Style) -> u64 {
+    match (style, random.u32(0..10)) {
+        (Style::Contested, _) => random.u64(1..1000),
+        (Style::Wild, 0) => 0,
+        (Style::Wild, 1) => random.u64(0..1 << 40),
+        (Style::Wild, _) => random.u64(0..200),
+    }
+}
+
+fn weight(random: &mut Rng) -> u16 {
+    match random.u32(0..8) {
+        0 => 0,
+        1 => u16::MAX,
+        2 => random.u16(..),
+        _ => random.u16(1..6),
+    }
+}
+
+fn entries(random: &mut Rng, keys: usize, style: Style) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for key in 0..keys {
+        if random.bool() {
+            continue;
+        }
+        let promised = random.u32(0..3) == 0;
+        let quota = if promised {
+            amount(random, style) / 4
+        } else {
+            0
+        };
+        let limited = random.u32(0..6) == 0;
+        entries.push(Entry {
+            key,
+            quota,
+            limit: limited.then(|| quota + amount(random, style)),
+            weight: weight(random),
+        });
+    }
+    entries
+}
+
+/// What a leaf wants: never more of a model than of the resource.
+fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<u64> {
+    let mut wants: Vec<u64> = (0..world.keys()).map(|_| 0).collect();
+    for key in 0..world.keys() {
+        if random.u32(0..3) == 0 {
+            continue;
+        }
+        wants[key] = amount(random, style);
+        if let Some(plain) = world.plain[key] {
+            wants[plain] = wants[plain].max(wants[key]);
+        }
+    }
+    wants
+}
+
+/// What there is of a key of which so much is wanted.
+fn capacity(random: &mut Rng, wanted: u64, style: Style) -> u64 {
+    match (style, random.u32(0..8)) {
+        (Style::Contested, _) => random.u64(0..=wanted),
+        (Style::Wild, 0) => 0,
+        (Style::Wild, 1) => random.u64(0..1 << 42),
+        (Style::Wild, _) => random.u64(1..2000),
+    }
+}
+
+pub(super) fn random_world(random: &mut Rng, size: Size, style: Style) -> World {
+    let mut world = World::new(&[0; 6][..size.keys]);
+    for _ in 0..size.queues {
+        let parent = random.usize(0..world.queues.len());
+        let too_deep = (world.level(parent) + 1).saturating_sub(size.depth);
+        let parent = world.path(parent).nth(too_deep).expect("on the path");
+        let entries = entries(random, size.keys, style);
+        let q = world.add(parent, entries, &[]);
+        world.queues[q].priority = random.i32(0..3) / 2;
+    }
+    for q in world.indices().skip(1) {
+        world.queues[q].wants = wants(random, &world, style);
+    }
+    let wanted = world.wants_of(0);
+    for (key, wanted) in wanted.into_iter().enumerate() {
+        world.capacity[key] = capacity(random, wanted, style);
+    }
+    world
+}

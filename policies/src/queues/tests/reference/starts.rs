@@ -1,0 +1,91 @@
+//! Whole gangs instead of infinitely small units.
+
+use super::random::{Size, Style, random_world};
+use super::world::World;
+use fastrand::Rng;
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+/// Starts gangs of leaves that want without end, until none fits. Equal siblings, whose gangs are
+/// equal too, must never differ by more than one.
+fn check(seed: u64) {
+    let mut random = Rng::with_seed(seed);
+    let size = Size {
+        queues: random.usize(1..12),
+        depth: random.usize(1..5),
+        keys: random.usize(1..=3),
+    };
+    let mut world = random_world(&mut random, size, Style::Contested);
+    for leaf in world.leaves().collect::<Vec<_>>() {
+        let mut gang: Vec<u64> = (0..world.keys()).map(|_| random.u64(0..40)).collect();
+        for (key, plain) in world.plain.iter().enumerate() {
+            if let Some(plain) = *plain {
+                gang[plain] = gang[plain].max(gang[key]);
+            }
+        }
+        gang[0] = gang[0].max(1);
+        world.queues[leaf].wants = gang;
+        if random.bool() {
+            let it = world.queues[leaf].clone();
+            let twin = world.add(it.parent, it.entries, &it.wants);
+            world.queues[twin].priority = it.priority;
+        }
+    }
+    let mut tree = world.tree();
+    let mut left = world.capacity.clone();
+    let mut gangs: BTreeMap<usize, u64> = world.leaves().map(|leaf| (leaf, 0)).collect();
+    let names: Vec<_> = world
+        .leaves()
+        .map(|q| (q, tree.at(&World::name(q))))
+        .collect();
+    loop {
+        for &(leaf, id) in &names {
+            let wants = &world.queues[leaf].wants;
+            let asked: Vec<_> = world
+                .names
+                .iter()
+                .copied()
+                .zip(wants.iter().copied())
+                .collect();
+            let demand: Vec<_> = asked.into_iter().filter(|(_, it)| *it > 0).collect();
+            let demand = tree.demand(&demand);
+            let room = wants.iter().zip(&left).all(|(wanted, left)| wanted <= left);
+            let fits = room && tree.room(id, &demand).is_ok();
+            tree.set_candidate(id, fits.then_some(demand));
+        }
+        let Some(next) = tree.next_leaf() else { break };
+        let (leaf, _) = *names.iter().find(|(_, id)| *id == next).expect("a leaf");
+        for (left, wanted) in left.iter_mut().zip(&world.queues[leaf].wants) {
+            *left -= wanted;
+        }
+        let demand = tree.order_head(next);
+        tree.charge(next, &demand, true);
+        *gangs.entry(leaf).or_default() += 1;
+        for one in world.leaves() {
+            for other in world.leaves().filter(|&other| equal(&world, one, other)) {
+                let (one_has, other_has) = (gangs[&one], gangs[&other]);
+                assert!(
+                    one_has.abs_diff(other_has) <= 1,
+                    "seed {seed}: {} has {one_has} gangs, its equal {} has {other_has}",
+                    World::name(one),
+                    World::name(other),
+                );
+            }
+        }
+    }
+}
+
+fn equal(world: &World, one: usize, other: usize) -> bool {
+    let (one, other) = (&world.queues[one], &world.queues[other]);
+    one.parent == other.parent
+        && one.wants == other.wants
+        && one.priority == other.priority
+        && one.entries == other.entries
+}
+
+#[test]
+fn equal_siblings_differ_by_at_most_one_gang() {
+    for seed in 0..300 {
+        check(seed);
+    }
+}

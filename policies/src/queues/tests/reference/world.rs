@@ -1,0 +1,240 @@
+//! Queues, amounts and demands for the reference: as plain numbers, and for the tree under test.
+
+use super::super::{GPU, QueueTree, entry, queue, tree, with};
+use super::ROOT;
+use crate::facts::QueueFacts;
+use std::vec::Vec;
+use std::{format, string::String};
+
+/// What a queue may have of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Entry {
+    pub(in super::super) key: usize,
+    pub(in super::super) quota: u64,
+    pub(in super::super) limit: Option<u64>,
+    pub(in super::super) weight: u16,
+}
+
+/// One queue; the root has none of this but children.
+#[derive(Debug, Clone, Default)]
+pub(in super::super) struct Queue {
+    pub(in super::super) parent: usize,
+    pub(in super::super) children: Vec<usize>,
+    pub(in super::super) priority: i32,
+    pub(in super::super) entries: Vec<Entry>,
+    /// By key; nothing for inner queues.
+    pub(in super::super) wants: Vec<u64>,
+}
+
+/// All that shares depend on. Queues that are older have lower numbers, and so have parents.
+#[derive(Debug, Clone)]
+pub(in super::super) struct World {
+    /// `resource` or `resource@product`; the first is the GPU.
+    pub(in super::super) names: Vec<&'static str>,
+    /// The plain key of each model's.
+    pub(in super::super) plain: Vec<Option<usize>>,
+    pub(in super::super) capacity: Vec<u64>,
+    pub(in super::super) queues: Vec<Queue>,
+}
+
+/// The keys that worlds take theirs from.
+const KEYS: [(&str, Option<usize>); 6] = [
+    (GPU, None),
+    ("cpu", None),
+    ("nvidia.com/gpu@H100", Some(0)),
+    ("memory", None),
+    ("nvidia.com/gpu@A100", Some(0)),
+    ("example.com/license", None),
+];
+
+impl World {
+    /// A world of the root alone, with the first keys of six.
+    pub(in super::super) fn new(capacity: &[u64]) -> Self {
+        let keys = &KEYS[..capacity.len()];
+        Self {
+            names: keys.iter().map(|(name, _)| *name).collect(),
+            plain: keys.iter().map(|(_, plain)| *plain).collect(),
+            capacity: capacity.to_vec(),
+            queues: std::vec![Queue::default()],
+        }
+    }
+
+    /// Adds a queue that wants this much.
+    pub(in super::super) fn add(
+        &mut self,
+        parent: usize,
+        entries: Vec<Entry>,
+        wants: &[u64],
+    ) -> usize {
+        let q = self.queues.len();
+        self.queues[parent].children.push(q);
+        self.queues.push(Queue {
+            parent,
+            entries,
+            wants: wants.to_vec(),
+            ..Queue::default()
+        });
+        q
+    }
+
+    pub(in super::super) fn keys(&self) -> usize {
+        self.capacity.len()
+    }
+
+    pub(in super::super) fn indices(&self) -> core::ops::Range<usize> {
+        0..self.queues.len()
+    }
+
+    pub(in super::super) fn leaves(&self) -> impl Iterator<Item = usize> {
+        self.indices().skip(1).filter(|&q| self.is_leaf(q))
+    }
+
+    pub(in super::super) fn is_leaf(&self, q: usize) -> bool {
+        self.queues[q].children.is_empty()
+    }
+
+    /// A queue, its parents and the root.
+    pub(in super::super) fn path(&self, q: usize) -> impl Iterator<Item = usize> {
+        core::iter::successors(Some(q), |&q| (q != ROOT).then(|| self.queues[q].parent))
+    }
+
+    /// The root has level 0.
+    pub(in super::super) fn level(&self, q: usize) -> usize {
+        self.path(q).count() - 1
+    }
+
+    pub(in super::super) fn depth(&self) -> usize {
+        self.indices().map(|q| self.level(q)).max().unwrap_or(0)
+    }
+
+    fn entry(&self, q: usize, key: usize) -> Option<&Entry> {
+        self.queues[q].entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub(in super::super) fn names(&self, q: usize, key: usize) -> bool {
+        self.entry(q, key).is_some()
+    }
+
+    /// Whether a key is divided among a queue and its siblings: one of them names it, or it is the
+    /// GPU.
+    pub(in super::super) fn is_divided(&self, q: usize, key: usize) -> bool {
+        let siblings = &self.queues[self.queues[q].parent].children;
+        q != ROOT && (key == 0 || siblings.iter().any(|&sibling| self.names(sibling, key)))
+    }
+
+    pub(in super::super) fn divided_below(&self, q: usize) -> Vec<usize> {
+        let Some(&child) = self.queues[q].children.first() else {
+            return Vec::new();
+        };
+        let keys = 0..self.keys();
+        keys.filter(|&key| self.is_divided(child, key)).collect()
+    }
+
+    pub(in super::super) fn quota(&self, q: usize, key: usize) -> u64 {
+        self.entry(q, key).map_or(0, |entry| entry.quota)
+    }
+
+    pub(in super::super) fn weight(&self, q: usize, key: usize) -> u16 {
+        self.entry(q, key).map_or(1, |entry| entry.weight)
+    }
+
+    pub(in super::super) fn limit(&self, q: usize, key: usize) -> Option<u64> {
+        self.entry(q, key)?.limit
+    }
+
+    /// What nobody exceeds: a limit, and of the root what there is.
+    pub(in super::super) fn bound(&self, q: usize, key: usize) -> Option<u64> {
+        if q == ROOT {
+            Some(self.capacity[key])
+        } else {
+            self.limit(q, key)
+        }
+    }
+
+    /// The most that a queue can have by limits and what there is.
+    pub(in super::super) fn most(&self, q: usize) -> Vec<u64> {
+        let most = |key: usize| self.path(q).filter_map(|q| self.bound(q, key)).min();
+        (0..self.keys()).map(|key| most(key).unwrap_or(0)).collect()
+    }
+
+    /// What a queue and those below it want, by key.
+    pub(in super::super) fn wants_of(&self, q: usize) -> Vec<u64> {
+        if self.is_leaf(q) {
+            return self.queues[q].wants.clone();
+        }
+        let mut wants = std::vec![0u64; self.keys()];
+        for &child in &self.queues[q].children {
+            for (sum, wanted) in wants.iter_mut().zip(self.wants_of(child)) {
+                *sum += wanted;
+            }
+        }
+        wants
+    }
+
+    pub(in super::super) fn name(q: usize) -> String {
+        format!("q{q:03}")
+    }
+
+    /// The same world for the tree under test.
+    pub(in super::super) fn definitions(&self) -> Vec<QueueFacts> {
+        let one = |(q, it): (usize, &Queue)| {
+            let parent = match it.parent {
+                ROOT => String::new(),
+                parent => Self::name(parent),
+            };
+            let entries: Vec<_> = it
+                .entries
+                .iter()
+                .map(|e| entry(self.names[e.key], e.quota, e.limit, e.weight))
+                .collect();
+            let mut facts = with(queue(&Self::name(q), &parent), &entries);
+            facts.priority = it.priority;
+            facts.created_ms = q as u64;
+            facts
+        };
+        let mut definitions: Vec<_> = self.queues.iter().enumerate().skip(1).map(one).collect();
+        // Every key is on the books, whoever divides it.
+        let all: Vec<_> = self
+            .names
+            .iter()
+            .map(|name| entry(name, 0, None, 1))
+            .collect();
+        definitions.push(with(queue("nobody's parent", "q999 is missing"), &all));
+        definitions
+    }
+
+    pub(in super::super) fn tree(&self) -> QueueTree {
+        let mut tree = tree(self.definitions());
+        self.fill(&mut tree);
+        tree
+    }
+
+    /// Tells a tree what there is and what is wanted.
+    pub(in super::super) fn fill(&self, tree: &mut QueueTree) {
+        let named = |amounts: &[u64]| -> Vec<(&'static str, u64)> {
+            let amounts = self.names.iter().copied().zip(amounts.iter().copied());
+            amounts.filter(|(_, amount)| *amount > 0).collect()
+        };
+        tree.capacities(&named(&self.capacity));
+        for q in self.leaves() {
+            tree.want(&Self::name(q), &named(&self.queues[q].wants));
+        }
+    }
+
+    /// What the tree under test gives a queue, by key.
+    pub(in super::super) fn shares(&self, tree: &mut QueueTree) -> Vec<Vec<u64>> {
+        let keys: Vec<usize> = self
+            .names
+            .iter()
+            .map(|name| tree.demand(&[(name, 1)])[0].0.index())
+            .collect();
+        let mut of = |q: usize| -> Vec<u64> {
+            let row = tree.fair_row(&Self::name(q));
+            keys.iter().map(|&key| row[key]).collect()
+        };
+        let queues = self.indices().skip(1);
+        let mut shares = std::vec![Vec::new()];
+        shares.extend(queues.map(&mut of));
+        shares
+    }
+}

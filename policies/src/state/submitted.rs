@@ -1,0 +1,68 @@
+//! Which gangs name which queue.
+
+use super::ClusterState;
+use crate::ids::GangId;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+};
+use smallvec::SmallVec;
+
+/// The queues that a gang names, sorted: its own and those that its members were bound for.
+pub(crate) type QueueNames = SmallVec<[Box<str>; 1]>;
+
+/// Gangs by the names of queues, whether such queues exist or not. So a change of one queue looks
+/// at its gangs alone.
+#[derive(Debug, Default)]
+pub(crate) struct Submitted(BTreeMap<Box<str>, BTreeSet<GangId>>);
+
+impl Submitted {
+    /// The gangs that name a queue.
+    pub(crate) fn to(&self, queue: &str) -> impl Iterator<Item = GangId> {
+        self.0.get(queue).into_iter().flatten().copied()
+    }
+
+    fn remove(&mut self, queue: &str, gang: GangId) {
+        if let Some(gangs) = self.0.get_mut(queue) {
+            gangs.remove(&gang);
+            if gangs.is_empty() {
+                self.0.remove(queue);
+            }
+        }
+    }
+}
+
+impl ClusterState {
+    /// Notes which queues a gang names now.
+    pub(crate) fn note_submitted(&mut self, id: GangId) {
+        let gang = &self.gangs[id];
+        let is_noted = |name: &str| gang.named.iter().any(|noted| **noted == *name);
+        let bound_for = gang.members.iter().filter_map(|pod| {
+            let own = self.pods[*pod].own.as_ref()?;
+            own.bound_queue.as_deref()
+        });
+        let own = core::iter::once(&*gang.spec.queue);
+        let known = gang.named.len();
+        let mut names = own.clone().chain(bound_for.clone());
+        if known == 1 && names.all(is_noted) {
+            return;
+        }
+        let mut now: QueueNames = own.chain(bound_for).map(Into::into).collect();
+        now.sort();
+        now.dedup();
+        let before = core::mem::replace(&mut self.gangs[id].named, now.clone());
+        for name in before.iter().filter(|name| !now.contains(name)) {
+            self.submitted.remove(name, id);
+        }
+        for name in now {
+            self.submitted.0.entry(name).or_default().insert(id);
+        }
+    }
+
+    /// A gang has gone.
+    pub(crate) fn forget_submitted(&mut self, id: GangId) {
+        for name in core::mem::take(&mut self.gangs[id].named) {
+            self.submitted.remove(&name, id);
+        }
+    }
+}

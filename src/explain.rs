@@ -1,0 +1,380 @@
+//! Explanations as they are written in JSON and drawn for people.
+//!
+//! The running scheduler serves the JSON and `gpu-batch explain` draws it, so both say the same.
+
+mod draw;
+
+pub use draw::draw;
+
+use crate::api::Members;
+use crate::execute::{quantity, time};
+use gpu_batch_policies::explain::{
+    Claim, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
+};
+use gpu_batch_policies::reason::Reason;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Why a gang waits, what is missing, and what would let it start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExplanationView {
+    /// `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
+    pub gang: String,
+    /// The pod that was asked about; `null`: the gang was.
+    pub pod: Option<PodView>,
+    /// The queue that it names, existing or not.
+    pub queue: String,
+    /// Pending, Binding, Running, Succeeded or Failed.
+    pub phase: String,
+    /// Its members, by what has become of them.
+    pub members: Members,
+    /// How many more members must get a place before it runs.
+    pub needed: u32,
+    /// Why it waits; `null`: nothing of it waits.
+    pub reason: Option<String>,
+    /// The same as a sentence.
+    pub message: String,
+    /// `Proved`: there is no place. `Bounded`: none was found within the bound of the search.
+    /// `null`: it waits for something else.
+    pub proof: Option<String>,
+    /// What is missing on nodes, for each shape of its members.
+    pub shortages: Vec<ShortageView>,
+    /// The bound of a queue that it would exceed.
+    pub excess: Option<ExcessView>,
+    /// Its place in the order; `null`: something keeps it out of it.
+    pub standing: Option<StandingView>,
+    /// What would let it start, a sentence each, the nearest first.
+    pub remedies: Vec<String>,
+}
+
+/// The pod that was asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodView {
+    /// `NS/NAME`.
+    pub name: String,
+    /// Whether it waits for a node.
+    pub waits: bool,
+    /// Its node.
+    pub node: Option<String>,
+}
+
+/// What is missing for the members of one shape, where it comes nearest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShortageView {
+    /// What one member asks for: quantities by resource.
+    pub requests: BTreeMap<String, String>,
+    /// What of it is scarcest, in words.
+    pub asks: String,
+    /// Within what they must fit together: the name of a level, `node` or `cluster`.
+    pub level: String,
+    /// The domain or node that comes nearest; `null`: the cluster.
+    pub domain: Option<String>,
+    /// How many members must be placed.
+    pub need: u64,
+    /// How many fit there now.
+    pub fits: u64,
+    /// How many do not.
+    pub members_short: u64,
+    /// The GPUs that those ask for.
+    pub gpus_short: u64,
+    /// How many would fit in the best domain of the level if all nodes were empty.
+    pub fits_empty: u64,
+    /// How many fit in the whole cluster now.
+    pub fits_anywhere: u64,
+    /// The nodes of the domain that comes nearest.
+    pub nearest: NodesView,
+    /// All nodes.
+    pub all: NodesView,
+    /// Who holds what is missing there: the first to end, then who holds most.
+    pub holders: Vec<HolderView>,
+}
+
+/// What nodes say to a member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodesView {
+    /// How many there are.
+    pub nodes: u32,
+    /// How many have room for at least one.
+    pub with_room: u32,
+    /// Why the others have none, most nodes first.
+    pub refused: Vec<RefusedView>,
+}
+
+/// Nodes that refuse a member for the same thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedView {
+    /// What they did.
+    pub because: String,
+    /// How many they are.
+    pub nodes: u32,
+    /// How many members their free amounts would hold; 0 where an amount is missing.
+    pub would_hold: u64,
+}
+
+/// Who holds what is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HolderView {
+    /// A gang; `null`: pods of other schedulers.
+    pub gang: Option<String>,
+    /// How much, in words.
+    pub holds: String,
+    /// On how many nodes.
+    pub nodes: u32,
+    /// When it is expected to end; `null`: nobody said.
+    pub ends: Option<String>,
+}
+
+/// A bound of a queue that the gang would exceed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExcessView {
+    /// Whose bound.
+    pub queue: String,
+    /// `resource` or `resource@product`.
+    pub resource: String,
+    /// `limit` or `quota`.
+    pub bound: String,
+    /// How much is allowed.
+    pub allowed: String,
+    /// How much is held; of a quota by non-preemptible gangs alone.
+    pub held: String,
+    /// How much is asked for on top.
+    pub asked: String,
+}
+
+/// The place of the gang in the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StandingView {
+    /// Its place in the line of its queue; 1 is the first.
+    pub position: u32,
+    /// How long the line is.
+    pub length: u32,
+    /// A part of it is bound: it comes before everything else.
+    pub unfinished: bool,
+    /// It replaces lost members.
+    pub replacement: bool,
+    /// Its priority.
+    pub priority: i32,
+    /// Its minimum runs, and this is beyond it.
+    pub surplus: bool,
+    /// When it was created.
+    pub created: String,
+    /// Those right before it, the nearest first.
+    pub before: Vec<AheadView>,
+    /// Its queue and those above it among their siblings, the highest first.
+    pub levels: Vec<LevelView>,
+}
+
+/// A gang that stands before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AheadView {
+    /// Its name.
+    pub gang: String,
+    /// What puts it before.
+    pub because: String,
+    /// Why it waits itself.
+    pub reason: String,
+}
+
+/// A queue among its siblings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LevelView {
+    /// Its name.
+    pub queue: String,
+    /// The queue above; `null`: the root.
+    pub parent: Option<String>,
+    /// Its place among the siblings for which gangs wait; 1 is served first.
+    pub position: u32,
+    /// How many those are, itself among them.
+    pub siblings: u32,
+    /// What it is compared by.
+    pub claim: ClaimView,
+    /// The sibling that is served right before it.
+    pub before: Option<SiblingView>,
+}
+
+/// A sibling that is served before a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SiblingView {
+    /// Its name.
+    pub queue: String,
+    /// What it is compared by.
+    pub claim: ClaimView,
+    /// What puts it before: Quota, Priority, Weight, Share or Age.
+    pub decided_by: String,
+}
+
+/// What a queue is compared by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClaimView {
+    /// Which part of its quota is used; `null`: it has none left for the gang.
+    pub quota_used: Option<String>,
+    /// Its priority.
+    pub priority: i32,
+    /// Its weight is 0 for something that the gang asks for.
+    pub weightless: bool,
+    /// Its dominant share over its weight.
+    pub share: String,
+    /// The resource of that share; `null`: it uses nothing.
+    pub resource: Option<String>,
+    /// What it uses of the resource.
+    pub used: Option<String>,
+    /// Its weight for the resource.
+    pub weight: Option<u16>,
+}
+
+impl From<Explanation> for ExplanationView {
+    fn from(explanation: Explanation) -> Self {
+        let members = explanation.members;
+        Self {
+            gang: explanation.gang,
+            pod: explanation.pod.map(|pod| PodView {
+                name: format!("{}/{}", pod.namespace, pod.name),
+                waits: pod.reason.is_some(),
+                node: pod.node.map(String::from),
+            }),
+            queue: explanation.queue.into(),
+            phase: explanation.phase.as_str().to_owned(),
+            members: Members {
+                expected: members.expected.into(),
+                created: members.created.into(),
+                bound: members.bound.into(),
+                running: members.running.into(),
+                succeeded: members.succeeded.into(),
+                failed: members.failed.into(),
+            },
+            needed: explanation.needed,
+            reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
+            message: explanation.message,
+            proof: explanation.proof.map(|proof| proof.as_str().to_owned()),
+            shortages: explanation.shortages.into_iter().map(Into::into).collect(),
+            excess: explanation.excess.map(|excess| {
+                let amount = |amount| quantity::amount(&excess.resource, amount);
+                ExcessView {
+                    bound: excess.bound.to_owned(),
+                    allowed: amount(excess.allowed),
+                    held: amount(excess.held),
+                    asked: amount(excess.asked),
+                    queue: excess.queue.into(),
+                    resource: excess.resource.into(),
+                }
+            }),
+            standing: explanation.standing.map(Into::into),
+            remedies: explanation.remedies,
+        }
+    }
+}
+
+impl From<Shortage> for ShortageView {
+    fn from(shortage: Shortage) -> Self {
+        let requests = shortage.requests.iter();
+        let requests = requests.map(|(name, n)| (name.to_string(), quantity::amount(name, *n)));
+        Self {
+            requests: requests.collect(),
+            members_short: shortage.members_short(),
+            asks: shortage.asks,
+            level: shortage.level.into(),
+            domain: shortage.domain,
+            need: shortage.need,
+            fits: shortage.fits,
+            gpus_short: shortage.gpus_short,
+            fits_empty: shortage.fits_empty,
+            fits_anywhere: shortage.fits_anywhere,
+            nearest: shortage.nearest.into(),
+            all: shortage.all.into(),
+            holders: shortage.holders.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<NodeCounts> for NodesView {
+    fn from(counts: NodeCounts) -> Self {
+        let refused = counts.refused.into_iter().map(|refused| RefusedView {
+            because: refused.because,
+            nodes: refused.nodes,
+            would_hold: refused.would_hold,
+        });
+        Self {
+            nodes: counts.nodes,
+            with_room: counts.with_room,
+            refused: refused.collect(),
+        }
+    }
+}
+
+impl From<Holder> for HolderView {
+    fn from(holder: Holder) -> Self {
+        Self {
+            gang: holder.gang,
+            holds: holder.holds,
+            nodes: holder.nodes,
+            ends: holder.ends_ms.map(time::seconds),
+        }
+    }
+}
+
+impl From<Standing> for StandingView {
+    fn from(standing: Standing) -> Self {
+        let rank = standing.rank;
+        let before = standing.before.into_iter().map(|ahead| AheadView {
+            gang: ahead.gang,
+            because: ahead.because.to_owned(),
+            reason: Reason::as_str(ahead.reason).to_owned(),
+        });
+        Self {
+            position: standing.position,
+            length: standing.length,
+            unfinished: rank.unfinished,
+            replacement: rank.replacement,
+            priority: rank.priority,
+            surplus: rank.surplus,
+            created: time::seconds(rank.created_ms),
+            before: before.collect(),
+            levels: standing.levels.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Level> for LevelView {
+    fn from(level: Level) -> Self {
+        let before = level.before.map(|(queue, claim, decided_by)| SiblingView {
+            queue: queue.into(),
+            claim: claim.into(),
+            decided_by: decided_by.as_str().to_owned(),
+        });
+        Self {
+            queue: level.queue.into(),
+            parent: level.parent.map(String::from),
+            position: level.position,
+            siblings: level.siblings,
+            claim: level.claim.into(),
+            before,
+        }
+    }
+}
+
+impl From<Claim> for ClaimView {
+    fn from(claim: Claim) -> Self {
+        let dominant = claim.dominant.as_ref();
+        Self {
+            quota_used: claim.quota_used_millionths.map(quantity::share),
+            priority: claim.priority,
+            weightless: claim.weightless,
+            share: quantity::share(claim.share_millionths),
+            resource: dominant.map(|(resource, ..)| resource.to_string()),
+            used: dominant.map(|(resource, used, _)| quantity::amount(resource, *used)),
+            weight: dominant.map(|(.., weight)| *weight),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! An explanation for people: the short form first, then what is missing, the turn, and what helps.
+
+use super::{ClaimView, ExplanationView, LevelView, NodesView, ShortageView, StandingView};
+use std::fmt::Write;
+
+/// How many refusals of nodes a line names.
+const REFUSALS_NAMED: usize = 6;
+
+/// The explanation as text. Ends with a line break.
+#[must_use]
+pub fn draw(view: &ExplanationView) -> String {
+    let mut text = head(view);
+    let parts = [
+        ("What is missing", missing(view)),
+        (
+            "Its turn",
+            view.standing.as_ref().map_or_else(Vec::new, turn),
+        ),
+        (
+            "What would let it start",
+            view.remedies.iter().map(|one| format!("- {one}")).collect(),
+        ),
+    ];
+    for (title, lines) in parts {
+        if lines.is_empty() {
+            continue;
+        }
+        line(&mut text, &format!("\n{title}"));
+        for one in lines {
+            line(&mut text, &format!("  {one}"));
+        }
+    }
+    text
+}
+
+fn line(text: &mut String, line: &str) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+/// What it is, how far it has come, and the short form that status and events carry.
+fn head(view: &ExplanationView) -> String {
+    let mut text = String::new();
+    if let Some(pod) = &view.pod {
+        let place = match &pod.node {
+            Some(node) => format!("is on {node}"),
+            None if pod.waits => "waits for a node".to_owned(),
+            None => "has no node".to_owned(),
+        };
+        line(
+            &mut text,
+            &format!("The pod {} {place}; it belongs to {}.", pod.name, view.gang),
+        );
+    }
+    let members = &view.members;
+    let met = members.bound + members.succeeded;
+    line(
+        &mut text,
+        &format!(
+            "{} in the queue {} is {}: {met} of at least {} members are bound, {} exist.",
+            view.gang, view.queue, view.phase, members.expected, members.created
+        ),
+    );
+    match (&view.reason, view.proof.as_deref()) {
+        (None, _) => line(&mut text, "Nothing of it waits."),
+        (Some(reason), proof) => {
+            let proof = match proof {
+                Some("Proved") => ", and that is proved",
+                Some(_) => ", as far as the search went",
+                None => "",
+            };
+            line(&mut text, &format!("{reason}{proof}: {}.", view.message));
+        }
+    }
+    text
+}
+
+fn missing(view: &ExplanationView) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(excess) = &view.excess {
+        lines.push(format!(
+            "{} of {} in the queue {}: {} allowed, {} held, {} asked for",
+            excess.bound, excess.resource, excess.queue, excess.allowed, excess.held, excess.asked
+        ));
+    }
+    lines.extend(view.shortages.iter().flat_map(shortage));
+    lines
+}
+
+fn shortage(shortage: &ShortageView) -> Vec<String> {
+    let place = shortage.domain.as_deref().unwrap_or("the cluster");
+    let asked = shortage.requests.iter().filter(|(name, _)| *name != "pods");
+    let requests: Vec<String> = asked
+        .map(|(name, amount)| format!("{amount} {name}"))
+        .collect();
+    let short = match (shortage.members_short, shortage.gpus_short) {
+        (0, _) => "alone they would fit".to_owned(),
+        (short, 0) => format!("{short} too few"),
+        (short, gpus) => format!("{short} too few, which is {gpus} GPUs"),
+    };
+    let nearest = &shortage.nearest;
+    let mut lines = vec![
+        format!("a member asks for {}", requests.join(", ")),
+        format!(
+            "{place} has room for {}, and {} must be placed: {short}",
+            shortage.fits, shortage.need
+        ),
+        format!("  {}", nodes(nearest)),
+    ];
+    if shortage.domain.is_some() && shortage.all != *nearest {
+        lines.push(format!(
+            "the cluster has room for {}, but not in one {}",
+            shortage.fits_anywhere, shortage.level
+        ));
+        lines.push(format!("  {}", nodes(&shortage.all)));
+    }
+    for holder in &shortage.holders {
+        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+        let on = match holder.nodes {
+            1 => "on 1 node".to_owned(),
+            nodes => format!("on {nodes} nodes"),
+        };
+        let ends = match &holder.ends {
+            Some(ends) => format!(", until {ends} if it runs as long as was said"),
+            None => String::new(),
+        };
+        lines.push(format!("{who} holds {} there {on}{ends}", holder.holds));
+    }
+    lines
+}
+
+/// `4 nodes: 2 had room, 1 was unschedulable`.
+fn nodes(counts: &NodesView) -> String {
+    let mut parts = vec![format!("{} had room", counts.with_room)];
+    let named = counts.refused.iter().take(REFUSALS_NAMED);
+    parts.extend(named.map(|refused| format!("{} {}", refused.nodes, refused.because)));
+    let rest = counts.refused.iter().skip(REFUSALS_NAMED);
+    let rest: u32 = rest.map(|refused| refused.nodes).sum();
+    if rest > 0 {
+        parts.push(format!("{rest} were refused for other reasons"));
+    }
+    let nodes = match counts.nodes {
+        1 => "1 node".to_owned(),
+        nodes => format!("{nodes} nodes"),
+    };
+    format!("{nodes}: {}", parts.join(", "))
+}
+
+fn turn(standing: &StandingView) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut because = vec![format!("priority {}", standing.priority)];
+    if standing.unfinished {
+        because.insert(0, "a part of it is bound".to_owned());
+    }
+    if standing.replacement {
+        because.insert(0, "it replaces lost members".to_owned());
+    }
+    if standing.surplus {
+        because.push("beyond its minimum".to_owned());
+    }
+    because.push(format!("created {}", standing.created));
+    lines.push(format!(
+        "number {} of {} that wait in its queue: {}",
+        standing.position,
+        standing.length,
+        because.join(", ")
+    ));
+    for ahead in &standing.before {
+        let (gang, reason, because) = (&ahead.gang, &ahead.reason, &ahead.because);
+        lines.push(format!("  before it {gang} ({reason}): {because}"));
+    }
+    lines.extend(standing.levels.iter().flat_map(level));
+    lines
+}
+
+fn level(level: &LevelView) -> Vec<String> {
+    let below = match &level.parent {
+        Some(parent) => format!("below {parent}"),
+        None => "of the first level".to_owned(),
+    };
+    let mut lines = vec![format!(
+        "the queue {} is number {} of {} {below}: {}",
+        level.queue,
+        level.position,
+        level.siblings,
+        claim(&level.claim)
+    )];
+    if let Some(before) = &level.before {
+        let because = match before.decided_by.as_str() {
+            "Quota" => "its quota goes first",
+            "Priority" => "its priority is higher",
+            "Weight" => "the other has weight 0",
+            "Share" => "its share is smaller",
+            _ => "it is older",
+        };
+        lines.push(format!(
+            "  before it {}: {because} ({})",
+            before.queue,
+            claim(&before.claim)
+        ));
+    }
+    lines
+}
+
+/// `quota used up, priority 0, share 0.5 (16 nvidia.com/gpu, weight 1)`.
+fn claim(claim: &ClaimView) -> String {
+    let quota = match &claim.quota_used {
+        Some(used) => format!("{used} of its quota used"),
+        None => "no quota left for it".to_owned(),
+    };
+    let weightless = if claim.weightless { ", weight 0" } else { "" };
+    let of = match (&claim.resource, &claim.used, claim.weight) {
+        (Some(resource), Some(used), Some(weight)) => {
+            format!(" ({used} {resource}, weight {weight})")
+        }
+        _ => String::new(),
+    };
+    let (priority, share) = (claim.priority, &claim.share);
+    format!("{quota}, priority {priority}{weightless}, share {share}{of}")
+}

@@ -1,0 +1,176 @@
+//! One page of a list: the request, and reading the answer.
+
+use super::Failure;
+use super::outline::Outline;
+use crate::objects::{ListOf, Watched, protobuf};
+use axum::body::Bytes;
+use http::StatusCode;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use kube::client::Body;
+use kube::core::Status;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::time::Duration;
+use tracing::debug;
+
+/// Objects a page. Larger pages cost fewer requests and more memory at once.
+const PAGE_OBJECTS: u32 = 1_000;
+/// How long one page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+const JSON: &str = "application/json";
+
+/// A page as it came.
+pub(crate) struct Page {
+    body: Bytes,
+    /// How to read the binary form; `None`: it is JSON.
+    binary: Option<&'static protobuf::Message>,
+}
+
+impl Page {
+    /// Asks for the page that `token` stands for, empty: the first; in the binary form, if there
+    /// is one for the kind and the API server speaks it.
+    pub(crate) async fn fetch<T: Watched>(
+        client: kube::Client,
+        token: String,
+    ) -> Result<Self, Failure> {
+        Self::fetch_as(&client, T::PATH, &token, T::PROTOBUF_LIST).await
+    }
+
+    /// Asks for the same page in JSON.
+    pub(crate) async fn fetch_json<T: Watched>(
+        client: &kube::Client,
+        token: &str,
+    ) -> Result<Self, Failure> {
+        Self::fetch_as(client, T::PATH, token, None).await
+    }
+
+    /// How many bytes it is.
+    pub(crate) fn size(&self) -> usize {
+        self.body.len()
+    }
+
+    async fn fetch_as(
+        client: &kube::Client,
+        path: &str,
+        token: &str,
+        form: Option<&'static protobuf::Message>,
+    ) -> Result<Self, Failure> {
+        let mut path = format!("{path}?limit={PAGE_OBJECTS}");
+        if !token.is_empty() {
+            // The token is base64 for URLs, so it needs no escapes.
+            path.push_str("&continue=");
+            path.push_str(token);
+        }
+        let accepted: Cow<'_, str> = match form {
+            Some(_) => format!("{}, {JSON}", protobuf::CONTENT_TYPE).into(),
+            None => JSON.into(),
+        };
+        let request = http::Request::get(path)
+            .header(ACCEPT, &*accepted)
+            .body(Body::empty())
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let answer = async {
+            let (head, body) = client.send(request).await?.into_parts();
+            Ok::<_, kube::Error>((head, body.collect_bytes().await?))
+        };
+        let (head, body) = tokio::time::timeout(PAGE_TIMEOUT, answer)
+            .await
+            .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))??;
+        let content_type = head.headers.get(CONTENT_TYPE);
+        let binary = content_type.is_some_and(|content_type| {
+            let binary = protobuf::CONTENT_TYPE.as_bytes();
+            content_type.as_bytes().starts_with(binary)
+        });
+        if !head.status.is_success() {
+            return Err(refusal(head.status, &body, binary).into());
+        }
+        Ok(Self {
+            body,
+            binary: form.filter(|_| binary),
+        })
+    }
+
+    /// The token of the next page, where it can be told without reading the objects; else empty.
+    pub(crate) fn token_ahead(&self) -> String {
+        match self.binary {
+            Some(_) => protobuf::from_body(&self.body, &protobuf::LIST_HEAD)
+                .map(|page: ListOf<IgnoredAny>| page.metadata.continue_token.into())
+                .unwrap_or_default(),
+            None => self.text().map(token_ahead).unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The objects. What cannot be read in the binary form is asked for in JSON, which can be read
+    /// object by object; `token`: what this page was asked for with.
+    pub(super) async fn read<T: Watched>(
+        &self,
+        client: &kube::Client,
+        token: &str,
+    ) -> Result<ListOf<T>, Failure> {
+        let Some(message) = self.binary else {
+            return read_json(self.text()?);
+        };
+        match protobuf::from_body(&self.body, message) {
+            Ok(page) => Ok(page),
+            Err(error) => {
+                debug!("{:?}: asking for a page in JSON: {error}", T::KIND);
+                let page = Self::fetch_json::<T>(client, token).await?;
+                read_json(page.text()?)
+            }
+        }
+    }
+
+    fn text(&self) -> Result<&str, Failure> {
+        std::str::from_utf8(&self.body)
+            .map_err(|_| Failure::failed("a list that is not UTF-8".to_owned()))
+    }
+}
+
+/// What the API server says where it does not answer with a list.
+fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
+    let status: Option<Status> = if binary {
+        protobuf::from_body(body, &protobuf::STATUS).ok()
+    } else {
+        serde_json::from_slice(body).ok()
+    };
+    // What is no Status comes from a proxy.
+    status.unwrap_or_else(|| {
+        let text = String::from_utf8_lossy(body);
+        Status::failure(text.trim(), "Unknown").with_code(code.as_u16())
+    })
+}
+
+/// The token of the next page, where the text names it before the objects, as the API server does
+/// for its own kinds; else empty.
+fn token_ahead(text: &str) -> &str {
+    let head = text.split("\"items\"").next().unwrap_or_default();
+    let token = head.split_once("\"continue\":\"").map(|(_, rest)| rest);
+    // It is base64, so the next quote ends it.
+    token.map_or("", |rest| rest.split('"').next().unwrap_or_default())
+}
+
+fn read_json<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
+    serde_json::from_str(text).or_else(|error| {
+        debug!("{:?}: reading a page object by object: {error}", T::KIND);
+        one_by_one(text)
+    })
+}
+
+/// Reads a page in which some object cannot be read; of that one only what its metadata say.
+fn one_by_one<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
+    let page: ListOf<Box<RawValue>> = serde_json::from_str(text)
+        .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
+    let read = |object: Box<RawValue>| -> Option<T> {
+        serde_json::from_str(object.get())
+            .or_else(|error| {
+                let outline: Outline = serde_json::from_str(object.get()).map_err(drop)?;
+                outline.with_error(&error).ok_or(())
+            })
+            .ok()
+    };
+    Ok(ListOf {
+        metadata: page.metadata,
+        items: page.items.into_iter().filter_map(read).collect(),
+    })
+}

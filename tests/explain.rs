@@ -1,0 +1,226 @@
+//! `gpu-batch explain` on files: what users see for every reason, byte for byte.
+//!
+//! Each folder of `tests/data/explain` is a case: `input.yaml`, `arguments` (what is asked), and
+//! what is printed: `output.txt` for people, `output.json` for programs. Its name begins with the
+//! reason that it must show. `UPDATE=1 cargo test --test explain` rewrites what is expected; read
+//! it before you commit it.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that panics has failed, also in its helpers"
+)]
+
+use gpu_batch::explain::{ExplanationView, draw};
+use gpu_batch::plan::read;
+use gpu_batch_policies::command::{Action, Command};
+use gpu_batch_policies::engine::Engine;
+use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
+use gpu_batch_policies::explain::Subject;
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::{Queueing, Settings};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+/// 2026-11-21T10:00:00Z.
+const NOW: &str = "2026-11-21T10:00:00Z";
+const NOW_MS: u64 = 1_795_255_200_000;
+
+/// Reasons that the engine does not give yet: nothing of them can be shown.
+const NOT_YET: &[Reason] = &[
+    Reason::WaitingForEviction,
+    Reason::Reserved,
+    Reason::PreemptionDelay,
+];
+
+/// Reasons that no plan of files can show, because in it every command succeeds and everybody is
+/// tried: here the engine is told otherwise.
+const NOT_IN_A_PLAN: &[Reason] = &[Reason::BindingFailed, Reason::WaitingForTurn];
+
+fn data() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/explain")
+}
+
+fn gpu_batch(folder: &Path, arguments: &[&str]) -> Output {
+    std::process::Command::new(env!("CARGO_BIN_EXE_gpu-batch"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("GPU_BATCH_NOW", NOW)
+        .output()
+        .expect("the binary was built for this test")
+}
+
+/// Standard error, standard output and the exit code, as on a terminal.
+fn transcript(folder: &Path, arguments: &[&str]) -> String {
+    let output = gpu_batch(folder, arguments);
+    let text = |bytes| String::from_utf8(bytes).expect("the output is text");
+    format!(
+        "$ gpu-batch {}\n{}{}exit code {}\n",
+        arguments.join(" "),
+        text(output.stderr),
+        text(output.stdout),
+        output.status.code().expect("it was not killed"),
+    )
+}
+
+fn check(file: &Path, found: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(file, found).expect("the test data can be rewritten");
+    }
+    let expected = std::fs::read_to_string(file).unwrap_or_default();
+    assert_eq!(found, expected, "{}", file.display());
+}
+
+/// The folders, each with the word before the first `-`.
+fn cases() -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(data()).expect("the cases are there");
+    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    let word = |case: &PathBuf| {
+        let name = case.file_name().and_then(|name| name.to_str()).unwrap();
+        name.split('-').next().unwrap().to_owned()
+    };
+    cases
+        .into_iter()
+        .map(|case| (case.clone(), word(&case)))
+        .collect()
+}
+
+fn arguments(case: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(case.join("arguments")).expect("each case has arguments");
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_reason_has_a_case() {
+    let shown: BTreeSet<String> = cases().into_iter().map(|(_, word)| word).collect();
+    for reason in Reason::ALL {
+        let expected = !NOT_YET.contains(&reason);
+        assert_eq!(shown.contains(reason.as_str()), expected, "{reason}");
+    }
+}
+
+#[test]
+fn every_case_prints_what_is_expected() {
+    for (case, word) in cases() {
+        if NOT_IN_A_PLAN.iter().any(|reason| reason.as_str() == word) {
+            continue;
+        }
+        let asked = arguments(&case);
+        let mut arguments = vec!["explain"];
+        arguments.extend(asked.iter().map(String::as_str));
+        arguments.extend(["-f", "input.yaml"]);
+        check(&case.join("output.txt"), &transcript(&case, &arguments));
+        arguments.extend(["-o", "json"]);
+        let json = String::from_utf8(gpu_batch(&case, &arguments).stdout).unwrap();
+        check(&case.join("output.json"), &json);
+        let view: ExplanationView = serde_json::from_str(&json).unwrap();
+        let reason = view.reason.unwrap_or_else(|| "nothing".to_owned());
+        assert_eq!(reason, word, "{}", case.display());
+    }
+}
+
+/// An engine that has been told everything, and its last commands.
+fn told(case: &Path, settings: Settings) -> (Engine, Vec<Command>) {
+    let objects = read(&[case.join("input.yaml")], "gpu-batch", NOW_MS)
+        .unwrap()
+        .objects;
+    let listing = |kind: Kind| {
+        let of_kind = |object: &&Object| object.kind() == kind;
+        let objects = objects.iter().filter(of_kind).cloned().collect();
+        Event::Listed(Listing { kind, objects })
+    };
+    let mut engine = Engine::new(settings);
+    let commands = engine.step(NOW_MS, Kind::ALL.map(listing).into());
+    (engine, commands)
+}
+
+fn check_engine(case: &Path, engine: &Engine) {
+    let name = &arguments(case)[1];
+    let view = ExplanationView::from(engine.explain(Subject::Gang(name)).unwrap());
+    check(&case.join("output.txt"), &draw(&view));
+    let json = serde_json::to_string_pretty(&view).unwrap() + "\n";
+    check(&case.join("output.json"), &json);
+}
+
+#[test]
+fn a_binding_that_the_api_server_refuses_is_explained() {
+    let case = data().join("BindingFailed");
+    let (mut engine, commands) = told(&case, Settings::default());
+    let bind = commands
+        .iter()
+        .find(|command| matches!(command.action, Action::Bind(_)));
+    let refused = Outcome::Refused {
+        message: "admission webhook \"policy.example.com\" denied the request".into(),
+    };
+    engine.step(NOW_MS, vec![Event::Outcome(bind.unwrap().id, refused)]);
+    check_engine(&case, &engine);
+}
+
+#[test]
+fn a_gang_that_waits_for_its_turn_is_explained() {
+    let case = data().join("WaitingForTurn");
+    let settings = Settings {
+        queueing: Queueing::Strict,
+        ..Settings::default()
+    };
+    check_engine(&case, &told(&case, settings).0);
+}
+
+#[test]
+fn what_is_asked_wrongly_ends_with_code_2_and_says_what_may_be_meant() {
+    let folder = data().join("DoesNotFit");
+    let cases = [
+        (
+            "podgroup vision/trian",
+            "there is no gang vision/trian; did you mean vision/train?",
+        ),
+        ("gang vison/train", "did you mean vision/train?"),
+        (
+            "podgroup speech/whisper",
+            "there is no gang in the namespace speech; there are some in vision",
+        ),
+        (
+            "pod vision/train-9",
+            "there is no pod vision/train-9; did you mean vision/train-0, vision/train-1 or \
+             vision/train-2?",
+        ),
+        ("podgroup train", "`train`: the name must be NAMESPACE/NAME"),
+        (
+            "pod vision/pod/train-0",
+            "the name must be NAMESPACE/NAME\n",
+        ),
+        ("podgroup vision/", "the name must be"),
+        ("queue vision/train", "invalid value 'queue'"),
+    ];
+    for (arguments, says) in cases {
+        let mut all = vec!["explain"];
+        all.extend(arguments.split(' '));
+        all.extend(["-f", "input.yaml"]);
+        let said = transcript(&folder, &all);
+        assert!(said.contains(says), "{said}");
+        assert!(said.ends_with("exit code 2\n"), "{said}");
+    }
+    let nobody = ["explain", "pod", "a/b", "--server", "http://127.0.0.1:1"];
+    let said = transcript(&folder, &nobody);
+    assert!(
+        said.contains("no scheduler answers at http://127.0.0.1:1"),
+        "{said}"
+    );
+    assert!(said.ends_with("exit code 1\n"), "{said}");
+}
+
+#[test]
+fn the_same_objects_in_any_order_give_the_same_bytes() {
+    let folder = data().join("DoesNotFit-in-a-tree-of-queues");
+    let text = std::fs::read_to_string(folder.join("input.yaml")).unwrap();
+    let mut objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+    objects.reverse();
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("input.yaml"), list.to_string()).unwrap();
+    let arguments = ["explain", "podgroup", "vision/train", "-f", "input.yaml"];
+    assert_eq!(
+        transcript(scratch.path(), &arguments),
+        transcript(&folder, &arguments)
+    );
+}
