@@ -304,5 +304,6 @@ fn over_a_month_gangs_are_nearer_than_with_first_fit_or_random() {
     for others in [first, any] {
         assert!(ours[0] > others[0] && ours[1] < others[1] && ours[2] >= others[2]);
     }
-    assert!(ours[0] > 900, "{ours:?}");
+    // Two fifths of them need a whole switch or more.
+    assert!(ours[0] > 650, "{ours:?}");
 }
