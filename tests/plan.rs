@@ -99,6 +99,23 @@ fn the_same_objects_in_any_order_and_form_give_the_same_bytes() {
     }
 }
 
+/// A gang that requires one domain of a level.
+fn tied(members: usize, level: &str) -> Vec<String> {
+    let mut objects = vec![format!(
+        "apiVersion: gpu-batch.io/v1alpha1\nkind: PodGroup\n\
+         metadata: {{name: g, namespace: vision}}\n\
+         spec: {{minMember: {members}, topology: {{required: {level}}}}}\n"
+    )];
+    objects.extend((0..members).map(|number| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}, namespace: vision, \
+             labels: {{gpu-batch.io/pod-group: g}}}}\nspec: {{schedulerName: gpu-batch, \
+             containers: [{{name: main, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]}}\n"
+        )
+    }));
+    objects
+}
+
 /// Two nodes that are near each other, one that has the same name under another parent, one whose
 /// label is missing, and one whose clique is of zeros.
 #[test]
@@ -127,21 +144,6 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
                 labels.join(", ")
             )
         };
-        let gang = |members: usize| {
-            let mut objects = vec![format!(
-                "apiVersion: gpu-batch.io/v1alpha1\nkind: PodGroup\n\
-                 metadata: {{name: g, namespace: vision}}\n\
-                 spec: {{minMember: {members}, topology: {{required: {nearest}}}}}\n"
-            )];
-            objects.extend((0..members).map(|number| {
-                format!(
-                    "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}, namespace: vision, \
-                     labels: {{gpu-batch.io/pod-group: g}}}}\nspec: {{schedulerName: gpu-batch, \
-                     containers: [{{name: main, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]}}\n"
-                )
-            }));
-            objects
-        };
         let zeros = "00000000-0000-0000-0000-000000000000.0";
         for (members, fits) in [(2, true), (3, false)] {
             let mut objects = vec![
@@ -154,7 +156,7 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
                 node("near-1", "a", Some("1")),
                 node("near-2", "a", Some("1")),
             ];
-            objects.extend(gang(members));
+            objects.extend(tied(members, nearest));
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("input.yaml");
             std::fs::write(&file, objects.join("---\n")).unwrap();

@@ -71,6 +71,27 @@ fn gang(number: u32, members: u32, now_ms: u64, near: &TopologyRequest) -> Vec<E
     events
 }
 
+/// All of a gang goes away.
+fn end(gang: u32, members: u32) -> Vec<Event> {
+    let pods = (0..members).map(|member| ObjectKey::Pod(pod_uid(gang, member)));
+    let mut events: Vec<Event> = pods.map(Event::Deleted).collect();
+    let name = format!("g{gang}").into();
+    let group = ObjectKey::PodGroup(GroupSource::GpuBatch, NAMESPACE.into(), name);
+    events.push(Event::Deleted(group));
+    events
+}
+
+/// The gangs that have started, each with its hosts.
+fn started(moment: &Moment, numbers: &BTreeMap<&str, usize>) -> BTreeMap<u32, Vec<usize>> {
+    let mut started: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for bind in &moment.bound {
+        let (gang, _) = bind.pod.name[1..].split_once('-').unwrap();
+        let hosts = started.entry(gang.parse().unwrap()).or_default();
+        hosts.push(numbers[&*bind.node]);
+    }
+    started
+}
+
 fn pod_uid(gang: u32, member: u32) -> Uid {
     Uid(3 << 64 | u128::from(gang) << 16 | u128::from(member))
 }
@@ -259,24 +280,13 @@ fn over_a_month_gangs_are_nearer_than_with_first_fit_or_random() {
         while let Some((_, ended)) = ends.first_key_value().filter(|(at, _)| **at <= now_ms) {
             for gang in ended {
                 choices.iter_mut().for_each(|choice| choice.end(*gang));
-                let members = 0..gangs[*gang as usize].0;
-                let pods = members.map(|member| ObjectKey::Pod(pod_uid(*gang, member)));
-                events.extend(pods.map(Event::Deleted));
-                let name = format!("g{gang}").into();
-                let group = ObjectKey::PodGroup(GroupSource::GpuBatch, NAMESPACE.into(), name);
-                events.push(Event::Deleted(group));
+                events.extend(end(*gang, gangs[*gang as usize].0));
             }
             ends.pop_first();
         }
         events.extend(gang(number, members, now_ms, &near));
         let moment = timeline.advance(now_ms, events);
-        let mut started: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for bind in &moment.bound {
-            let (gang, _) = bind.pod.name[1..].split_once('-').unwrap();
-            let hosts = started.entry(gang.parse().unwrap()).or_default();
-            hosts.push(numbers[&*bind.node]);
-        }
-        for (gang, ours) in started {
+        for (gang, ours) in started(&moment, &numbers) {
             let (members, hours) = gangs[gang as usize];
             assert_eq!(ours.len(), members as usize, "a gang starts whole");
             ends.entry(now_ms + hours * HOUR_MS).or_default().push(gang);

@@ -12,18 +12,21 @@ fn below(state: &mut u64, bound: u64) -> usize {
     usize::try_from((*state >> 33) % bound).unwrap()
 }
 
+fn shapes(random: &mut u64, nodes: usize) -> Vec<Shape> {
+    let shapes = 1 + below(random, 3);
+    let shape = |_| Shape {
+        class: ClassId::new(0),
+        amounts: vec![below(random, 3) as u64, 1 + below(random, 3) as u64],
+        eligible: (0..nodes).map(|_| below(random, 4) > 0).collect(),
+        gpus: 0,
+    };
+    (0..shapes).map(shape).collect()
+}
+
 fn problem(seed: u64) -> Problem {
     let random = &mut (seed + 1);
     let nodes = 1 + below(random, 4);
-    let shapes = 1 + below(random, 3);
-    let shapes: Vec<Shape> = (0..shapes)
-        .map(|_| Shape {
-            class: ClassId::new(0),
-            amounts: vec![below(random, 3) as u64, 1 + below(random, 3) as u64],
-            eligible: (0..nodes).map(|_| below(random, 4) > 0).collect(),
-            gpus: 0,
-        })
-        .collect();
+    let shapes = shapes(random, nodes);
     let rule = |parent| Rule {
         parent,
         need: 0,
