@@ -62,3 +62,29 @@ fn in_large_trees_every_queue_has_what_the_reference_says() {
         );
     }
 }
+
+#[test]
+fn in_slices_shares_are_the_same() {
+    for seed in 0..60 {
+        let size = Size {
+            queues: 30,
+            depth: 5,
+            keys: 3,
+        };
+        let world = random_world(&mut Rng::with_seed(seed), size, Style::Contested);
+        let expected = world.shares(&mut world.tree());
+        let mut sliced = world.tree();
+        let mut slices = 0;
+        while !sliced.divide(&mut 0, 1 + seed * 10) {
+            slices += 1;
+            // What happens meanwhile belongs to the next division.
+            if slices == 2 {
+                sliced.want("q001", &[(crate::queues::tests::GPU, 1)]);
+            }
+        }
+        assert!(seed > 5 || slices > 10, "seed {seed}: {slices} slices");
+        let last = world.last_shares(&sliced);
+        assert_eq!(last, expected, "seed {seed}");
+        assert!(slices < 2 || !sliced.shares_are_current());
+    }
+}
