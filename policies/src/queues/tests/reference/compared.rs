@@ -32,10 +32,11 @@ fn check(seed: u64, size: Size, style: Style) {
 #[test]
 fn in_small_trees_every_queue_has_what_the_reference_says() {
     for seed in 0..500 {
+        let mut random = Rng::with_seed(seed);
         let size = Size {
-            queues: 1 + seed as usize % 12,
-            depth: 1 + seed as usize % 4,
-            keys: 1 + seed as usize % 3,
+            queues: random.usize(1..13),
+            depth: random.usize(1..5),
+            keys: random.usize(1..4),
         };
         check(seed, size, Style::Contested);
         check(seed, size, Style::Wild);
