@@ -156,6 +156,7 @@ pub(super) fn queue(number: usize) -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }
