@@ -24,6 +24,7 @@ mod queues;
 mod reports;
 mod selection;
 mod status;
+mod sub_groups;
 #[cfg(test)]
 mod tests;
 mod timers;
