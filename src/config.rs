@@ -1,13 +1,19 @@
 //! The configuration file: what an administrator may set, in one typed value.
 //!
 //! The file's fields, their documentation and their defaults stand in [`file`]; [`check`] turns
-//! them into a [`Configuration`] or says everything that is wrong with them.
+//! them into a [`Configuration`] or says everything that is wrong with them. [`follow`] takes over
+//! what changes in the file while the scheduler runs.
 
+mod changes;
 mod check;
 mod file;
+mod follow;
+mod in_force;
 mod print;
 
 pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile, LogFormat};
+pub(crate) use follow::Follower;
+pub(crate) use in_force::InForce;
 pub use print::print_defaults;
 
 use gpu_batch_policies::settings::Settings;
@@ -18,6 +24,8 @@ use std::path::Path;
 /// Everything that can be configured, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
+    /// The file as it is written, with the defaults of what it does not say.
+    pub file: ConfigurationFile,
     /// What the engine decides by.
     pub settings: Settings,
     /// Pods whose `spec.schedulerName` is this are ours.

@@ -35,6 +35,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::explain::Subject;
 use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::settings::Settings;
 use inbox::Batch;
 use latency::Latency;
 use recording::Recording;
@@ -75,6 +76,8 @@ struct Driver {
     stop_by: Option<Instant>,
     reports: Arc<Reports>,
     recording: Option<Recording>,
+    /// The settings that came last, if they have changed since the start.
+    configured: Option<Settings>,
 }
 
 /// How the loop ended.
@@ -149,6 +152,7 @@ impl Driver {
             return Ok(());
         }
         self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
+        self.remember_settings(&events);
         self.latency
             .observe(&events, now_ms, &self.metrics.pod_scheduling_seconds);
         self.metrics.step_events.observe(count(events.len()));
@@ -219,12 +223,27 @@ impl Driver {
                 events, questions, ..
             } = self.inbox.take(LONGEST_WAIT, true);
             self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
+            self.remember_settings(&events);
             self.health.turned(self.clock.now_ms(), false, false);
             self.answer(questions);
+        }
+        if let Some(settings) = self.configured.clone() {
+            self.inbox.configured(settings);
         }
         self.relist.send_modify(|generation| *generation += 1);
         if self.stop_by.is_some() {
             self.shut_down();
+        }
+    }
+
+    /// An engine that takes over must be told, too.
+    fn remember_settings(&mut self, events: &[Event]) {
+        let configured = events.iter().rev().find_map(|event| match event {
+            Event::Configured(settings) => Some(&**settings),
+            _ => None,
+        });
+        if let Some(settings) = configured {
+            self.configured = Some(settings.clone());
         }
     }
 

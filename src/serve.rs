@@ -7,6 +7,7 @@
 //! | `/metrics` | OpenMetrics |
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
 //! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
+//! | `/debug/configuration` | the configuration in force; 500 and why if the file is refused |
 //! | `/explain/podgroup/NS/NAME` | why it waits, as JSON; on this machine only. Also `pod` |
 //!
 //! Nothing here touches the engine: the driver is asked for copies, at most one a second of each,
@@ -16,6 +17,7 @@
 //! and their taints, so they are for whoever is on this machine or is let through to it
 //! (`kubectl port-forward`).
 
+mod configuration;
 mod connections;
 mod explain;
 mod metrics;
@@ -23,6 +25,7 @@ mod metrics;
 pub(crate) use metrics::Metrics;
 
 use crate::comparer::Comparer;
+use crate::config::InForce;
 use crate::driver::{Asked, Clock, Explained, Health, Inbox, Question, Reports};
 use axum::Router;
 use axum::extract::State;
@@ -95,7 +98,7 @@ type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
 type LastComparison = Arc<Mutex<Option<(Instant, StatusCode, String)>>>;
 
 /// Serves until the task is cancelled.
-pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
+pub(crate) async fn serve(listener: TcpListener, comparer: Comparer, in_force: Arc<InForce>) {
     let sources = comparer.sources.clone();
     let audit = Router::new()
         .route("/debug/audit", get(audit))
@@ -108,6 +111,7 @@ pub(crate) async fn serve(listener: TcpListener, comparer: Comparer) {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(sources.clone())
+        .merge(configuration::page(in_force))
         .merge(audit)
         .merge(compare);
     let local = router.clone().merge(explain::pages(sources));

@@ -24,6 +24,7 @@ mod queues;
 mod reports;
 mod selection;
 mod status;
+mod sub_groups;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -163,8 +164,27 @@ impl Engine {
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
+            Event::Configured(settings) => self.configure(*settings),
             Event::Continue => {}
         }
+    }
+
+    /// Goes on with other settings. What the engine was built around stays.
+    fn configure(&mut self, settings: Settings) {
+        let settings = Settings {
+            leadership: self.settings.leadership.clone(),
+            leaf_order: self.settings.leaf_order,
+            queueing: self.settings.queueing,
+            target_workload: self.settings.target_workload.clone(),
+            ..settings
+        };
+        if settings == self.settings {
+            return;
+        }
+        self.outbox.limits = settings.in_flight;
+        self.settings = settings;
+        // Grace periods and placements are looked at with each gang.
+        self.state.rules_changed();
     }
 
     fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {

@@ -6,6 +6,7 @@ use crate::facts::{
     QueueFacts, TopologyFacts, Uid,
 };
 use crate::lease::LeaseSeen;
+use crate::settings::Settings;
 use alloc::{boxed::Box, vec::Vec};
 
 /// Something that happened.
@@ -21,6 +22,10 @@ pub enum Event {
     Listed(Listing),
     /// A command has ended. Each command ends in exactly one outcome.
     Outcome(CommandId, Outcome),
+    /// The administrator has changed settings. They take effect at once, but for those that the
+    /// engine was built around: who may act ([`Settings::leadership`]), the order of the lines, and
+    /// the target workload.
+    Configured(Box<Settings>),
     /// Time to go on: a deadline has come, or the last step left work for the next slice.
     Continue,
 }

@@ -2,12 +2,26 @@
 //!
 //! With members of one shape the answer is exact: a table says how many fit on each node, sums say
 //! how many fit in each domain, and counting decides. With several shapes, packing by size comes
-//! first and a bounded exact search second; a refusal then says whether it is proved.
+//! first; then two shapes are counted, too (`two_shapes`), and more are searched within a bound
+//! (`search`). Sub-groups with domains of their own are packed domain by domain (`nested`), then
+//! searched. A refusal says whether it is proved.
 
+mod choices;
 mod domains;
+mod exact;
 mod fill;
 mod lane;
+mod nested;
 mod pack;
+mod problem;
+mod region;
+mod search;
+mod tree;
+mod two_shapes;
+
+pub(crate) use choices::selections;
+pub(crate) use nested::place_tree;
+pub(crate) use tree::{Tree, TreeGroup, merged, pods_of};
 
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
@@ -16,7 +30,7 @@ use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::topology::Level;
 use crate::txn::Txn;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 /// What is to be placed.
 #[derive(Debug)]
@@ -29,16 +43,20 @@ pub(crate) struct Request {
     pub(crate) near: Option<Near>,
     /// The node of a member that already has a place: the others join it.
     pub(crate) anchor: Option<NodeId>,
+    /// Nodes must be in each of these areas, too.
+    pub(crate) inside: Vec<Area>,
     /// The queue whose limits on GPU models hold, if it has any.
     pub(crate) model_limits: Option<QueueId>,
     /// For pods that ask for a GPU, and for all others.
     pub(crate) placement: (Placement, Placement),
     /// Nodes of members that have a place, for spreading.
     pub(crate) occupied: Vec<NodeId>,
+    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
+    pub(crate) plain_only: bool,
 }
 
 /// The waiting pods of one class.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) class: ClassId,
     pub(crate) pods: Vec<PodId>,
@@ -81,6 +99,32 @@ pub(crate) enum Refusal {
         /// Whether the search looked at everything.
         proved: bool,
     },
+    /// A sub-group that is needed would not even fit if it were alone.
+    OfSubGroup {
+        name: Box<str>,
+        /// Its pods that wait.
+        groups: Vec<Group>,
+        refusal: Box<Refusal>,
+    },
+}
+
+impl Refusal {
+    /// What was refused of the sub-group in question, or of the gang itself.
+    pub(crate) fn innermost(&self) -> &Self {
+        match self {
+            Self::OfSubGroup { refusal, .. } => refusal.innermost(),
+            other => other,
+        }
+    }
+
+    /// Whether it is certain that there is no place.
+    pub(crate) fn is_proved(&self) -> bool {
+        match self {
+            Self::TooFew { .. } => true,
+            Self::NotTogether { proved } => *proved,
+            Self::OfSubGroup { refusal, .. } => refusal.is_proved(),
+        }
+    }
 }
 
 /// Places `need` of the pods in the transaction, or none of them.
@@ -89,7 +133,7 @@ pub(crate) enum Refusal {
 pub(crate) fn place(
     state: &mut ClusterState,
     txn: &mut Txn,
-    request: &Request,
+    request: &mut Request,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     if let Some(node) = lane::only_pod(state, request, work) {
@@ -101,6 +145,24 @@ pub(crate) fn place(
     for group in &request.groups {
         state.refresh(group.class);
     }
+    let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
+    if request.groups.iter().all(without_gpus) {
+        request.plain_only = true;
+        let placed = place_groups(state, txn, request, work);
+        request.plain_only = false;
+        if placed.is_ok() {
+            return Ok(());
+        }
+    }
+    place_groups(state, txn, request, work)
+}
+
+fn place_groups(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    work: &mut u64,
+) -> Result<(), Refusal> {
     *work += (state.nodes.len() * request.groups.len()) as u64;
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {
@@ -115,7 +177,7 @@ pub(crate) fn place(
 
 /// The widest scope in which the members may be placed.
 pub(crate) fn widest_scope(state: &ClusterState, request: &Request) -> Scope {
-    let scopes = domains::scopes(state, request);
+    let scopes = domains::scopes(state, request.near, request.anchor);
     scopes.last().copied().unwrap_or(Scope::Cluster)
 }
 
@@ -128,7 +190,7 @@ pub(crate) fn only_limits_refuse(
 ) -> bool {
     let &Refusal::TooFew {
         class, scope, need, ..
-    } = refusal
+    } = refusal.innermost()
     else {
         return false;
     };
@@ -155,6 +217,11 @@ impl Request {
         } else {
             self.placement.1
         }
+    }
+
+    /// Whether a node is left out for its GPUs.
+    fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
+        self.plain_only && state.nodes[node].has_gpus()
     }
 
     /// How many more pods of a class the limits on a node's GPU model allow.

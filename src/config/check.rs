@@ -74,6 +74,7 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
         .map_err(|_| "must be an IP address and a port, as in 0.0.0.0:8080 or [::]:8080");
     match serve_address {
         Ok(serve_address) if problems.0.is_empty() => Ok(Configuration {
+            file: file.clone(),
             settings,
             scheduler_name: file.scheduler_name.clone(),
             serve_address,

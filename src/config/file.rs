@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The configuration file as it is written. The doc comments are what
-/// `gpu-batch config --print-defaults` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// `gpu-batch config --print-defaults` prints. Where they do not say that it takes a restart, a
+/// change takes effect within seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
     deny_unknown_fields,
@@ -18,13 +19,18 @@ pub struct ConfigurationFile {
     pub api_version: String,
     /// Always Configuration.
     pub kind: String,
-    /// Pods whose spec.schedulerName is this are ours.
+    /// Pods whose spec.schedulerName is this are ours. A change takes a restart.
+    #[schemars(
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+        length(max = 253)
+    )]
     pub scheduler_name: String,
-    /// Address and port of /healthz, /readyz and /metrics.
+    /// Address and port of /healthz, /readyz, /metrics and the other pages. A change takes a
+    /// restart.
     pub serve_address: String,
     /// The log, on standard error.
     pub log: LogFile,
-    /// Which of several replicas acts.
+    /// Which of several replicas acts. A change takes a restart.
     pub leader_election: LeaderElectionFile,
     /// How nodes are chosen where neither gang nor queue says: binpack, spread, best-fit or
     /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
@@ -52,7 +58,7 @@ pub struct ConfigurationFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LogFile {
-    /// text, or json: one object a line.
+    /// text, or json: one object a line. A change takes a restart.
     pub format: LogFormat,
     /// error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug.
     pub level: String,
@@ -69,7 +75,7 @@ pub enum LogFormat {
 }
 
 /// `leaderElection`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LeaderElectionFile {
     /// false: this process always acts; then there must be only one.
@@ -94,10 +100,13 @@ pub struct LeaderElectionFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InFlightFile {
     /// Binds, evictions and what is read back after a lost answer.
+    #[schemars(range(min = 1, max = 100_000))]
     pub actions: i64,
     /// Writes of statuses and conditions.
+    #[schemars(range(min = 1, max = 100_000))]
     pub statuses: i64,
     /// Kubernetes events.
+    #[schemars(range(min = 1, max = 100_000))]
     pub events: i64,
 }
 

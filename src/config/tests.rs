@@ -2,9 +2,9 @@ use super::*;
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::Leadership;
 
-const HEAD: &str = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n";
+pub(super) const HEAD: &str = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n";
 
-fn parse(text: &str) -> Result<Configuration, InvalidConfiguration> {
+pub(super) fn parse(text: &str) -> Result<Configuration, InvalidConfiguration> {
     Configuration::parse(&format!("{HEAD}{text}"), "scheduler.yaml")
 }
 
@@ -32,22 +32,22 @@ fn a_file_that_says_nothing_has_every_default_of_the_engine() {
     assert_eq!(settings, Settings::default());
 }
 
-#[test]
-fn every_key_can_be_set() {
-    let configuration = parse(
-        "schedulerName: night-shift\n\
+/// Every key with another value than its default.
+pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          serveAddress: '[::1]:9090'\n\
          log: {format: json, level: 'info,gpu_batch=debug'}\n\
          leaderElection: {namespace: batch, name: night, identity: me, leaseDuration: 1m, \
          renewDeadline: 40s, retryPeriod: 500ms}\n\
          placement: {gpu: best-fit, cpu: spread}\n\
          stalenessGracePeriod: -1s\n\
-         requestDeadline: 10s\n\
+         requestDeadline: 3s\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
          queueStatusInterval: 2s\n\
-         retryAfter: 1m30s\n",
-    )
-    .unwrap();
+         retryAfter: 1m30s\n";
+
+#[test]
+fn every_key_can_be_set() {
+    let configuration = parse(EVERY_KEY).unwrap();
     let settings = &configuration.settings;
     assert_eq!(configuration.scheduler_name, "night-shift");
     assert_eq!(configuration.serve_address.port(), 9090);
@@ -57,7 +57,7 @@ fn every_key_can_be_set() {
     assert_eq!(settings.gpu_placement, Placement::BestFit);
     assert_eq!(settings.cpu_placement, Placement::Spread);
     assert_eq!(settings.staleness_grace_ms, None);
-    assert_eq!(settings.request_deadline_ms, 10_000);
+    assert_eq!(settings.request_deadline_ms, 3_000);
     assert_eq!(settings.in_flight.announcements, 3);
     assert_eq!(settings.queue_status_interval_ms, 2_000);
     assert_eq!(settings.retry_after_ms, 90_000);

@@ -3,6 +3,7 @@
 use super::reports::Question;
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::facts::GroupSource;
+use gpu_batch_policies::settings::Settings;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -67,6 +68,13 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
+    /// Puts in other settings.
+    pub(crate) fn configured(&self, settings: Settings) {
+        let event = Event::Configured(Box::new(settings));
+        self.lock().events.push(Some(event));
+        self.arrived.notify_one();
+    }
+
     /// Puts in a question.
     pub(crate) fn ask(&self, question: Question) {
         self.lock().questions.push(question);
@@ -123,7 +131,7 @@ impl Pending {
                 self.events.push(Some(event));
                 return Ok(());
             }
-            Event::Outcome(..) | Event::Continue => {
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {
                 self.events.push(Some(event));
                 return Ok(());
             }
@@ -147,7 +155,7 @@ impl Pending {
                 Some(Event::Applied(object)) => object.kind() == kind,
                 Some(Event::Deleted(key)) => kind_of(key) == kind,
                 Some(Event::Listed(listing)) => listing.kind == kind,
-                Some(Event::Outcome(..) | Event::Continue) | None => false,
+                Some(Event::Outcome(..) | Event::Configured(_) | Event::Continue) | None => false,
             };
             if replaced {
                 *slot = None;

@@ -33,7 +33,8 @@ impl Latency {
                 Event::Deleted(ObjectKey::Pod(uid)) => {
                     self.waiting.remove(uid);
                 }
-                Event::Deleted(_) | Event::Outcome(..) | Event::Continue => {}
+                Event::Deleted(_) | Event::Outcome(..) | Event::Configured(_) | Event::Continue => {
+                }
             }
         }
     }

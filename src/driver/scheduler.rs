@@ -2,7 +2,7 @@
 
 use super::{Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Recording, Reports};
 use crate::comparer::Comparer;
-use crate::config::Configuration;
+use crate::config::{Configuration, Follower, InForce};
 use crate::connection::{self, ConnectionError};
 use crate::execute::Executor;
 use crate::objects::{self, Watched};
@@ -12,6 +12,7 @@ use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -44,10 +45,11 @@ pub enum SchedulerError {
 /// way; [`Scheduler::stop`] waits.
 pub struct Scheduler {
     sources: Sources,
+    in_force: Arc<InForce>,
     address: SocketAddr,
     ended: oneshot::Receiver<Ended>,
     /// The watches and the HTTP server; cancelled when this is dropped.
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Scheduler {
@@ -74,27 +76,25 @@ impl Scheduler {
     ) -> Result<Self, SchedulerError> {
         let instance = instance(&configuration.settings);
         let Configuration {
+            file,
             settings,
             scheduler_name,
             serve_address,
             lease,
             ..
         } = configuration;
-        let clock = Clock::start();
-        let sources = Sources {
-            inbox: Arc::new(Inbox::default()),
-            health: Arc::new(Health::new(clock.now_ms())),
-            metrics: Arc::new(Metrics::new()),
-            clock,
-        };
+        let sources = new_sources();
         let mut tasks = JoinSet::new();
+        let (listener, address) = listen(serve_address).await?;
         let client = connection::client(cluster)?;
         let comparer = Comparer {
             sources: sources.clone(),
             client: client.clone(),
             scheduler_name: scheduler_name.clone(),
         };
-        let address = listen(&mut tasks, serve_address, comparer).await?;
+        let in_force = Arc::new(InForce::new(file));
+        let pages = serve::serve(listener, comparer, Arc::clone(&in_force));
+        tasks.spawn(pages);
         let executor = Executor::new(cluster, lease, instance, &sources)?;
         let (relist, relisted) = watch::channel(0);
         let shared = Shared {
@@ -102,7 +102,7 @@ impl Scheduler {
             inbox: Arc::clone(&sources.inbox),
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
-            clock,
+            clock: sources.clock,
             relist: relisted,
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
@@ -114,7 +114,7 @@ impl Scheduler {
             engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
             executor: Arc::new(executor),
-            clock,
+            clock: sources.clock,
             health: Arc::clone(&sources.health),
             metrics: Arc::clone(&sources.metrics),
             relist,
@@ -124,6 +124,7 @@ impl Scheduler {
             stop_by: None,
             reports: Arc::new(Reports::default()),
             recording,
+            configured: None,
         };
         let (sender, ended) = oneshot::channel();
         std::thread::Builder::new()
@@ -133,10 +134,22 @@ impl Scheduler {
             .map_err(SchedulerError::Thread)?;
         Ok(Self {
             sources,
+            in_force,
             address,
             ended,
-            _tasks: tasks,
+            tasks,
         })
+    }
+
+    /// From now on takes over what changes in its configuration file.
+    pub fn follow_configuration(&mut self, path: PathBuf) {
+        let follower = Follower::new(
+            path,
+            Arc::clone(&self.in_force),
+            Arc::clone(&self.sources.inbox),
+            Arc::clone(&self.sources.metrics),
+        );
+        self.tasks.spawn(follower.run());
     }
 
     /// Where it listens; the port is the real one if port 0 was asked for.
@@ -195,6 +208,16 @@ impl Drop for Scheduler {
     }
 }
 
+fn new_sources() -> Sources {
+    let clock = Clock::start();
+    Sources {
+        inbox: Arc::new(Inbox::default()),
+        health: Arc::new(Health::new(clock.now_ms())),
+        metrics: Arc::new(Metrics::new()),
+        clock,
+    }
+}
+
 /// Who speaks in Kubernetes events: the replica, where there are several.
 fn instance(settings: &Settings) -> String {
     match &settings.leadership {
@@ -203,16 +226,11 @@ fn instance(settings: &Settings) -> String {
     }
 }
 
-async fn listen(
-    tasks: &mut JoinSet<()>,
-    address: SocketAddr,
-    comparer: Comparer,
-) -> Result<SocketAddr, SchedulerError> {
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), SchedulerError> {
     let failed = |source| SchedulerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    tasks.spawn(serve::serve(listener, comparer));
-    Ok(address)
+    Ok((listener, address))
 }
 
 /// In the order in which lists of the world are best read: what others refer to comes first.

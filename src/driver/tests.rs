@@ -48,6 +48,7 @@ fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
         stop_by: None,
         reports: Arc::new(Reports::default()),
         recording: None,
+        configured: None,
     };
     (driver, relisted)
 }

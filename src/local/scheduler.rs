@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use super::process::Processes;
 use super::{LocalError, Program};
 
+/// Its configuration file.
+const CONFIGURATION: &str = "gpu-batch.yaml";
 /// What it logs before the address that it serves on.
 const BEFORE_ADDRESS: &str = "health and metrics on ";
 
@@ -48,7 +50,7 @@ impl SchedulerProcess {
             std::path::absolute(path).map_err(LocalError::io("find", path))
         };
         let mut processes = Processes::new()?;
-        let file = processes.folder().join("gpu-batch.yaml");
+        let file = processes.folder().join(CONFIGURATION);
         fs::write(&file, configuration).map_err(LocalError::io("write", &file))?;
         let mut all = vec![
             "run".into(),
@@ -58,6 +60,15 @@ impl SchedulerProcess {
         all.extend_from_slice(arguments);
         processes.start(Program::GpuBatch, absolute(executable)?, all)?;
         Ok(Self { processes })
+    }
+
+    /// Writes its configuration file anew; it follows within seconds.
+    ///
+    /// # Errors
+    /// [`LocalError::Io`] if the file cannot be written.
+    pub fn configure(&self, configuration: &str) -> Result<(), LocalError> {
+        let file = self.processes.folder().join(CONFIGURATION);
+        fs::write(&file, configuration).map_err(LocalError::io("write", &file))
     }
 
     /// Its process id; `None` if it has ended.

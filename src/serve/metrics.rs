@@ -28,6 +28,11 @@ struct CauseLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WatchLabels {
     kind: String,
     cause: &'static str,
@@ -64,6 +69,9 @@ pub(crate) struct Metrics {
     pub(crate) recording: Gauge,
     pub(crate) recorded_bytes: Counter,
     pub(crate) recordings_stopped: Counter,
+    /// 1 while the configuration file is not what is in force.
+    pub(crate) configuration_refused: Gauge,
+    configuration_changes: Family<ResultLabels, Counter>,
     commands: Family<CommandLabels, Counter>,
     evictions: Family<CauseLabels, Counter>,
     watch_restarts: Family<WatchLabels, Counter>,
@@ -89,6 +97,8 @@ impl Metrics {
             recording: Gauge::default(),
             recorded_bytes: Counter::default(),
             recordings_stopped: Counter::default(),
+            configuration_refused: Gauge::default(),
+            configuration_changes: Family::default(),
             commands: Family::default(),
             evictions: Family::default(),
             watch_restarts: Family::default(),
@@ -102,6 +112,7 @@ impl Metrics {
         };
         metrics.register_loop();
         metrics.register_journal();
+        metrics.register_configuration();
         metrics.register_state();
         metrics
     }
@@ -174,6 +185,20 @@ impl Metrics {
         );
     }
 
+    fn register_configuration(&mut self) {
+        let ours = self.registry.sub_registry_with_prefix("gpu_batch");
+        ours.register(
+            "configuration_changes",
+            "Changes of the configuration file, applied or refused",
+            self.configuration_changes.clone(),
+        );
+        ours.register(
+            "configuration_refused",
+            "1 while the configuration file is not what is in force",
+            self.configuration_refused.clone(),
+        );
+    }
+
     fn register_state(&mut self) {
         let ours = self.registry.sub_registry_with_prefix("gpu_batch");
         ours.register("leader", "1 if this process may act", self.leader.clone());
@@ -213,6 +238,12 @@ impl Metrics {
         self.commands
             .get_or_create(&CommandLabels { action, outcome })
             .inc();
+    }
+
+    /// A change of the configuration file was `applied` or `refused`.
+    pub(crate) fn configuration_changed(&self, result: &'static str) {
+        let labels = ResultLabels { result };
+        self.configuration_changes.get_or_create(&labels).inc();
     }
 
     /// How many binds have been done.

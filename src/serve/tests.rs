@@ -1,5 +1,6 @@
 use super::{LastComparison, Sources, compare, serve};
 use crate::comparer::Comparer;
+use crate::config::{Configuration, InForce};
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
 use crate::serve::Metrics;
 use axum::extract::State;
@@ -36,7 +37,9 @@ impl Fixture {
             client: client.clone(),
             scheduler_name: "gpu-batch".to_owned(),
         };
-        tokio::spawn(serve(listener, comparer));
+        let configuration = Configuration::load(None).unwrap();
+        let in_force = Arc::new(InForce::new(configuration.file));
+        tokio::spawn(serve(listener, comparer, in_force));
         Self {
             sources,
             address,
@@ -85,6 +88,14 @@ async fn readiness_names_what_is_missing() {
     );
     health.turned(0, false, true);
     assert_eq!(fixture.get("/readyz").await.0, 503);
+    health.turned(0, true, false);
+    health.lease_answered(Some("namespaces \"x\" not found"));
+    assert_eq!(
+        fixture.get("/readyz").await,
+        (503, "the lease: namespaces \"x\" not found\n".to_owned())
+    );
+    health.lease_answered(None);
+    assert_eq!(fixture.get("/readyz").await.0, 200);
 }
 
 #[tokio::test]

@@ -27,5 +27,6 @@ mod local;
 mod nasty;
 mod native;
 mod queues;
+mod settings;
 mod waiting;
 mod work;

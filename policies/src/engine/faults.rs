@@ -70,7 +70,7 @@ impl Engine {
                     self.note_object(object);
                 }
             }
-            Event::Deleted(_) | Event::Outcome(..) | Event::Continue => {}
+            Event::Deleted(_) | Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 

@@ -4,12 +4,14 @@ mod cards;
 mod faults;
 mod line;
 mod partial;
+mod placement;
 mod quarantine;
 mod races;
+mod sub_groups;
 mod sums;
 mod world;
 
-use crate::facts::GroupSource;
+use crate::facts::{GroupSource, Placement};
 use crate::reason::Reason;
 use crate::report::PodState;
 use crate::settings::Settings;
@@ -315,6 +317,39 @@ fn a_member_that_was_made_smaller_lets_the_queue_go_on() {
     world.apply(pod("a", 2).queue("team").on("n1"));
     world.settle();
     assert!(world.node_of("b").is_some());
+}
+
+#[test]
+fn changed_settings_take_effect_at_once() {
+    let mut settings = Settings::default();
+    settings.in_flight.actions = 0;
+    settings.staleness_grace_ms = None;
+    let mut world = World::with(settings);
+    for name in ["n1", "n2"] {
+        world.apply(node(name, 8));
+    }
+    world.apply(pod("a", 1));
+    world.apply(gang("g", 2));
+    for name in ["b", "c"] {
+        world.apply(pod(name, 1).of("g").on("n1"));
+    }
+    world.step();
+    assert_eq!(world.binds, 0);
+    world.configure(Settings {
+        gpu_placement: Placement::Spread,
+        staleness_grace_ms: Some(5_000),
+        ..Settings::default()
+    });
+    world.settle();
+    assert_eq!(world.binds, 1);
+    world.apply(pod("d", 1));
+    world.settle();
+    assert_eq!(world.node_of("d").as_deref(), Some("n2"), "spread");
+    world.delete("c");
+    world.settle();
+    world.pass(6_000);
+    world.settle();
+    assert_eq!(world.evictions, 1, "the new grace period");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn one_class(
 ) -> Result<(), Refusal> {
     let need = request.need as u64;
     let mut refusal = None;
-    let mut scopes = scopes(state, request);
+    let mut scopes = scopes(state, request.near, request.anchor);
     if request.placement_of(state, group.class) == Placement::Spread {
         // Who spreads wants the widest scope that is allowed, not the nearest.
         scopes.drain(..scopes.len().saturating_sub(1));
@@ -150,7 +150,7 @@ fn pack_nodes(
     area: Area,
     work: &mut u64,
 ) {
-    let mut nodes = keyed_nodes(state, class, area, work);
+    let mut nodes = keyed_nodes(state, request, class, area, work);
     let consolidated = request.placement_of(state, class) == Placement::Consolidated;
     let emptiest_first = consolidated && request.members() > 1;
     if emptiest_first {
@@ -205,7 +205,7 @@ fn pack_by_score(
     let placement = request.placement_of(state, class);
     let Some(first) = pods.first() else { return };
     state.retarget();
-    let nodes = open_nodes(state, class, area, work);
+    let nodes = open_nodes(state, request, class, area, work);
     *work += 20 * nodes.len() as u64;
     let scored = nodes
         .into_iter()
@@ -233,23 +233,30 @@ type NodeKey = (bool, Amount, Amount, Amount, u64);
 
 fn keyed_nodes(
     state: &ClusterState,
+    request: &Request,
     class: ClassId,
     area: Area,
     work: &mut u64,
 ) -> Vec<(NodeKey, NodeId)> {
-    let open = open_nodes(state, class, area, work).into_iter();
+    let open = open_nodes(state, request, class, area, work).into_iter();
     open.map(|node| (node_key(state, class, node), node))
         .collect()
 }
 
 /// The nodes of an area with room for the class.
-fn open_nodes(state: &ClusterState, class: ClassId, area: Area, work: &mut u64) -> Vec<NodeId> {
+fn open_nodes(
+    state: &ClusterState,
+    request: &Request,
+    class: ClassId,
+    area: Area,
+    work: &mut u64,
+) -> Vec<NodeId> {
     let Some(table) = state.table_as_of(class) else {
         return Vec::new();
     };
-    let mut nodes = nodes_of(state, area);
+    let mut nodes = nodes_of(state, request, area);
     *work += nodes.len() as u64;
-    nodes.retain(|node| table.count(*node) > 0);
+    nodes.retain(|node| table.count(*node) > 0 && !request.spares(state, *node));
     nodes
 }
 
@@ -279,7 +286,7 @@ fn spread(
         *members.entry(*node).or_insert(0) += 1;
     }
     let mut domains: BTreeMap<Option<DomainId>, (u64, BinaryHeap<Reverse<_>>)> = BTreeMap::new();
-    for (mut key, node) in keyed_nodes(state, class, area, work) {
+    for (mut key, node) in keyed_nodes(state, request, class, area, work) {
         // The emptiest first.
         key.1 = Amount::MAX - key.1;
         let held = members.get(&node).copied().unwrap_or(0);

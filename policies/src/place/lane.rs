@@ -71,11 +71,14 @@ fn best_score(
 ) -> Option<NodeId> {
     let kind = state.classes[class].kind;
     state.refresh_scores(placement, kind, work);
+    // Work without GPUs keeps away from nodes with GPUs while there is other room.
+    let keeps_away = !state.classes[class].accelerated
+        && first_fit(state, Lane::Plain, class, Placement::Binpack, work).is_some();
     let table = state.table_as_of(class)?;
     let mut nodes = state.by_score(placement, kind).flatten();
     let best = nodes.find(|(_, node)| {
         *work += 1;
-        table.count(*node) > 0
+        table.count(*node) > 0 && !(keeps_away && state.nodes[*node].has_gpus())
     });
     best.map(|(_, node)| *node)
 }

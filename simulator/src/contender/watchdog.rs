@@ -79,7 +79,7 @@ impl Watchdog {
                 }
             }
             Event::Outcome(id, outcome) => self.ended(*id, outcome),
-            Event::Deleted(_) | Event::Continue => {}
+            Event::Deleted(_) | Event::Configured(_) | Event::Continue => {}
         }
     }
 

@@ -155,7 +155,8 @@ impl Reading {
                     self.bound(bind.pod.uid, at_ms, bind.node, bind.queue);
                 }
             }
-            Event::Outcome(..) | Event::Continue => {}
+            // The other course has one configuration from its beginning to its end.
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 

@@ -158,7 +158,7 @@ impl World {
         objects.extend(self.nodes.iter().cloned().map(Object::Node));
         for gang in 0..self.leaves.len() * GANGS_PER_LEAF {
             let leaf = self.leaves[gang % self.leaves.len()].name.clone();
-            if gang / self.leaves.len() % 2 == 0 {
+            if (gang / self.leaves.len()).is_multiple_of(2) {
                 let single = self.waiting(leaf);
                 objects.push(Object::Pod(single));
                 continue;

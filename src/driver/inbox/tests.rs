@@ -123,7 +123,7 @@ fn apply(world: &mut World, events: Vec<Event>) {
                 let objects = listing.objects.into_iter();
                 world.extend(objects.map(|object| (object.key(), object)));
             }
-            Event::Outcome(..) | Event::Continue => {}
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 }

@@ -20,6 +20,7 @@ variants! {
         2 Listed { 0: listing },
         3 Outcome { 0: command, 1: outcome },
         4 Continue,
+        5 Configured { 0: settings },
     }
     Kind {
         0 Node,
