@@ -9,9 +9,11 @@ mod plan;
 mod queues;
 mod record;
 mod replay;
+mod results;
 mod run;
 mod simulate;
 
+use crate::table::printable;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -71,11 +73,11 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) if reader_left(&error) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(1)
         }
         Err(Failure::BadInput(error)) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", printable(&format!("{error:#}")));
             ExitCode::from(2)
         }
     }

@@ -24,7 +24,7 @@ pub(crate) use status::pod_group as pod_group_status;
 
 use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError};
-use crate::driver::{Clock, Inbox};
+use crate::driver::{Clock, Health, Inbox};
 use crate::serve::{Metrics, Sources};
 use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
@@ -55,6 +55,7 @@ pub(crate) struct Executor {
     inbox: Arc<Inbox>,
     clock: Clock,
     metrics: Arc<Metrics>,
+    health: Arc<Health>,
     /// When a sort of request was last warned about.
     warned: Mutex<BTreeMap<&'static str, Instant>>,
 }
@@ -77,6 +78,7 @@ impl Executor {
             inbox: Arc::clone(&sources.inbox),
             clock: sources.clock,
             metrics: Arc::clone(&sources.metrics),
+            health: Arc::clone(&sources.health),
             warned: Mutex::default(),
         })
     }
@@ -133,6 +135,7 @@ impl Executor {
             Action::Evict(evict) if *outcome == Outcome::Done => {
                 self.metrics.evicted(evict.cause);
             }
+            Action::Lease(request) => self.lease_answered(request, outcome),
             _ => {}
         }
         match outcome {
@@ -143,6 +146,17 @@ impl Executor {
                 warn!("{action_name} ended with an unknown outcome after {took:?}");
             }
             _ => debug!("{action_name} ended after {took:?}: {outcome:?}"),
+        }
+    }
+
+    /// A candidate that may not write the lease is no standby. That it may read it says nothing.
+    fn lease_answered(&self, request: &LeaseRequest, outcome: &Outcome) {
+        match outcome {
+            Outcome::Refused { message } => self.health.lease_answered(Some(message)),
+            Outcome::Lease(seen) if *request != LeaseRequest::Read || !seen.holder.is_empty() => {
+                self.health.lease_answered(None);
+            }
+            _ => {}
         }
     }
 

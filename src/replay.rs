@@ -6,6 +6,7 @@ pub use what_if::{FiguresRow, GangRow, PodRow, QueueRow, WhatIfReport, draw as d
 
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_simulator::journal::{Difference, Replayed};
+use gpu_batch_simulator::what_if::Session;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
@@ -116,6 +117,12 @@ pub fn draw(report: &ReplayReport) -> String {
         }
     }
     text
+}
+
+/// When the recorded scheduler began to decide, and the end of the record.
+#[must_use]
+pub fn span(session: &Session) -> (String, String) {
+    (time(session.start_ms), time(session.end_ms))
 }
 
 fn time(at_ms: UnixMs) -> String {

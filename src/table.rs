@@ -33,10 +33,25 @@ impl Entry {
     /// A cell with a tone.
     pub fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self {
-            text: text.into(),
+            text: printable(&text.into()),
             tone,
         }
     }
+}
+
+/// Text that a terminal shows and does not obey: names in files are other people's, and a control
+/// character in one could move the cursor or set the window's title.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && character != '\n' {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 impl<T: Into<String>> From<T> for Entry {
@@ -136,6 +151,15 @@ mod tests {
         let rows = vec![vec!["a".into(), "".into(), "b".into()]];
         let drawn = draw(&["ONE", "TWO", "THREE"], rows, Screen::Plain);
         assert_eq!(drawn, "ONE  THREE\na    b\n");
+    }
+
+    #[test]
+    fn a_terminal_shows_control_characters_and_does_not_obey_them() {
+        let rows = vec![vec!["a\u{1b}[31m\u{7}".into(), "é\tx\ny".into()]];
+        let drawn = draw(&["ONE", "TWO"], rows, Screen::Plain);
+        assert!(drawn.contains(r"a\u{1b}[31m\u{7}"), "{drawn}");
+        assert!(drawn.contains(r"é\tx"), "{drawn}");
+        assert!(drawn.chars().all(|c| c == '\n' || !c.is_control()));
     }
 
     #[test]

@@ -53,6 +53,26 @@ fn what_the_readme_shows_is_what_comes_out() {
     assert_eq!(json["total"]["recorded"]["started"], 100);
     assert_eq!(json["total"]["other"]["started"], 98);
 
+    let out = folder.path().join("results");
+    let shown_again = shown(
+        &gpu_batch(&[&queues[..], &["--out", out.to_str().unwrap()]].concat()),
+        0,
+    );
+    assert_eq!(shown_again, what_if);
+    let file = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(file("gangs.csv").lines().count(), 1 + 104);
+    assert!(file("pods.csv").starts_with("pod,gang,gpus,recorded_node,"));
+    assert!(file("report.html").contains("what-if-queues.yaml"));
+    let page: serde_json::Value = serde_json::from_str(&file("report.json")).unwrap();
+    assert_eq!(page["runs"], serde_json::json!(["recorded", "other"]));
+    let blocked = [&queues[..], &["--out", journal]].concat();
+    assert!(shown(&gpu_batch(&blocked), 2).contains(journal));
+    shown(&gpu_batch(&["replay", journal, "--out", "somewhere"]), 2);
+    std::fs::write(folder.path().join("empty.yaml"), "").unwrap();
+    let empty = folder.path().join("empty.yaml");
+    let empty = gpu_batch(&["replay", journal, "--queues", empty.to_str().unwrap()]);
+    assert!(shown(&empty, 2).contains("empty.yaml: there is no Queue"));
+
     let spread = [
         "replay",
         journal,

@@ -21,6 +21,9 @@
 
 mod comparison;
 mod course;
+mod gang;
+mod output;
+mod page;
 mod reading;
 #[cfg(test)]
 mod tests;

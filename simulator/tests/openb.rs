@@ -160,19 +160,32 @@ fn the_end_of_the_first_run_is_the_published_one() {
     assert_eq!(run.used_thousandths, 5_919_410);
 }
 
+/// Random drew at run time in the published experiment, so only means can agree. Four seeds of the
+/// default trace in each test run; all ten of all five traces where all curves are asked for. The
+/// ratio is left out: what it divides by is small where little is free, so its means scatter more.
 #[test]
 fn random_is_as_good_as_the_published_one_on_the_average() {
-    let experiment = experiment("default", false);
-    let seeds: Vec<u64> = experiment.seeds().take(4).collect();
-    let runs: Vec<Run> = seeds
-        .iter()
-        .map(|seed| experiment.run(Policy::Random, *seed, || ()).unwrap())
-        .collect();
-    for percent in [100, 130] {
-        let alloc = runs.iter().map(|run| &run.curves[0]);
-        let ours: f64 = alloc.clone().map(|curve| curve.values[percent]).sum();
-        let theirs: f64 = alloc.map(|curve| published(curve).values[percent]).sum();
-        let off = (ours - theirs) / 4.0;
-        assert!(off.abs() < 0.3, "{off} points off at {percent} %");
+    let all = std::env::var_os("GPU_BATCH_ALL_CURVES").is_some();
+    let threads = std::thread::available_parallelism().unwrap();
+    for workload in &WORKLOADS[..if all { WORKLOADS.len() } else { 1 }] {
+        let experiment = experiment(workload, false);
+        let count = if all { 10 } else { 4 };
+        let seeds: Vec<u64> = experiment.seeds().take(count).collect();
+        let runs = experiment.run_all(&[Policy::Random], &seeds, threads, || ());
+        for metric in 0..2 {
+            for percent in [100, 130] {
+                let off = runs.iter().map(|run| {
+                    let curve = &run.curves[metric];
+                    curve.values[percent] - published(curve).values[percent]
+                });
+                let off = off.sum::<f64>() / runs.len() as f64;
+                let of = runs[0].curves[metric].metric;
+                println!("{workload} {of:?} at {percent} %: {off:.3} points off");
+                assert!(
+                    off.abs() < 0.3,
+                    "{off} points off: {workload} {of:?} {percent}"
+                );
+            }
+        }
     }
 }

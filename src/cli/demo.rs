@@ -73,9 +73,10 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         // Without being asked for, a log would only tear the table.
         crate::telemetry::init(LogFormat::Text, "warn");
     }
-    let journal = args.record.create()?;
     let (gangs, length) = (args.gangs, Duration::from_secs(args.seconds));
+    let record = args.record.clone();
     let place = place(args)?;
+    let journal = record.create()?;
     let options = Options {
         gangs,
         length,

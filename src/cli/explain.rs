@@ -3,6 +3,7 @@ use super::plan::{Output, print, world};
 use crate::connection;
 use crate::explain::{ExplanationView, draw};
 use crate::plan;
+use crate::table::printable;
 use anyhow::{Context, anyhow};
 use gpu_batch_policies::explain::Subject;
 use http::{Request, StatusCode};
@@ -87,7 +88,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         of_files(&args)?
     };
     print(&match args.output {
-        Output::Table => draw(&view),
+        Output::Table => printable(&draw(&view)),
         Output::Json => serde_json::to_string_pretty(&view)? + "\n",
     })
 }

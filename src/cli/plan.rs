@@ -2,7 +2,7 @@ use super::Failure;
 use crate::config::Configuration;
 use crate::objects::Timestamp;
 use crate::plan::{self, Evicted, Input, Plan};
-use crate::table::Screen;
+use crate::table::{Screen, printable};
 use anyhow::{Context, anyhow};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::UnixMs;
@@ -93,7 +93,7 @@ pub(super) fn world(
     let Input { objects, notes } = plan::read(files, &configuration.scheduler_name, now_ms)
         .map_err(|error| bad(error.into()))?;
     for note in notes {
-        eprintln!("note: {note}");
+        eprintln!("note: {}", printable(&note.to_string()));
     }
     let options = plan::Options {
         settings: configuration.settings,

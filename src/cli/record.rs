@@ -8,7 +8,7 @@ use std::path::PathBuf;
 const SIZE_MIN: u64 = 1 << 20;
 
 /// Where a session is recorded.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(super) struct RecordArgs {
     /// Record everything that the scheduler sees and decides, for `gpu-batch replay`. A journal
     /// that is there already is kept as FILE.1

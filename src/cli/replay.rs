@@ -1,5 +1,6 @@
 use super::Failure;
 use super::plan::{Output, print};
+use super::results::Results;
 use crate::config::Configuration;
 use crate::plan::{self, Input};
 use crate::replay::{self, ReplayReport, WhatIfReport};
@@ -31,18 +32,24 @@ Examples:
   gpu-batch replay demo.journal
   gpu-batch replay demo.journal -o json
   gpu-batch replay demo.journal --config examples/what-if-spread.yaml
-  gpu-batch replay demo.journal --queues examples/what-if-queues.yaml")]
+  gpu-batch replay demo.journal --queues examples/what-if-queues.yaml --out results
+
+With --out, what-if writes gangs.csv, pods.csv, report.html and report.json.",
+    group = clap::ArgGroup::new("change").multiple(true))]
 pub(super) struct Args {
     /// The journal
     #[arg(value_name = "FILE")]
     journal: PathBuf,
     /// What if this had been the configuration? (see `gpu-batch config --print-defaults`)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "change")]
     config: Option<PathBuf>,
     /// What if these had been the queues? Files of Queue objects (YAML or JSON), or folders of such
     /// files; other queues stay as recorded
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(long, value_name = "FILE", num_args = 1.., group = "change")]
     queues: Vec<PathBuf>,
+    /// The folder for the files and the page about both courses; it is made if it does not exist
+    #[arg(long, value_name = "DIR", requires = "change")]
+    out: Option<PathBuf>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -86,14 +93,39 @@ fn what_if(args: &Args, mut reader: Reader<BufReader<File>>) -> Result<(), Failu
         let nothing = anyhow!("{journal}: the scheduler never began to decide");
         return Err(damage.map_or(bad_input(nothing), |damage| bad(&args.journal, damage)));
     }
+    let results = args.out.as_deref().map(Results::make).transpose()?;
     let settings = configuration.map(|configuration| configuration.settings);
     let course = session.under(settings.as_ref().unwrap_or(&session.settings), &queues);
-    let report = WhatIfReport::new(&session, &session.compare(&course), course.evictions);
+    let comparison = session.compare(&course);
+    if let Some(results) = results {
+        results.write("gangs.csv", |file| session.write_gangs(&course, file))?;
+        results.write("pods.csv", |file| session.write_pods(&course, file))?;
+        results.write_report(&session.report(&course, &comparison, facts(args, &session)))?;
+    }
+    let report = WhatIfReport::new(&session, &comparison, course.evictions);
     print(&match args.output {
         Output::Table => replay::draw_what_if(&report, Screen::of_stdout()),
         Output::Json => serde_json::to_string_pretty(&report)? + "\n",
     })?;
     damage.map_or(Ok(()), |damage| Err(bad(&args.journal, damage)))
+}
+
+/// What somebody needs who wants the same page again.
+fn facts(args: &Args, session: &Session) -> Vec<(String, String)> {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let span = replay::span(session);
+    let mut facts = vec![
+        fact("journal", args.journal.display().to_string()),
+        fact("recorded", format!("{} to {}", span.0, span.1)),
+    ];
+    if let Some(configuration) = &args.config {
+        facts.push(fact("configuration", configuration.display().to_string()));
+    }
+    if !args.queues.is_empty() {
+        facts.push(fact("queues", shown(&args.queues)));
+    }
+    facts.push(fact("version", env!("CARGO_PKG_VERSION").to_owned()));
+    facts
 }
 
 fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
@@ -111,12 +143,20 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         },
         other => {
             let (_, kind) = other.kind().api_type();
-            let files: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
-            let files = files.join(", ");
+            let files = shown(files);
             bail!("--queues: {files}: there is a {kind}; only Queues can be given")
         }
     };
-    objects.into_iter().map(queue).collect()
+    let queues: Vec<QueueFacts> = objects.into_iter().map(queue).collect::<Result<_, _>>()?;
+    if queues.is_empty() {
+        bail!("--queues: {}: there is no Queue", shown(files));
+    }
+    Ok(queues)
+}
+
+fn shown(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|it| it.display().to_string()).collect();
+    names.join(", ")
 }
 
 fn open(path: &Path) -> Result<Reader<BufReader<File>>, Failure> {

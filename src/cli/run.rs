@@ -2,7 +2,7 @@ use super::Failure;
 use super::record::RecordArgs;
 use crate::config::Configuration;
 use crate::connection;
-use crate::driver::{JournalFile, Scheduler};
+use crate::driver::Scheduler;
 use crate::telemetry;
 use anyhow::Context;
 use std::path::PathBuf;
@@ -33,23 +33,20 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let configuration = Configuration::load(args.config.as_deref())
         .map_err(|error| Failure::BadInput(error.into()))?;
-    let journal = args.record.create()?;
     telemetry::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("failed to start the asynchronous runtime")?;
-    runtime.block_on(schedule(args, configuration, journal))
+    runtime.block_on(schedule(args, configuration))
 }
 
-async fn schedule(
-    args: Args,
-    configuration: Configuration,
-    journal: Option<JournalFile>,
-) -> Result<(), Failure> {
+async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
     let cluster = connection::config(args.kubeconfig.as_deref(), args.context.as_deref())
         .await
         .map_err(|error| Failure::BadInput(error.into()))?;
+    // Not before: a start that fails takes no journal's place.
+    let journal = args.record.create()?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
     let mut scheduler = Scheduler::start_recorded(&cluster, configuration, journal).await?;

@@ -20,6 +20,10 @@ pub struct ConfigurationFile {
     /// Always Configuration.
     pub kind: String,
     /// Pods whose spec.schedulerName is this are ours. A change takes a restart.
+    #[schemars(
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+        length(max = 253)
+    )]
     pub scheduler_name: String,
     /// Address and port of /healthz, /readyz, /metrics and the other pages. A change takes a
     /// restart.
@@ -92,10 +96,13 @@ pub struct LeaderElectionFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InFlightFile {
     /// Binds, evictions and what is read back after a lost answer.
+    #[schemars(range(min = 1, max = 100_000))]
     pub actions: i64,
     /// Writes of statuses and conditions.
+    #[schemars(range(min = 1, max = 100_000))]
     pub statuses: i64,
     /// Kubernetes events.
+    #[schemars(range(min = 1, max = 100_000))]
     pub events: i64,
 }
 

@@ -18,7 +18,8 @@ use k8s_openapi::api::core::v1::Node;
 use model::Model;
 use std::time::{Duration, Instant};
 
-/// How often the table is drawn.
+/// How often the table is drawn, of the real time; and how often it is looked whether all is over,
+/// of the world's time.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Shows the gangs, until all have ended, time is up, or the process is interrupted.
@@ -53,18 +54,32 @@ pub(super) async fn run(
     }
     model.expect(gangs);
     let mut show = Show::new("gpu-batch demo, embedded", &books, start);
-    while !show.is_over(options.length, start + model.elapsed()) {
-        tokio::select! {
-            () = tokio::time::sleep(TICK) => {}
-            () = interrupt.wait() => break,
-        }
-        let until = model.elapsed() + TICK * embedded.speed;
-        while model.elapsed() < until {
-            model.advance()?;
-            model.tell(&books, start);
+    'world: loop {
+        let frame_ends = tokio::time::Instant::now() + TICK;
+        for _ in 0..embedded.speed {
+            if show.is_over(options.length, start + model.elapsed()) {
+                break 'world;
+            }
+            let until = model.elapsed() + TICK;
+            while model.elapsed() < until {
+                model.advance()?;
+                model.tell(&books, start);
+            }
+            show.look(start + model.elapsed());
+            // A large world may need longer than it should, and whoever watches may have enough.
+            tokio::select! {
+                biased;
+                () = interrupt.wait() => break 'world,
+                () = tokio::task::yield_now() => {}
+            }
         }
         show.tick(Some(model.reports()), start + model.elapsed());
+        tokio::select! {
+            () = tokio::time::sleep_until(frame_ends) => {}
+            () = interrupt.wait() => break,
+        }
     }
+    show.tick(Some(model.reports()), start + model.elapsed());
     let now = start + model.elapsed();
     let mut checks = check::all(&books.open(), &nodes, &model.pods(), now);
     checks.push(audit(&model));

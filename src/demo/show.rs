@@ -23,6 +23,8 @@ pub(super) struct Show<'a> {
     start: Instant,
     reports: Arc<Reports>,
     utilisation: Utilisation,
+    /// When the utilisation was looked at last.
+    looked: Instant,
     /// When it was drawn last, and the bindings until then.
     before: (Instant, u64),
 }
@@ -37,19 +39,27 @@ impl<'a> Show<'a> {
             start,
             reports: Arc::default(),
             utilisation: Utilisation::default(),
+            looked: start,
             before: (start, 0),
         }
     }
 
-    /// Draws how things stand. Without reports the last ones stay.
+    /// Looks at what is in use. It lasts from the last look until this one.
+    pub(super) fn look(&mut self, now: Instant) {
+        let lasted = now.duration_since(self.looked);
+        self.utilisation.add(&self.books.open(), lasted);
+        self.looked = now;
+    }
+
+    /// Looks, and draws how things stand. Without reports the last ones stay.
     pub(super) fn tick(&mut self, reports: Option<Arc<Reports>>, now: Instant) {
+        self.look(now);
         self.reports = reports.unwrap_or_else(|| Arc::clone(&self.reports));
         let witness = self.books.open();
         let (then, binds) = self.before;
         let lasted = now.duration_since(then);
         let lasted_ms = u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX);
         self.before = (now, witness.binds);
-        self.utilisation.add(&witness, lasted);
         self.screen.show(&View {
             title: self.title,
             witness: &witness,

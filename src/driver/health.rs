@@ -25,6 +25,8 @@ pub(crate) struct Health {
     synced: AtomicBool,
     leader: AtomicBool,
     watches: Mutex<BTreeMap<Kind, WatchState>>,
+    /// Why nobody can write the lease here.
+    lease_refused: Mutex<Option<String>>,
 }
 
 impl Health {
@@ -34,6 +36,7 @@ impl Health {
             synced: AtomicBool::new(false),
             leader: AtomicBool::new(false),
             watches: Mutex::new(Kind::ALL.map(|kind| (kind, WatchState::Listing)).into()),
+            lease_refused: Mutex::default(),
         }
     }
 
@@ -46,6 +49,12 @@ impl Health {
     pub(crate) fn set(&self, kind: Kind, state: WatchState) {
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         watches.insert(kind, state);
+    }
+
+    /// What the API server said of the lease; `None`: it could be read or written.
+    pub(crate) fn lease_answered(&self, refused: Option<&str>) {
+        let lock = self.lease_refused.lock();
+        *lock.unwrap_or_else(PoisonError::into_inner) = refused.map(str::to_owned);
     }
 
     pub(crate) fn last_turn_ms(&self) -> UnixMs {
@@ -71,6 +80,13 @@ impl Health {
         if missing.is_empty() && !self.synced.load(Ordering::Relaxed) {
             missing.push("the engine has not taken in every list yet".to_owned());
         }
+        let lock = self.lease_refused.lock();
+        let refused = lock.unwrap_or_else(PoisonError::into_inner);
+        missing.extend(
+            refused
+                .iter()
+                .map(|message| format!("the lease: {message}")),
+        );
         missing
     }
 }

@@ -72,7 +72,7 @@ fn too_many_requests(answer: &Answer) -> Outcome {
 }
 
 /// The API server's own words; they name the permission or the field.
-fn message(answer: &Answer) -> String {
+pub(super) fn message(answer: &Answer) -> String {
     match parse(answer) {
         Some(status) if !status.message.is_empty() => status.message,
         _ => format!("the API server answered {}", answer.status),

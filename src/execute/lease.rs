@@ -1,6 +1,6 @@
 //! Requests for the lease.
 
-use super::classify::classify;
+use super::classify::{classify, message};
 use super::exchange::{Answer, ExchangeError, Request};
 use super::time::micros;
 use crate::config::LeaseName;
@@ -91,6 +91,21 @@ pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeErr
             }),
             Err(_) => Outcome::Unknown,
         },
+        // There is no lease to be missing before it is created: its namespace is. Nobody can lead
+        // then, and somebody must hear of it.
+        (Outcome::NotFound, Ok(answer)) if creates(request) => Outcome::Refused {
+            message: message(&answer).into(),
+        },
         (outcome, _) => outcome,
     }
+}
+
+fn creates(request: &LeaseRequest) -> bool {
+    let LeaseRequest::Write {
+        resource_version, ..
+    } = request
+    else {
+        return false;
+    };
+    resource_version.is_none()
 }

@@ -441,6 +441,20 @@ async fn a_lease_is_replaced_only_at_its_version() {
     )
     .await;
 
+    // What is missing is not the lease, which is to be created.
+    let missing = json!({"kind": "Status", "message": "namespaces \"sys\" not found"});
+    let refused = Outcome::Refused {
+        message: "namespaces \"sys\" not found".into(),
+    };
+    check(write_lease(None, true), 404, missing, refused).await;
+    check(
+        write_lease(Some("11"), true),
+        404,
+        json!({}),
+        Outcome::NotFound,
+    )
+    .await;
+
     let asked = check(write_lease(None, true), 201, body, seen).await;
     assert_eq!(asked.method, "POST");
     assert_eq!(

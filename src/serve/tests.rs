@@ -88,6 +88,14 @@ async fn readiness_names_what_is_missing() {
     );
     health.turned(0, false, true);
     assert_eq!(fixture.get("/readyz").await.0, 503);
+    health.turned(0, true, false);
+    health.lease_answered(Some("namespaces \"x\" not found"));
+    assert_eq!(
+        fixture.get("/readyz").await,
+        (503, "the lease: namespaces \"x\" not found\n".to_owned())
+    );
+    health.lease_answered(None);
+    assert_eq!(fixture.get("/readyz").await.0, 200);
 }
 
 #[tokio::test]

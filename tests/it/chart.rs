@@ -340,6 +340,37 @@ async fn two_releases_share_no_name() {
 }
 
 /// Values, and what the message about them says.
+/// Values that would make objects that no API server takes, or pods that never start.
+fn useless_values() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({"replicas": null}), "'replicas'"),
+        (json!({"configuration": null}), "'configuration'"),
+        (json!({"image": null}), "'image'"),
+        (json!({"fullnameOverride": "A B"}), "/fullnameOverride"),
+        (json!({"nameOverride": "UPPER_case!"}), "/nameOverride"),
+        (
+            json!({"podLabels": {"app.kubernetes.io/name": "other"}}),
+            "/podLabels",
+        ),
+        (
+            json!({"resources": {"limits": {"cpu": -1}}}),
+            "/resources/limits/cpu",
+        ),
+        (
+            json!({"serviceAccount": {"create": false}}),
+            "serviceAccount.name is needed",
+        ),
+        (
+            json!({"configuration": {"schedulerName": "Bad Name"}}),
+            "/configuration/schedulerName",
+        ),
+        (
+            json!({"configuration": {"inFlight": {"actions": 0}}}),
+            "/configuration/inFlight/actions",
+        ),
+    ]
+}
+
 fn bad_values() -> Vec<(Value, &'static str)> {
     vec![
         (
@@ -416,7 +447,7 @@ async fn bad_values_are_refused_with_their_key() {
     let Some(helm) = Helm::find().await else {
         return;
     };
-    for (values, expected) in bad_values() {
+    for (values, expected) in bad_values().into_iter().chain(useless_values()) {
         let rendered = helm.render(&values).map(|objects| objects.len());
         let message = rendered.expect_err(expected);
         assert!(message.contains(expected), "{values}: {message}");

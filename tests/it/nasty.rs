@@ -84,6 +84,12 @@ async fn check_health(cluster: &Cluster, scheduler: Scheduler) {
     let (status, page) = http::get(scheduler.address(), "/metrics").await;
     assert_eq!(status, 200);
     assert!(page.contains("gpu_batch_panics_total 0"), "{page}");
+    // All of it came as news, in JSON. A list, in the binary form, says the same.
+    until("the same world in a list", async || {
+        let (status, page) = http::get(scheduler.address(), "/debug/compare").await;
+        ensure(status == 200, page)
+    })
+    .await;
     scheduler.stop().await.unwrap();
 }
 

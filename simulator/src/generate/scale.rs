@@ -68,6 +68,9 @@ pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, Sc
     if let Scale::Cluster { load_percent, .. } | Scale::Jobs { load_percent, .. } = settings.scale {
         within("load", load_percent.into(), 1, LOAD_PERCENT_MAX.into())?;
     }
+    if let Scale::Both { jobs, .. } | Scale::Jobs { jobs, .. } = settings.scale {
+        within("jobs", jobs, 1, JOBS_MAX)?;
+    }
     let node = u64::from(GPUS_PER_NODE);
     let gpus = match settings.scale {
         Scale::Both { gpus, .. } => gpus.into(),

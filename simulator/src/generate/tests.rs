@@ -219,10 +219,15 @@ fn impossible_settings_are_refused() {
     };
     assert_eq!(refused(both(0, 8)), "jobs: 0 is not from 1 to 10000000");
     assert_eq!(refused(both(1, 7)), "gpus: 7 is not from 8 to 8000000");
-    let jobs = u64::MAX;
-    let load_percent = 1;
-    let huge = refused(Scale::Jobs { jobs, load_percent });
-    assert!(huge.starts_with("gpus: 18446744073709551615"), "{huge}");
+    let jobs = |jobs| Scale::Jobs {
+        jobs,
+        load_percent: 1,
+    };
+    assert_eq!(refused(jobs(0)), "jobs: 0 is not from 1 to 10000000");
+    let huge = refused(jobs(u64::MAX));
+    assert!(huge.starts_with("jobs: 18446744073709551615"), "{huge}");
+    let too_large = refused(jobs(10_000_000));
+    assert!(too_large.starts_with("gpus: "), "{too_large}");
     let none = Scale::Jobs {
         jobs: 1,
         load_percent: 0,

@@ -1,5 +1,7 @@
 use super::{Damage, Reader, Record, Recorder, Step, beginning, pack, replay};
+use crate::random::Random;
 use crate::run::record;
+use crate::what_if::Session;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::PodShape;
@@ -212,6 +214,35 @@ fn damage_is_told_with_its_block_and_field() {
         told(&with_inside(&[0, 1, b'1', 0])),
         "block 1: record 1.settings.cpu_placement: 1 bytes are needed, 0 are left"
     );
+}
+
+/// The checksum of a block is right here and a bit of what is inside is not, or the rest is
+/// missing: whatever that says, it is damage, or it is run again and continued.
+#[test]
+fn a_flipped_bit_inside_of_a_block_makes_nothing_panic() {
+    let mut random = Random::new(5);
+    let mut damaged = 0;
+    for seed in 0..8 {
+        let raw = &record(seed, true).unwrap().1[0];
+        let raw = &raw[..raw.len().min(6_000)];
+        for _ in 0..250 {
+            let mut flipped = raw.to_vec();
+            let place = usize::try_from(random.below(flipped.len() as u64)).unwrap();
+            if random.below(10) == 0 {
+                flipped.truncate(place);
+            } else {
+                flipped[place] ^= 1 << random.below(8);
+            }
+            let journal = with_inside(&flipped);
+            let replayed = replay(&mut Reader::new(&journal[..]).unwrap());
+            let session = Session::read(&mut Reader::new(&journal[..]).unwrap());
+            let course = session.under(&Settings::default(), &[]);
+            let _ = session.compare(&course);
+            let wrong = replayed.damage.is_some() || replayed.difference.is_some();
+            damaged += u32::from(wrong);
+        }
+    }
+    assert!(damaged > 1_000, "{damaged}");
 }
 
 proptest! {

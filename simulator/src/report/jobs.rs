@@ -74,18 +74,32 @@ impl Record {
 
     /// Counts a job, in any order. One of an unknown queue is left out.
     pub fn job(&mut self, job: &Job) {
-        let Some(row) = self.rows.get_mut(job.queue) else {
+        self.waited(job.queue, job.submit_s, job.start_s);
+        if let Some(start_s) = job.start_s {
+            self.held(job.queue, job.gpu_thousandths, start_s, job.end_s);
+        }
+    }
+
+    /// Counts the waiting of a job, from that second to its start; `None`: it never started.
+    pub fn waited(&mut self, queue: usize, submit_s: u64, start_s: Option<u64>) {
+        let Some(row) = self.rows.get_mut(queue) else {
             return;
         };
-        row.waiting.add(job.submit_s, 1);
-        let Some(start_s) = job.start_s else {
+        row.waiting.add(submit_s, 1);
+        if let Some(start_s) = start_s {
+            row.waiting.add(start_s, -1);
+            row.waits.add(start_s.saturating_sub(submit_s));
+        }
+    }
+
+    /// Counts the GPUs of a job, or of a part of it; without an end they are held to the last.
+    pub fn held(&mut self, queue: usize, gpu_thousandths: u64, start_s: u64, end_s: Option<u64>) {
+        let Some(row) = self.rows.get_mut(queue) else {
             return;
         };
-        row.waiting.add(start_s, -1);
-        row.waits.add(start_s.saturating_sub(job.submit_s));
-        row.in_use.add(start_s, signed(job.gpu_thousandths));
-        if let Some(end_s) = job.end_s {
-            row.in_use.add(end_s, -signed(job.gpu_thousandths));
+        row.in_use.add(start_s, signed(gpu_thousandths));
+        if let Some(end_s) = end_s {
+            row.in_use.add(end_s, -signed(gpu_thousandths));
         }
     }
 
@@ -116,8 +130,9 @@ fn signed(amount: u64) -> i64 {
 }
 
 /// The panels of some runs with the same queues; the runs of the report are in the same order.
+/// `work` is what waits and runs: `jobs`, `gangs`.
 #[must_use]
-pub fn panels(records: &[Record]) -> Vec<Panel> {
+pub fn panels(records: &[Record], work: &str) -> Vec<Panel> {
     let Some(first) = records.first() else {
         return Vec::new();
     };
@@ -126,7 +141,7 @@ pub fn panels(records: &[Record]) -> Vec<Panel> {
     if first.queues.len() > 1 || plots.has_fair_shares() {
         panels.push(plots.shares());
     }
-    panels.extend([plots.waits(), plots.waiting()]);
+    panels.extend([plots.waits(work), plots.waiting(work)]);
     panels
 }
 
@@ -241,17 +256,25 @@ impl<'a> Plots<'a> {
     }
 
     fn shares(&self) -> Panel {
+        let has_quota = |queue: &Queue| queue.quota.is_some();
         let mut series = Vec::new();
         for &queue in self.order.iter().take(CHOICES_MAX) {
             for run in 0..self.records.len() {
                 series.extend(self.shares_of(run, queue));
             }
         }
+        let (title, note) = if self.has_fair_shares() || self.queues.iter().any(has_quota) {
+            (
+                "Fair share and use of a queue",
+                "Fair is what the queue would hold if all that it asks for were shared out now; \
+                 the quota is what it is entitled to.",
+            )
+        } else {
+            ("GPUs in use of a queue", "One queue at a time.")
+        };
         Panel {
-            title: "Fair share and use of a queue".to_owned(),
-            note: "Fair is what the queue would hold if all that it asks for were shared out now; \
-                   the quota is what it is entitled to."
-                .to_owned(),
+            title: title.to_owned(),
+            note: note.to_owned(),
             x: Axis::new("time", Scale::Time),
             y: Axis::new("GPUs", Scale::Number),
             kind: Kind::Steps,
@@ -281,7 +304,7 @@ impl<'a> Plots<'a> {
         series
     }
 
-    fn waits(&self) -> Panel {
+    fn waits(&self, work: &str) -> Panel {
         let points = |run: usize, queues: &[usize]| {
             let mut waits = Waits::default();
             for &queue in queues {
@@ -291,10 +314,11 @@ impl<'a> Plots<'a> {
         };
         Panel {
             title: "Waiting time".to_owned(),
-            note: "How many percent of the jobs that started had waited at most so long."
-                .to_owned(),
+            note: format!(
+                "How many percent of the {work} that started had waited at most so long."
+            ),
             x: Axis::new("waited at most", Scale::LogSeconds),
-            y: Axis::new("of the jobs", Scale::Percent),
+            y: Axis::new(&format!("of the {work}"), Scale::Percent),
             kind: Kind::Distribution,
             arrangement: Arrangement::Together,
             choice: Some("Queue".to_owned()),
@@ -302,13 +326,13 @@ impl<'a> Plots<'a> {
         }
     }
 
-    fn waiting(&self) -> Panel {
+    fn waiting(&self, work: &str) -> Panel {
         let points = |run: usize, queues: &[usize]| self.sum(run, queues, |row| &row.waiting, 1.0);
         Panel {
-            title: "Jobs that wait".to_owned(),
+            title: format!("Waiting {work}"),
             note: format!("Each step is a mean over {}.", self.width()),
             x: Axis::new("time", Scale::Time),
-            y: Axis::new("jobs", Scale::Number),
+            y: Axis::new(work, Scale::Number),
             kind: Kind::Steps,
             arrangement: Arrangement::Together,
             choice: Some("Queue".to_owned()),

@@ -52,13 +52,13 @@ fn heights(panel: &Panel, name: &str, choice: Option<&str>) -> Vec<f64> {
 
 #[test]
 fn jobs_become_use_and_waits() {
-    let panels = jobs::panels(&[record()]);
+    let panels = jobs::panels(&[record()], "jobs");
     let titles: Vec<&str> = panels.iter().map(|panel| &*panel.title).collect();
     let expected = [
         "GPUs in use",
         "Fair share and use of a queue",
         "Waiting time",
-        "Jobs that wait",
+        "Waiting jobs",
     ];
     assert_eq!(titles, expected);
     let names: Vec<&str> = panels[0].series.iter().map(|one| &*one.name).collect();
@@ -85,7 +85,10 @@ fn jobs_become_use_and_waits() {
 fn parts_of_a_run_add_up() {
     let mut parts = Record::new("fifo", vec![queue("a", 4), queue("b", 8)], 12_000);
     parts.merge(record());
-    assert_eq!(jobs::panels(&[parts]), jobs::panels(&[record()]));
+    assert_eq!(
+        jobs::panels(&[parts], "jobs"),
+        jobs::panels(&[record()], "jobs")
+    );
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn the_smallest_of_many_queues_share_a_colour() {
     for at in 0..11 {
         record.job(&job(at, at as u64, 0, 0, 1));
     }
-    let panels = jobs::panels(&[record]);
+    let panels = jobs::panels(&[record], "jobs");
     assert_eq!(panels[0].series.len(), 11, "nine, the others and all GPUs");
     assert_eq!(panels[0].series[0].name, "q10");
     assert_eq!(heights(&panels[0], "2 others", None)[0], 1.0);

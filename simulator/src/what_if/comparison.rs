@@ -1,7 +1,8 @@
 //! Two courses of one session, side by side.
 
-use super::{Course, Life, Session};
-use gpu_batch_policies::facts::{Uid, UnixMs};
+use super::gang::Gang;
+use super::{Course, Session};
+use gpu_batch_policies::facts::UnixMs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What differs between the recorded course and another.
@@ -68,25 +69,11 @@ pub struct PodDifference {
     pub other: Box<str>,
 }
 
-/// The pods of one gang.
-struct Gang<'session> {
-    arrived_ms: UnixMs,
-    pods: Vec<(Uid, &'session Life)>,
-}
-
 impl Session {
     /// Compares what was recorded with another course.
     #[must_use]
     pub fn compare(&self, other: &Course) -> Comparison {
-        let mut gangs: BTreeMap<String, Gang<'_>> = BTreeMap::new();
-        for (uid, life) in &self.lives {
-            let gang = gangs.entry(life.work()).or_insert(Gang {
-                arrived_ms: life.arrived_ms,
-                pods: Vec::new(),
-            });
-            gang.arrived_ms = gang.arrived_ms.min(life.arrived_ms);
-            gang.pods.push((*uid, life));
-        }
+        let gangs = self.gangs();
         let recorded = self.figures(&self.course, &gangs);
         let others = self.figures(other, &gangs);
         let names: BTreeSet<&Box<str>> = recorded.keys().chain(others.keys()).collect();
@@ -189,30 +176,6 @@ impl Session {
             .collect();
         differences.sort_by(|a, b| a.pod.cmp(&b.pod));
         differences
-    }
-}
-
-impl Gang<'_> {
-    fn started_ms(&self, course: &Course) -> Option<UnixMs> {
-        let starts = self.pods.iter().map(|(uid, _)| course.starts.get(uid));
-        starts.flatten().map(|start| start.at_ms).min()
-    }
-
-    /// The queue that it was bound for, in this course or in the record; else the one that it
-    /// names.
-    fn queue(&self, session: &Session, course: &Course) -> Box<str> {
-        let bound = |course: &Course| {
-            let mut starts = self.pods.iter().map(|(uid, _)| course.starts.get(uid));
-            starts.find_map(|start| start.map(|start| start.queue.clone()))
-        };
-        let named = || {
-            let mut pods = self.pods.iter();
-            pods.find_map(|(_, life)| session.queue_named(&life.facts))
-        };
-        bound(course)
-            .or_else(|| bound(&session.course))
-            .or_else(named)
-            .unwrap_or_else(|| "default".into())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::objects::{node, pod};
 use crate::run::record;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{Placement, PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
 use gpu_batch_policies::settings::{Leadership, Settings};
 
 /// The sessions of a world in which nothing goes wrong.
@@ -168,6 +168,53 @@ fn shares_and_waits_are_those_of_the_record() {
         assert!(total.wait_mean_ms <= session.end_ms - session.start_ms);
         assert_eq!(comparison.total.other, total);
     }
+}
+
+/// The files say of every gang and pod what the comparison counts.
+#[test]
+fn the_page_and_the_files_say_what_the_comparison_counts() {
+    let mut differed = 0;
+    for session in (0..10).flat_map(sessions) {
+        let other = Settings {
+            gpu_placement: Placement::Spread,
+            ..session.settings.clone()
+        };
+        let course = session.under(&other, &[]);
+        let comparison = session.compare(&course);
+        let mut bytes = Vec::new();
+        session.write_gangs(&course, &mut bytes).unwrap();
+        let gangs = rows(&bytes);
+        let other_time = gangs.iter().filter(|row| row[3] != row[4]).count();
+        assert_eq!(other_time, comparison.gangs.len());
+        let mut bytes = Vec::new();
+        session.write_pods(&course, &mut bytes).unwrap();
+        let pods = rows(&bytes);
+        let bound = |row: &&Vec<String>| !row[3].is_empty() && !row[6].is_empty();
+        let elsewhere = pods
+            .iter()
+            .filter(bound)
+            .filter(|row| row[3] != row[6])
+            .count();
+        assert_eq!(elsewhere, comparison.pods.len());
+        differed += elsewhere;
+
+        let page = session.report(&course, &comparison, Vec::new());
+        assert_eq!(page.tables[1].rows.len(), comparison.gangs.len());
+        assert_eq!(page.tables[2].rows.len(), comparison.pods.len());
+        let in_use = page
+            .panels
+            .iter()
+            .find(|panel| panel.title == "GPUs in use");
+        assert!(in_use.is_some() || comparison.queues.is_empty());
+    }
+    assert!(differed > 20, "{differed}");
+}
+
+fn rows(csv: &[u8]) -> Vec<Vec<String>> {
+    let mut reader = csv::Reader::from_reader(csv);
+    let rows = reader.records().map(|row| row.unwrap());
+    rows.map(|row| row.iter().map(str::to_owned).collect())
+        .collect()
 }
 
 #[test]

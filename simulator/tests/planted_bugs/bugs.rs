@@ -96,7 +96,7 @@ pub(crate) const BUGS: &[Bug] = &[
         "now_ms.saturating_sub(sent_ms) < 100 * self.settings.renew_deadline_ms",
     ),
     bug(
-        "the lease is taken without looking at its version",
+        "the lease of another is taken before it has run out",
         "policies/src/lease/election.rs",
         "            self.runs_out_ms(lease)
         };",

@@ -84,7 +84,7 @@ pub(super) fn jobs(queues: &[&str], count: u64) -> Report {
             ("seed", "7"),
         ]),
         runs: runs.map(str::to_owned).into(),
-        panels: jobs::panels(&records),
+        panels: jobs::panels(&records, "jobs"),
         tables: vec![summary, never],
     }
 }

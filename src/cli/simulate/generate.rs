@@ -1,14 +1,13 @@
 use super::super::Failure;
 use super::super::plan::{Output, print};
+use super::super::results::Results;
 use crate::table::{self, Screen};
-use anyhow::Context;
 use clap::ValueEnum;
 use gpu_batch_simulator::generate::profile::{self, Profile};
 use gpu_batch_simulator::generate::statistics::Statistics;
 use gpu_batch_simulator::generate::{Scale, Settings, Trace, generate};
 use gpu_batch_simulator::trace::queues;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the jobs are called in `--out`; `simulate jobs` writes a `jobs.csv`.
 const TRACE: &str = "trace.csv";
@@ -87,7 +86,9 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         let error = anyhow::Error::from(error);
         Failure::BadInput(error.context("no trace can be made of these options"))
     })?;
-    write(&trace, &args.out)?;
+    let results = Results::make(&args.out)?;
+    results.write(TRACE, |file| trace.jobs.write(file))?;
+    results.write(QUEUES, |file| queues::write(&trace.queues, file))?;
     let found = Statistics::of(&trace, args.days);
     print(&match args.output {
         Output::Table => summary(&found, like.profile(), &trace, &args),
@@ -105,18 +106,6 @@ fn scale(args: &Args) -> Result<Scale, Failure> {
         (Some(jobs), None) => Ok(Scale::Jobs { jobs, load_percent }),
         (None, gpus) => Ok(Scale::Cluster { gpus, load_percent }),
     }
-}
-
-fn write(trace: &Trace, folder: &Path) -> anyhow::Result<()> {
-    let failed = |path: &Path| format!("failed to write {}", path.display());
-    std::fs::create_dir_all(folder).with_context(|| failed(folder))?;
-    let (jobs, nodes) = (folder.join(TRACE), folder.join(QUEUES));
-    File::create(&jobs)
-        .and_then(|file| trace.jobs.write(file))
-        .with_context(|| failed(&jobs))?;
-    File::create(&nodes)
-        .and_then(|file| queues::write(&trace.queues, file))
-        .with_context(|| failed(&nodes))
 }
 
 fn summary(found: &Statistics, real: &Profile, trace: &Trace, args: &Args) -> String {

@@ -3,18 +3,16 @@ mod screen;
 
 use super::super::Failure;
 use super::super::plan::print;
+use super::super::results::Results;
 use crate::progress::Progress;
-use anyhow::Context;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::{Execution, Policy, Workload, simulate};
 use gpu_batch_simulator::trace::jobs::Jobs;
 use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How often fair shares are sampled in the time in which jobs are submitted: more than a page
 /// shows.
@@ -110,9 +108,10 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         queues: &queues,
         gpus_per_node: args.gpus_per_node,
     };
+    let results = args.out.as_deref().map(Results::make).transpose()?;
     let runs = simulated(&args, workload);
-    if let Some(folder) = &args.out {
-        write(folder, &runs, workload, &args)?;
+    if let Some(results) = &results {
+        write(results, &runs, workload, &args)?;
     }
     print(&screen::text(&runs, workload, args.out.as_deref()))
 }
@@ -154,36 +153,19 @@ fn simulated(args: &Args, workload: Workload<'_>) -> Vec<Evaluated> {
 }
 
 fn write(
-    folder: &Path,
+    results: &Results,
     runs: &[Evaluated],
     workload: Workload<'_>,
     args: &Args,
-) -> anyhow::Result<()> {
-    let failed = |path: &Path| format!("failed to write {}", path.display());
-    std::fs::create_dir_all(folder).with_context(|| failed(folder))?;
-    let file = |name: &str, content: &dyn Fn(&mut dyn Write) -> std::io::Result<()>| {
-        let path = folder.join(name);
-        let written = File::create(&path).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            content(&mut file)?;
-            file.flush()
-        });
-        written.with_context(|| failed(&path))
-    };
-    file("jobs.csv", &|file| output::write_jobs(runs, workload, file))?;
-    file("summary.csv", &|file| {
+) -> Result<(), Failure> {
+    results.write("jobs.csv", |file| output::write_jobs(runs, workload, file))?;
+    results.write("summary.csv", |file| {
         output::write_summary(runs, workload, file)
     })?;
-    file("fairness.csv", &|file| {
+    results.write("fairness.csv", |file| {
         output::write_fairness(runs, workload, file)
     })?;
-    let report = page::report(runs, workload, args);
-    file("report.html", &|file| {
-        file.write_all(report.to_html().as_bytes())
-    })?;
-    file("report.json", &|file| {
-        file.write_all(report.to_json().as_bytes())
-    })
+    results.write_report(&page::report(runs, workload, args))
 }
 
 #[cfg(test)]

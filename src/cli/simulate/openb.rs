@@ -1,11 +1,13 @@
 use super::super::Failure;
 use super::super::plan::print;
+use super::super::results::Results;
 use crate::progress::Progress;
 use crate::table::{self, Entry, Screen, Tone};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published, write_csv};
 use gpu_batch_simulator::report::openb::{Curve, Metric};
+use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -96,6 +98,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         None => Vec::new(),
     };
     let seeds = seeds(&args, &experiment)?;
+    let results = Results::make(&args.out)?;
     let mut policies: Vec<Policy> = args.policy.iter().map(|name| (*name).into()).collect();
     policies.sort_unstable();
     policies.dedup();
@@ -109,7 +112,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     };
     let runs = experiment.run_all(&policies, &seeds, threads, tried);
     drop(progress);
-    write(&args.out, &experiment, &runs, &published)?;
+    write(&results, &experiment, &runs, &published)?;
     print(&draw(&experiment, &runs))
 }
 
@@ -168,25 +171,16 @@ fn published(directory: &Path) -> Result<Vec<Curve>, Failure> {
 }
 
 fn write(
-    out: &Path,
+    results: &Results,
     experiment: &Experiment,
     runs: &[Run],
     published: &[Curve],
 ) -> Result<(), Failure> {
-    let failed = |path: &Path| format!("failed to write {}", path.display());
-    std::fs::create_dir_all(out).with_context(|| failed(out))?;
     let curves: Vec<Curve> = runs.iter().flat_map(|run| run.curves.clone()).collect();
-    let report = experiment.report(runs, published);
-    let files = [
-        ("curves.csv", write_csv(&curves)),
-        ("report.html", report.to_html()),
-        ("report.json", report.to_json()),
-    ];
-    for (name, text) in files {
-        let path = out.join(name);
-        std::fs::write(&path, text).with_context(|| failed(&path))?;
-    }
-    Ok(())
+    results.write("curves.csv", |file| {
+        file.write_all(write_csv(&curves).as_bytes())
+    })?;
+    results.write_report(&experiment.report(runs, published))
 }
 
 fn draw(experiment: &Experiment, runs: &[Run]) -> String {

@@ -125,14 +125,19 @@ fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
     }
 }
 
-/// Moves the present file away and makes a new one.
+/// Moves the present file away and makes a new one. A file in which nothing was recorded is not
+/// worth the one before it: who starts again and again in vain loses no session.
 fn begin(path: &Path) -> Result<File, JournalFileError> {
-    match fs::rename(path, before(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(path, error)),
-        _ => {}
+    let is_recorded = match fs::metadata(path) {
+        Ok(metadata) => metadata.len() > beginning().len() as u64,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(failed(path, error)),
+    };
+    if is_recorded {
+        fs::rename(path, before(path)).map_err(|error| failed(path, error))?;
     }
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(MODE);
+    options.write(true).create(true).truncate(true).mode(MODE);
     let mut file = options.open(path).map_err(|error| failed(path, error))?;
     let written = file.write_all(&beginning());
     written.map_err(|error| failed(path, error))?;

@@ -115,6 +115,19 @@ fn a_full_file_is_followed_by_another_and_both_can_be_replayed() {
 }
 
 #[test]
+fn starts_in_vain_take_no_journals_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j");
+    let (mut recording, _) = start(&path, ROOMY);
+    step(&mut recording, 5);
+    drop(recording);
+    for _ in 0..3 {
+        JournalFile::create(&path, ROOMY).unwrap();
+    }
+    assert_eq!(replayed(&folder.path().join("j.1")).events, 5);
+}
+
+#[test]
 fn a_file_that_is_full_at_once_ends_the_recording() {
     let folder = tempfile::tempdir().unwrap();
     let (mut recording, metrics) = start(&folder.path().join("j"), 1 << 10);

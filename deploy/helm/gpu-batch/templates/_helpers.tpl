@@ -32,7 +32,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "gpu-batch.fullname" .) .Values.serviceAccount.name }}
 {{- else }}
-{{- default "default" .Values.serviceAccount.name }}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false: every pod that runs as the account \"default\" would have the rights of the scheduler" .Values.serviceAccount.name }}
 {{- end }}
 {{- end }}
 

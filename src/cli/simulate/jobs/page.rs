@@ -36,7 +36,7 @@ pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) ->
             fact("version", env!("CARGO_PKG_VERSION").to_owned()),
         ],
         runs: names,
-        panels: panels(&records),
+        panels: panels(&records, "jobs"),
         tables: vec![
             policies(runs, workload),
             queues(runs, workload),

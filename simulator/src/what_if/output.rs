@@ -1,0 +1,81 @@
+//! Two courses of a session as files: every gang and every pod.
+
+use super::page::milliseconds;
+use super::{Course, Session, Start};
+use gpu_batch_policies::facts::UnixMs;
+use std::io::{self, Write};
+
+impl Session {
+    /// Writes `gang,queue,arrived_s,recorded_s,other_s`, a line for each gang, by name. Times are
+    /// seconds since the recorded scheduler began to decide; who never started has none. The queue
+    /// is that of the other course.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_gangs(&self, other: &Course, file: impl Write) -> io::Result<()> {
+        let mut table = csv::Writer::from_writer(file);
+        table.write_record(["gang", "queue", "arrived_s", "recorded_s", "other_s"])?;
+        for (name, gang) in self.gangs() {
+            table.write_record([
+                &*name,
+                &*gang.queue(self, other),
+                &self.after(Some(gang.arrived_ms)),
+                &self.after(gang.started_ms(&self.course)),
+                &self.after(gang.started_ms(other)),
+            ])?;
+        }
+        table.flush()
+    }
+
+    /// Writes `pod,gang,gpus` and, for the record and for the other course, node, start and end: a
+    /// line for each pod, by gang. Who held its node until the end of the record has no end.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_pods(&self, other: &Course, file: impl Write) -> io::Result<()> {
+        let mut table = csv::Writer::from_writer(file);
+        table.write_record([
+            "pod",
+            "gang",
+            "gpus",
+            "recorded_node",
+            "recorded_start_s",
+            "recorded_end_s",
+            "other_node",
+            "other_start_s",
+            "other_end_s",
+        ])?;
+        for (name, gang) in self.gangs() {
+            for (uid, life) in gang.pods {
+                let pod = format!("{}/{}", life.facts.namespace, life.facts.name);
+                table.write_field(pod)?;
+                table.write_field(&name)?;
+                table.write_field(life.gpus().to_string())?;
+                for course in [&self.course, other] {
+                    for field in self.start(course.starts.get(&uid)) {
+                        table.write_field(field)?;
+                    }
+                }
+                table.write_record(None::<&[u8]>)?;
+            }
+        }
+        table.flush()
+    }
+
+    fn start(&self, start: Option<&Start>) -> [String; 3] {
+        start.map_or_else(Default::default, |start| {
+            [
+                start.node.to_string(),
+                self.after(Some(start.at_ms)),
+                self.after(start.until_ms),
+            ]
+        })
+    }
+
+    /// Seconds since the start; nothing for never.
+    pub(super) fn after(&self, at_ms: Option<UnixMs>) -> String {
+        at_ms.map_or_else(String::new, |at_ms| {
+            milliseconds(at_ms.saturating_sub(self.start_ms))
+        })
+    }
+}
