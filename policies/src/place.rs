@@ -100,9 +100,6 @@ pub(crate) fn place(
         txn.place(state, pod, node, placement);
         return Ok(());
     }
-    for group in &request.groups {
-        state.refresh(group.class);
-    }
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.groups.iter().all(without_gpus) {
         request.plain_only = true;
@@ -121,6 +118,9 @@ fn place_groups(
     request: &Request,
     work: &mut u64,
 ) -> Result<(), Refusal> {
+    for group in &request.groups {
+        state.refresh(group.class);
+    }
     *work += (state.nodes.len() * request.groups.len()) as u64;
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {

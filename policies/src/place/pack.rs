@@ -27,6 +27,10 @@ pub(super) fn several_classes(
 ) -> Result<(), Refusal> {
     let mut refusal = Refusal::NotTogether { proved: false };
     for scope in scopes(state, request) {
+        // What was tried and taken back has left tables behind that are not current.
+        for group in &request.groups {
+            state.refresh(group.class);
+        }
         let mut candidates: Vec<(u64, Area)> = Vec::new();
         let mut best: Option<(u64, Area)> = None;
         for area in areas(state, scope) {
