@@ -69,6 +69,8 @@ fn the_examples_are_planned() {
     let gang = transcript(&examples, &["plan", "-f", "gang.yaml"]);
     assert!(gang.contains("2 Bound, 2 Pending"), "{gang}");
     assert!(gang.ends_with("exit code 0\n"), "{gang}");
+    let roles = transcript(&examples, &["plan", "-f", "sub-groups.yaml"]);
+    assert!(roles.contains("5 Bound, 2 Pending"), "{roles}");
     let queues = transcript(
         &examples,
         &["queues", "-f", "queues.yaml", "gang-of-job.yaml"],

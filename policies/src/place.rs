@@ -2,12 +2,26 @@
 //!
 //! With members of one shape the answer is exact: a table says how many fit on each node, sums say
 //! how many fit in each domain, and counting decides. With several shapes, packing by size comes
-//! first and a bounded exact search second; a refusal then says whether it is proved.
+//! first; then two shapes are counted, too (`two_shapes`), and more are searched within a bound
+//! (`search`). Sub-groups with domains of their own are packed domain by domain (`nested`), then
+//! searched. A refusal says whether it is proved.
 
+mod choices;
 mod domains;
+mod exact;
 mod fill;
 mod lane;
+mod nested;
 mod pack;
+mod problem;
+mod region;
+mod search;
+mod tree;
+mod two_shapes;
+
+pub(crate) use choices::selections;
+pub(crate) use nested::place_tree;
+pub(crate) use tree::{Tree, TreeGroup, merged, pods_of};
 
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
@@ -16,7 +30,7 @@ use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::topology::Level;
 use crate::txn::Txn;
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 /// What is to be placed.
 #[derive(Debug)]
@@ -29,6 +43,8 @@ pub(crate) struct Request {
     pub(crate) near: Option<Near>,
     /// The node of a member that already has a place: the others join it.
     pub(crate) anchor: Option<NodeId>,
+    /// Nodes must be in each of these areas, too.
+    pub(crate) inside: Vec<Area>,
     /// The queue whose limits on GPU models hold, if it has any.
     pub(crate) model_limits: Option<QueueId>,
     /// For pods that ask for a GPU, and for all others.
@@ -40,7 +56,7 @@ pub(crate) struct Request {
 }
 
 /// The waiting pods of one class.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) class: ClassId,
     pub(crate) pods: Vec<PodId>,
@@ -83,6 +99,32 @@ pub(crate) enum Refusal {
         /// Whether the search looked at everything.
         proved: bool,
     },
+    /// A sub-group that is needed would not even fit if it were alone.
+    OfSubGroup {
+        name: Box<str>,
+        /// Its pods that wait.
+        groups: Vec<Group>,
+        refusal: Box<Refusal>,
+    },
+}
+
+impl Refusal {
+    /// What was refused of the sub-group in question, or of the gang itself.
+    pub(crate) fn innermost(&self) -> &Self {
+        match self {
+            Self::OfSubGroup { refusal, .. } => refusal.innermost(),
+            other => other,
+        }
+    }
+
+    /// Whether it is certain that there is no place.
+    pub(crate) fn is_proved(&self) -> bool {
+        match self {
+            Self::TooFew { .. } => true,
+            Self::NotTogether { proved } => *proved,
+            Self::OfSubGroup { refusal, .. } => refusal.is_proved(),
+        }
+    }
 }
 
 /// Places `need` of the pods in the transaction, or none of them.
@@ -135,7 +177,7 @@ fn place_groups(
 
 /// The widest scope in which the members may be placed.
 pub(crate) fn widest_scope(state: &ClusterState, request: &Request) -> Scope {
-    let scopes = domains::scopes(state, request);
+    let scopes = domains::scopes(state, request.near, request.anchor);
     scopes.last().copied().unwrap_or(Scope::Cluster)
 }
 
@@ -148,7 +190,7 @@ pub(crate) fn only_limits_refuse(
 ) -> bool {
     let &Refusal::TooFew {
         class, scope, need, ..
-    } = refusal
+    } = refusal.innermost()
     else {
         return false;
     };

@@ -49,9 +49,6 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
     let topology = reader.topology(&mut spec);
     let sub_groups = reader.sub_groups(&mut spec);
     let min_sub_groups = spec.count("minSubGroups", &mut reader.problems);
-    if min_sub_groups.is_some() {
-        reader.unsupported(Some("spec.minSubGroups".to_owned()));
-    }
     let min_member = spec.count("minMember", &mut reader.problems);
     if min_member.is_some() && !sub_groups.is_empty() {
         spec.problem(
@@ -117,9 +114,6 @@ impl Reader {
 
     fn sub_groups(&mut self, spec: &mut Fields) -> Vec<SubGroupFacts> {
         let entries = spec.objects("subGroups", limits::SUB_GROUPS, &mut self.problems);
-        if !entries.is_empty() {
-            self.unsupported(Some("spec.subGroups".to_owned()));
-        }
         let entries = entries.into_iter().map(|entry| self.sub_group(entry));
         entries.collect()
     }

@@ -1,7 +1,7 @@
 //! What a gang needs and whether it can be tried: looked at whenever an event touches it.
 
 use super::Engine;
-use super::counts::{Counts, count};
+use super::counts::{Counts, by_leaf, count, has_place};
 use super::outbox::StatusKey;
 use super::timers::Timer;
 use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
@@ -186,7 +186,7 @@ impl Engine {
                 Some(verdict) if counts.created > 0 => Wait::Held(verdict),
                 _ if counts.needed > 0 => {
                     let bad = self.bad_spec(id);
-                    Wait::Held(bad.unwrap_or_else(|| waiting_for_members(counts)))
+                    Wait::Held(bad.unwrap_or_else(|| self.waiting_for_members(id, counts)))
                 }
                 _ => Wait::Nothing,
             };
@@ -194,13 +194,12 @@ impl Engine {
         if let Some(verdict) = self.missing_object(id).or_else(|| self.bad_spec(id)) {
             return Wait::Held(verdict);
         }
-        let short = counts.needed > counts.placeable;
-        if short || (counts.needed == 0 && counts.placeable == 0) {
+        if counts.short || (counts.needed == 0 && counts.placeable == 0) {
             if let Some(verdict) = self.unplaceable(id, now_ms) {
                 return Wait::Held(verdict);
             }
-            return if short {
-                Wait::Held(waiting_for_members(counts))
+            return if counts.short {
+                Wait::Held(self.waiting_for_members(id, counts))
             } else {
                 Wait::Nothing
             };
@@ -208,10 +207,13 @@ impl Engine {
         if let Err(verdict) = self.admit(id, counts) {
             return Wait::Held(verdict);
         }
-        if let Err(message) = self.resolve_topology(id) {
-            return Wait::Held(Verdict::new(Reason::TopologyNotFound, message));
+        if let Err(verdict) = self.resolve_topologies(id) {
+            return Wait::Held(verdict);
         }
-        if let Some(verdict) = self.domain_unknown(id) {
+        if let Some(verdict) = self
+            .domain_unknown(id)
+            .or_else(|| self.sub_domain_unknown(id))
+        {
             return Wait::Held(verdict);
         }
         Wait::Turn
@@ -236,7 +238,8 @@ impl Engine {
     /// What is wrong with the PodGroup itself.
     fn bad_spec(&self, id: GangId) -> Option<Verdict> {
         let object = self.state.gangs[id].object.as_ref()?;
-        if let Some(problem) = object.problems.first() {
+        let tree = self.state.gangs[id].tree.as_ref();
+        if let Some(problem) = object.problems.first().or(tree.err()) {
             let message = format!("{}: {}", problem.field, problem.message);
             return Some(Verdict::new(Reason::InvalidSpec, message));
         }
@@ -290,9 +293,7 @@ impl Engine {
             let message = format!("pod {name}: {field} is not supported yet");
             return held(Reason::Unsupported, message);
         }
-        if let Some(sub_group) = &own.sub_group {
-            let message =
-                format!("pod {name} names sub-group {sub_group:?}, which its PodGroup lacks");
+        if let Some(message) = self.misplaced(pod, own) {
             return held(Reason::SubGroupNotFound, message);
         }
         if !own.gates.is_empty() {
@@ -462,6 +463,10 @@ impl Engine {
         )
             .hash(&mut hasher);
         self.anchor(id).hash(&mut hasher);
+        if let Some(tree) = gang.tree() {
+            tree.hash(&mut hasher);
+            by_leaf(&self.state, gang, &has_place).hash(&mut hasher);
+        }
         (
             counts.needed,
             counts.bound,
@@ -473,7 +478,10 @@ impl Engine {
             .members
             .iter()
             .filter(|pod| self.state.pods[**pod].stage == Stage::Waiting)
-            .map(|pod| (self.state.pods[*pod].uid, self.state.pods[*pod].class))
+            .map(|pod| {
+                let pod = &self.state.pods[*pod];
+                (pod.uid, pod.class, gang.leaf_of(pod))
+            })
             .collect();
         waiting.sort_unstable();
         waiting.hash(&mut hasher);
@@ -524,7 +532,7 @@ impl Engine {
     }
 }
 
-fn waiting_for_members(counts: &Counts) -> Verdict {
+pub(crate) fn too_few_members(counts: &Counts) -> Verdict {
     let Counts {
         created, expected, ..
     } = counts;

@@ -3,12 +3,14 @@
 use crate::facts::UnixMs;
 use crate::ids::GangId;
 use crate::state::ClusterState;
-use crate::state::pod::Stage;
+use crate::state::gang::{Gang, GroupTree};
+use crate::state::pod::{Pod, Stage};
+use alloc::{vec, vec::Vec};
 
 /// The members of a gang, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// The minimum.
+    /// The minimum; of a tree of sub-groups the fewest pods that meet it.
     pub(crate) expected: u32,
     /// Pods that exist.
     pub(crate) created: u32,
@@ -25,17 +27,20 @@ pub(crate) struct Counts {
     /// Those of them that nothing keeps from being placed.
     pub(crate) placeable: u32,
     /// How many more the minimum wants: minimum - bound - on their way - succeeded. Failed and
-    /// deleted members do not count.
+    /// deleted members do not count. Of a tree: the fewest more that meet the minima of all levels.
     pub(crate) needed: u32,
+    /// Whether those that can be placed are too few for that.
+    pub(crate) short: bool,
+    /// Whether the bound and the succeeded meet the minimum.
+    pub(crate) met: bool,
+    /// Whether those that have ended do.
+    pub(crate) ended: bool,
 }
 
 /// Counts the members of a gang.
 pub(crate) fn count(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Counts {
     let gang = &state.gangs[id];
-    let mut counts = Counts {
-        expected: gang.spec.minimum,
-        ..Counts::default()
-    };
+    let mut counts = Counts::default();
     for member in &gang.members {
         let pod = &state.pods[*member];
         counts.created += 1;
@@ -46,19 +51,71 @@ pub(crate) fn count(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Counts 
             _ if pod.deleting => {}
             Stage::Waiting => {
                 counts.waiting += 1;
-                counts.placeable += u32::from(
-                    pod.can_be_placed(now_ms)
-                        && state.classes[pod.class].shape.unsupported.is_empty()
-                        && state
-                            .job_deadline(pod)
-                            .is_none_or(|deadline| deadline <= now_ms),
-                );
+                counts.placeable += u32::from(state.may_be_placed(gang, pod, now_ms));
             }
             Stage::Assumed(_) => counts.assumed += 1,
             Stage::Bound(_) => counts.bound += 1,
         }
     }
-    let held = counts.bound + counts.assumed + counts.succeeded;
-    counts.needed = counts.expected.saturating_sub(held);
+    match gang.tree() {
+        None => counts.judge(gang.spec.minimum),
+        Some(tree) => counts.judge_tree(state, gang, tree, now_ms),
+    }
     counts
+}
+
+impl Counts {
+    fn judge(&mut self, minimum: u32) {
+        self.expected = minimum;
+        let held = self.bound + self.assumed + self.succeeded;
+        self.needed = minimum.saturating_sub(held);
+        self.short = self.needed > self.placeable;
+        self.met = self.bound + self.succeeded >= minimum;
+        self.ended = self.succeeded + self.failed >= minimum;
+    }
+
+    fn judge_tree(&mut self, state: &ClusterState, gang: &Gang, tree: &GroupTree, now_ms: UnixMs) {
+        let by_leaf = |counts: &dyn Fn(&Pod) -> bool| by_leaf(state, gang, counts);
+        self.expected = tree.fewest();
+        self.needed = tree.needs(&by_leaf(&has_place))[0];
+        let placeable = |pod: &Pod| has_place(pod) || state.may_be_placed(gang, pod, now_ms);
+        self.short = !tree.is_met(&by_leaf(&placeable));
+        self.met = tree.is_met(&by_leaf(&has_started));
+        self.ended = tree.is_met(&by_leaf(&|pod| matches!(pod.stage, Stage::Ended { .. })));
+    }
+}
+
+/// It runs, is on its way to a node, or has done its part.
+pub(crate) fn has_place(pod: &Pod) -> bool {
+    has_started(pod) || (matches!(pod.stage, Stage::Assumed(_)) && !pod.deleting)
+}
+
+/// It runs, or has done its part.
+pub(crate) fn has_started(pod: &Pod) -> bool {
+    match pod.stage {
+        Stage::Ended { succeeded } => succeeded,
+        Stage::Bound(_) => !pod.deleting,
+        Stage::Waiting | Stage::Assumed(_) => false,
+    }
+}
+
+/// How many members count, by leaf of the gang's tree; without a tree all of them in one.
+pub(crate) fn by_leaf(
+    state: &ClusterState,
+    gang: &Gang,
+    counts: &dyn Fn(&Pod) -> bool,
+) -> Vec<u32> {
+    let mut sums = vec![0; gang.tree().map_or(1, |tree| tree.len())];
+    for member in &gang.members {
+        let pod = &state.pods[*member];
+        let leaf = if gang.tree().is_some() {
+            gang.leaf_of(pod)
+        } else {
+            Some(0)
+        };
+        if let Some(leaf) = leaf.filter(|_| counts(pod)) {
+            sums[leaf] += 1;
+        }
+    }
+    sums
 }

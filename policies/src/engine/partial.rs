@@ -9,7 +9,7 @@
 //! | was complete, its minimum was raised | they stay |
 
 use super::Engine;
-use super::counts::Counts;
+use super::counts::{Counts, by_leaf, has_started};
 use super::timers::Timer;
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
@@ -33,7 +33,6 @@ impl Engine {
     /// Whether a complete gang has lost members since the last look.
     fn follow_start(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> bool {
         let complete = Start::Complete { since_ms: now_ms };
-        let met = counts.bound + counts.succeeded >= counts.expected;
         let first_seen = self.state.gangs[id].start == Start::NotBegun && counts.bound > 0;
         let begun = first_seen && self.has_never_been_complete(id, counts);
         let gang = &mut self.state.gangs[id];
@@ -42,7 +41,7 @@ impl Engine {
         gang.start = match gang.start {
             _ if counts.bound + counts.assumed == 0 => Start::NotBegun,
             Start::Complete { since_ms } => Start::Complete { since_ms },
-            _ if met => complete,
+            _ if counts.met => complete,
             Start::NotBegun if counts.assumed > 0 || begun => Start::Unfinished { stuck_ms: None },
             Start::NotBegun => {
                 // It is first seen with a part of its members, and the others came later: it ran.
@@ -51,7 +50,7 @@ impl Engine {
             }
             Start::Unfinished { stuck_ms } => Start::Unfinished { stuck_ms },
         };
-        if matches!(gang.start, Start::Complete { .. }) && met {
+        if matches!(gang.start, Start::Complete { .. }) && counts.met {
             gang.backoff.refusals = 0;
         }
         lost && matches!(gang.start, Start::Complete { .. })
@@ -72,8 +71,19 @@ impl Engine {
         let waiting = members().filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
         let (older, younger): (Vec<&Pod>, Vec<&Pod>) =
             waiting.partition(|pod| pod.created_ms <= first_ms);
+        if older.is_empty() {
+            return false;
+        }
+        let gang = &self.state.gangs[id];
+        if let Some(tree) = gang.tree() {
+            let was_bound = |pod: &Pod| {
+                let younger = pod.stage == Stage::Waiting && pod.created_ms > first_ms;
+                has_started(pod) || (younger && !pod.deleting)
+            };
+            return !tree.is_met(&by_leaf(&self.state, gang, &was_bound));
+        }
         let were_bound = counts.bound + counts.succeeded;
-        !older.is_empty() && (were_bound as usize + younger.len()) < counts.expected as usize
+        (were_bound as usize + younger.len()) < counts.expected as usize
     }
 
     /// Evicts a gang that has been below its minimum for too long since it lost members.

@@ -3,14 +3,14 @@
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain;
-use crate::facts::{Placement, UnixMs};
+use crate::facts::{Placement, TopologyRequest, UnixMs};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Queueing;
 use crate::state::gang::{Verdict, Wait, Wake};
-use crate::state::pod::Stage;
+use crate::state::pod::{Pod, Stage};
 use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
 use crate::txn::{Checkpoint, Txn};
@@ -50,12 +50,16 @@ impl Engine {
     /// Tells the queue tree what the next gang of a leaf asks for.
     pub(crate) fn show_head(&mut self, queue: QueueId) {
         let head = self.agenda.head(queue);
-        let demand = head.map(|gang| self.in_hand(gang, |engine| engine.demand_of(gang)));
+        let demand = head.map(|gang| self.in_hand(gang, |engine| engine.demand_of(gang, queue)));
         self.state.queues.set_candidate(queue, demand);
     }
 
     /// What the pods ask for that the gang wants to place next.
-    fn demand_of(&mut self, id: GangId) -> Demand {
+    fn demand_of(&mut self, id: GangId, queue: QueueId) -> Demand {
+        if self.state.gangs[id].tree().is_some() {
+            let pods = self.next_of_sub_groups(id, queue, UnixMs::MAX);
+            return self.demand_of_pods(pods.iter());
+        }
         let counts = count(&self.state, id, UnixMs::MAX);
         let need = if counts.needed == 0 { 1 } else { counts.needed };
         let pods = self.waiting_pods(id, UnixMs::MAX);
@@ -87,24 +91,12 @@ impl Engine {
 
     /// The pods of a gang that may be placed, in the order in which they are taken.
     pub(crate) fn waiting_pods(&self, id: GangId, now_ms: UnixMs) -> Vec<PodId> {
+        let gang = &self.state.gangs[id];
         let placeable = |pod: &&PodId| {
-            let record = &self.state.pods[**pod];
-            record.can_be_placed(now_ms)
-                && self.state.classes[record.class]
-                    .shape
-                    .unsupported
-                    .is_empty()
-                && self
-                    .state
-                    .job_deadline(record)
-                    .is_none_or(|deadline| deadline <= now_ms)
+            self.state
+                .may_be_placed(gang, &self.state.pods[**pod], now_ms)
         };
-        let mut pods: Vec<PodId> = self.state.gangs[id]
-            .members
-            .iter()
-            .filter(placeable)
-            .copied()
-            .collect();
+        let mut pods: Vec<PodId> = gang.members.iter().filter(placeable).copied().collect();
         let key = |pod: &PodId| {
             let pod = &self.state.pods[*pod];
             (Reverse(pod.priority), pod.created_ms)
@@ -161,6 +153,9 @@ impl Engine {
         now_ms: UnixMs,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
+        if self.state.gangs[id].tree().is_some() {
+            return self.try_sub_groups(id, queue, counts, now_ms, work);
+        }
         let pods = self.waiting_pods(id, now_ms);
         let need = counts.needed.max(1) as usize;
         *work += 20 * pods.len() as u64;
@@ -188,7 +183,7 @@ impl Engine {
 
     /// Whether the queue has room for the members that were placed, which may be others than those
     /// whose demand was checked. If not, nothing is placed any more.
-    fn keeps_to_queue(
+    pub(crate) fn keeps_to_queue(
         &mut self,
         (id, queue): (GangId, QueueId),
         request: &Request,
@@ -244,6 +239,26 @@ impl Engine {
         pods: Vec<PodId>,
         need: usize,
     ) -> Request {
+        let groups = self.by_size(pods);
+        let occupied = self.occupied(id);
+        // A resolved topology was checked when the gang was assessed; one that has gone since makes
+        // the gang touched, and it is assessed before it is tried again.
+        let near = self.resolve_topology_now(id);
+        Request {
+            groups,
+            need,
+            near,
+            anchor: self.anchor(id).filter(|_| near.is_some()),
+            inside: Vec::new(),
+            plain_only: false,
+            model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
+            placement: self.placement(id, queue),
+            occupied,
+        }
+    }
+
+    /// The pods by class, the largest class first.
+    pub(crate) fn by_size(&self, pods: Vec<PodId>) -> Vec<Group> {
         let mut groups = self.by_class(pods);
         groups.sort_by_cached_key(|group| {
             let class = &self.state.classes[group.class];
@@ -258,20 +273,7 @@ impl Engine {
                 self.state.pods[group.pods[0]].name.clone(),
             )
         });
-        let occupied = self.occupied(id);
-        // A resolved topology was checked when the gang was assessed; one that has gone since makes
-        // the gang touched, and it is assessed before it is tried again.
-        let near = self.resolve_topology_now(id);
-        Request {
-            groups,
-            need,
-            near,
-            anchor: self.anchor(id).filter(|_| near.is_some()),
-            model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
-            placement: self.placement(id, queue),
-            occupied,
-            plain_only: false,
-        }
+        groups
     }
 
     /// The pods by class, classes and pods in the order in which they come.
@@ -292,9 +294,15 @@ impl Engine {
 
     /// The nodes of the members that run or are being bound, by member name.
     fn occupied(&self, id: GangId) -> Vec<NodeId> {
+        self.occupied_by(id, &|_| true)
+    }
+
+    /// The same of some of the members.
+    pub(crate) fn occupied_by(&self, id: GangId, member: &dyn Fn(&Pod) -> bool) -> Vec<NodeId> {
         let held = |pod: &&PodId| {
             let pod = &self.state.pods[**pod];
-            matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+            let held = matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting;
+            held && member(pod)
         };
         let members = self.state.gangs[id].members.iter();
         let mut members: Vec<&PodId> = members.filter(held).collect();
@@ -314,8 +322,13 @@ impl Engine {
 
     /// The node whose domains are those of the members that run: the first that is there.
     pub(crate) fn anchor(&self, id: GangId) -> Option<NodeId> {
+        self.first_known(&self.occupied(id))
+    }
+
+    /// The first of the nodes that is there.
+    pub(crate) fn first_known(&self, nodes: &[NodeId]) -> Option<NodeId> {
         let known = |node: &NodeId| self.state.nodes[*node].known.is_some();
-        self.occupied(id).into_iter().find(known)
+        nodes.iter().copied().find(known)
     }
 
     /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
@@ -333,7 +346,7 @@ impl Engine {
     }
 
     /// The gang's own choice, else its queue's, else the configuration's.
-    fn placement(&self, id: GangId, queue: QueueId) -> (Placement, Placement) {
+    pub(crate) fn placement(&self, id: GangId, queue: QueueId) -> (Placement, Placement) {
         let own = self.state.gangs[id].spec.placement;
         let inherited = self.state.queues.placement(queue);
         (
@@ -354,13 +367,25 @@ impl Engine {
             self.state.label_topology(&label);
             return Ok(());
         }
-        let name = spec.topology.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
-        let levels = [&spec.topology.required, &spec.topology.preferred];
-        if spec.topology.name.is_none() && levels.iter().all(|level| level.is_none()) {
+        let TopologyRequest {
+            name,
+            required,
+            preferred,
+        } = &spec.topology;
+        if name.is_none() && required.is_none() && preferred.is_none() {
             return Ok(());
         }
+        self.check_levels(&spec.topology)
+    }
+
+    /// Makes sure that a Topology and its levels exist.
+    pub(crate) fn check_levels(&self, request: &TopologyRequest) -> Result<(), String> {
+        let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
         let topology = &self.state.topologies[self.state.topology(name)?];
-        for level in levels.into_iter().flatten() {
+        for level in [&request.required, &request.preferred]
+            .into_iter()
+            .flatten()
+        {
             if topology.level(level).is_none() {
                 let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
                 return Err(format!(
@@ -372,7 +397,7 @@ impl Engine {
         Ok(())
     }
 
-    fn resolve_topology_now(&self, id: GangId) -> Option<Near> {
+    pub(crate) fn resolve_topology_now(&self, id: GangId) -> Option<Near> {
         let spec = &self.state.gangs[id].spec;
         if let Some(label) = &spec.required_label {
             let topology = self.state.known_label_topology(label)?;
@@ -382,20 +407,21 @@ impl Engine {
                 preferred: None,
             });
         }
-        let name = spec.topology.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+        self.near(&spec.topology)
+    }
+
+    /// A request for topology, if it means something.
+    pub(crate) fn near(&self, request: &TopologyRequest) -> Option<Near> {
+        let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
         let id = self.state.topology(name).ok()?;
         let topology = &self.state.topologies[id];
         let level = |name: Option<&str>| topology.level(name?);
-        let required = level(spec.topology.required.as_deref());
-        let preferred = level(spec.topology.preferred.as_deref());
+        let required = level(request.required.as_deref());
+        let mut preferred = level(request.preferred.as_deref());
         if required.is_none() && preferred.is_none() {
             // Nothing asked for: as near as the finest level.
             let finest = topology.levels.len().checked_sub(1)?;
-            return Some(Near {
-                topology: id,
-                required,
-                preferred: Some(Level::Domain(finest)),
-            });
+            preferred = Some(Level::Domain(finest));
         }
         Some(Near {
             topology: id,
@@ -412,20 +438,18 @@ impl Engine {
         counts: &Counts,
         refusal: &Refusal,
     ) -> (Verdict, Wake) {
-        let (proved, wake) = match refusal {
+        let proved = refusal.is_proved();
+        let wake = match refusal.innermost() {
             Refusal::TooFew {
                 class, scope, need, ..
-            } => (
-                true,
-                Wake::Fits {
-                    class: *class,
-                    scope: *scope,
-                    need: *need,
-                },
-            ),
-            Refusal::NotTogether { proved } => {
+            } => Wake::Fits {
+                class: *class,
+                scope: *scope,
+                need: *need,
+            },
+            _ => {
                 let classes = request.groups.iter().map(|group| group.class).collect();
-                (*proved, Wake::AnyRoom(classes, None))
+                Wake::AnyRoom(classes, None)
             }
         };
         if only_limits_refuse(&mut self.state, request, refusal) {

@@ -7,15 +7,12 @@
 use super::Engine;
 use super::counts::Counts;
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::place;
+use crate::place::{place, selections};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wake};
 use crate::txn::Txn;
-use alloc::{vec, vec::Vec};
-
-/// How many choices are looked at. Members of six shapes, three of them needed, have 20.
-const SELECTIONS_MAX: usize = 256;
+use alloc::vec::Vec;
 
 impl Engine {
     /// Places `need` of the pods, whichever both the queue and the nodes have room for.
@@ -34,7 +31,7 @@ impl Engine {
         groups.sort_by_key(|group| self.state.classes[group.class].gpus);
         let sizes: Vec<usize> = groups.iter().map(|group| group.pods.len()).collect();
         let (mut over, mut refused, mut full) = (None, None, None);
-        for taken in selections(&sizes, need) {
+        for taken in selections(&sizes, need).0 {
             let chosen = groups.iter().zip(taken);
             let chosen = chosen.flat_map(|(group, taken)| group.pods.iter().take(taken).copied());
             let chosen: Vec<PodId> = chosen.collect();
@@ -67,63 +64,15 @@ impl Engine {
 
     /// Which of two queues on the way up is nearer to the root: what is released below one is
     /// released in it, too.
-    fn highest(&self, leaf: QueueId, known: Option<QueueId>, other: QueueId) -> Option<QueueId> {
+    pub(crate) fn highest(
+        &self,
+        leaf: QueueId,
+        known: Option<QueueId>,
+        other: QueueId,
+    ) -> Option<QueueId> {
         let path = self.state.queues.path(leaf);
         let mut both = path.filter(|queue| Some(*queue) == known || *queue == other);
         let first = both.next();
         both.last().or(first)
-    }
-}
-
-/// All ways to take `need` out of groups of these sizes, up to [`SELECTIONS_MAX`]; ways that take
-/// more of the earlier groups come first.
-fn selections(sizes: &[usize], need: usize) -> Vec<Vec<usize>> {
-    let mut found = Vec::new();
-    let mut taken = vec![0; sizes.len()];
-    take(sizes, need, 0, &mut taken, &mut found);
-    found
-}
-
-fn take(
-    sizes: &[usize],
-    need: usize,
-    from: usize,
-    taken: &mut Vec<usize>,
-    found: &mut Vec<Vec<usize>>,
-) {
-    let left: usize = sizes[from..].iter().sum();
-    if need > left || found.len() >= SELECTIONS_MAX {
-        return;
-    }
-    if need == 0 {
-        found.push(taken.clone());
-        return;
-    }
-    for count in (0..=sizes[from].min(need)).rev() {
-        taken[from] = count;
-        take(sizes, need - count, from + 1, taken, found);
-    }
-    taken[from] = 0;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SELECTIONS_MAX, selections};
-    use alloc::vec::Vec;
-
-    #[test]
-    fn every_choice_is_tried_once_and_those_of_the_first_groups_first() {
-        let all = selections(&[2, 1, 1], 2);
-        assert_eq!(
-            all,
-            [[2, 0, 0], [1, 1, 0], [1, 0, 1], [0, 1, 1]].map(Vec::from)
-        );
-        assert_eq!(selections(&[1; 6], 3).len(), 20);
-    }
-
-    #[test]
-    fn what_cannot_be_taken_has_no_choice_and_many_choices_are_cut_off() {
-        assert_eq!(selections(&[1, 1], 3), Vec::<Vec<usize>>::new());
-        assert_eq!(selections(&[9; 9], 40).len(), SELECTIONS_MAX);
     }
 }

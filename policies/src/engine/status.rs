@@ -348,14 +348,14 @@ fn whole_seconds(at_ms: UnixMs) -> UnixMs {
 fn phase(counts: &Counts) -> Phase {
     let ended = counts.succeeded + counts.failed;
     let all_ended = counts.created > 0 && ended == counts.created;
-    if all_ended && ended >= counts.expected {
+    if all_ended && counts.ended {
         return if counts.failed > 0 {
             Phase::Failed
         } else {
             Phase::Succeeded
         };
     }
-    if counts.expected <= scheduled_members(counts) && counts.created > 0 {
+    if counts.met && counts.created > 0 {
         return Phase::Running;
     }
     if counts.assumed > 0 {

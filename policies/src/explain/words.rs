@@ -3,7 +3,7 @@
 use crate::facts::{Amount, CardRequest};
 use crate::filter::Filter;
 use crate::ids::ClassId;
-use crate::place::{Area, Refusal, Request};
+use crate::place::{Area, Group, Refusal, Request};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::state::node::Lacking;
@@ -41,23 +41,36 @@ pub(crate) fn refusal(
             let nodes = nodes(state, *class);
             format!("{headline}: {nearest}{nodes}")
         }
-        Refusal::NotTogether { proved } => {
-            let groups = request.groups.iter().take(SHAPES_NAMED);
-            let mut sizes: Vec<String> = groups
-                .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
-                .collect();
-            match request.groups.len() - sizes.len() {
-                0 => {}
-                1 => sizes.push("members of 1 more shape".into()),
-                more => sizes.push(format!("members of {more} more shapes")),
-            }
-            let sizes = sizes.join(" and ");
-            if *proved {
-                format!("{sizes}: each would fit alone, all together do not")
-            } else {
-                format!("no place was found for {sizes} within the bound of the search")
-            }
+        Refusal::OfSubGroup {
+            name,
+            groups,
+            refusal: inner,
+        } => {
+            let message = match &**inner {
+                Refusal::NotTogether { proved } => not_together(state, groups, *proved),
+                inner => self::refusal(state, request, inner, surplus),
+            };
+            format!("sub-group {name}: {message}")
         }
+        Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+    }
+}
+
+fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
+    let named = groups.iter().take(SHAPES_NAMED);
+    let mut sizes: Vec<String> = named
+        .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
+        .collect();
+    match groups.len() - sizes.len() {
+        0 => {}
+        1 => sizes.push("members of 1 more shape".into()),
+        more => sizes.push(format!("members of {more} more shapes")),
+    }
+    let sizes = sizes.join(" and ");
+    if proved {
+        format!("{sizes}: each would fit alone, all together do not")
+    } else {
+        format!("no place was found for {sizes} within the bound of the search")
     }
 }
 

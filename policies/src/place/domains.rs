@@ -10,27 +10,41 @@ use crate::topology::Level;
 use alloc::vec::Vec;
 
 /// The scopes to try, nearest first. The last one is the widest that is allowed.
-pub(super) fn scopes(state: &ClusterState, request: &Request) -> Vec<Scope> {
-    let Some(near) = request.near else {
+pub(super) fn scopes(
+    state: &ClusterState,
+    near: Option<Near>,
+    anchor: Option<NodeId>,
+) -> Vec<Scope> {
+    let Some(near) = near else {
         return Vec::from([Scope::Cluster]);
     };
     let levels = state.topologies[near.topology].levels.len();
-    // Levels from the top, `node` being one below the last domain level.
-    let depth = |level: Level| match level {
-        Level::Domain(number) => number,
-        Level::Node => levels,
-    };
-    let widest = near.required.map(depth);
-    let nearest = near.preferred.map(depth).max(widest);
+    let widest = near.required.map(|level| depth(level, levels));
+    let preferred = near.preferred.map(|level| depth(level, levels));
+    let nearest = preferred.max(widest);
     let mut scopes: Vec<Scope> = nearest
         .into_iter()
         .flat_map(|nearest| (widest.unwrap_or(0)..=nearest).rev())
-        .map(|depth| scope_at(near, depth, levels, request.anchor))
+        .map(|depth| scope_at(near, depth, levels, anchor))
         .collect();
     if widest.is_none() {
         scopes.push(Scope::Cluster);
     }
     scopes
+}
+
+/// A level counted from the top, `node` being one below the last domain level.
+fn depth(level: Level, levels: usize) -> usize {
+    match level {
+        Level::Domain(number) => number,
+        Level::Node => levels,
+    }
+}
+
+/// How fine the domain is that is required: 0 for none, then from the top.
+pub(super) fn fineness(state: &ClusterState, near: Near) -> usize {
+    let levels = state.topologies[near.topology].levels.len();
+    near.required.map_or(0, |level| depth(level, levels) + 1)
 }
 
 fn scope_at(near: Near, depth: usize, levels: usize, anchor: Option<NodeId>) -> Scope {
@@ -63,9 +77,10 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
     }
 }
 
-/// How many pods of a class fit in an area. The class's table is up to date.
+/// How many pods of a class fit in an area at this moment of the transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
-    if request.model_limits.is_some() || request.plain_only {
+    state.refresh(class);
+    if request.model_limits.is_some() || request.plain_only || !request.inside.is_empty() {
         return limited_room(state, request, class, area);
     }
     let (topologies, classes) = (&state.topologies, &mut state.classes);
@@ -82,14 +97,14 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     }
 }
 
-/// The same without the nodes that are to be left out, and under limits on GPU models: each model's
-/// nodes together take no more than its limit leaves.
+/// The same node by node, without those that are to be left out, and under limits on GPU models:
+/// each model's nodes together take no more than its limit leaves.
 fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     let Some(table) = state.table_as_of(class) else {
         return 0;
     };
     let mut by_model: Vec<(Option<crate::queues::GovernedId>, u64, u64)> = Vec::new();
-    for node in nodes_of(state, area) {
+    for node in nodes_of(state, request, area) {
         let count = u64::from(table.count(node));
         if count == 0 || request.spares(state, node) {
             continue;
@@ -109,8 +124,39 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
         .sum()
 }
 
+/// All nodes of an area that the request may use.
+pub(super) fn nodes_of(state: &ClusterState, request: &Request, area: Area) -> Vec<NodeId> {
+    match (area, request.inside.split_first()) {
+        (_, None) => all_nodes_of(state, area),
+        // Whatever else they must be in is smaller than the cluster.
+        (Area::Cluster, Some((first, others))) => {
+            let mut nodes = all_nodes_of(state, *first);
+            nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
+            nodes
+        }
+        (_, Some(_)) => {
+            let mut nodes = all_nodes_of(state, area);
+            let inside = |node: &NodeId| {
+                let mut areas = request.inside.iter();
+                areas.all(|area| is_inside(state, *area, *node))
+            };
+            nodes.retain(inside);
+            nodes
+        }
+    }
+}
+
+/// Whether a node is in an area.
+pub(super) fn is_inside(state: &ClusterState, area: Area, node: NodeId) -> bool {
+    match area {
+        Area::Cluster => true,
+        Area::Domain(id, domain) => state.topologies[id].path(node).contains(&domain),
+        Area::Node(only) => only == node,
+    }
+}
+
 /// All nodes of an area.
-pub(super) fn nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
+pub(super) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
     match area {
         Area::Cluster => state.nodes.ids(),
         Area::Domain(id, domain) => {

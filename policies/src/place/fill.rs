@@ -24,7 +24,7 @@ pub(super) fn one_class(
 ) -> Result<(), Refusal> {
     let need = request.need as u64;
     let mut refusal = None;
-    let mut scopes = scopes(state, request);
+    let mut scopes = scopes(state, request.near, request.anchor);
     if request.placement_of(state, group.class) == Placement::Spread {
         // Who spreads wants the widest scope that is allowed, not the nearest.
         scopes.drain(..scopes.len().saturating_sub(1));
@@ -254,7 +254,7 @@ fn open_nodes(
     let Some(table) = state.table_as_of(class) else {
         return Vec::new();
     };
-    let mut nodes = nodes_of(state, area);
+    let mut nodes = nodes_of(state, request, area);
     *work += nodes.len() as u64;
     nodes.retain(|node| table.count(*node) > 0 && !request.spares(state, *node));
     nodes

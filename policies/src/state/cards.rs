@@ -155,16 +155,6 @@ impl Cards {
         self.free().map(u64::from).sum()
     }
 
-    /// What makes two nodes the same to whoever asks for cards: what is free of each, sorted.
-    pub(crate) fn rooms(&self) -> impl Iterator<Item = u64> {
-        let mut rooms: SmallVec<[[u64; 2]; 8]> = self
-            .named()
-            .map(|card| [card.free_thousandths().into(), card.free_memory_mib()])
-            .collect();
-        rooms.sort_unstable();
-        rooms.into_iter().flatten()
-    }
-
     /// The cards that have room for one part of such a request, with what is free of each.
     pub(crate) fn fitting(&self, request: CardRequest) -> impl Iterator<Item = (CardIndex, u16)> {
         let cards = (0..=CardIndex::MAX).zip(self.named());

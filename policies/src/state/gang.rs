@@ -1,9 +1,16 @@
 //! One gang and what it waits for.
 
-use crate::facts::{GroupSource, PlacementChoice, PodGroupFacts, TopologyRequest, Uid, UnixMs};
+mod tree;
+
+pub(crate) use tree::{GroupTree, SubGroup};
+
+use crate::facts::{
+    GroupSource, PlacementChoice, PodGroupFacts, Problem, TopologyRequest, Uid, UnixMs,
+};
 use crate::ids::{NodeId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
+use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
 use crate::status::PodGroupStatus;
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
@@ -28,6 +35,8 @@ pub(crate) struct Gang {
     pub(crate) namespace: Box<str>,
     /// The PodGroup object; `None` for implicit gangs, and for a PodGroup that only pods mention.
     pub(crate) object: Option<Box<PodGroupFacts>>,
+    /// The sub-groups of its PodGroup, or what is wrong with them.
+    pub(crate) tree: Result<Option<Arc<GroupTree>>, Problem>,
     /// Its pods, in no order.
     pub(crate) members: Vec<PodId>,
     /// What it asks for, as of the last look.
@@ -247,6 +256,7 @@ impl Gang {
             name: name.into(),
             namespace: namespace.into(),
             object: None,
+            tree: Ok(None),
             members: Vec::new(),
             spec: GangSpec::default(),
             named: QueueNames::new(),
@@ -269,6 +279,27 @@ impl Gang {
     /// Whether a part of it is bound and the minimum never was.
     pub(crate) fn is_unfinished(&self) -> bool {
         matches!(self.start, Start::Unfinished { .. })
+    }
+
+    /// The sub-groups, if there are any and they make sense.
+    pub(crate) fn tree(&self) -> Option<&Arc<GroupTree>> {
+        self.tree.as_ref().ok()?.as_ref()
+    }
+
+    /// The leaf of the tree that a member names.
+    pub(crate) fn leaf_of(&self, pod: &Pod) -> Option<usize> {
+        let name = pod.own.as_ref()?.sub_group.as_deref()?;
+        self.tree()?.leaf(name)
+    }
+
+    /// Whether a member stands where the gang has a place for it: in a leaf of the tree, or in the
+    /// gang itself where there is no tree.
+    pub(crate) fn has_group_of(&self, pod: &Pod) -> bool {
+        let named = pod.own.as_ref().and_then(|own| own.sub_group.as_deref());
+        match (self.tree(), named) {
+            (None, named) => named.is_none(),
+            (Some(tree), named) => named.is_some_and(|name| tree.leaf(name).is_some()),
+        }
     }
 
     /// The status that the watch shows.

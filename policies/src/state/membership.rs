@@ -1,11 +1,11 @@
 //! Which gang a pod belongs to: the label, else the native group, else the controlling owner.
 
 use super::ClusterState;
-use super::gang::{Gang, GangKey};
+use super::gang::{Gang, GangKey, GroupTree};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::{GangMinimum, GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
 /// How long a pod of a Job waits for news of its Job, which may be a gang. Kinds are watched apart,
 /// so the pod may be seen first; a Job that is not seen by then does not exist.
@@ -17,6 +17,8 @@ impl ClusterState {
         let name = format!("{}/{}", facts.namespace, facts.name);
         let gang = self.gang(key, &facts.namespace, name);
         let single = facts.minimum == GangMinimum::Single;
+        let tree = GroupTree::of(&facts).map(|tree| tree.map(Arc::new));
+        self.gangs[gang].tree = tree;
         let before = self.gangs[gang].object.replace(Box::new(facts));
         self.touched.insert(gang);
         let was_single = before.is_some_and(|before| before.minimum == GangMinimum::Single);
@@ -31,6 +33,7 @@ impl ClusterState {
             return;
         };
         let before = self.gangs[gang].object.take();
+        self.gangs[gang].tree = Ok(None);
         self.gangs[gang].reported = None;
         self.touched.insert(gang);
         if before.is_some_and(|before| before.minimum == GangMinimum::Single) {
@@ -188,6 +191,15 @@ impl ClusterState {
                 self.owned.remove(&uid);
             }
         }
+    }
+
+    /// Whether a member may be placed: it waits, and nothing about it or its gang forbids it.
+    pub(crate) fn may_be_placed(&self, gang: &Gang, pod: &Pod, now_ms: UnixMs) -> bool {
+        let deadline_ms = || self.job_deadline(pod);
+        pod.can_be_placed(now_ms)
+            && gang.has_group_of(pod)
+            && self.classes[pod.class].shape.unsupported.is_empty()
+            && deadline_ms().is_none_or(|deadline_ms| deadline_ms <= now_ms)
     }
 
     /// Until when a pod waits for news of the Job that owns it.

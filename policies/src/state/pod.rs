@@ -113,15 +113,14 @@ impl Pod {
         }
     }
 
-    /// It may be placed: it waits, and nothing about it forbids it.
+    /// It waits, and nothing about the pod itself forbids that it is placed.
     pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
         self.stage == Stage::Waiting
             && !self.deleting
             && self.own.as_ref().is_some_and(|own| {
                 let one_group = own.pod_group.is_none() || own.native_group.is_none();
                 let ready = own.gates.is_empty() && own.problems.is_empty();
-                // Sub-groups are not supported yet, so no PodGroup has the one that is named.
-                ready && one_group && own.sub_group.is_none() && own.retry_at_ms <= now_ms
+                ready && one_group && own.retry_at_ms <= now_ms
             })
     }
 }

@@ -160,6 +160,7 @@ pub(in crate::bench) fn queue(number: usize) -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

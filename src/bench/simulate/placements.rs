@@ -126,8 +126,7 @@ impl<'a> World<'a> {
     fn run(jobs: &'a [Job], placement: Placement) -> Self {
         let mut world = Self::new(jobs, placement);
         let mut next_sample_ms = START_MS + SAMPLE_MS;
-        let mut arriving = jobs.iter().enumerate().peekable();
-        while let Some((number, job)) = arriving.next() {
+        for (number, job) in jobs.iter().enumerate() {
             while let Some(at_ms) = world.next_ms().filter(|at_ms| *at_ms < job.arrives_ms) {
                 world.advance(at_ms, Vec::new());
             }

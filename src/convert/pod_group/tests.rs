@@ -124,8 +124,6 @@ fn each_wrong_field_is_one_problem_with_its_path() {
 #[test]
 fn what_is_not_built_yet_or_not_known_is_unsupported() {
     for (spec, field) in [
-        (json!({"subGroups": [{"name": "a"}]}), "spec.subGroups"),
-        (json!({"minSubGroups": 1}), "spec.minSubGroups"),
         (
             json!({"placement": {"tpu": "binpack"}}),
             "spec.placement.tpu",
@@ -144,7 +142,7 @@ fn what_is_not_built_yet_or_not_known_is_unsupported() {
 }
 
 #[test]
-fn sub_groups_are_read_though_not_supported_yet() {
+fn sub_groups_are_read() {
     let sub_group = |name: &str, parent: &str, min_member| SubGroupFacts {
         name: name.into(),
         parent: parent.into(),
@@ -178,6 +176,7 @@ fn sub_groups_are_read_though_not_supported_yet() {
             "spec.minMember"
         ]
     );
+    assert_eq!(facts.unsupported, []);
 }
 
 #[test]

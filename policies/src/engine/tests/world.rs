@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
     Amounts, CardFacts, CardIndex, CardRequest, GangMinimum, GroupSource, NodeFacts, Placement,
-    PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, TopologyFacts,
-    TopologyLevel, TopologyRequest, Uid,
+    PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts,
+    TopologyFacts, TopologyLevel, TopologyRequest, Uid,
 };
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
@@ -326,6 +326,7 @@ pub(super) struct PodSketch {
     gpus: u64,
     node: Option<Box<str>>,
     group: Option<Box<str>>,
+    sub_group: Option<Box<str>>,
     queue: Option<Box<str>>,
     gates: Vec<Box<str>>,
     runtime_ms: Option<u64>,
@@ -342,6 +343,7 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         gpus,
         node: None,
         group: None,
+        sub_group: None,
         queue: None,
         gates: Vec::new(),
         runtime_ms: None,
@@ -388,6 +390,12 @@ impl PodSketch {
         self
     }
 
+    /// Of a leaf of the group.
+    pub(super) fn of_leaf(mut self, group: &str, leaf: &str) -> Self {
+        self.sub_group = Some(leaf.into());
+        self.of(group)
+    }
+
     pub(super) fn queue(mut self, queue: &str) -> Self {
         self.queue = Some(queue.into());
         self
@@ -429,7 +437,7 @@ impl Thing for PodSketch {
                 ..PodShape::default()
             }),
             pod_group: self.group,
-            sub_group: None,
+            sub_group: self.sub_group,
             queue: self.queue,
             native_group: None,
             owner: None,
@@ -522,7 +530,62 @@ pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
     }
 }
 
+/// A sub-group: a leaf with so many pods.
+pub(super) fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
+    SubGroupFacts {
+        name: name.into(),
+        parent: parent.into(),
+        min_member: Some(min_member),
+        min_sub_groups: None,
+        topology: None,
+    }
+}
+
+/// A sub-group with children.
+pub(super) fn inner(name: &str, parent: &str) -> SubGroupFacts {
+    SubGroupFacts {
+        min_member: None,
+        ..leaf(name, parent, 1)
+    }
+}
+
+impl SubGroupFacts {
+    pub(super) fn required(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.required = Some(level.into());
+        self
+    }
+
+    pub(super) fn preferred(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.preferred = Some(level.into());
+        self
+    }
+
+    pub(super) fn in_topology(mut self, name: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.name = Some(name.into());
+        self
+    }
+}
+
 impl PodGroupFacts {
+    pub(super) fn sub_groups(mut self, groups: &[SubGroupFacts]) -> Self {
+        self.sub_groups = groups.to_vec();
+        self
+    }
+
+    /// So many of the sub-groups without a parent.
+    pub(super) fn at_least(mut self, min_sub_groups: u32) -> Self {
+        self.min_sub_groups = Some(min_sub_groups);
+        self
+    }
+
+    pub(super) fn grace(mut self, grace_ms: i64) -> Self {
+        self.staleness_grace_ms = Some(grace_ms);
+        self
+    }
+
     pub(super) fn required(mut self, level: &str) -> Self {
         let required = Some(level.into());
         self.topology = Some(TopologyRequest {
@@ -572,6 +635,7 @@ pub(super) fn queue(name: &str) -> QueueFacts {
         placement: crate::facts::PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

@@ -1,0 +1,413 @@
+//! Gangs with sub-groups: domains inside domains, tried with bounded backtracking; then the exact
+//! methods.
+
+use super::domains::{areas, fineness, room, scopes};
+use super::exact::{self, Answer, not_together};
+use super::fill::one_class;
+use super::pack::{exactly, in_area, several_classes};
+use super::region::Region;
+use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
+use super::{Area, Group, Near, Refusal, Request};
+use crate::facts::Placement;
+use crate::ids::ClassId;
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use crate::txn::Txn;
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use core::cmp::Reverse;
+
+/// How many domains are tried for all groups of a gang together.
+const TRIES: u32 = 512;
+/// How many domains of one scope are tried for one group.
+const DOMAINS_TRIED: usize = 16;
+
+/// Places what the tree needs in the transaction, or nothing.
+///
+/// The work done is added to `work`, in units of about ten nanoseconds.
+pub(crate) fn place_tree(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    tree: &Tree,
+    work: &mut u64,
+) -> Result<(), Refusal> {
+    let classes = tree.pods_below(0);
+    for group in &classes {
+        state.refresh(group.class);
+    }
+    *work += (state.nodes.len() * classes.len()) as u64;
+    let start = txn.checkpoint();
+    let placed = in_domains(state, txn, tree, work);
+    if placed.is_err() {
+        txn.rollback(state, start);
+    }
+    placed
+}
+
+fn in_domains(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    tree: &Tree,
+    work: &mut u64,
+) -> Result<(), Refusal> {
+    if tree.has_wishes() {
+        let mut packing = Packing {
+            tree,
+            tries: TRIES,
+            work,
+        };
+        let all = Vec::from([(0, Region::default())]);
+        if packing.descend(state, txn, all) {
+            return Ok(());
+        }
+    }
+    if !tree.is_nested() {
+        return anywhere(state, txn, tree, work);
+    }
+    if let Some(refusal) = alone(state, tree, work) {
+        return Err(refusal);
+    }
+    let root = &tree.groups[0];
+    let Some(widest) = scopes(state, root.near, root.anchor).pop() else {
+        return Err(not_together(false));
+    };
+    let pods = tree.pods_below(0);
+    let request = tree.flat(pods, tree.fewest(0));
+    let mut open = areas(state, widest);
+    open.retain(|area| has_room(state, &request, *area));
+    let mut steps = exact::STEPS;
+    match exactly(state, txn, tree, &open, &mut steps, work) {
+        Answer::Placed => Ok(()),
+        answer => Err(not_together(answer == Answer::Impossible)),
+    }
+}
+
+/// Without required domains of sub-groups it does not matter who of a class goes where: each choice
+/// of members is placed as a gang without sub-groups.
+fn anywhere(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    tree: &Tree,
+    work: &mut u64,
+) -> Result<(), Refusal> {
+    let (choices, complete) = tree.choices();
+    let mut known: BTreeSet<Vec<(ClassId, usize)>> = BTreeSet::new();
+    let mut proved = complete;
+    let mut first = None;
+    for choice in &choices {
+        let groups = merged(choice);
+        *work += 50 * groups.len() as u64;
+        if !known.insert(sizes(&groups)) {
+            continue;
+        }
+        let request = whole(tree, choice, groups);
+        state_is_fresh(state, &request);
+        let start = txn.checkpoint();
+        let placed = match request.groups.as_slice() {
+            [group] => one_class(state, txn, &request, group, work),
+            _ => several_classes(state, txn, &request, work),
+        };
+        match placed {
+            Ok(()) => return Ok(()),
+            Err(refusal) => {
+                txn.rollback(state, start);
+                proved &= refusal.is_proved();
+                first.get_or_insert(refusal);
+            }
+        }
+    }
+    match first {
+        Some(refusal) if known.len() == 1 && complete => Err(refusal),
+        _ => Err(not_together(proved)),
+    }
+}
+
+/// The request for a choice. Of a gang of one class, all that wait have a part in the choice of the
+/// domain.
+fn whole(tree: &Tree, choice: &Choice, mut groups: Vec<Group>) -> Request {
+    let need = groups.iter().map(|group| group.pods.len()).sum();
+    if let [group] = groups.as_mut_slice() {
+        let chosen: BTreeSet<_> = super::tree::pods_of(choice).collect();
+        let all = tree.pods_below(0);
+        let others = all.iter().filter(|other| other.class == group.class);
+        let others = others.flat_map(|other| other.pods.iter());
+        let others = others.filter(|pod| !chosen.contains(pod));
+        group.pods.extend(others);
+    }
+    tree.flat(groups, need)
+}
+
+fn state_is_fresh(state: &mut ClusterState, request: &Request) {
+    for group in &request.groups {
+        state.refresh(group.class);
+    }
+}
+
+/// The refusal of a needed group that would fit nowhere even if it were alone.
+fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusal> {
+    for (index, group) in tree.groups.iter().enumerate().skip(1) {
+        let pods = tree.pods_below(index);
+        if pods.is_empty() || !is_needed(tree, index) {
+            continue;
+        }
+        let Some((scope, regions)) = possible(state, tree, index) else {
+            continue;
+        };
+        let mut request = tree.flat(pods, tree.fewest(index));
+        let mut best: Option<(u64, Area)> = None;
+        for region in regions {
+            *work += request.groups.len() as u64;
+            let (area, inside) = region.seen_from(group.near.map(|near| near.topology));
+            request.inside = inside;
+            let fits = fits_in(state, &request, area);
+            if best.is_none_or(|(most, _)| fits > most) {
+                best = Some((fits, area));
+            }
+        }
+        let fits = best.map_or(0, |(fits, _)| fits);
+        if fits >= request.need as u64 {
+            continue;
+        }
+        let refusal = match request.groups.as_slice() {
+            [only] => Refusal::TooFew {
+                class: only.class,
+                scope,
+                best: best.map(|(_, area)| area),
+                fits,
+                need: request.need as u64,
+            },
+            _ => not_together(true),
+        };
+        return Some(Refusal::OfSubGroup {
+            name: group.name.clone(),
+            groups: request.groups,
+            refusal: Box::new(refusal),
+        });
+    }
+    None
+}
+
+/// Where a group must be: in one of these regions, inside the domains in which members of the
+/// groups above it are. `None`: anywhere.
+fn possible(state: &ClusterState, tree: &Tree, index: usize) -> Option<(Scope, Vec<Region>)> {
+    let widest = |group: &TreeGroup| {
+        let near = group.near.filter(|near| near.required.is_some());
+        scopes(state, Some(near?), group.anchor).pop()
+    };
+    let mut outer = Region::default();
+    let mut narrowest = None;
+    let mut above = index;
+    while above != 0 {
+        above = tree.groups[above].parent;
+        let group = &tree.groups[above];
+        if let Some(scope) = widest(group).filter(|_| group.anchor.is_some()) {
+            narrowest.get_or_insert(scope);
+            match outer.parts(state, scope).into_iter().next() {
+                Some(part) => outer = part,
+                None => return Some((scope, Vec::new())),
+            }
+        }
+    }
+    match (widest(&tree.groups[index]), narrowest) {
+        (Some(scope), _) => Some((scope, outer.parts(state, scope))),
+        (None, Some(scope)) => Some((scope, Vec::from([outer]))),
+        (None, None) => None,
+    }
+}
+
+/// Whether no way to meet the needs goes without this group.
+fn is_needed(tree: &Tree, mut index: usize) -> bool {
+    while index != 0 {
+        let parent = &tree.groups[tree.groups[index].parent];
+        if parent.need < parent.children.len() || !parent.children.contains(&index) {
+            return false;
+        }
+        index = tree.groups[index].parent;
+    }
+    true
+}
+
+/// An upper bound of how many of the pods fit in an area: each class counted alone.
+fn fits_in(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
+    let groups = request.groups.iter();
+    groups
+        .map(|group| room(state, request, group.class, area).min(group.pods.len() as u64))
+        .sum()
+}
+
+fn has_room(state: &mut ClusterState, request: &Request, area: Area) -> bool {
+    fits_in(state, request, area) >= request.need as u64
+}
+
+/// Groups that are still to be placed, each in its region; the last one is next.
+type Agenda = Vec<(usize, Region)>;
+
+struct Packing<'a> {
+    tree: &'a Tree,
+    /// How many more domains may be tried.
+    tries: u32,
+    work: &'a mut u64,
+}
+
+impl Packing<'_> {
+    /// Places all groups of the agenda, or nothing of them.
+    fn descend(&mut self, state: &mut ClusterState, txn: &mut Txn, mut agenda: Agenda) -> bool {
+        let Some((index, region)) = agenda.pop() else {
+            return true;
+        };
+        for region in self.regions(state, index, &region) {
+            if self.tries == 0 {
+                return false;
+            }
+            self.tries -= 1;
+            if self.in_region(state, txn, index, &region, &agenda) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn in_region(
+        &mut self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        index: usize,
+        region: &Region,
+        agenda: &Agenda,
+    ) -> bool {
+        let group = &self.tree.groups[index];
+        let start = txn.checkpoint();
+        if group.children.is_empty() {
+            let (request, area) = self.request(index, region, group.pods.clone(), group.need);
+            if self.fill(state, txn, &request, area) && self.descend(state, txn, agenda.clone()) {
+                return true;
+            }
+            txn.rollback(state, start);
+            return false;
+        }
+        for chosen in combinations(group.children.len(), group.need) {
+            let mut next = agenda.clone();
+            let mut children: Vec<usize> = chosen.iter().map(|c| group.children[*c]).collect();
+            // Those that need the finest domains first, then the largest; the last is next.
+            children.sort_by_cached_key(|child| Reverse(self.difficulty(state, *child)));
+            children.reverse();
+            next.extend(children.into_iter().map(|child| (child, region.clone())));
+            if self.descend(state, txn, next) {
+                return true;
+            }
+            txn.rollback(state, start);
+            if self.tries == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// How hard a group is to place: the finest domain that it needs, then its size.
+    fn difficulty(&self, state: &ClusterState, index: usize) -> (usize, u64) {
+        let groups = &self.tree.groups;
+        let depth = |near: Option<Near>| near.map_or(0, |near| fineness(state, near));
+        let mut finest = depth(groups[index].near);
+        for leaf in self.tree.leaves(index) {
+            let mut next = leaf;
+            while next != index {
+                finest = finest.max(depth(groups[next].near));
+                next = groups[next].parent;
+            }
+        }
+        let pods = self.tree.pods_below(index);
+        let size = pods.iter().map(|group| {
+            let class = &state.classes[group.class];
+            (class.scarcest().saturating_add(1)).saturating_mul(group.pods.len() as u64)
+        });
+        (finest, size.sum())
+    }
+
+    /// The regions to try for a group, nearest scope first: of one scope the tightest that holds
+    /// all that wait, then those that hold most.
+    fn regions(&mut self, state: &mut ClusterState, index: usize, outer: &Region) -> Vec<Region> {
+        let group = &self.tree.groups[index];
+        let pods = self.tree.pods_below(index);
+        let fewest = self.tree.fewest(index) as u64;
+        let all: u64 = pods.iter().map(|group| group.pods.len() as u64).sum();
+        let mut scopes = scopes(state, group.near, group.anchor);
+        let spreads = pods.first().is_some_and(|first| {
+            let request = self.tree.flat(Vec::new(), 0);
+            request.placement_of(state, first.class) == Placement::Spread
+        });
+        if spreads {
+            scopes.drain(..scopes.len().saturating_sub(1));
+        }
+        let mut regions: Vec<Region> = Vec::new();
+        for scope in scopes {
+            let mut found: Vec<(bool, u64, Region)> = Vec::new();
+            for region in outer.parts(state, scope) {
+                *self.work += 2 * pods.len() as u64;
+                let (request, area) = self.request(index, &region, pods.clone(), 0);
+                let fits = fits_in(state, &request, area);
+                if fits < fewest {
+                    continue;
+                }
+                let room: u64 = pods
+                    .iter()
+                    .map(|g| room(state, &request, g.class, area))
+                    .sum();
+                let holds_all = fits == all;
+                found.push((
+                    !holds_all,
+                    if holds_all { room } else { u64::MAX - room },
+                    region,
+                ));
+            }
+            found.sort_by_key(|(part, room, _)| (*part, *room));
+            let found = found.into_iter().map(|(.., region)| region);
+            for region in found.take(DOMAINS_TRIED) {
+                if !regions.contains(&region) {
+                    regions.push(region);
+                }
+            }
+        }
+        regions
+    }
+
+    /// The request for pods of a group in a region, and the area to fill.
+    fn request(
+        &self,
+        index: usize,
+        region: &Region,
+        groups: Vec<Group>,
+        need: usize,
+    ) -> (Request, Area) {
+        let near = self.near(index);
+        let (area, inside) = region.seen_from(near.map(|near| near.topology));
+        let group = &self.tree.groups[index];
+        let request = Request {
+            near,
+            anchor: group.anchor,
+            inside,
+            occupied: group.occupied.clone(),
+            ..self.tree.flat(groups, need)
+        };
+        (request, area)
+    }
+
+    /// What a group says of its place, else what the group above says.
+    fn near(&self, mut index: usize) -> Option<Near> {
+        let groups = &self.tree.groups;
+        while groups[index].near.is_none() && index != 0 {
+            index = groups[index].parent;
+        }
+        groups[index].near
+    }
+
+    /// Packs the pods of a leaf.
+    fn fill(
+        &mut self,
+        state: &mut ClusterState,
+        txn: &mut Txn,
+        request: &Request,
+        area: Area,
+    ) -> bool {
+        state_is_fresh(state, request);
+        in_area(state, txn, request, area, self.work)
+    }
+}

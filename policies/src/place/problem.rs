@@ -1,0 +1,348 @@
+//! A part of the cluster and what is to be placed in it, as plain numbers.
+//!
+//! Exact methods work on this copy. They can stop and go on, and nothing is placed before they have
+//! found an answer.
+
+use super::domains::nodes_of;
+use super::tree::{Tree, TreeGroup};
+use super::{Area, Request};
+use crate::facts::{Amount, HostPort};
+use crate::filter::host_ports_conflict;
+use crate::ids::{ClassId, Id, NodeId, PodId, ResourceId};
+use crate::state::ClusterState;
+use crate::topology::Level;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+use core::cmp::Reverse;
+
+/// What is to be placed where.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    /// In the order in which they are tried.
+    pub(super) nodes: Vec<NodeId>,
+    /// How many amounts describe what a node has and a pod takes.
+    pub(super) dimensions: usize,
+    /// What is free, node by node.
+    pub(super) free: Vec<Amount>,
+    /// Nodes of one kind differ in nothing but in what is free.
+    pub(super) kinds: Vec<u32>,
+    /// The entry in `budgets` of each node's GPU model.
+    pub(super) models: Vec<Option<usize>>,
+    /// How many more GPUs of each model the queue may use; without limits there are none.
+    pub(super) budgets: Vec<Amount>,
+    pub(super) shapes: Vec<Shape>,
+    pub(super) steps: Vec<Step>,
+    pub(super) groups: Vec<Rule>,
+    /// Whether the numbers say all. Else they promise too much: what fits may not be possible.
+    pub(super) exact: bool,
+}
+
+/// All pods of one class.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    class: ClassId,
+    pub(super) amounts: Vec<Amount>,
+    /// By node: whether one fits while nothing else is placed.
+    pub(super) eligible: Vec<bool>,
+    pub(super) gpus: Amount,
+}
+
+/// One thing to decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Whether a group is placed of which its parent does not need all; `end`: the step behind it.
+    Enter { group: usize, end: usize },
+    /// Where a pod goes.
+    Member {
+        leaf: usize,
+        shape: usize,
+        pod: PodId,
+    },
+}
+
+/// What holds for a group.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub(super) parent: usize,
+    /// How many of its children or pods are needed, and how many there are.
+    pub(super) need: usize,
+    pub(super) offered: usize,
+    /// By node, its domain, if all pods of the group must be in one.
+    pub(super) domains: Option<Vec<u32>>,
+    /// The domain in which members have places already.
+    pub(super) fixed: Option<u32>,
+    /// A leaf before it under the same parent that is the same in everything.
+    pub(super) twin: Option<usize>,
+    /// Of a leaf: the step behind its pods.
+    pub(super) end: usize,
+}
+
+impl Problem {
+    /// The problem of placing a tree in an area.
+    pub(super) fn of(state: &mut ClusterState, tree: &Tree, area: Area) -> Self {
+        let classes: Vec<ClassId> = tree.pods_below(0).iter().map(|group| group.class).collect();
+        for class in &classes {
+            state.refresh(*class);
+        }
+        let request = tree.flat(Vec::new(), 0);
+        let nodes = useful_nodes(state, &classes, &request, area);
+        let mut problem = Self {
+            dimensions: 0,
+            free: Vec::new(),
+            kinds: Vec::new(),
+            models: Vec::new(),
+            budgets: Vec::new(),
+            shapes: Vec::new(),
+            steps: Vec::new(),
+            groups: Vec::new(),
+            exact: true,
+            nodes,
+        };
+        problem.measure(state, &classes);
+        problem.limit(state, &request);
+        problem.rule(state, tree);
+        problem.enter(tree, 0);
+        problem.classify();
+        problem
+    }
+
+    /// What nodes have and pods take: resources, host ports, cards.
+    fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
+        let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
+        let mut ports: Vec<HostPort> = Vec::new();
+        for class in classes {
+            let class = &state.classes[*class];
+            resources.extend(class.requests.iter().map(|(id, _)| *id));
+            for port in &class.shape.host_ports {
+                if !ports.contains(port) {
+                    ports.push(port.clone());
+                }
+            }
+        }
+        let cards = Cards::of(state, classes);
+        self.exact = cards.as_ref().is_none_or(|cards| cards.exact);
+        self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
+        for node in &self.nodes {
+            let node = &state.nodes[*node];
+            self.free.extend(resources.iter().map(|id| node.free(*id)));
+            self.free.extend(ports.iter().map(|_| 1));
+            if let Some(cards) = &cards {
+                self.free.push(cards.free(node));
+            }
+        }
+        for id in classes {
+            let class = &state.classes[*id];
+            let amount = |resource| crate::resources::amount_of(&class.requests, resource);
+            let mut amounts: Vec<Amount> = resources.iter().map(|id| amount(*id)).collect();
+            // A port of all addresses takes those of single ones, too.
+            amounts.extend(ports.iter().map(|port| {
+                let takes = |own: &HostPort| {
+                    own == port || (own.host_ip.is_empty() && host_ports_conflict(own, port))
+                };
+                Amount::from(class.shape.host_ports.iter().any(takes))
+            }));
+            if cards.is_some() {
+                amounts.push(class.cards.map_or(0, |_| class.scarcest()));
+            }
+            let table = state.table_as_of(*id);
+            let fits = |node: &NodeId| table.is_some_and(|table| table.count(*node) > 0);
+            self.shapes.push(Shape {
+                class: *id,
+                amounts,
+                eligible: self.nodes.iter().map(fits).collect(),
+                gpus: class.gpus,
+            });
+        }
+    }
+
+    /// The limits on GPU models.
+    fn limit(&mut self, state: &ClusterState, request: &Request) {
+        self.models.resize(self.nodes.len(), None);
+        let Some(queue) = request.model_limits else {
+            return;
+        };
+        let mut known: BTreeMap<crate::queues::GovernedId, usize> = BTreeMap::new();
+        for (position, node) in self.nodes.iter().enumerate() {
+            let facts = state.nodes[*node].known.as_ref();
+            let Some(model) = facts.and_then(|known| known.model) else {
+                continue;
+            };
+            let Some(budget) = state.queues.budget(queue, model) else {
+                continue;
+            };
+            let entry = *known.entry(model).or_insert_with(|| {
+                self.budgets.push(budget);
+                self.budgets.len() - 1
+            });
+            self.models[position] = Some(entry);
+        }
+    }
+
+    /// The rules of all groups. Where the gang itself must be, the area says.
+    fn rule(&mut self, state: &ClusterState, tree: &Tree) {
+        for (index, group) in tree.groups.iter().enumerate() {
+            let near = group.near.filter(|_| index > 0);
+            let required = near.and_then(|near| Some((near.topology, near.required?)));
+            let domain = |node: NodeId| -> u32 {
+                let Some((topology, level)) = required else {
+                    return 0;
+                };
+                let domain = match level {
+                    Level::Node => Some(node.index()),
+                    Level::Domain(level) => {
+                        let path = state.topologies[topology].path(node);
+                        path.get(level).map(|domain| domain.index())
+                    }
+                };
+                domain.map_or(u32::MAX, |domain| u32::try_from(domain).unwrap_or(u32::MAX))
+            };
+            let fixed = group.anchor.filter(|_| required.is_some()).map(domain);
+            let domains = required.map(|_| self.nodes.iter().map(|node| domain(*node)).collect());
+            let children = group.children.len();
+            let pods = group.pods.iter().map(|group| group.pods.len()).sum();
+            self.groups.push(Rule {
+                parent: group.parent,
+                need: group.need,
+                offered: if children > 0 { children } else { pods },
+                domains,
+                fixed,
+                twin: twin(tree, index),
+                end: 0,
+            });
+        }
+    }
+
+    /// The steps of a group and all below it.
+    fn enter(&mut self, tree: &Tree, index: usize) {
+        let group = &tree.groups[index];
+        let parent = &self.groups[group.parent];
+        let optional = index > 0 && parent.offered > parent.need;
+        let entry = self.steps.len();
+        if optional {
+            let group = index;
+            self.steps.push(Step::Enter { group, end: 0 });
+        }
+        for pods in &group.pods {
+            let shape = self.shapes.iter().position(|s| s.class == pods.class);
+            let Some(shape) = shape else { continue };
+            let members = pods.pods.iter().map(|pod| Step::Member {
+                leaf: index,
+                shape,
+                pod: *pod,
+            });
+            self.steps.extend(members);
+        }
+        for child in &group.children {
+            self.enter(tree, *child);
+        }
+        let behind = self.steps.len();
+        self.groups[index].end = behind;
+        if optional && let Step::Enter { end, .. } = &mut self.steps[entry] {
+            *end = behind;
+        }
+    }
+
+    /// Finds the nodes that nothing but what is free tells apart.
+    fn classify(&mut self) {
+        let mut kinds: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        for node in 0..self.nodes.len() {
+            let mut key: Vec<u32> = Vec::new();
+            key.extend(self.shapes.iter().map(|s| u32::from(s.eligible[node])));
+            key.push(self.models[node].map_or(u32::MAX, |m| u32::try_from(m).unwrap_or(u32::MAX)));
+            let rules = self.groups.iter().filter_map(|rule| rule.domains.as_ref());
+            key.extend(rules.map(|domains| domains[node]));
+            let next = u32::try_from(kinds.len()).unwrap_or(u32::MAX);
+            self.kinds.push(*kinds.entry(key).or_insert(next));
+        }
+    }
+
+    /// The room of a node.
+    pub(super) fn row(free: &[Amount], dimensions: usize, node: usize) -> &[Amount] {
+        &free[node * dimensions..(node + 1) * dimensions]
+    }
+}
+
+/// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
+/// choose is tried first.
+fn useful_nodes(
+    state: &ClusterState,
+    classes: &[ClassId],
+    request: &Request,
+    area: Area,
+) -> Vec<NodeId> {
+    let mut nodes = nodes_of(state, request, area);
+    nodes.retain(|node| {
+        classes.iter().any(|class| {
+            let table = state.table_as_of(*class);
+            table.is_some_and(|table| table.count(*node) > 0)
+        })
+    });
+    if let Some(first) = classes.first() {
+        let class = &state.classes[*first];
+        let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
+        nodes.sort_by_key(|node| (free(node), Reverse(*node)));
+    }
+    nodes
+}
+
+/// The leaf before this one that is the same in everything, so that it may go first.
+fn twin(tree: &Tree, index: usize) -> Option<usize> {
+    let alike = |other: &TreeGroup, group: &TreeGroup| {
+        let classes = |group: &TreeGroup| -> Vec<(ClassId, usize)> {
+            let pods = group.pods.iter();
+            pods.map(|pods| (pods.class, pods.pods.len())).collect()
+        };
+        let free = |group: &TreeGroup| group.anchor.is_none() && group.children.is_empty();
+        other.parent == group.parent
+            && other.need == group.need
+            && other.near.map(|near| (near.topology, near.required))
+                == group.near.map(|near| (near.topology, near.required))
+            && free(other)
+            && free(group)
+            && !group.pods.is_empty()
+            && classes(other) == classes(group)
+    };
+    let group = &tree.groups[index];
+    let siblings = &tree.groups[group.parent].children;
+    let position = siblings.iter().position(|child| *child == index)?;
+    let before = siblings[..position].iter().rev();
+    before
+        .copied()
+        .find(|other| alike(&tree.groups[*other], group))
+}
+
+/// How cards are counted: exactly where all who ask for them ask for whole ones of one memory.
+struct Cards {
+    whole: Option<crate::facts::CardRequest>,
+    exact: bool,
+}
+
+impl Cards {
+    fn of(state: &ClusterState, classes: &[ClassId]) -> Option<Self> {
+        let requests = classes
+            .iter()
+            .filter_map(|class| state.classes[*class].cards);
+        let requests: Vec<_> = requests.collect();
+        let first = requests.first()?;
+        let alike = requests
+            .iter()
+            .all(|request| !request.is_fraction() && request.memory_mib() == first.memory_mib());
+        Some(Self {
+            whole: alike.then_some(*first),
+            exact: alike,
+        })
+    }
+
+    /// In thousandths.
+    fn free(&self, node: &crate::state::node::Node) -> Amount {
+        match self.whole {
+            Some(request) => {
+                let cards = node.cards.fitting(request).count();
+                Amount::from(crate::facts::WHOLE_CARD) * cards as u64
+            }
+            None => node.cards.free_thousandths(),
+        }
+    }
+}

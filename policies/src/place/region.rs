@@ -1,0 +1,129 @@
+//! Where a sub-group may be: inside the domains of the groups above it.
+
+use super::Area;
+use super::domains::{all_nodes_of, areas, is_inside};
+use crate::ids::{NodeId, TopologyId};
+use crate::state::ClusterState;
+use crate::state::gang::Scope;
+use alloc::vec::Vec;
+
+/// All nodes that are in each of these areas: of each topology at most one, the smallest. Of none:
+/// the whole cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Region {
+    areas: Vec<Area>,
+}
+
+impl Region {
+    /// The parts of the region that a scope means. The region itself, where that is small enough.
+    pub(super) fn parts(&self, state: &ClusterState, scope: Scope) -> Vec<Self> {
+        let (Scope::Level(id, level) | Scope::DomainOf(id, level, _)) = scope else {
+            let nodes = match scope {
+                Scope::OneNode if !self.areas.is_empty() => {
+                    self.nodes(state).into_iter().map(Area::Node).collect()
+                }
+                Scope::Cluster => return Vec::from([self.clone()]),
+                _ => areas(state, scope),
+            };
+            return nodes
+                .into_iter()
+                .filter_map(|area| self.with(state, area))
+                .collect();
+        };
+        let own = self.areas.iter().find_map(|area| match area {
+            Area::Domain(topology, domain) if *topology == id => Some(*domain),
+            _ => None,
+        });
+        let topology = &state.topologies[id];
+        let fine_enough = own.is_some_and(|own| topology.domain(own).level >= level);
+        if let Scope::DomainOf(..) = scope {
+            let parts = areas(state, scope).into_iter();
+            return parts.filter_map(|area| self.with(state, area)).collect();
+        }
+        if fine_enough {
+            return Vec::from([self.clone()]);
+        }
+        let domains = match own {
+            None if !self.areas.is_empty() => {
+                let mut domains: Vec<_> = self
+                    .nodes(state)
+                    .into_iter()
+                    .filter_map(|node| topology.path(node).get(level).copied())
+                    .collect();
+                domains.sort_unstable();
+                domains.dedup();
+                domains
+            }
+            own => topology.domains_at(level, own),
+        };
+        let parts = domains.into_iter().map(|domain| Area::Domain(id, domain));
+        parts.filter_map(|area| self.with(state, area)).collect()
+    }
+
+    /// The part of the region that is in an area, too; `None` if the two are apart.
+    fn with(&self, state: &ClusterState, area: Area) -> Option<Self> {
+        let mut region = self.clone();
+        match area {
+            Area::Cluster => return Some(region),
+            Area::Node(node) => {
+                let inside = self
+                    .areas
+                    .iter()
+                    .all(|known| is_inside(state, *known, node));
+                region.areas = Vec::from([area]);
+                return inside.then_some(region);
+            }
+            Area::Domain(id, domain) => {
+                let topology = &state.topologies[id];
+                let above = |mut domain, above| loop {
+                    if domain == above {
+                        return true;
+                    }
+                    match topology.domain(domain).parent {
+                        Some(parent) => domain = parent,
+                        None => return false,
+                    }
+                };
+                for known in &mut region.areas {
+                    match *known {
+                        Area::Domain(other, own) if other == id => {
+                            if above(domain, own) {
+                                *known = area;
+                            } else if !above(own, domain) {
+                                return None;
+                            }
+                            return Some(region);
+                        }
+                        Area::Node(node) => {
+                            return is_inside(state, area, node).then_some(region);
+                        }
+                        Area::Domain(..) | Area::Cluster => {}
+                    }
+                }
+            }
+        }
+        region.areas.push(area);
+        Some(region)
+    }
+
+    fn nodes(&self, state: &ClusterState) -> Vec<NodeId> {
+        let Some((first, others)) = self.areas.split_first() else {
+            return state.nodes.ids();
+        };
+        let mut nodes = all_nodes_of(state, *first);
+        nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
+        nodes
+    }
+
+    /// The area of that topology, and the others, in which the nodes must be, too.
+    pub(super) fn seen_from(&self, topology: Option<TopologyId>) -> (Area, Vec<Area>) {
+        let own = self.areas.iter().position(|area| match area {
+            Area::Domain(id, _) => Some(*id) == topology,
+            Area::Node(_) => true,
+            Area::Cluster => false,
+        });
+        let mut inside = self.areas.clone();
+        let area = own.map_or(Area::Cluster, |own| inside.remove(own));
+        (area, inside)
+    }
+}
