@@ -79,8 +79,8 @@ pub(crate) struct ClusterState {
     governed: Lookup<ResourceId, Option<GovernedId>>,
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
-    /// Rises when the hierarchy of queues is built anew, and with every change of topologies, priority
-    /// classes or namespaces: refused gangs are then worth another try.
+    /// Rises when the hierarchy of queues is built anew, and with every change of topologies,
+    /// priority classes or namespaces: refused gangs are then worth another try.
     pub(crate) rules_version: u64,
     /// Gangs that an event has touched since the last look.
     pub(crate) touched: BTreeSet<GangId>,
