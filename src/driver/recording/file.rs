@@ -61,8 +61,12 @@ impl JournalFile {
     /// Whether a journal may be made there, without making it.
     ///
     /// # Errors
-    /// If one of the two files is there and is not a journal.
+    /// If one of the two files is there and is not a journal, or there is no such folder.
     pub fn check(path: &Path) -> Result<(), JournalFileError> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        fs::metadata(folder.unwrap_or(Path::new("."))).map_err(|error| failed(path, error))?;
         for path in [path, &before(path)] {
             check_is_journal(path)?;
         }
