@@ -41,6 +41,9 @@ pub struct QueueView {
     pub fair_share: Quantities,
     /// Its dominant share of the cluster.
     pub dominant_share: String,
+    /// What it has used on average, where the past counts.
+    #[serde(skip_serializing_if = "Quantities::is_empty")]
+    pub past_use: Quantities,
     /// Its gangs, and those of all queues below.
     pub pod_groups: PodGroupCounts,
 }
@@ -60,6 +63,11 @@ impl QueueView {
             quota.insert(key, amount);
         }
         let fault = status.fault.as_ref();
+        let past = status.past_use.iter().flat_map(|past| &past.averages);
+        let past = past.map(|(key, thousandths)| {
+            let average = quantity::average(key, *thousandths);
+            (key.to_string(), average)
+        });
         Self {
             parent: report.parent.as_deref().map(str::to_owned),
             ready: Some(fault.is_none()),
@@ -72,6 +80,7 @@ impl QueueView {
             requested: quantities(&status.requested),
             fair_share: quantities(&status.fair_share),
             dominant_share: quantity::share(status.dominant_share_millionths),
+            past_use: past.collect(),
             pod_groups: PodGroupCounts {
                 pending: status.pending.into(),
                 running: status.running.into(),
@@ -112,13 +121,21 @@ impl QueueView {
             requested: text(status.requested),
             fair_share: text(status.fair_share),
             dominant_share: status.dominant_share.unwrap_or_default(),
+            past_use: text(status.past_use.unwrap_or_default().average),
             pod_groups: status.pod_groups.unwrap_or_default(),
         }
     }
 
-    /// What is shown of it: GPUs, what its spec names, and what it holds or is due.
+    /// What is shown of it: GPUs, what its spec names, and what it holds, asks for or is due.
     fn resources(&self) -> Vec<&str> {
-        let maps = [&self.quota, &self.limit, &self.allocated, &self.fair_share];
+        let maps = [
+            &self.quota,
+            &self.limit,
+            &self.allocated,
+            &self.requested,
+            &self.fair_share,
+            &self.past_use,
+        ];
         let names = maps
             .into_iter()
             .flat_map(BTreeMap::keys)
@@ -169,6 +186,7 @@ fn quantities(amounts: &GovernedAmounts) -> Quantities {
 #[must_use]
 pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
     let tree = Tree::of(queues);
+    let past_counts = queues.values().any(|view| !view.past_use.is_empty());
     let mut rows = Vec::new();
     for branch in &tree.branches {
         let view = &queues[branch.name];
@@ -179,10 +197,12 @@ pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
             let mut row = vec![
                 Entry::from(resource),
                 amount(&view.allocated, "0"),
+                amount(&view.requested, "0"),
                 amount(&view.quota, "0"),
                 amount(&view.limit, "-"),
                 amount(&view.fair_share, "0"),
             ];
+            row.extend(past_counts.then(|| amount(&view.past_use, "0")));
             let (head, tail) = if index == 0 {
                 let head = [
                     format!("{}{}", branch.lines, branch.name).into(),
@@ -202,19 +222,18 @@ pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
             rows.push(row);
         }
     }
-    let headings = [
-        "QUEUE",
-        "READY",
+    let amounts = [
         "RESOURCE",
         "HELD",
+        "REQUESTED",
         "QUOTA",
         "LIMIT",
         "FAIR SHARE",
-        "DOMINANT SHARE",
-        "PENDING",
-        "RUNNING",
-        "NOTE",
     ];
+    let mut headings = vec!["QUEUE", "READY"];
+    headings.extend(amounts);
+    headings.extend(past_counts.then_some("PAST USE"));
+    headings.extend(["DOMINANT SHARE", "PENDING", "RUNNING", "NOTE"]);
     table::draw(&headings, rows, screen)
 }
 

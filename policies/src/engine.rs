@@ -102,6 +102,9 @@ impl Engine {
         if let Some(target) = &settings.target_workload {
             state.set_target_workload(target);
         }
+        if let Some(half_life_ms) = settings.use_half_life_ms {
+            state.queues.remember_use(half_life_ms);
+        }
         Self {
             state,
             listed: BTreeSet::new(),
@@ -262,6 +265,7 @@ impl Engine {
         }
         self.assess_touched(now_ms);
         self.state.settle_capacity(now_ms);
+        self.count_use(now_ms);
         if !self.leading {
             return;
         }
@@ -286,10 +290,16 @@ impl Engine {
         if self.unfinished && self.leading && !self.stopping {
             return Some(self.now_ms);
         }
-        [self.timers.next(), renewal, self.state.capacity.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let next_use = self.state.queues.next_use_ms();
+        [
+            self.timers.next(),
+            renewal,
+            self.state.capacity.deadline(),
+            next_use,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Whether every kind has been listed, so that decisions are made.

@@ -28,7 +28,7 @@ pub use gang::{
 pub use node::{NodeFacts, Taint, TaintEffect};
 pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
-    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
+    LabelSelector, NamespaceFacts, PastUse, PriorityClassFacts, QueueFacts, QueueResource,
     SelectorRequirement,
 };
 pub use shape::{

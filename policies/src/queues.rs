@@ -21,6 +21,7 @@ mod keys;
 mod ledger;
 mod node;
 mod order;
+mod past;
 mod refresh;
 mod report;
 mod shares;
@@ -41,6 +42,7 @@ use fair::FairShares;
 use keys::GovernedKeys;
 use ledger::Ledger;
 use order::Order;
+use past::Past;
 use tree::{Definitions, Structure};
 
 /// A queue, as a small number. It stays the same while a queue of that name exists; afterwards it
@@ -77,6 +79,9 @@ pub struct QueueTree {
     ledger: Ledger,
     order: Order,
     fair: FairShares,
+    past: Past,
+    /// Queues that brought their past with them before time began, and as of which step.
+    adopted: BTreeMap<Box<str>, u64>,
 }
 
 /// What orders and shares are computed from.
@@ -107,6 +112,8 @@ impl QueueTree {
             ledger: Ledger::default(),
             order: Order::default(),
             fair: FairShares::default(),
+            past: Past::default(),
+            adopted: BTreeMap::new(),
         };
         tree.rebuild(0);
         tree
@@ -120,6 +127,7 @@ impl QueueTree {
             let same_object = QueueFacts {
                 uid: facts.uid,
                 generation: facts.generation,
+                past_use: facts.past_use.clone(),
                 ..old.clone()
             };
             same_object == facts

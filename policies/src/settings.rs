@@ -26,6 +26,9 @@ pub struct Settings {
     pub in_flight: InFlight,
     /// How often at most the status of one queue is written.
     pub queue_status_interval_ms: u64,
+    /// What a queue has used adjusts its weights, and half as much after each such time, at least a
+    /// minute. `None`: the past does not count.
+    pub use_half_life_ms: Option<u64>,
     /// How long a node is left alone after a binding to it failed.
     pub retry_after_ms: u64,
     /// Who may act.
@@ -89,6 +92,7 @@ impl Default for Settings {
                 announcements: 8,
             },
             queue_status_interval_ms: 1_000,
+            use_half_life_ms: None,
             retry_after_ms: 1_000,
             leadership: Leadership::Assumed,
         }

@@ -1,6 +1,6 @@
 //! What users see of gangs and queues: in the objects' status, in `plan` and in `queues`.
 
-use crate::facts::{Amount, UnixMs};
+use crate::facts::{Amount, PastUse, UnixMs};
 use crate::reason::Reason;
 use alloc::{boxed::Box, vec::Vec};
 
@@ -129,6 +129,8 @@ pub struct QueueStatus {
     pub fair_share: GovernedAmounts,
     /// Its dominant share of the cluster, in millionths.
     pub dominant_share_millionths: u64,
+    /// What it has used on average; `None` where the past does not count or there is none.
+    pub past_use: Option<PastUse>,
     /// Gangs that wait.
     pub pending: u32,
     /// Gangs whose minimum is met.

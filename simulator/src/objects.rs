@@ -130,6 +130,7 @@ pub fn queue(name: &str, uid: Uid) -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

@@ -229,9 +229,28 @@ pub struct QueueStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dominant_share: Option<String>,
 
+    /// What it has used on average, the past counting ever less; with useHalfLife in the
+    /// configuration. The scheduler reads it at its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub past_use: Option<PastUse>,
+
     /// Its gangs, and those of all queues below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_groups: Option<PodGroupCounts>,
+}
+
+/// What a queue has used on average.
+#[derive(Debug, Clone, Default, PartialEq, KubeSchema, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PastUse {
+    /// Up to when it is counted, as in 2026-11-21T10:00:00Z.
+    #[serde(default)]
+    pub until: String,
+    /// What was held, by resource and by resource@product; what was held one half-life ago counts
+    /// half as much as what is held now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "schema::amounts")]
+    pub average: BTreeMap<String, Quantity>,
 }
 
 /// How many gangs wait and how many run.

@@ -5,7 +5,7 @@
 
 mod domains;
 mod events;
-mod facts;
+pub(super) mod facts;
 mod gang;
 mod journal;
 mod queues;

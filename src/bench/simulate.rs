@@ -5,6 +5,7 @@
 
 mod jobs;
 mod openb;
+mod placements;
 
 use super::Row;
 use nix::time::{ClockId, clock_gettime};
@@ -14,10 +15,11 @@ use std::time::Duration;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
 
-const SCENARIOS: [Scenario; 3] = [
+const SCENARIOS: [Scenario; 4] = [
     ("philly", jobs::philly),
     ("million", jobs::million),
     ("openb", openb::measure),
+    ("placements", placements::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter. Published traces are read from the

@@ -129,6 +129,12 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         announcements: in_flight("inFlight.events", file.in_flight.events),
     };
     let grace = file.staleness_grace_period.milliseconds();
+    let use_half_life_ms = file.use_half_life.as_ref().map(|duration| {
+        let milliseconds = problems.value("useHalfLife", duration.milliseconds());
+        let enough = milliseconds >= 60_000;
+        problems.require(enough, "useHalfLife", "must be at least 1m, or null");
+        milliseconds
+    });
     let request_deadline_ms =
         problems.positive("requestDeadline", file.request_deadline.milliseconds());
     Settings {
@@ -145,6 +151,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
             "queueStatusInterval",
             file.queue_status_interval.milliseconds(),
         ),
+        use_half_life_ms,
         retry_after_ms: problems.positive("retryAfter", file.retry_after.milliseconds()),
         leadership: leadership(&file.leader_election, request_deadline_ms, problems),
     }

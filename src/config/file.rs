@@ -46,6 +46,10 @@ pub struct ConfigurationFile {
     pub in_flight: InFlightFile,
     /// How often at most the status of one queue is written; a duration.
     pub queue_status_interval: Duration,
+    /// What a queue has used in the past adjusts its weights, at most by a factor of four; what lies
+    /// this long back counts half. A duration of at least a minute, such as 168h; null: the past
+    /// does not count.
+    pub use_half_life: Option<Duration>,
     /// How long a node is left alone after a binding to it failed; a duration.
     pub retry_after: Duration,
 }
@@ -140,6 +144,7 @@ impl Default for ConfigurationFile {
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),
             queue_status_interval: duration(settings.queue_status_interval_ms),
+            use_half_life: settings.use_half_life_ms.map(duration),
             retry_after: duration(settings.retry_after_ms),
         }
     }

@@ -123,6 +123,18 @@ impl Fields {
         self.length(name, parse_duration_ms, problems)
     }
 
+    /// How long something is said to run, in milliseconds.
+    pub(super) fn runtime(&mut self, name: &str, problems: &mut Problems) -> Option<u64> {
+        let text: Box<str> = self.read(name, problems)?;
+        match limits::runtime(&text) {
+            Ok(runtime_ms) => Some(runtime_ms),
+            Err(message) => {
+                self.problem(name, message, problems);
+                None
+            }
+        }
+    }
+
     fn length<T>(
         &mut self,
         name: &str,

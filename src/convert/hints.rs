@@ -14,7 +14,9 @@ pub(super) fn hints(pod: &Pod, converter: &Converter, problems: &mut Problems) -
     let deadline_ms = deadline.and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000));
     GangHints {
         min_member: reader.read(names::MIN_MEMBER, min_member),
-        expected_runtime_ms: reader.read(names::EXPECTED_RUNTIME, length).or(deadline_ms),
+        expected_runtime_ms: reader
+            .read(names::EXPECTED_RUNTIME, limits::runtime)
+            .or(deadline_ms),
         preemptible: reader.read(names::PREEMPTIBLE, truth),
         placement: PlacementChoice {
             gpu: placement,

@@ -41,7 +41,7 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
     let queue = spec.name("queue", problems);
     let priority_class = spec.name("priorityClassName", problems);
     let preemptible = spec.read("preemptible", problems);
-    let expected_runtime_ms = spec.duration("expectedRuntime", problems);
+    let expected_runtime_ms = spec.runtime("expectedRuntime", problems);
     let preemption_delay_ms = spec.duration("preemptionDelay", problems);
     let staleness_grace_ms = spec.signed_duration("stalenessGracePeriod", problems);
     let (placement, unknown) = spec.placement("placement", problems);

@@ -3,9 +3,12 @@
 use super::fields::Fields;
 use super::problems::Problems;
 use super::{Converter, identity, limits, quantity, selector};
-use crate::objects::{LabelSelector, Meta, Quantity, Queue, Watched};
+use crate::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{Amount, QueueFacts, QueueResource};
+use gpu_batch_policies::facts::{Amount, PastUse, QueueFacts, QueueResource};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 impl Watched for Queue {
     const KIND: Kind = Kind::Queue;
@@ -50,12 +53,45 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
             .read::<LabelSelector>("namespaceSelector", problems)
             .map(|selector| selector::label_selector(selector, "spec.namespaceSelector", problems)),
         closed: spec.read("closed", problems).unwrap_or(false),
+        past_use: past_use(queue.status),
         name: queue.metadata.name,
         problems: Vec::new(),
     };
     not_known(&spec, problems);
     facts.problems = std::mem::take(problems).into_vec();
     facts
+}
+
+/// `status.pastUse`, as the scheduler writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    past_use: Written,
+}
+
+#[derive(Deserialize)]
+struct Written {
+    until: Timestamp,
+    average: BTreeMap<Box<str>, String>,
+}
+
+/// What the scheduler has written of a queue's past use. `None` for everything else: its past then
+/// begins now.
+fn past_use(status: Value) -> Option<PastUse> {
+    let Status { past_use } = serde_json::from_value(status).ok()?;
+    let averages = past_use.average.into_iter().map(|(key, text)| {
+        let thousandths = quantity::thousandths(&text).ok()?;
+        let of_base_units = if &*key == "cpu" {
+            thousandths.saturating_mul(1_000)
+        } else {
+            thousandths
+        };
+        Some((key, u64::try_from(of_base_units).unwrap_or(u64::MAX)))
+    });
+    Some(PastUse {
+        at_ms: past_use.until.0,
+        averages: averages.collect::<Option<_>>()?,
+    })
 }
 
 /// Fields that are left over are problems.

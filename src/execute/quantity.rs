@@ -28,6 +28,16 @@ pub(crate) fn amount(resource: &str, amount: Amount) -> String {
         )
 }
 
+/// An average in thousandths of base units: to a thousandth of what is counted in pieces, to whole
+/// base units of everything else.
+pub(crate) fn average(resource: &str, thousandths: u64) -> String {
+    let counted = resource.contains('/');
+    if counted && !thousandths.is_multiple_of(1_000) {
+        return format!("{thousandths}m");
+    }
+    amount(resource, thousandths.saturating_add(500) / 1_000)
+}
+
 /// Millionths as a decimal fraction without trailing zeros: `0.42`.
 pub(crate) fn share(millionths: u64) -> String {
     let text = format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000);
@@ -36,7 +46,7 @@ pub(crate) fn share(millionths: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{amount, share};
+    use super::{amount, average, share};
 
     #[test]
     fn amounts_are_exact_quantities() {
@@ -54,6 +64,18 @@ mod tests {
             ("nvidia.com/gpu@NVIDIA-H100-80GB-HBM3", 8, "8"),
         ] {
             assert_eq!(amount(resource, value), expected, "{resource}");
+        }
+    }
+
+    #[test]
+    fn averages_are_quantities_to_a_thousandth_of_a_piece() {
+        for (resource, thousandths, expected) in [
+            ("nvidia.com/gpu", 1_500, "1500m"),
+            ("nvidia.com/gpu@H100", 2_000, "2"),
+            ("cpu", 1_500_400, "1500m"),
+            ("memory", 1_000 << 30, "1Gi"),
+        ] {
+            assert_eq!(average(resource, thousandths), expected, "{resource}");
         }
     }
 

@@ -134,12 +134,12 @@ fn scheduled(status: &PodGroupStatus) -> Value {
     })
 }
 
-fn queue(status: &QueueStatus) -> Value {
+pub(crate) fn queue(status: &QueueStatus) -> Value {
     let (word, reason, message) = match &status.fault {
         None => ("True", "Ready", ""),
         Some((fault, message)) => ("False", fault.as_str(), &**message),
     };
-    json!({
+    let mut value = json!({
         "observedGeneration": status.observed_generation,
         "conditions": [{
             "type": "Ready",
@@ -154,7 +154,16 @@ fn queue(status: &QueueStatus) -> Value {
         "fairShare": amounts(&status.fair_share),
         "dominantShare": quantity::share(status.dominant_share_millionths),
         "podGroups": {"pending": status.pending, "running": status.running},
-    })
+    });
+    if let Some(past) = &status.past_use {
+        let average = past.averages.iter().map(|(key, thousandths)| {
+            let quantity = quantity::average(key, *thousandths);
+            (key.to_string(), Value::String(quantity))
+        });
+        let average: Map<String, Value> = average.collect();
+        value["pastUse"] = json!({"until": seconds(past.at_ms), "average": average});
+    }
+    value
 }
 
 fn amounts(amounts: &GovernedAmounts) -> Map<String, Value> {

@@ -13,6 +13,9 @@ pub struct Queue {
     /// `spec`, unread.
     #[serde(default, deserialize_with = "null_is_default")]
     pub spec: Value,
+    /// `status`, unread.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub status: Value,
 }
 
 /// A PodGroup of `gpu-batch.io`.

@@ -58,7 +58,9 @@ fn a_cluster_s_queue_shows_its_spec_and_what_the_scheduler_wrote() {
             "conditions": [{"type": "Ready", "status": "False", "reason": "ParentNotFound",
                 "message": "the parent gone does not exist",
                 "lastTransitionTime": "2026-11-21T10:00:00Z"}],
-            "allocated": {"nvidia.com/gpu": "2"}, "podGroups": {"pending": 3, "running": 1},
+            "allocated": {"nvidia.com/gpu": "2"}, "requested": {"nvidia.com/gpu": "7"},
+            "pastUse": {"until": "2026-11-21T10:00:00Z", "average": {"nvidia.com/gpu": "1500m"}},
+            "podGroups": {"pending": 3, "running": 1},
         },
     }))
     .unwrap();
@@ -75,6 +77,12 @@ fn a_cluster_s_queue_shows_its_spec_and_what_the_scheduler_wrote() {
     let second = drawn.lines().find(|line| line.contains("@H100"));
     assert_eq!(
         second.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")),
-        Some("nvidia.com/gpu@H100 0 4 - 0".to_owned())
+        Some("nvidia.com/gpu@H100 0 0 4 - 0 0".to_owned())
+    );
+    let first = drawn.lines().nth(1).unwrap_or_default();
+    let first: Vec<&str> = first.split_whitespace().collect();
+    assert_eq!(
+        first[..9].join(" "),
+        "team no nvidia.com/gpu 2 7 8 16 0 1500m"
     );
 }

@@ -46,6 +46,13 @@ impl Engine {
         self.reported_queues.remove(&queue);
     }
 
+    /// Counts what queues have used, on its grid; what is written of it changes with that.
+    pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
+        let before = self.state.queues.next_use_ms();
+        self.state.queues.count_use(now_ms);
+        self.dirty_queues |= self.state.queues.next_use_ms() != before;
+    }
+
     /// The hierarchy is another one: whoever stood in a queue is entered anew.
     fn forget_queues(&mut self) {
         self.agenda = Agenda::new(self.settings.queueing);

@@ -30,6 +30,8 @@ pub struct QueueFacts {
     pub namespace_selector: Option<LabelSelector>,
     /// `spec.closed`: admits nothing new.
     pub closed: bool,
+    /// `status.pastUse`: what the scheduler has written of its past use; `None`: nothing.
+    pub past_use: Option<PastUse>,
     /// What could not be read or contradicts itself; the queue is not Ready with `InvalidResources`
     /// (or `InvalidSpec`) while there is any.
     pub problems: Vec<Problem>,
@@ -48,6 +50,15 @@ pub struct QueueResource {
     pub limit: Option<Amount>,
     /// Share of what is over quota.
     pub weight: u16,
+}
+
+/// What a queue has used on average, the past counting ever less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PastUse {
+    /// Up to when it is counted.
+    pub at_ms: UnixMs,
+    /// By `resource` or `resource@product`, sorted, in thousandths of base units.
+    pub averages: Vec<(Box<str>, u64)>,
 }
 
 /// A selector over labels: all of it must hold; the empty one selects everything.

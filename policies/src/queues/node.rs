@@ -14,8 +14,10 @@ pub(super) struct Terms {
     pub quota: Amount,
     /// Never exceeded.
     pub limit: Option<Amount>,
-    /// Share of what is over quota.
+    /// Share of what is over quota: adjusted by past use, if that counts.
     pub weight: u16,
+    /// The weight as the queue says it.
+    pub said_weight: u16,
     /// Whether the queue has an entry, or these are the terms of a sibling without one.
     pub written: bool,
     /// The most that the parent can ever have of the key by the limits above.
@@ -28,6 +30,7 @@ impl Terms {
             quota: entry.map_or(0, |entry| entry.quota),
             limit: entry.and_then(|entry| entry.limit),
             weight: entry.map_or(1, |entry| entry.weight),
+            said_weight: entry.map_or(1, |entry| entry.weight),
             written: entry.is_some(),
             reach,
         }

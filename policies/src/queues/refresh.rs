@@ -51,11 +51,22 @@ impl QueueTree {
             return Refreshed::Unchanged;
         }
         self.edits += 1;
-        let refreshed = self.edit(now_ms);
-        refreshed.unwrap_or_else(|| {
+        let changed: Vec<Box<str>> = self.changed.keys().cloned().collect();
+        let refreshed = self.edit(now_ms).unwrap_or_else(|| {
             self.rebuild(now_ms);
             Refreshed::Rebuilt
-        })
+        });
+        for name in changed {
+            let facts = self.definitions.get(&name);
+            if facts.is_none() {
+                self.past.forget(&name);
+            }
+            if let Some(past) = facts.and_then(|facts| facts.past_use.clone()) {
+                self.adopt_past(&name, &past);
+            }
+        }
+        self.adjust_weights();
+        refreshed
     }
 
     /// Carries out the changes one by one, if that is all that is needed.

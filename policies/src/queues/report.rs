@@ -44,6 +44,7 @@ impl QueueTree {
             requested: by_name(view, wanted),
             fair_share: by_name(view, fair),
             dominant_share_millionths: dominant.max().map_or(0, Fraction::millionths),
+            past_use: self.past_use(queue),
             pending: 0,
             running: 0,
         }

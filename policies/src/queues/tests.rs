@@ -6,6 +6,7 @@ mod fair_shares;
 mod hierarchy;
 mod ledger;
 mod order;
+mod past;
 mod reference;
 mod speed;
 
@@ -32,6 +33,7 @@ fn queue(name: &str, parent: &str) -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

@@ -192,6 +192,14 @@ impl Structure {
         }
     }
 
+    /// Sets what a queue's weight counts for.
+    pub(super) fn set_weight(&mut self, id: QueueId, key: GovernedId, weight: u16) {
+        let terms = &mut self.nodes[id.index()].terms;
+        if let Some((_, terms)) = terms.iter_mut().find(|(known, _)| *known == key) {
+            terms.weight = weight;
+        }
+    }
+
     /// These keys with the most that a queue can have of each.
     fn columns(&self, queue: QueueId, keys: Vec<GovernedId>) -> Columns {
         let keys = keys.into_iter();
@@ -262,6 +270,7 @@ fn undefined_default() -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

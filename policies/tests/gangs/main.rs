@@ -4,6 +4,8 @@
 //! The share of the refusals that are bounded is printed:
 //! `cargo test -p gpu-batch-policies --test gangs -- --nocapture`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod answer;
 mod case;
 mod exhaustive;

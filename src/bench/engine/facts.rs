@@ -8,7 +8,7 @@ use gpu_batch_policies::facts::{
 use std::sync::Arc;
 
 /// When every session begins.
-pub(super) const START_MS: u64 = 1_800_000_000_000;
+pub(in crate::bench) const START_MS: u64 = 1_800_000_000_000;
 
 /// When everything was created.
 const CREATED_MS: u64 = START_MS - 3_600_000;
@@ -16,13 +16,13 @@ const CREATED_MS: u64 = START_MS - 3_600_000;
 const GIB: u64 = 1 << 30;
 
 /// The levels of the Topology `default`, farthest first; also their labels.
-pub(super) const LEVELS: [&str; 3] = ["zone", "block", "rack"];
+pub(in crate::bench) const LEVELS: [&str; 3] = ["zone", "block", "rack"];
 
 /// Where a node stands: zone, block and rack by number.
-pub(super) type Place = [usize; 3];
+pub(in crate::bench) type Place = [usize; 3];
 
 /// A node of 128 CPUs, 2 TiB and so many GPUs.
-pub(super) fn node(number: usize, gpus: u64, place: Place) -> NodeFacts {
+pub(in crate::bench) fn node(number: usize, gpus: u64, place: Place) -> NodeFacts {
     let name = format!("node-{number:05}");
     let mut labels: Vec<(Box<str>, Box<str>)> = LEVELS
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn node(number: usize, gpus: u64, place: Place) -> NodeFacts {
 }
 
 /// A shape of so many thousandths of a CPU, GiB of memory and GPUs.
-pub(super) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
+pub(in crate::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
     PodShape {
         requests: amounts(&[
             ("cpu", millicpu),
@@ -67,7 +67,7 @@ pub(super) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
 }
 
 /// A pod of ours that waits, a gang of its own.
-pub(super) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
+pub(in crate::bench) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
     PodFacts {
         uid: uid(2, number),
         namespace: "team".into(),
@@ -98,7 +98,7 @@ pub(super) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
 }
 
 /// A pod that runs on a node.
-pub(super) fn running(mut pod: PodFacts, node: &NodeFacts) -> PodFacts {
+pub(in crate::bench) fn running(mut pod: PodFacts, node: &NodeFacts) -> PodFacts {
     pod.node = Some(node.name.clone());
     pod.phase = PodPhase::Running;
     pod.started_ms = Some(CREATED_MS);
@@ -106,7 +106,11 @@ pub(super) fn running(mut pod: PodFacts, node: &NodeFacts) -> PodFacts {
 }
 
 /// A PodGroup that needs so many members, in one domain of a level if one is named.
-pub(super) fn pod_group(number: usize, minimum: u32, required: Option<&str>) -> PodGroupFacts {
+pub(in crate::bench) fn pod_group(
+    number: usize,
+    minimum: u32,
+    required: Option<&str>,
+) -> PodGroupFacts {
     PodGroupFacts {
         source: GroupSource::GpuBatch,
         namespace: "team".into(),
@@ -137,12 +141,12 @@ pub(super) fn pod_group(number: usize, minimum: u32, required: Option<&str>) -> 
 }
 
 /// The name of a PodGroup.
-pub(super) fn group_name(number: usize) -> Box<str> {
+pub(in crate::bench) fn group_name(number: usize) -> Box<str> {
     format!("gang-{number:05}").into()
 }
 
 /// A queue without entries.
-pub(super) fn queue(number: usize) -> QueueFacts {
+pub(in crate::bench) fn queue(number: usize) -> QueueFacts {
     QueueFacts {
         name: queue_name(number),
         uid: uid(4, number),
@@ -156,17 +160,18 @@ pub(super) fn queue(number: usize) -> QueueFacts {
         placement: PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }
 
 /// The name of a queue.
-pub(super) fn queue_name(number: usize) -> Box<str> {
+pub(in crate::bench) fn queue_name(number: usize) -> Box<str> {
     format!("queue-{number:02}").into()
 }
 
 /// The Topology `default`.
-pub(super) fn topology() -> TopologyFacts {
+pub(in crate::bench) fn topology() -> TopologyFacts {
     TopologyFacts {
         name: "default".into(),
         uid: uid(5, 0),

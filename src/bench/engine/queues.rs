@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Leaves below each of 125 queues of the third level: so many hundred queues are 4 deep.
-const LEAVES: [usize; 3] = [2, 8, 16];
+const LEAVES: [usize; 3] = [2, 4, 8];
 /// Children of the root, and of each queue of the first two levels.
 const BRANCHES: usize = 5;
 /// Gangs that wait in each leaf.
@@ -23,7 +23,7 @@ const GPUS: usize = 8;
 /// What the clock advances between two events.
 const PAUSE_MS: u64 = 2;
 /// Events of each sort.
-const EVENTS: usize = 3_000;
+const EVENTS: usize = 1_000;
 
 pub(super) fn measure() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -158,7 +158,7 @@ impl World {
         objects.extend(self.nodes.iter().cloned().map(Object::Node));
         for gang in 0..self.leaves.len() * GANGS_PER_LEAF {
             let leaf = self.leaves[gang % self.leaves.len()].name.clone();
-            if gang / self.leaves.len() % 2 == 0 {
+            if (gang / self.leaves.len()).is_multiple_of(2) {
                 let single = self.waiting(leaf);
                 objects.push(Object::Pod(single));
                 continue;

@@ -51,6 +51,8 @@ fn a_bad_value_is_a_problem_that_names_the_annotation() {
         ("min-member", "eight"),
         ("expected-runtime", "2 hours"),
         ("expected-runtime", "-1h"),
+        ("expected-runtime", "0s"),
+        ("expected-runtime", "876001h"),
         ("preemptible", "no"),
         ("placement", "tight"),
         ("topology-required", ""),

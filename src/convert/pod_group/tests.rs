@@ -97,6 +97,11 @@ fn each_wrong_field_is_one_problem_with_its_path() {
         (json!({"placement": ["binpack"]}), "spec.placement"),
         (json!({"placement": {"cpu": "tight"}}), "spec.placement.cpu"),
         (json!({"expectedRuntime": "2 h"}), "spec.expectedRuntime"),
+        (json!({"expectedRuntime": "0s"}), "spec.expectedRuntime"),
+        (
+            json!({"expectedRuntime": "8766000h"}),
+            "spec.expectedRuntime",
+        ),
         (json!({"preemptionDelay": "-5m"}), "spec.preemptionDelay"),
         (
             json!({"stalenessGracePeriod": 60}),

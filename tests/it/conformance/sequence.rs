@@ -10,7 +10,9 @@ use gpu_batch_policies::command::{
     Action, Announcement, Bind, Evict, EvictionCause, ObjectReference, PodReference, StatusPatch,
 };
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GroupSource, PodFacts, PodPhase, ScheduledCondition, Uid};
+use gpu_batch_policies::facts::{
+    GroupSource, PastUse, PodFacts, PodPhase, ScheduledCondition, Uid,
+};
 use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
@@ -373,6 +375,10 @@ impl Sequence {
             requested: vec![("memory".into(), 1 << 35)],
             fair_share: Vec::new(),
             dominant_share_millionths: self.random.below(1_000_000),
+            past_use: self.random.percent(30).then(|| PastUse {
+                at_ms: TEN_O_CLOCK_MS,
+                averages: vec![("nvidia.com/gpu".into(), 1_500), ("cpu".into(), 2_000_000)],
+            }),
             pending: 1,
             running: 0,
         }

@@ -635,6 +635,7 @@ pub(super) fn queue(name: &str) -> QueueFacts {
         placement: crate::facts::PlacementChoice::default(),
         namespace_selector: None,
         closed: false,
+        past_use: None,
         problems: Vec::new(),
     }
 }

@@ -102,6 +102,37 @@ fn ranking(tree: &mut QueueTree, charges: &Charges) -> Vec<String> {
     ranking
 }
 
+/// Compares a tree with one that is built anew.
+fn compare(
+    tree: &mut QueueTree,
+    definitions: &BTreeMap<String, QueueFacts>,
+    charges: &Charges,
+    seed: u64,
+    step: u32,
+) {
+    let mut fresh = super::tree(definitions.values().cloned().collect());
+    fresh.capacities(&[(GPU, 20)]);
+    enter_all(&mut fresh, charges);
+    for name in definitions.keys().map(String::as_str).chain(["default"]) {
+        let what = format!("seed {seed}, step {step}: {name}");
+        assert_eq!(describe(tree, name), describe(&fresh, name), "{what}");
+        let held = |tree: &QueueTree| -> Vec<(String, Amount)> {
+            let held = tree.held(tree.at(name));
+            let mut held: Vec<_> = held
+                .map(|(key, amount)| (String::from(tree.governed_name(key)), amount))
+                .collect();
+            held.sort();
+            held
+        };
+        assert_eq!(held(tree), held(&fresh), "{what}");
+    }
+    assert_eq!(
+        ranking(tree, charges),
+        ranking(&mut fresh, charges),
+        "seed {seed}, step {step}: the order"
+    );
+}
+
 fn check(seed: u64) -> u32 {
     let mut random = Rng::with_seed(seed);
     let mut tree = QueueTree::new();
@@ -157,27 +188,7 @@ fn check(seed: u64) -> u32 {
             tree.charge(id, &after, true);
             tree.set_candidate(id, Some(after));
         }
-        let mut fresh = super::tree(definitions.values().cloned().collect());
-        fresh.capacities(&[(GPU, 20)]);
-        enter_all(&mut fresh, &charges);
-        for name in definitions.keys().map(String::as_str).chain(["default"]) {
-            let what = format!("seed {seed}, step {step}: {name}");
-            assert_eq!(describe(&tree, name), describe(&fresh, name), "{what}");
-            let held = |tree: &QueueTree| -> Vec<(String, Amount)> {
-                let held = tree.held(tree.at(name));
-                let mut held: Vec<_> = held
-                    .map(|(key, amount)| (String::from(tree.governed_name(key)), amount))
-                    .collect();
-                held.sort();
-                held
-            };
-            assert_eq!(held(&tree), held(&fresh), "{what}");
-        }
-        assert_eq!(
-            ranking(&mut tree, &charges),
-            ranking(&mut fresh, &charges),
-            "seed {seed}, step {step}: the order"
-        );
+        compare(&mut tree, &definitions, &charges, seed, step);
     }
     edits
 }

@@ -33,7 +33,7 @@ fields! {
     MemberCounts { expected, created, bound, running, succeeded, failed }
     QueueStatus {
         observed_generation, fault, ready_since_ms, allocated, requested, fair_share,
-        dominant_share_millionths, pending, running,
+        dominant_share_millionths, past_use, pending, running,
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     CardFacts, CardRequest, GangHints, GangMinimum, GroupSource, HostPort, JobFacts, LabelSelector,
     MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
-    Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
+    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
     PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
     SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
     TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
@@ -80,8 +80,9 @@ fields! {
     }
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
-        reclaim_min_runtime_ms, placement, namespace_selector, closed, problems,
+        reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, problems,
     }
+    PastUse { at_ms, averages }
     QueueResource { name, product, quota, limit, weight }
     LabelSelector { match_labels, match_expressions }
     SelectorRequirement { key, operator, values }

@@ -32,10 +32,11 @@ fn check(seed: u64, size: Size, style: Style) {
 #[test]
 fn in_small_trees_every_queue_has_what_the_reference_says() {
     for seed in 0..500 {
+        let mut random = Rng::with_seed(seed);
         let size = Size {
-            queues: 1 + seed as usize % 12,
-            depth: 1 + seed as usize % 4,
-            keys: 1 + seed as usize % 3,
+            queues: random.usize(1..13),
+            depth: random.usize(1..5),
+            keys: random.usize(1..4),
         };
         check(seed, size, Style::Contested);
         check(seed, size, Style::Wild);
@@ -60,5 +61,31 @@ fn in_large_trees_every_queue_has_what_the_reference_says() {
             },
             Style::Contested,
         );
+    }
+}
+
+#[test]
+fn in_slices_shares_are_the_same() {
+    for seed in 0..60 {
+        let size = Size {
+            queues: 30,
+            depth: 5,
+            keys: 3,
+        };
+        let world = random_world(&mut Rng::with_seed(seed), size, Style::Contested);
+        let expected = world.shares(&mut world.tree());
+        let mut sliced = world.tree();
+        let mut slices = 0;
+        while !sliced.divide(&mut 0, 1 + seed * 10) {
+            slices += 1;
+            // What happens meanwhile belongs to the next division.
+            if slices == 2 {
+                sliced.want("q001", &[(crate::queues::tests::GPU, 1)]);
+            }
+        }
+        assert!(seed > 5 || slices > 10, "seed {seed}: {slices} slices");
+        let last = world.last_shares(&sliced);
+        assert_eq!(last, expected, "seed {seed}");
+        assert!(slices < 2 || !sliced.shares_are_current());
     }
 }

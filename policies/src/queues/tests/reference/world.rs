@@ -221,20 +221,25 @@ impl World {
         }
     }
 
-    /// What the tree under test gives a queue, by key.
+    /// What the tree under test gives each queue, by key.
     pub(in super::super) fn shares(&self, tree: &mut QueueTree) -> Vec<Vec<u64>> {
-        let keys: Vec<usize> = self
+        tree.divide_all();
+        self.last_shares(tree)
+    }
+
+    /// What it gave each queue when that was last worked out.
+    pub(in super::super) fn last_shares(&self, tree: &QueueTree) -> Vec<Vec<u64>> {
+        let keys: Vec<_> = self
             .names
             .iter()
-            .map(|name| tree.demand(&[(name, 1)])[0].0.index())
+            .map(|name| tree.demand(&[(name, 1)])[0].0)
             .collect();
-        let mut of = |q: usize| -> Vec<u64> {
-            let row = tree.fair_row(&Self::name(q));
-            keys.iter().map(|&key| row[key]).collect()
+        let of = |q: usize| -> Vec<u64> {
+            let id = tree.at(&Self::name(q));
+            keys.iter().map(|&key| tree.fair.of(id, key)).collect()
         };
-        let queues = self.indices().skip(1);
         let mut shares = std::vec![Vec::new()];
-        shares.extend(queues.map(&mut of));
+        shares.extend(self.indices().skip(1).map(of));
         shares
     }
 }

@@ -1,0 +1,187 @@
+//! Past use.
+
+use super::*;
+use crate::facts::PastUse;
+use crate::queues::past::GRID_MS;
+use fastrand::Rng;
+
+const HALF_LIFE_MS: u64 = 60 * GRID_MS;
+
+fn remembering(queues: Vec<QueueFacts>) -> QueueTree {
+    let mut tree = QueueTree::new();
+    tree.remember_use(HALF_LIFE_MS);
+    tree.replace(queues);
+    tree.refresh(5);
+    tree.capacities(&[(GPU, 12)]);
+    tree.count_use(0);
+    tree
+}
+
+impl QueueTree {
+    fn pass_steps(&mut self, steps: u64) {
+        let next = self.next_use_ms().expect("the past counts") / GRID_MS;
+        self.count_use((next - 1 + steps) * GRID_MS);
+    }
+
+    fn average(&self, name: &str) -> u64 {
+        let past = self.status(self.at(name)).past_use;
+        past.map_or(0, |past| past.averages[0].1)
+    }
+}
+
+/// Serves units of a GPU; how many each leaf got.
+fn serve(tree: &mut QueueTree, leaves: &[&str], units: u32) -> Vec<u32> {
+    let unit = tree.demand(&[(GPU, 1)]);
+    for leaf in leaves {
+        tree.set_candidate(tree.at(leaf), Some(unit.clone()));
+    }
+    let mut served = std::vec![0; leaves.len()];
+    for _ in 0..units {
+        let next = tree.next();
+        tree.charge(tree.at(&next), &unit, true);
+        served[leaves.iter().position(|leaf| *leaf == next).unwrap()] += 1;
+    }
+    served
+}
+
+#[test]
+fn averages_rise_to_what_is_held_and_halve_with_each_half_life() {
+    let mut tree = remembering(vec![gpus("p", "", 0), gpus("a", "p", 0)]);
+    assert_eq!(tree.average("a"), 0);
+    tree.hold("a", &[(GPU, 8)]);
+    tree.pass_steps(60);
+    assert_eq!((tree.average("a"), tree.average("p")), (4_000, 4_000));
+    for _ in 0..60 {
+        tree.pass_steps(1);
+    }
+    assert_eq!(tree.average("a"), 6_000);
+    tree.release(tree.at("a"), &tree.demand(&[(GPU, 8)]), true);
+    tree.pass_steps(120);
+    assert_eq!(tree.average("a"), 1_500);
+    tree.count_use(0);
+    assert_eq!(tree.average("a"), 1_500, "time that goes back stands still");
+    tree.pass_steps(10_000);
+    assert_eq!(tree.average("a"), 0);
+}
+
+#[test]
+fn who_has_used_more_than_its_part_is_given_less_for_a_while() {
+    let mut tree = remembering(vec![gpus("a", "", 0), gpus("b", "", 0)]);
+    tree.hold("a", &[(GPU, 3)]);
+    tree.hold("b", &[(GPU, 1)]);
+    tree.pass_steps(60);
+    for (name, held) in [("a", 3), ("b", 1)] {
+        tree.release(tree.at(name), &tree.demand(&[(GPU, held)]), true);
+    }
+    // Weights are 2/3 and 2.
+    assert_eq!(serve(&mut tree, &["a", "b"], 12), [3, 9]);
+    tree.want("a", &[(GPU, 12)]);
+    tree.want("b", &[(GPU, 12)]);
+    // Adjusted weights have 16 bits, so that 3 may be a hair less.
+    assert!((2..=3).contains(&tree.fair("a", GPU)));
+    assert_eq!(tree.fair("b", GPU), 9);
+}
+
+#[test]
+fn the_past_is_not_remembered_unless_it_is_set() {
+    let mut tree = tree(vec![gpus("a", "", 0)]);
+    tree.hold("a", &[(GPU, 3)]);
+    tree.count_use(600 * GRID_MS);
+    assert_eq!(tree.status(tree.at("a")).past_use, None);
+    assert_eq!(tree.next_use_ms(), None);
+}
+
+#[test]
+fn a_queue_that_is_created_again_begins_anew() {
+    let mut tree = remembering(vec![gpus("a", "", 0), gpus("b", "", 0)]);
+    tree.hold("a", &[(GPU, 8)]);
+    tree.pass_steps(60);
+    tree.release(tree.at("a"), &tree.demand(&[(GPU, 8)]), true);
+    tree.delete("a");
+    tree.refresh(6);
+    tree.apply(gpus("a", "", 0));
+    tree.refresh(7);
+    assert_eq!(tree.average("a"), 0);
+}
+
+#[test]
+fn quotas_of_weightless_queues_and_huge_weights_stay_in_order() {
+    let of_weight = |name, weight| with(queue(name, ""), &[entry(GPU, 0, None, weight)]);
+    let mut tree = remembering(vec![
+        of_weight("none", 0),
+        of_weight("one", 1),
+        of_weight("huge", u16::MAX),
+    ]);
+    tree.hold("huge", &[(GPU, 12)]);
+    tree.pass_steps(600);
+    tree.release(tree.at("huge"), &tree.demand(&[(GPU, 12)]), true);
+    assert_eq!(serve(&mut tree, &["none", "one", "huge"], 12), [0, 1, 11]);
+}
+
+/// The queues as an API server has them after the last statuses were written.
+fn written(tree: &QueueTree, queues: &[QueueFacts]) -> Vec<QueueFacts> {
+    let written = queues.iter().map(|facts| {
+        let past: Option<PastUse> = tree.status(tree.at(&facts.name)).past_use;
+        QueueFacts {
+            past_use: past,
+            ..facts.clone()
+        }
+    });
+    written.collect()
+}
+
+#[test]
+fn after_a_restart_queues_are_served_in_the_same_order() {
+    for seed in 0..100 {
+        let mut random = Rng::with_seed(seed);
+        let weight = |random: &mut Rng| entry(GPU, 0, None, random.u16(1..5));
+        let queues: Vec<QueueFacts> = (0..6)
+            .map(|at| with(queue(&format!("q{at}"), ""), &[weight(&mut random)]))
+            .collect();
+        let names = ["q0", "q1", "q2", "q3", "q4", "q5"];
+        let mut tree = remembering(queues.clone());
+        let mut held = [0u64; 6];
+        for _ in 0..random.u32(1..200) {
+            let at = random.usize(0..6);
+            tree.release(tree.at(names[at]), &tree.demand(&[(GPU, held[at])]), true);
+            held[at] = random.u64(0..9);
+            tree.hold(names[at], &[(GPU, held[at])]);
+            tree.pass_steps(random.u64(1..4));
+        }
+        // The last write may be of the step before.
+        let late = random.bool();
+        let mut facts = written(&tree, &queues);
+        if late {
+            tree.pass_steps(1);
+        }
+        let now_ms = tree.next_use_ms().unwrap() - 1;
+        let mut restarted = QueueTree::new();
+        restarted.remember_use(HALF_LIFE_MS);
+        random.shuffle(&mut facts);
+        restarted.replace(facts);
+        restarted.refresh(5);
+        restarted.capacities(&[(GPU, 12)]);
+        for (name, held) in names.iter().zip(held) {
+            restarted.hold(name, &[(GPU, held)]);
+        }
+        restarted.count_use(now_ms);
+        for step in 0..5 {
+            for name in names {
+                let (one, other) = (tree.average(name), restarted.average(name));
+                assert!(one.abs_diff(other) <= 2, "seed {seed}, step {step}: {name}");
+            }
+            let one = serve(&mut tree, &names, 12);
+            let other = serve(&mut restarted, &names, 12);
+            assert_eq!(one, other, "seed {seed}, step {step}");
+            for (name, units) in names.iter().zip(one) {
+                for tree in [&mut tree, &mut restarted] {
+                    let units = tree.demand(&[(GPU, units.into())]);
+                    tree.release(tree.at(name), &units, true);
+                    tree.pass_steps(0);
+                }
+            }
+            tree.pass_steps(1);
+            restarted.pass_steps(1);
+        }
+    }
+}
