@@ -176,6 +176,7 @@ impl Engine {
             leaf_order: self.settings.leaf_order,
             queueing: self.settings.queueing,
             target_workload: self.settings.target_workload.clone(),
+            use_half_life_ms: self.settings.use_half_life_ms,
             ..settings
         };
         if settings == self.settings {

@@ -43,6 +43,7 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          requestDeadline: 3s\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
          queueStatusInterval: 2s\n\
+         useHalfLife: 24h\n\
          retryAfter: 1m30s\n";
 
 #[test]
