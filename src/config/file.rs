@@ -46,9 +46,9 @@ pub struct ConfigurationFile {
     pub in_flight: InFlightFile,
     /// How often at most the status of one queue is written; a duration.
     pub queue_status_interval: Duration,
-    /// What a queue has used in the past adjusts its weights, at most by a factor of four; what lies
-    /// this long back counts half. A duration of at least a minute, such as 168h; null: the past
-    /// does not count.
+    /// What a queue has used in the past adjusts its weights, at most by a factor of four; what
+    /// lies this long back counts half. A duration of at least a minute, such as 168h; null: the
+    /// past does not count.
     pub use_half_life: Option<Duration>,
     /// How long a node is left alone after a binding to it failed; a duration.
     pub retry_after: Duration,
