@@ -98,3 +98,70 @@ fn the_same_objects_in_any_order_and_form_give_the_same_bytes() {
         );
     }
 }
+
+/// Two nodes that are near each other, one that has the same name under another parent, one whose
+/// label is missing, and one whose clique is of zeros.
+#[test]
+fn presets_know_what_is_near_and_what_only_looks_so() {
+    const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+    let folder = Path::new(ROOT).join("deploy/topologies");
+    let presets = std::fs::read_dir(&folder).unwrap();
+    let presets: Vec<PathBuf> = presets.map(|entry| entry.unwrap().path()).collect();
+    assert!(presets.len() >= 6, "{presets:?}");
+    for preset in presets {
+        let text = std::fs::read_to_string(&preset).unwrap();
+        let levels: Vec<(&str, &str)> = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- {name: ")?.strip_suffix('}'))
+            .map(|level| level.split_once(", nodeLabel: ").unwrap())
+            .collect();
+        let (nearest, last) = *levels.last().unwrap();
+        let node = |name: &str, top: &str, own: Option<&str>| {
+            let above = levels[..levels.len() - 1].iter();
+            let mut labels: Vec<String> =
+                above.map(|(_, label)| format!("{label}: {top}")).collect();
+            labels.extend(own.map(|value| format!("{last}: {value:?}")));
+            format!(
+                "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{{}}}}}\n\
+                 status: {{allocatable: {{cpu: 64, memory: 1Ti, pods: 110, nvidia.com/gpu: 8}}}}\n",
+                labels.join(", ")
+            )
+        };
+        let gang = |members: usize| {
+            let mut objects = vec![format!(
+                "apiVersion: gpu-batch.io/v1alpha1\nkind: PodGroup\n\
+                 metadata: {{name: g, namespace: vision}}\n\
+                 spec: {{minMember: {members}, topology: {{required: {nearest}}}}}\n"
+            )];
+            objects.extend((0..members).map(|number| {
+                format!(
+                    "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}, namespace: vision, \
+                     labels: {{gpu-batch.io/pod-group: g}}}}\nspec: {{schedulerName: gpu-batch, \
+                     containers: [{{name: main, resources: {{limits: {{nvidia.com/gpu: 8}}}}}}]}}\n"
+                )
+            }));
+            objects
+        };
+        let zeros = "00000000-0000-0000-0000-000000000000.0";
+        for (members, fits) in [(2, true), (3, false)] {
+            let mut objects = vec![
+                text.clone(),
+                node("other-parent", "b", Some("1")),
+                node("no-label", "a", None),
+                node("zeros-1", "a", Some(zeros)),
+                node("zeros-2", "a", Some(zeros)),
+                node("zeros-3", "a", Some(zeros)),
+                node("near-1", "a", Some("1")),
+                node("near-2", "a", Some("1")),
+            ];
+            objects.extend(gang(members));
+            let directory = tempfile::tempdir().unwrap();
+            let file = directory.path().join("input.yaml");
+            std::fs::write(&file, objects.join("---\n")).unwrap();
+            let said = transcript(directory.path(), &["plan", "-f", "input.yaml"]);
+            let near = said.contains("near-1") && said.contains("near-2");
+            assert_eq!(near && said.contains("2 Bound"), fits, "{preset:?}: {said}");
+            assert_eq!(said.contains("DoesNotFit"), !fits, "{preset:?}: {said}");
+        }
+    }
+}

@@ -142,9 +142,6 @@ pub(crate) fn place(
         txn.place(state, pod, node, placement);
         return Ok(());
     }
-    for group in &request.groups {
-        state.refresh(group.class);
-    }
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.groups.iter().all(without_gpus) {
         request.plain_only = true;
@@ -163,6 +160,9 @@ fn place_groups(
     request: &Request,
     work: &mut u64,
 ) -> Result<(), Refusal> {
+    for group in &request.groups {
+        state.refresh(group.class);
+    }
     *work += (state.nodes.len() * request.groups.len()) as u64;
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {

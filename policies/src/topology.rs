@@ -138,7 +138,7 @@ impl Topology {
     pub(crate) fn names(&self, node_name: &str, labels: &Labels) -> SmallVec<[DomainName; 4]> {
         self.levels
             .iter()
-            .map(|level| match label(labels, &level.node_label) {
+            .map(|level| match identifier(labels, &level.node_label) {
                 Some(value) => DomainName::Label(value.into()),
                 None => DomainName::Lonely(node_name.into()),
             })
@@ -218,6 +218,13 @@ impl Topology {
         };
         id
     }
+}
+
+/// What a label says of a node's domain. No identifier and one of zeros say nothing: GPU feature
+/// discovery writes a clique of the latter for nodes that share no NVLink with others.
+fn identifier<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
+    const NO_CLUSTER: &str = "00000000-0000-0000-0000-000000000000";
+    label(labels, key).filter(|value| !value.is_empty() && !value.starts_with(NO_CLUSTER))
 }
 
 /// The order in which equally good nodes are filled: by their path in the Topology `default`, then

@@ -73,6 +73,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         // Without being asked for, a log would only tear the table.
         crate::telemetry::init(LogFormat::Text, "warn");
     }
+    args.record.check()?;
     let (gangs, length) = (args.gangs, Duration::from_secs(args.seconds));
     let record = args.record.clone();
     let place = place(args)?;

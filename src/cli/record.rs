@@ -21,6 +21,15 @@ pub(super) struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// Whether a journal may take that place. Nothing is changed.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Some(path) = &self.file else {
+            return Ok(());
+        };
+        let checked = JournalFile::check(path).context("--record");
+        checked.map_err(Failure::BadInput)
+    }
+
     /// Makes the file, if there is to be one.
     pub(super) fn create(&self) -> Result<Option<JournalFile>, Failure> {
         let Some(path) = &self.file else {

@@ -33,6 +33,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let configuration = Configuration::load(args.config.as_deref())
         .map_err(|error| Failure::BadInput(error.into()))?;
+    args.record.check()?;
     telemetry::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -158,7 +158,8 @@ impl Engine {
             Wake::Fits { class, scope, need } if self.state.classes.get(*class).is_some() => {
                 let missing = missing(*class, *scope, *need);
                 let (shortage, message) = explain::shortage(&self.state, &missing, self.now_ms);
-                if !of_queue {
+                // What was refused of a sub-group names it.
+                if !of_queue && !self.has_sub_groups(id) {
                     explanation.message = message;
                 }
                 explanation.shortages.push(shortage);
@@ -178,6 +179,11 @@ impl Engine {
                 explanation.shortages = shortages.collect();
             }
         }
+    }
+
+    fn has_sub_groups(&self, id: GangId) -> bool {
+        let object = self.state.gangs[id].object.as_ref();
+        object.is_some_and(|object| !object.sub_groups.is_empty())
     }
 
     /// The bound that the gang would exceed now.

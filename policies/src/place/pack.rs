@@ -76,6 +76,10 @@ fn candidates(
     scope: Scope,
     work: &mut u64,
 ) -> (Vec<Area>, Option<Area>) {
+    // What was tried and taken back has left tables behind that are not current.
+    for group in &request.groups {
+        state.refresh(group.class);
+    }
     let mut candidates: Vec<(u64, Area)> = Vec::new();
     let mut best: Option<(u64, Area)> = None;
     for area in areas(state, scope) {

@@ -42,7 +42,7 @@ pub(super) struct Problem {
 /// All pods of one class.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
-    class: ClassId,
+    pub(super) class: ClassId,
     pub(super) amounts: Vec<Amount>,
     /// By node: whether one fits while nothing else is placed.
     pub(super) eligible: Vec<bool>,

@@ -1,9 +1,9 @@
 //! A depth-first search over all ways to place the members: exact, and bounded in its steps.
 //!
-//! What is the same is tried once: nodes that nothing tells apart; members of one class, which go to
-//! nodes in rising order; leaves that are twins, of which the first begins on the first node. All
-//! three hold of the solution that comes first in the order of the search, so none is lost. A branch
-//! ends as soon as counting shows that what is left cannot fit.
+//! What is the same is tried once: nodes that nothing tells apart; members of one class, which go
+//! to nodes in rising order; leaves that are twins, of which the first begins on the first node.
+//! All three hold of the solution that comes first in the order of the search, so none is lost. A
+//! branch ends as soon as counting shows that what is left cannot fit.
 
 use super::problem::{Problem, Step};
 use super::two_shapes::{fits, has};
@@ -196,11 +196,11 @@ impl Search {
     /// How many children of a group begin at a step or after it.
     fn offered_from(&self, parent: usize, from: usize) -> usize {
         let end = self.problem.groups[parent].end;
-        let steps = &self.problem.steps[from..end];
-        let children = steps.iter().filter(
-            |step| matches!(step, Step::Enter { group, .. } if self.problem.groups[*group].parent == parent),
-        );
-        children.count()
+        let child = |step: &&Step| match step {
+            Step::Enter { group, .. } => self.problem.groups[*group].parent == parent,
+            Step::Member { .. } => false,
+        };
+        self.problem.steps[from..end].iter().filter(child).count()
     }
 
     fn decide_member(
@@ -280,8 +280,8 @@ impl Search {
 
     fn place(&mut self, step: usize, leaf: usize, shape: usize, node: usize) {
         self.charge(leaf, shape, node, true);
-        let first = step == 0
-            || !matches!(self.problem.steps[step - 1], Step::Member { leaf: other, .. } if other == leaf);
+        let before = step.checked_sub(1).map(|before| self.problem.steps[before]);
+        let first = !matches!(before, Some(Step::Member { leaf: other, .. }) if other == leaf);
         if first {
             self.first[leaf] = node;
         }
@@ -428,3 +428,6 @@ fn due(problem: &Problem) -> Vec<Vec<usize>> {
     }
     due
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,9 +48,7 @@ impl JournalFile {
     /// # Errors
     /// If one of the two files is not a journal, or the new one cannot be made.
     pub fn create(path: &Path, bytes_max: u64) -> Result<Self, JournalFileError> {
-        for path in [path, &before(path)] {
-            check_is_journal(path)?;
-        }
+        Self::check(path)?;
         let file = begin(path)?;
         Ok(Self {
             path: path.to_owned(),
@@ -58,6 +56,21 @@ impl JournalFile {
             bytes: beginning().len() as u64,
             bytes_max,
         })
+    }
+
+    /// Whether a journal may be made there, without making it.
+    ///
+    /// # Errors
+    /// If one of the two files is there and is not a journal, or there is no such folder.
+    pub fn check(path: &Path) -> Result<(), JournalFileError> {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        fs::metadata(folder.unwrap_or(Path::new("."))).map_err(|error| failed(path, error))?;
+        for path in [path, &before(path)] {
+            check_is_journal(path)?;
+        }
+        Ok(())
     }
 
     pub(super) fn bytes(&self) -> u64 {

@@ -415,3 +415,22 @@ fn members_on_a_node_that_is_gone_keep_their_slice_waiting() {
     assert_eq!(world.binds, 2);
     assert!(world.message("default/g").contains("sub-group a"));
 }
+
+#[test]
+fn cliques_of_zeros_and_empty_labels_are_nobody_s_domain() {
+    for value in ["00000000-0000-0000-0000-000000000000.0", ""] {
+        let mut world = World::new();
+        world.apply(topology("default", &["clique"]));
+        world.apply(node("n1", 8).label("clique", value));
+        world.apply(node("n2", 8).label("clique", value));
+        world.apply(gang("g", 2).required("clique"));
+        world.apply(pod("a", 8).of("g"));
+        world.apply(pod("b", 8).of("g"));
+        world.settle();
+        assert_eq!(world.binds, 0);
+        world.apply(node("n1", 8).label("clique", "7b968a6d.1"));
+        world.apply(node("n2", 8).label("clique", "7b968a6d.1"));
+        world.settle();
+        assert_eq!(world.binds, 2);
+    }
+}
