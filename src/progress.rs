@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const REDRAW: Duration = Duration::from_millis(100);
 
-const TEMPLATE: &str = "{prefix} {wide_bar} {human_pos}/{human_len} {msg} · {per_sec} · {eta} left";
+const TEMPLATE: &str = "{prefix} {wide_bar} {human_pos}/{human_len} {msg} · {speed}/s · {eta} left";
 
 /// A bar that is shown as long as this value lives.
 pub struct Progress {

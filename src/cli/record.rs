@@ -11,7 +11,8 @@ const SIZE_MIN: u64 = 1 << 20;
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct RecordArgs {
     /// Record everything that the scheduler sees and decides, for `gpu-batch replay`. A journal
-    /// that is there already is kept as FILE.1
+    /// that is there already is kept as FILE.1. `demo --embedded` writes it at its end, of the last
+    /// scheduler if some have crashed
     #[arg(long = "record", value_name = "FILE")]
     file: Option<PathBuf>,
     /// How large FILE and FILE.1 may be together; when FILE is full, a new one begins

@@ -30,13 +30,29 @@ impl Fairness {
     }
 }
 
+/// Until when the use of the cluster is measured: the last submission, after which it runs empty.
+/// What was submitted all at once is measured to its end.
+fn measured_until_s(run: &Run, workload: Workload<'_>) -> u64 {
+    let jobs = &workload.jobs.jobs;
+    let submitted = jobs.first().zip(jobs.last());
+    let (first_s, last_s) = submitted.map_or((0, 0), |(a, b)| (a.submit_s, b.submit_s));
+    if first_s < last_s {
+        return last_s;
+    }
+    let ends = jobs
+        .iter()
+        .enumerate()
+        .filter_map(|(index, job)| run.end_s(index, job));
+    ends.max().unwrap_or(0)
+}
+
 /// Measures a run.
 #[must_use]
 pub fn fairness(run: &Run, workload: Workload<'_>) -> Fairness {
     let places = workload.queues_of_trace();
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); workload.queues.len()];
     let jobs = &workload.jobs.jobs;
-    let until_s = jobs.last().map_or(0, |job| job.submit_s);
+    let until_s = measured_until_s(run, workload);
     let mut busy = 0;
     for (index, job) in jobs.iter().enumerate() {
         let queue = places[job.queue as usize];

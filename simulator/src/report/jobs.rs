@@ -72,10 +72,10 @@ impl Record {
         }
     }
 
-    /// Counts a job, in any order. One of an unknown queue is left out.
+    /// Counts a job, in any order. One of an unknown queue is left out, and one that never ran.
     pub fn job(&mut self, job: &Job) {
-        self.waited(job.queue, job.submit_s, job.start_s);
         if let Some(start_s) = job.start_s {
+            self.waited(job.queue, job.submit_s, job.start_s);
             self.held(job.queue, job.gpu_thousandths, start_s, job.end_s);
         }
     }
