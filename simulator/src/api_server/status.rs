@@ -34,6 +34,11 @@ impl ApiServer {
                 mut status,
             } => {
                 status.ready_since_ms = whole_seconds(status.ready_since_ms);
+                if let Some(past) = &mut status.past_use {
+                    past.at_ms = whole_seconds(past.at_ms);
+                    // JSON's objects come back sorted.
+                    past.averages.sort_unstable();
+                }
                 let name = Name {
                     kind: Kind::Queue,
                     namespace: "".into(),
@@ -73,6 +78,9 @@ impl ApiServer {
         if let (Object::PodGroup(facts), Status::PodGroup(status)) = (&mut object, &status) {
             let shown = facts.source == GroupSource::GpuBatch;
             facts.status = status.clone().filter(|_| shown);
+        }
+        if let (Object::Queue(facts), Status::Queue(Some(status))) = (&mut object, &status) {
+            facts.past_use.clone_from(&status.past_use);
         }
         found(self.change(name, &old, object, status))
     }
