@@ -159,8 +159,8 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "members that were bound before are not counted: a gang starts with too few",
         "policies/src/engine/counts.rs",
-        "    counts.needed = counts.expected.saturating_sub(held);",
-        "    counts.needed = counts.expected.saturating_sub(held + 1);",
+        "        self.needed = minimum.saturating_sub(held);",
+        "        self.needed = minimum.saturating_sub(held + 1);",
     ),
     bug(
         "a returning member may go to another domain",
