@@ -236,7 +236,6 @@ pub struct ClaimView {
 
 impl From<Explanation> for ExplanationView {
     fn from(explanation: Explanation) -> Self {
-        let members = explanation.members;
         Self {
             gang: explanation.gang,
             pod: explanation.pod.map(|pod| PodView {
@@ -246,14 +245,7 @@ impl From<Explanation> for ExplanationView {
             }),
             queue: explanation.queue.into(),
             phase: explanation.phase.as_str().to_owned(),
-            members: Members {
-                expected: members.expected.into(),
-                created: members.created.into(),
-                bound: members.bound.into(),
-                running: members.running.into(),
-                succeeded: members.succeeded.into(),
-                failed: members.failed.into(),
-            },
+            members: explanation.members.into(),
             needed: explanation.needed,
             reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
             message: explanation.message,
