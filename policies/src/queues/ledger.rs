@@ -2,6 +2,7 @@
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, quantity, saturated};
+use crate::reason::Reason;
 use alloc::{format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
@@ -171,6 +172,17 @@ pub enum Bound {
     Limit,
     /// `quota`: non-preemptible gangs do not exceed it.
     Quota,
+}
+
+impl Excess {
+    /// What a gang is told that would exceed it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self.bound {
+            Bound::Limit => Reason::OverLimit,
+            Bound::Quota => Reason::NonPreemptibleOverQuota,
+        }
+    }
 }
 
 impl QueueTree {
