@@ -105,9 +105,7 @@ impl Engine {
         if let Some(target) = &settings.target_workload {
             state.set_target_workload(target);
         }
-        if let Some(half_life_ms) = settings.use_half_life_ms {
-            state.queues.remember_use(half_life_ms);
-        }
+        state.queues.set_half_life(settings.use_half_life_ms);
         Self {
             state,
             listed: BTreeSet::new(),
@@ -185,11 +183,13 @@ impl Engine {
             leaf_order: self.settings.leaf_order,
             queueing: self.settings.queueing,
             target_workload: self.settings.target_workload.clone(),
-            use_half_life_ms: self.settings.use_half_life_ms,
             ..settings
         };
         if settings == self.settings {
             return;
+        }
+        if settings.use_half_life_ms != self.settings.use_half_life_ms {
+            self.state.queues.set_half_life(settings.use_half_life_ms);
         }
         self.outbox.limits = settings.in_flight;
         self.settings = settings;

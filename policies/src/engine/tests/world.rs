@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 /// The time at which every test begins.
-const START_MS: u64 = 1_800_000_000_000;
+pub(super) const START_MS: u64 = 1_800_000_000_000;
 
 pub(super) struct World {
     engine: Engine,
