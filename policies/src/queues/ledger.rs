@@ -1,7 +1,7 @@
 //! What every queue holds and asks for, and how much more it may hold.
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
-use crate::facts::{Amount, saturated};
+use crate::facts::{Amount, quantity, saturated};
 use alloc::{format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
@@ -301,16 +301,5 @@ fn within(
             asked,
         }),
         _ => Ok(()),
-    }
-}
-
-/// An amount as a Kubernetes quantity: base units are thousandths for `cpu` alone.
-fn quantity(key: &str, amount: Amount) -> String {
-    if key == "cpu" && amount.is_multiple_of(1000) {
-        format!("{}", amount / 1000)
-    } else if key == "cpu" {
-        format!("{amount}m")
-    } else {
-        format!("{amount}")
     }
 }
