@@ -18,6 +18,7 @@ mod explanation;
 mod faults;
 mod outbox;
 mod partial;
+mod parts;
 mod plan;
 mod quarantine;
 mod queues;

@@ -4,6 +4,7 @@ mod cards;
 mod faults;
 mod line;
 mod partial;
+mod parts;
 mod placement;
 mod quarantine;
 mod races;
