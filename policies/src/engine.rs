@@ -18,11 +18,13 @@ mod explanation;
 mod faults;
 mod outbox;
 mod partial;
+mod parts;
 mod plan;
 mod quarantine;
 mod queues;
 mod reports;
 mod review;
+mod search;
 mod selection;
 mod status;
 mod sub_groups;
@@ -52,6 +54,7 @@ use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
 use review::Review;
+use search::{Allowance, Search};
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -62,6 +65,9 @@ pub struct Engine {
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
+    /// The search that is not finished, if there is one.
+    search: Option<Search>,
+    allowance: Allowance,
     bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
@@ -110,6 +116,8 @@ impl Engine {
             state,
             listed: BTreeSet::new(),
             agenda: Agenda::new(settings.queueing),
+            search: None,
+            allowance: Allowance::full(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -258,6 +266,7 @@ impl Engine {
                 self.state.rules_changed();
                 self.ask_about_uncertain();
             } else {
+                self.search = None;
                 self.stand_down_all();
             }
         }

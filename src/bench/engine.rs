@@ -9,6 +9,7 @@ pub(super) mod facts;
 mod gang;
 mod journal;
 mod queues;
+mod search;
 mod session;
 mod throughput;
 
@@ -17,13 +18,14 @@ use super::Row;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 6] = [
+const SCENARIOS: [Scenario; 7] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
     ("events", events::measure),
     ("journal", journal::measure),
     ("queues", queues::measure),
+    ("search", search::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter.

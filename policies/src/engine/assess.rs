@@ -57,6 +57,7 @@ impl Engine {
     }
 
     fn remove_gang(&mut self, id: GangId) {
+        self.forget_search_of(id);
         self.leave_agenda(id);
         self.hand_on(id);
         self.replace_tally(id, None);
@@ -340,6 +341,7 @@ impl Engine {
         admitted.or_else(|refusal| {
             // A raised minimum is no loss: the members that it adds are new.
             let replaces = counts.needed > 0 && (gang.bereaved || gang.is_unfinished());
+            let replaces = replaces || !self.cut_off(id).is_empty();
             let open = matches!(
                 refusal.reason,
                 Reason::QueueClosed | Reason::NamespaceNotAllowed
@@ -372,7 +374,8 @@ impl Engine {
         let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
             return;
         };
-        let kind = if counts.needed > 0 && gang.is_unfinished() {
+        let unfinished = counts.needed > 0 && gang.is_unfinished();
+        let kind = if unfinished || !self.cut_off(id).is_empty() {
             CandidateKind::Unfinished
         } else if counts.needed > 0 && gang.bereaved {
             CandidateKind::Replacement
