@@ -9,6 +9,7 @@ mod quarantine;
 mod races;
 mod sub_groups;
 mod sums;
+mod topologies;
 mod world;
 
 use crate::facts::{GroupSource, Placement};
