@@ -258,19 +258,7 @@ fn number(definitions: &[&QueueFacts], old: &Structure) -> Vec<QueueId> {
 /// The queue `default` where nobody has defined it.
 fn undefined_default() -> QueueFacts {
     QueueFacts {
-        name: DEFAULT.into(),
-        uid: Uid(0),
         generation: 0,
-        created_ms: 0,
-        parent: None,
-        priority: 0,
-        resources: Vec::new(),
-        preempt_min_runtime_ms: None,
-        reclaim_min_runtime_ms: None,
-        placement: PlacementChoice::default(),
-        namespace_selector: None,
-        closed: false,
-        past_use: None,
-        problems: Vec::new(),
+        ..QueueFacts::new(Uid(0), DEFAULT)
     }
 }

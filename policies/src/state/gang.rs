@@ -67,6 +67,8 @@ pub(crate) struct Gang {
     pub(crate) reported: Option<PodGroupStatus>,
     /// What was tried last, so that an event that changes nothing about it wakes nobody.
     pub(crate) tried: u64,
+    /// As of when its refusal is (see `engine::review`).
+    pub(crate) judged: u64,
     /// The reason that was last announced.
     pub(crate) announced: Option<Reason>,
 }
@@ -272,6 +274,7 @@ impl Gang {
             scheduled: (false, 0),
             reported: None,
             tried: 0,
+            judged: 0,
             announced: None,
         }
     }
