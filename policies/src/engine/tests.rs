@@ -12,6 +12,7 @@ mod review;
 mod search;
 mod sub_groups;
 mod sums;
+mod topologies;
 mod world;
 
 use crate::facts::{GroupSource, Placement};

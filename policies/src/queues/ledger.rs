@@ -274,6 +274,20 @@ impl QueueTree {
         self.structure.path(queue).filter_map(left).min()
     }
 
+    /// The least that limits on GPU models leave on the path of a queue, whichever model it is;
+    /// `None` without such limits. Whoever asks for no more meets none of them.
+    #[must_use]
+    pub fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
+        let left = |id: QueueId| {
+            let held = self.ledger.held.row(id);
+            let terms = self.structure.node(id).terms.iter();
+            let of_models = terms.filter(|(key, _)| self.keys.plain(*key).is_some());
+            of_models
+                .filter_map(|(key, terms)| Some(terms.limit?.saturating_sub(held[key.index()])))
+        };
+        self.structure.path(queue).flat_map(left).min()
+    }
+
     /// What a gang is told that would exceed a bound.
     #[must_use]
     pub fn describe(&self, excess: &Excess) -> String {

@@ -595,6 +595,19 @@ impl PodGroupFacts {
         self
     }
 
+    pub(super) fn preferred(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.preferred = Some(level.into());
+        self
+    }
+
+    /// The Topology of that name is meant.
+    pub(super) fn in_topology(mut self, name: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.name = Some(name.into());
+        self
+    }
+
     pub(super) fn queue(mut self, queue: &str) -> Self {
         self.queue = Some(queue.into());
         self
