@@ -11,6 +11,7 @@ use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
     Claim, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
 };
+use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,8 +67,11 @@ pub struct PodView {
 pub struct ShortageView {
     /// What one member asks for: quantities by resource.
     pub requests: BTreeMap<String, String>,
-    /// What of it is scarcest, in words.
+    /// What of it matters, in words: its GPUs or other scarcest resource, and what most nodes have
+    /// too little of.
     pub asks: String,
+    /// A sentence for each label that it insists on and no node has.
+    pub unknown_labels: Vec<String>,
     /// Within what they must fit together: the name of a level, `node` or `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
@@ -236,7 +240,6 @@ pub struct ClaimView {
 
 impl From<Explanation> for ExplanationView {
     fn from(explanation: Explanation) -> Self {
-        let members = explanation.members;
         Self {
             gang: explanation.gang,
             pod: explanation.pod.map(|pod| PodView {
@@ -246,26 +249,19 @@ impl From<Explanation> for ExplanationView {
             }),
             queue: explanation.queue.into(),
             phase: explanation.phase.as_str().to_owned(),
-            members: Members {
-                expected: members.expected.into(),
-                created: members.created.into(),
-                bound: members.bound.into(),
-                running: members.running.into(),
-                succeeded: members.succeeded.into(),
-                failed: members.failed.into(),
-            },
+            members: explanation.members.into(),
             needed: explanation.needed,
             reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
             message: explanation.message,
             proof: explanation.proof.map(|proof| proof.as_str().to_owned()),
             shortages: explanation.shortages.into_iter().map(Into::into).collect(),
             excess: explanation.excess.map(|excess| {
-                let amount = |amount| quantity::amount(&excess.resource, amount);
+                let in_words = |amount| quantity_of(&excess.resource, amount);
                 ExcessView {
                     bound: excess.bound.to_owned(),
-                    allowed: amount(excess.allowed),
-                    held: amount(excess.held),
-                    asked: amount(excess.asked),
+                    allowed: in_words(excess.allowed),
+                    held: in_words(excess.held),
+                    asked: in_words(excess.asked),
                     queue: excess.queue.into(),
                     resource: excess.resource.into(),
                 }
@@ -279,11 +275,12 @@ impl From<Explanation> for ExplanationView {
 impl From<Shortage> for ShortageView {
     fn from(shortage: Shortage) -> Self {
         let requests = shortage.requests.iter();
-        let requests = requests.map(|(name, n)| (name.to_string(), quantity::amount(name, *n)));
+        let requests = requests.map(|(name, n)| (name.to_string(), quantity_of(name, *n)));
         Self {
             requests: requests.collect(),
             members_short: shortage.members_short(),
             asks: shortage.asks,
+            unknown_labels: shortage.unknown_labels,
             level: shortage.level.into(),
             domain: shortage.domain,
             need: shortage.need,
@@ -373,7 +370,7 @@ impl From<Claim> for ClaimView {
             weightless: claim.weightless,
             share: quantity::share(claim.share_millionths),
             resource: dominant.map(|(resource, ..)| resource.to_string()),
-            used: dominant.map(|(resource, used, _)| quantity::amount(resource, *used)),
+            used: dominant.map(|(resource, used, _)| quantity_of(resource, *used)),
             weight: dominant.map(|(.., weight)| *weight),
         }
     }

@@ -3,7 +3,7 @@
 use crate::api::{self, PodGroupCounts};
 use crate::execute::quantity;
 use crate::table::{self, Entry, Screen, Tone};
-use gpu_batch_policies::facts::QueueFacts;
+use gpu_batch_policies::facts::{QueueFacts, quantity as quantity_of};
 use gpu_batch_policies::report::QueueReport;
 use gpu_batch_policies::status::GovernedAmounts;
 use serde::Serialize;
@@ -57,9 +57,9 @@ impl QueueView {
         for entry in facts.iter().flat_map(|facts| &facts.resources) {
             let key = key(&entry.name, entry.product.as_deref().unwrap_or_default());
             if let Some(amount) = entry.limit {
-                limit.insert(key.clone(), quantity::amount(&key, amount));
+                limit.insert(key.clone(), quantity_of(&key, amount));
             }
-            let amount = quantity::amount(&key, entry.quota);
+            let amount = quantity_of(&key, entry.quota);
             quota.insert(key, amount);
         }
         let fault = status.fault.as_ref();
@@ -177,7 +177,7 @@ fn key(resource: &str, product: &str) -> String {
 fn quantities(amounts: &GovernedAmounts) -> Quantities {
     let quantities = amounts.iter();
     quantities
-        .map(|(key, amount)| (key.to_string(), quantity::amount(key, *amount)))
+        .map(|(key, amount)| (key.to_string(), quantity_of(key, *amount)))
         .collect()
 }
 

@@ -5,6 +5,7 @@
 //! on the state and not on its history, and the work is bounded by the nodes and the gangs.
 
 mod advice;
+mod labels;
 mod line;
 mod names;
 mod room;
@@ -14,7 +15,7 @@ pub(crate) use advice::remedies;
 pub(crate) use line::{demand, standing};
 pub(crate) use names::{Names, suggestion};
 pub(crate) use room::{Missing, shortage};
-pub(crate) use words::refusal;
+pub(crate) use words::{Described, refusal};
 
 pub use crate::queues::{Claim, DecidedBy, Level};
 
@@ -103,8 +104,11 @@ impl Proof {
 pub struct Shortage {
     /// What one member asks for, by resource, in base units.
     pub requests: Vec<(Box<str>, Amount)>,
-    /// What of it is scarcest, in words: `8 nvidia.com/gpu`.
+    /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
+    /// `8 nvidia.com/gpu and 600Gi memory`.
     pub asks: String,
+    /// A sentence for each label that it insists on and no node has.
+    pub unknown_labels: Vec<String>,
     /// Within what they must fit together: the name of a level, `node`, or `cluster`.
     pub level: Box<str>,
     /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.

@@ -8,9 +8,11 @@ mod events;
 pub(super) mod facts;
 mod gang;
 mod journal;
+mod policy;
 mod queues;
 mod search;
 mod session;
+mod sub_groups;
 mod throughput;
 
 use super::Row;
@@ -22,6 +24,7 @@ const SCENARIOS: [Scenario; 7] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
+    ("sub-groups", sub_groups::measure),
     ("events", events::measure),
     ("journal", journal::measure),
     ("queues", queues::measure),

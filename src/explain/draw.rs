@@ -114,6 +114,12 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         ));
         lines.push(format!("  {}", nodes(&shortage.all)));
     }
+    lines.extend(
+        shortage
+            .unknown_labels
+            .iter()
+            .map(|label| format!("  {label}")),
+    );
     for holder in &shortage.holders {
         let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
         let on = match holder.nodes {

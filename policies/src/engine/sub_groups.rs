@@ -262,19 +262,23 @@ impl Engine {
                 Err(refusal) => {
                     let (verdict, wake) = self.explain_refusal(id, &mut request, counts, &refusal);
                     if position == 0 {
+                        let wake = match wake {
+                            // All choices were tried, whose classes may be others.
+                            Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),
+                            wake => wake,
+                        };
                         return Err((verdict, wake));
                     }
                     refused.get_or_insert(verdict);
                 }
             }
         }
-        let classes = tree.pods_below(0).into_iter().map(|group| group.class);
         Err(match (refused, over, full) {
             (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
             (refused, over, full) => {
                 let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
                 let verdict = refused.or(over).unwrap_or_else(unknown);
-                (verdict, Wake::AnyRoom(classes.collect(), full))
+                (verdict, Wake::AnyRoom(tree.classes(), full))
             }
         })
     }

@@ -8,9 +8,11 @@ mod parts;
 mod placement;
 mod quarantine;
 mod races;
+mod review;
 mod search;
 mod sub_groups;
 mod sums;
+mod topologies;
 mod world;
 
 use crate::facts::{GroupSource, Placement};

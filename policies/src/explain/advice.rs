@@ -1,5 +1,6 @@
 //! What would let a gang start.
 
+use super::words::amount_in_words as in_words;
 use super::{ExcessReport, Explanation, Shortage};
 use crate::reason::Reason;
 use alloc::{format, string::String, vec::Vec};
@@ -80,15 +81,23 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
     let asks = &shortage.asks;
     if shortage.fits_empty < shortage.need {
         let level = &*shortage.level;
-        let any = match level {
-            "cluster" => "even if it were empty, the cluster would hold".into(),
-            _ => format!("even if it were empty, no {level} would hold more than"),
+        let held = match (shortage.fits_empty, level) {
+            (0, "cluster") => "even an empty cluster would hold none".into(),
+            (0, _) => format!("even empty, no {level} would hold any"),
+            (held, "cluster") => format!("even an empty cluster would hold {held}"),
+            (held, _) => format!("even empty, no {level} would hold more than {held}"),
         };
-        let held = shortage.fits_empty;
+        let smaller = if shortage.fits_empty > 0 {
+            ", or a smaller gang"
+        } else {
+            ""
+        };
         remedies.push(format!(
-            "more nodes that take its members, or a smaller gang: {any} {held} of {}",
+            "more nodes that take its members{smaller}: {held} of {}",
             shortage.need
         ));
+        let labels = shortage.unknown_labels.iter();
+        remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
     } else if short > 0 {
         remedies.push(format!("room for {} of {asks} {place}", members(short)));
         for holder in shortage.holders.iter().take(HOLDERS_NAMED) {
@@ -106,12 +115,12 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {
             let (because, hold) = (&refused.because, members(refused.would_hold));
-            let nodes = match refused.nodes {
-                1 => "1 node".into(),
-                nodes => format!("{nodes} nodes"),
+            let have = match refused.nodes {
+                1 => "1 node has".into(),
+                nodes => format!("{nodes} nodes have"),
             };
             remedies.push(format!(
-                "the use of nodes {place} that {because}: {nodes} with free room for {hold}"
+                "to be allowed on nodes {place} that {because}: {have} free room for {hold}"
             ));
         }
     }
@@ -131,13 +140,6 @@ fn members(count: u64) -> String {
     match count {
         1 => "1 member".into(),
         _ => format!("{count} members"),
-    }
-}
-
-fn in_words(resource: &str, amount: u64) -> String {
-    match resource {
-        "cpu" if amount.is_multiple_of(1000) => format!("{} {resource}", amount / 1000),
-        _ => super::words::amount_in_words(resource, amount),
     }
 }
 

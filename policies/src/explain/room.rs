@@ -1,10 +1,11 @@
 //! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
 
-use super::words::{amount_in_words, cards_in_words, headline};
+use super::labels;
+use super::words::{amount_in_words, asks, headline, scarcest};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::{Amount, UnixMs};
 use crate::filter::Filter;
-use crate::ids::{ClassId, GangId, Id, NodeId, ResourceId};
+use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
@@ -40,6 +41,8 @@ struct Judged {
     fits: u64,
     fits_empty: u64,
     refused: Option<Filter>,
+    /// What it has too little of.
+    lacking: Option<Lacking>,
     /// How many its free amounts would hold, if it refuses for something else.
     would_hold: u64,
     model: Option<GovernedId>,
@@ -72,7 +75,8 @@ pub(crate) fn shortage(
     let (fits_here, here): (u64, &[&Judged]) = best.map_or((0, &[]), |(n, area)| (n, &area.judged));
     let domain = best.and_then(|(_, area)| area.name.clone());
     let fit = (missing.need, fits_here);
-    let place = (missing.class, missing.scope);
+    let scarce = scarce(&all);
+    let place = (missing.class, missing.scope, scarce);
     let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
     let message = nearest.map_or_else(
         || headline.clone(),
@@ -83,7 +87,8 @@ pub(crate) fn shortage(
     let short = missing.need.saturating_sub(fits_here);
     let shortage = Shortage {
         requests: requests.collect(),
-        asks: asks(state, missing.class),
+        unknown_labels: labels::unknown(state, &class.shape),
+        asks: asks(state, missing.class, scarce),
         level: level(state, missing.scope),
         domain,
         need: missing.need,
@@ -103,17 +108,6 @@ fn sum(one: u64, other: u64) -> u64 {
     one.saturating_add(other)
 }
 
-fn asks(state: &ClusterState, class: ClassId) -> String {
-    let class = &state.classes[class];
-    match &class.cards {
-        Some(cards) => cards_in_words(cards),
-        None => {
-            let amount = amount_of(&class.requests, class.primary);
-            amount_in_words(state.resource_names.name(class.primary), amount)
-        }
-    }
-}
-
 fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode) -> Judged {
     let (node, class) = (&state.nodes[id], &state.classes[missing.class]);
     let free = u64::from(node.multiplicity(class));
@@ -122,6 +116,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         fits: 0,
         fits_empty: 0,
         refused: None,
+        lacking: None,
         would_hold: 0,
         model: known.model,
     };
@@ -134,6 +129,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         Some(Ok(())) => {
             judged.fits_empty = node.multiplicity_empty(class);
             if free == 0 {
+                judged.lacking = Some(node.lacking(class));
                 judged.refused = Some(lacking(state, node.lacking(class)));
             } else if allowed(state, missing, judged.model) == 0 {
                 let product = known.gpu.product.clone().unwrap_or_default();
@@ -266,7 +262,9 @@ fn holders(
     now_ms: UnixMs,
 ) -> Vec<Holder> {
     let own = missing.gang;
-    let missing = most_missing(state, missing.class, nodes);
+    let would: Vec<&Judged> = nodes.iter().filter(|j| j.fits_empty > 0).copied().collect();
+    let primary = state.classes[missing.class].primary;
+    let missing = scarce(&would).unwrap_or(primary);
     let mut held: BTreeMap<Option<GangId>, (Amount, BTreeSet<NodeId>)> = BTreeMap::new();
     for judged in nodes.iter().filter(|judged| judged.fits_empty > 0) {
         for pod in &state.nodes[judged.node].pods {
@@ -302,19 +300,13 @@ fn holders(
         .collect()
 }
 
-/// The resource of which most of these nodes have too little; else the scarcest one.
-fn most_missing(state: &ClusterState, class: ClassId, nodes: &[&Judged]) -> ResourceId {
-    let shape = &state.classes[class];
-    let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
-    for judged in nodes.iter().filter(|j| j.fits_empty > 0 && j.fits == 0) {
-        if let Lacking::Resource(id) = state.nodes[judged.node].lacking(shape) {
-            *lacking.entry(id).or_insert(0) += 1;
-        }
+/// What most of these nodes have too little of.
+fn scarce(nodes: &[&Judged]) -> Option<ResourceId> {
+    let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
+    for missing in nodes.iter().filter_map(|judged| judged.lacking) {
+        *lacking.entry(missing).or_insert(0) += 1;
     }
-    let most = lacking
-        .into_iter()
-        .max_by_key(|(id, nodes)| (*nodes, Reverse(id.index())));
-    most.map_or(shape.primary, |(id, _)| id)
+    scarcest(&lacking)
 }
 
 /// When a gang ends that runs as long as it was said, if that has not passed.

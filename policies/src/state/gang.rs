@@ -69,6 +69,8 @@ pub(crate) struct Gang {
     pub(crate) reported: Option<PodGroupStatus>,
     /// What was tried last, so that an event that changes nothing about it wakes nobody.
     pub(crate) tried: u64,
+    /// As of when its refusal is (see `engine::review`).
+    pub(crate) judged: u64,
     /// The reason that was last announced.
     pub(crate) announced: Option<Reason>,
 }
@@ -223,11 +225,17 @@ pub(crate) enum Scope {
 }
 
 /// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
-/// priority, then gangs below their minimum
-/// before surplus, then age. In the order of the shortest, their runtime goes before their age.
+/// priority, then gangs below their minimum before surplus, then age. In the order of the shortest,
+/// their runtime goes before their age.
+///
+/// Where gangs age, priority and age are one number. All of them age alike, so the order of two
+/// that wait is always the same, and no time is needed to compare them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
     pub(crate) kind: CandidateKind,
+    /// When it would have been created to stand where it stands, were its priority 0; 0 where gangs
+    /// do not age.
+    pub(crate) aged_ms: i64,
     pub(crate) priority_descending: i64,
     pub(crate) surplus: bool,
     /// 0 where the order does not ask for it.
@@ -275,6 +283,7 @@ impl Gang {
             scheduled: (false, 0),
             reported: None,
             tried: 0,
+            judged: 0,
             announced: None,
         }
     }
