@@ -18,11 +18,13 @@ mod explanation;
 mod faults;
 mod outbox;
 mod partial;
+mod parts;
 mod plan;
 mod quarantine;
 mod queues;
 mod reports;
 mod review;
+mod search;
 mod selection;
 mod status;
 mod sub_groups;
@@ -52,6 +54,7 @@ use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
 use review::Review;
+use search::{Allowance, Search};
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -62,6 +65,9 @@ pub struct Engine {
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
+    /// The search that is not finished, if there is one.
+    search: Option<Search>,
+    allowance: Allowance,
     bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
@@ -105,13 +111,13 @@ impl Engine {
         if let Some(target) = &settings.target_workload {
             state.set_target_workload(target);
         }
-        if let Some(half_life_ms) = settings.use_half_life_ms {
-            state.queues.remember_use(half_life_ms);
-        }
+        state.queues.set_half_life(settings.use_half_life_ms);
         Self {
             state,
             listed: BTreeSet::new(),
             agenda: Agenda::new(settings.queueing),
+            search: None,
+            allowance: Allowance::full(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -185,11 +191,13 @@ impl Engine {
             leaf_order: self.settings.leaf_order,
             queueing: self.settings.queueing,
             target_workload: self.settings.target_workload.clone(),
-            use_half_life_ms: self.settings.use_half_life_ms,
             ..settings
         };
         if settings == self.settings {
             return;
+        }
+        if settings.use_half_life_ms != self.settings.use_half_life_ms {
+            self.state.queues.set_half_life(settings.use_half_life_ms);
         }
         self.outbox.limits = settings.in_flight;
         self.settings = settings;
@@ -258,6 +266,7 @@ impl Engine {
                 self.state.rules_changed();
                 self.ask_about_uncertain();
             } else {
+                self.search = None;
                 self.stand_down_all();
             }
         }

@@ -10,6 +10,7 @@ mod gang;
 mod journal;
 mod policy;
 mod queues;
+mod search;
 mod session;
 mod sub_groups;
 mod throughput;
@@ -27,6 +28,7 @@ const SCENARIOS: [Scenario; 7] = [
     ("events", events::measure),
     ("journal", journal::measure),
     ("queues", queues::measure),
+    ("search", search::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter.

@@ -10,7 +10,8 @@ use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::LeafOrder;
 use crate::state::gang::{
-    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Tally, Verdict, Wait,
+    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Start, Tally, Verdict,
+    Wait,
 };
 use crate::state::membership::job_minimum;
 use crate::state::pod::{Own, Stage};
@@ -56,6 +57,7 @@ impl Engine {
     }
 
     fn remove_gang(&mut self, id: GangId) {
+        self.forget_search_of(id);
         self.leave_agenda(id);
         self.hand_on(id);
         self.replace_tally(id, None);
@@ -339,6 +341,7 @@ impl Engine {
         admitted.or_else(|refusal| {
             // A raised minimum is no loss: the members that it adds are new.
             let replaces = counts.needed > 0 && (gang.bereaved || gang.is_unfinished());
+            let replaces = replaces || !self.cut_off(id).is_empty();
             let open = matches!(
                 refusal.reason,
                 Reason::QueueClosed | Reason::NamespaceNotAllowed
@@ -371,15 +374,27 @@ impl Engine {
         let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
             return;
         };
-        let kind = if counts.needed > 0 && gang.is_unfinished() {
+        let unfinished = counts.needed > 0 && gang.is_unfinished();
+        let kind = if unfinished || !self.cut_off(id).is_empty() {
             CandidateKind::Unfinished
         } else if counts.needed > 0 && gang.bereaved {
             CandidateKind::Replacement
         } else {
             CandidateKind::Ordinary
         };
+        // Surplus begins to wait when the minimum is met.
+        let since_ms = match gang.start {
+            Start::Complete { since_ms } if counts.needed == 0 => since_ms,
+            _ => gang.spec.created_ms,
+        };
+        let aged_ms = |aging_ms: u64| {
+            let earlier_ms = i128::from(gang.spec.priority) * i128::from(aging_ms);
+            let aged_ms = i128::from(since_ms) - earlier_ms;
+            i64::try_from(aged_ms).unwrap_or(i64::MAX)
+        };
         let key = CandidateKey {
             kind,
+            aged_ms: self.settings.aging_ms.map_or(0, aged_ms),
             priority_descending: -i64::from(gang.spec.priority),
             surplus: counts.needed == 0,
             runtime_ms: match self.settings.leaf_order {
