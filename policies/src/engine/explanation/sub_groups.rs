@@ -40,7 +40,7 @@ impl Engine {
         let limits = self.state.queues.has_model_limits(queue).then_some(queue);
         let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
         let explained = choices.map(|choice| {
-            let mut asked = self.asked(id, &tree, &choice);
+            let mut asked = self.questions(id, &tree, &choice);
             for (_, missing) in &mut asked {
                 missing.surplus = counts.needed == 0;
                 missing.limits = limits;
@@ -59,7 +59,7 @@ impl Engine {
 
     /// What to ask the nodes for: the chosen members by shape, inside each domain in which they must
     /// be together. Sub-groups that lack the same are asked for once.
-    fn asked(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
+    fn questions(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
         let mut asked: Vec<Asked> = Vec::new();
         for group in bounds(tree) {
             for part in parts(tree, group, choice) {
