@@ -44,7 +44,7 @@ pub(crate) fn violations(
         apart(cluster, gang, binders, &mut found);
         match reports.get(&gang.name) {
             Some(report) => {
-                described(gang, report, &mut found);
+                described(&rooms, gang, report, &mut found);
                 waiting(cluster, &rooms, gang, report, &mut found);
             }
             None => found.push(format!("I3: the leader does not know gang {}", gang.name)),
@@ -112,7 +112,7 @@ fn apart(
 }
 
 /// I11: what is said of a gang is true.
-fn described(gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
+fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
     let status = &report.status;
     let held = gang.held();
     let met = is_met(&gang.groups, 0, &held);
@@ -131,15 +131,17 @@ fn described(gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
         *sum += held;
     }
     let enough = is_met(&gang.groups, 0, &able);
+    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
+    let contradicts = contradict(&gang.groups);
+    // Whether its queue takes it and whether it makes sense is said before its members are counted.
     let right = match status.reason {
         None => false,
-        Some(Reason::InvalidSpec) => contradict(&gang.groups),
+        Some(Reason::QueueClosed) => closed,
+        Some(Reason::InvalidSpec) => contradicts,
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
-            !enough
+            !enough && !contradicts
         }
-        // A closed queue stops a gang before anybody looks at its topology.
-        Some(Reason::QueueClosed | Reason::NamespaceNotAllowed) => enough,
-        Some(_) => enough && !contradict(&gang.groups),
+        Some(_) => enough && !contradicts,
     };
     if !right {
         found.push(format!(
