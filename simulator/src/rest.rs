@@ -131,17 +131,16 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         *sum += held;
     }
     let enough = is_met(&gang.groups, 0, &able);
-    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
-    let contradicts = contradict(&gang.groups);
-    // Whether its queue takes it and whether it makes sense is said before its members are counted.
     let right = match status.reason {
         None => false,
-        Some(Reason::QueueClosed) => closed,
-        Some(Reason::InvalidSpec) => contradicts,
+        Some(Reason::InvalidSpec) => contradict(&gang.groups),
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
-            !enough && !contradicts
+            !enough
         }
-        Some(_) => enough && !contradicts,
+        // A closed queue stops a gang before anybody looks at its members and its topology.
+        Some(Reason::QueueClosed) => rooms.is_closed(&gang.queue),
+        Some(Reason::NamespaceNotAllowed) => rooms.selects_namespaces(&gang.queue),
+        Some(_) => enough && !contradict(&gang.groups),
     };
     if !right {
         found.push(format!(
@@ -161,7 +160,7 @@ fn waiting(
 ) {
     let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
     let placeable: Vec<&PodFacts> = free.copied().collect();
-    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
+    let closed = rooms.is_closed(&gang.queue);
     // What a quota has left for gangs that are not preemptible is judged by the property tests.
     let kept_out = gang.unknown || closed || gang.protected || contradict(&gang.groups);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {

@@ -155,9 +155,10 @@ pub(super) fn asks(state: &ClusterState, class: ClassId, scarce: Option<Resource
     let class = &state.classes[class];
     let mut parts: Vec<String> = class.cards.iter().map(cards_in_words).collect();
     let primary = Some(class.primary).filter(|_| parts.is_empty());
+    let scarce = scarce.filter(|scarce| primary != Some(*scarce));
     for resource in primary.into_iter().chain(scarce) {
         let amount = crate::resources::amount_of(&class.requests, resource);
-        if amount > 0 && (primary != Some(resource) || parts.is_empty()) {
+        if amount > 0 {
             parts.push(amount_in_words(state.resource_names.name(resource), amount));
         }
     }
