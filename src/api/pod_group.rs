@@ -12,6 +12,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
+/// A runtime that makes sense. The patterns catch what is too long for a duration of CEL.
+const RUNTIME: &str = "!self.matches('[1-9][0-9]{6,}h|[1-9][0-9]{8,}m([0-9]|$)') && \
+                       duration(self) > duration('0s') && duration(self) <= duration('876000h')";
+const RUNTIME_MESSAGE: &str =
+    "must be longer than 0s and at most 876000h, which is a hundred years";
+
 /// What a gang is and what it needs.
 #[derive(Debug, Clone, Default, PartialEq, CustomResource, KubeSchema, Serialize, Deserialize)]
 #[kube(
@@ -142,8 +148,10 @@ pub struct PodGroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 
-    /// How long it will run, for backfill and start estimates. Omitted: activeDeadlineSeconds, else
-    /// learned from earlier runs of the same owner.
+    /// How long it will run, for backfill and start estimates: longer than 0s, at most 876000h (a
+    /// hundred years). Omitted: activeDeadlineSeconds, else learned from earlier runs of the same
+    /// owner.
+    #[x_kube(validation = (RUNTIME, RUNTIME_MESSAGE))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_runtime: Option<Duration>,
 
