@@ -123,7 +123,7 @@ pub(super) fn asks(state: &ClusterState, class: ClassId, scarce: Option<Resource
     let primary = Some(class.primary).filter(|_| parts.is_empty());
     for resource in primary.into_iter().chain(scarce) {
         let amount = crate::resources::amount_of(&class.requests, resource);
-        if amount > 0 && !(primary == Some(resource) && !parts.is_empty()) {
+        if amount > 0 && (primary != Some(resource) || parts.is_empty()) {
             parts.push(amount_in_words(state.resource_names.name(resource), amount));
         }
     }
