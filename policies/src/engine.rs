@@ -22,6 +22,7 @@ mod plan;
 mod quarantine;
 mod queues;
 mod reports;
+mod search;
 mod selection;
 mod status;
 mod sub_groups;
@@ -50,6 +51,7 @@ pub(crate) use explanation::members_needed;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
+use search::{Allowance, Search};
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -60,6 +62,9 @@ pub struct Engine {
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
+    /// The search that is not finished, if there is one.
+    search: Option<Search>,
+    allowance: Allowance,
     bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
@@ -109,6 +114,8 @@ impl Engine {
             state,
             listed: BTreeSet::new(),
             agenda: Agenda::new(settings.queueing),
+            search: None,
+            allowance: Allowance::full(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -241,6 +248,7 @@ impl Engine {
                 self.state.rules_changed();
                 self.ask_about_uncertain();
             } else {
+                self.search = None;
                 self.stand_down_all();
             }
         }

@@ -54,6 +54,7 @@ impl Engine {
     }
 
     fn remove_gang(&mut self, id: GangId) {
+        self.forget_search_of(id);
         self.leave_agenda(id);
         self.hand_on(id);
         self.replace_tally(id, None);

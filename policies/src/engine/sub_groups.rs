@@ -5,7 +5,7 @@ use super::assess::too_few_members;
 use super::counts::{Counts, by_leaf, has_place};
 use crate::facts::{TopologyRequest, UnixMs};
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::{Near, Tree, TreeGroup, merged, place_tree, pods_of};
+use crate::place::{Memo, Near, Tree, TreeGroup, merged, place_tree, pods_of};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::{GroupTree, SubGroup, Verdict, Wake};
@@ -133,7 +133,7 @@ impl Engine {
             }
             Tree {
                 groups,
-                model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
+                model_limits: self.model_limits(queue),
                 placement: self.placement(id, queue),
             }
         });
@@ -185,12 +185,13 @@ impl Engine {
         queue: QueueId,
         counts: &Counts,
         now_ms: UnixMs,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let (mut first, mut classes, mut full) = (None, Vec::new(), None);
         for tree in self.trees(id, queue, now_ms) {
             *work += 20 * tree.groups.len() as u64;
-            match self.try_tree(id, queue, &tree, counts, work) {
+            match self.try_tree(id, queue, &tree, counts, memo, work) {
                 Ok(placed) => return Ok(placed),
                 Err((verdict, wake)) => {
                     match wake {
@@ -222,6 +223,7 @@ impl Engine {
         queue: QueueId,
         tree: &Tree,
         counts: &Counts,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let (choices, _) = tree.choices();
@@ -243,7 +245,7 @@ impl Engine {
             let mut request = tree.flat(merged(choice), pods.len());
             let mut txn = Txn::default();
             let start = txn.checkpoint();
-            match place_tree(&mut self.state, &mut txn, &tree, work) {
+            match place_tree(&mut self.state, &mut txn, &tree, memo, work) {
                 Ok(()) if self.keeps_to_queue((id, queue), &request, &demand, start, &mut txn) => {
                     return Ok(txn.commit());
                 }

@@ -6,6 +6,7 @@ use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::queues::QueueId;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use core::hash::{Hash, Hasher};
 
 /// A gang with sub-groups. Group 0 is the gang itself; parents stand before their children.
 #[derive(Debug, Clone)]
@@ -163,6 +164,21 @@ impl Tree {
             }
         }
         tree
+    }
+
+    /// A number that is the same for trees that ask for the same.
+    pub(super) fn signature(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.model_limits.hash(&mut hasher);
+        for group in &self.groups {
+            let near = group.near.map(|near| (near.topology, near.required));
+            (group.parent, &group.children, group.need).hash(&mut hasher);
+            (near, group.anchor).hash(&mut hasher);
+            for pods in &group.pods {
+                (pods.class, &pods.pods).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// The request for these pods, wherever the gang itself may be.
