@@ -48,10 +48,24 @@ impl Allowance {
         }
     }
 
-    fn refill(&mut self, now_ms: UnixMs) {
+    /// So many steps.
+    #[cfg(test)]
+    pub(crate) fn of(steps: u64, now_ms: UnixMs) -> Self {
+        Self {
+            steps,
+            as_of_ms: now_ms,
+        }
+    }
+
+    /// What there is at a time.
+    pub(crate) fn left_at(&self, now_ms: UnixMs) -> u64 {
         let passed_ms = now_ms.saturating_sub(self.as_of_ms);
         let back = passed_ms.saturating_mul(ALLOWANCE_STEPS_PER_MS);
-        self.steps = self.steps.saturating_add(back).min(ALLOWANCE_STEPS);
+        self.steps.saturating_add(back).min(ALLOWANCE_STEPS)
+    }
+
+    fn refill(&mut self, now_ms: UnixMs) {
+        self.steps = self.left_at(now_ms);
         self.as_of_ms = now_ms;
     }
 }

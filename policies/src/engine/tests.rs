@@ -7,6 +7,7 @@ mod partial;
 mod placement;
 mod quarantine;
 mod races;
+mod search;
 mod sub_groups;
 mod sums;
 mod world;
