@@ -230,6 +230,19 @@ impl Request {
         self.plain_only && state.nodes[node].has_gpus()
     }
 
+    /// Whether the limits on GPU models may keep one of these pods from a node.
+    fn is_limited(&self, state: &ClusterState) -> bool {
+        let left = |queue| state.queues.least_model_budget(queue);
+        let Some(left) = self.model_limits.and_then(left) else {
+            return false;
+        };
+        let asked = self.groups.iter().map(|group| {
+            let gpus = state.classes[group.class].gpus;
+            gpus.saturating_mul(group.pods.len() as u64)
+        });
+        asked.fold(0, Amount::saturating_add) > left
+    }
+
     /// How many more pods of a class the limits on a node's GPU model allow.
     fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
         let Some(queue) = self.model_limits else {

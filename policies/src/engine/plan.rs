@@ -130,6 +130,7 @@ impl Engine {
                 for (pod, _) in placed {
                     self.start_binding(self.state.pods[pod].uid);
                 }
+                self.review.note();
                 self.state.gangs[id].wait = Wait::Nothing;
                 self.state.touched.insert(id);
                 self.hand_on(id);
@@ -141,6 +142,7 @@ impl Engine {
                 }
                 let gang = &mut self.state.gangs[id];
                 gang.place = place;
+                gang.judged = self.review.now();
                 gang.wait = Wait::Room(verdict, wake);
                 if self.settings.queueing == Queueing::Strict {
                     self.show_head(queue);
@@ -227,18 +229,27 @@ impl Engine {
         queue: QueueId,
         demand: &Demand,
     ) -> Result<(), (Verdict, QueueId)> {
-        let verdict = |reason, over: &Excess| {
-            let message = self.state.queues.describe(over);
-            (Verdict::new(reason, message), over.queue)
-        };
-        if let Err(over) = self.state.queues.room(queue, demand) {
-            return Err(verdict(Reason::OverLimit, &over));
-        }
+        self.within_bounds(id, queue, demand).map_err(|over| {
+            let message = self.state.queues.describe(&over);
+            (Verdict::new(over.reason(), message), over.queue)
+        })
+    }
+
+    /// Whether no bound of the queue and those above it is exceeded by so much more of the gang.
+    ///
+    /// # Errors
+    /// The bound that would be.
+    pub(crate) fn within_bounds(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        demand: &Demand,
+    ) -> Result<(), Excess> {
+        self.state.queues.room(queue, demand)?;
         if self.state.gangs[id].spec.preemptible {
             return Ok(());
         }
-        let within = self.state.queues.quota_room(queue, demand);
-        within.map_err(|over| verdict(Reason::NonPreemptibleOverQuota, &over))
+        self.state.queues.quota_room(queue, demand)
     }
 
     pub(crate) fn request(

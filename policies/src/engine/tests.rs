@@ -5,12 +5,15 @@ mod faults;
 mod histories;
 mod line;
 mod partial;
+mod parts;
 mod placement;
 mod quarantine;
 mod races;
+mod review;
 mod search;
 mod sub_groups;
 mod sums;
+mod topologies;
 mod world;
 
 use crate::facts::{GroupSource, Placement};

@@ -73,6 +73,12 @@ impl Tree {
         merged(&choice.collect())
     }
 
+    /// The classes of all pods that may be placed.
+    pub(crate) fn classes(&self) -> Vec<ClassId> {
+        let groups = self.pods_below(0).into_iter();
+        groups.map(|group| group.class).collect()
+    }
+
     /// The fewest pods that meet what a group needs.
     pub(super) fn fewest(&self, index: usize) -> usize {
         let group = &self.groups[index];

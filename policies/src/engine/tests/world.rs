@@ -348,6 +348,25 @@ impl World {
         self.pod(name).reason
     }
 
+    /// When the engine wants to go on by itself.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.engine.next_deadline()
+    }
+
+    /// The GPUs that a queue asks for, and holds.
+    pub(super) fn requested(&mut self, queue: &str) -> u64 {
+        let reports = self.engine.queue_reports();
+        let report = reports.iter().find(|report| &*report.name == queue);
+        let requested = &report
+            .unwrap_or_else(|| panic!("no queue {queue}"))
+            .status
+            .requested;
+        let gpus = requested
+            .iter()
+            .filter(|(key, _)| &**key == "nvidia.com/gpu");
+        gpus.map(|(_, amount)| amount).sum()
+    }
+
     pub(super) fn message(&self, gang: &str) -> String {
         self.gang(gang).status.message.into()
     }
@@ -594,6 +613,19 @@ impl PodGroupFacts {
             required,
             ..TopologyRequest::default()
         });
+        self
+    }
+
+    pub(super) fn preferred(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.preferred = Some(level.into());
+        self
+    }
+
+    /// The Topology of that name is meant.
+    pub(super) fn in_topology(mut self, name: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.name = Some(name.into());
         self
     }
 

@@ -13,6 +13,10 @@ impl Random {
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
+
+    fn size(&mut self, bound: u64) -> usize {
+        usize::try_from(self.below(bound)).unwrap()
+    }
 }
 
 /// Pods of two shapes with these amounts on nodes with so much room.
@@ -57,7 +61,8 @@ fn problem(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2], need: u
     }
 }
 
-fn holds(room: [u64; 3], amounts: [[u64; 3]; 2], pods: [u64; 2]) -> bool {
+fn holds(room: [u64; 3], amounts: [[u64; 3]; 2], pods: [usize; 2]) -> bool {
+    let pods = pods.map(|pods| pods as u64);
     (0..3).all(|d| pods[0] * amounts[0][d] + pods[1] * amounts[1][d] <= room[d])
 }
 
@@ -70,8 +75,7 @@ fn most(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2]) -> usize {
             for more in (0..).take_while(|more| holds(*room, amounts, [*more, 0])) {
                 let rest = (0..).take_while(|rest| holds(*room, amounts, [more, *rest]));
                 next.extend(rest.map(|rest| {
-                    let sum =
-                        |known: usize, more: u64, pods: usize| (known + more as usize).min(pods);
+                    let sum = |known: usize, more: usize, pods: usize| (known + more).min(pods);
                     (sum(a, more, pods[0]), sum(b, rest, pods[1]))
                 }));
             }
@@ -92,8 +96,9 @@ fn most_of_many(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2]) ->
             let more = (0..).take_while(|more| holds(*room, amounts, [*more, 0]));
             for more in more.take(pods[0] + 1 - a) {
                 let rest = (0..).take_while(|rest| holds(*room, amounts, [more, *rest]));
-                let entry = &mut next[a + more as usize];
-                *entry = (*entry).max(Some((b + rest.count() - 1).min(pods[1])));
+                let entry = &mut next[a + more];
+                let sum: usize = b + rest.count() - 1;
+                *entry = (*entry).max(Some(sum.min(pods[1])));
             }
         }
         most = next;
@@ -138,7 +143,7 @@ fn draw(random: &mut Random, most: u64, nodes: u64) -> (Vec<[u64; 3]>, [[u64; 3]
     let kinds: Vec<[u64; 3]> = (0..1 + random.below(4))
         .map(|_| [(); 3].map(|()| random.below(most)))
         .collect();
-    let rooms = (0..nodes).map(|_| kinds[random.below(kinds.len() as u64) as usize]);
+    let rooms = (0..nodes).map(|_| kinds[random.size(kinds.len() as u64)]);
     let rooms = rooms.collect();
     let mut amounts = [[(); 3]; 2].map(|shape| shape.map(|()| random.below(4)));
     for shape in &mut amounts {
@@ -154,7 +159,7 @@ fn it_counts_what_following_every_number_counts() {
     for _ in 0..600 {
         let nodes = 1 + random.below(9);
         let (rooms, amounts) = draw(random, 12, nodes);
-        let pods = [(); 2].map(|()| 1 + random.below(12) as usize);
+        let pods = [(); 2].map(|()| 1 + random.size(12));
         let most = most(&rooms, amounts, pods);
         for need in [most, most + 1] {
             if need == 0 || need > pods[0] + pods[1] {
@@ -178,7 +183,7 @@ fn the_slow_methods_agree() {
     let random = &mut Random(2);
     for _ in 0..100 {
         let (rooms, amounts) = draw(random, 10, 5);
-        let pods = [(); 2].map(|()| 1 + random.below(9) as usize);
+        let pods = [(); 2].map(|()| 1 + random.size(9));
         let many = most_of_many(&rooms, amounts, pods);
         assert_eq!(most(&rooms, amounts, pods), many);
     }
