@@ -33,6 +33,7 @@ pub(super) fn scene(random: &mut Rng, first_uid: u128) -> Scene {
         random,
         last_uid: first_uid,
         groups: 0,
+        natives: 0,
         pods: 0,
         objects: Vec::new(),
     };
@@ -67,6 +68,8 @@ struct Drawing<'a> {
     random: &'a mut Rng,
     last_uid: u128,
     groups: usize,
+    /// The group whose name the last native one has.
+    natives: usize,
     pods: usize,
     objects: Vec<Object>,
 }
@@ -206,7 +209,7 @@ impl Drawing<'_> {
     fn nearness(&mut self) -> TopologyRequest {
         let levels = [None, None, Some("zone"), Some("rack"), Some("node")];
         let fabric = [None, Some("block"), Some("rack"), Some("node")];
-        let of_fabric = self.one_in(4);
+        let of_fabric = self.one_in(3);
         let levels = if of_fabric { &fabric[..] } else { &levels[..] };
         let required = self.any(levels).filter(|_| self.one_in(2));
         TopologyRequest {
@@ -237,7 +240,13 @@ impl Drawing<'_> {
     }
 
     fn gang(&mut self, queue: &str, created_ms: u64) {
-        self.groups += 1;
+        // Groups of two sources may have one name.
+        let native = self.one_in(4) && self.natives < self.groups;
+        if native {
+            self.natives = self.groups;
+        } else {
+            self.groups += 1;
+        }
         let own = name("g", self.groups);
         let mut facts = PodGroupFacts {
             uid: self.uid(),
@@ -248,7 +257,6 @@ impl Drawing<'_> {
             topology: (!self.one_in(3)).then(|| self.nearness()),
             ..gang(&own, 1)
         };
-        let native = self.one_in(5);
         if native {
             facts.source = GroupSource::Native;
             facts.topology = None;

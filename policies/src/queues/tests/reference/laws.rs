@@ -150,6 +150,16 @@ fn group_guarantee_of_quotas_at_every_level() {
     });
 }
 
+/// Quotas are multiples of this, so that exact fractions stay short.
+const QUOTA_UNIT: u64 = 60;
+
+/// Large worlds in which all promises are kept: each ends at a moment of its own.
+const PROMISED: [Large; 3] = [
+    (60, 1, Style::Wild),
+    (30, 2, Style::Wild),
+    (14, 6, Style::Wild),
+];
+
 /// Gives every queue quotas of every key that its parent can keep.
 fn promise(random: &mut Rng, world: &mut World) {
     for q in world.indices().rev() {
@@ -163,7 +173,7 @@ fn promise(random: &mut Rng, world: &mut World) {
             return;
         }
         let entry = |(key, promised): (usize, u64)| {
-            let quota = promised + random.u64(0..100) * random.u64(0..3);
+            let quota = promised + random.u64(0..4) * QUOTA_UNIT;
             Entry {
                 key,
                 quota,
@@ -177,7 +187,7 @@ fn promise(random: &mut Rng, world: &mut World) {
 
 #[test]
 fn group_guarantee_of_quotas_of_several_resources() {
-    for_all(3, DENSE, |random, mut world| {
+    for_all(3, PROMISED, |random, mut world| {
         promise(random, &mut world);
         let shares = fair_shares(&world);
         for leaf in world.leaves() {
