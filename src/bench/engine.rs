@@ -20,7 +20,7 @@ use super::Row;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 7] = [
+const SCENARIOS: [Scenario; 8] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
