@@ -403,6 +403,7 @@ impl Engine {
             },
             created_ms: gang.spec.created_ms,
             name: gang.name.clone(),
+            namesake: gang.key.namesake(),
         };
         self.agenda.add(queue, key.clone(), id);
         self.state.gangs[id].place = Some((queue, key));

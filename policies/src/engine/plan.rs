@@ -283,9 +283,9 @@ impl Engine {
         groups.sort_by_cached_key(|group| {
             let class = &self.state.classes[group.class];
             let amounts: Vec<_> = class
-                .requests
+                .in_order
                 .iter()
-                .map(|(id, n)| (Reverse(*id), *n))
+                .map(|(id, n)| (Reverse(self.state.resource_names.place(*id)), *n))
                 .collect();
             (
                 Reverse((class.gpus, class.cards)),

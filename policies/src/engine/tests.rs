@@ -2,6 +2,7 @@
 
 mod cards;
 mod faults;
+mod histories;
 mod line;
 mod partial;
 mod parts;

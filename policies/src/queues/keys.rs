@@ -81,6 +81,12 @@ impl GovernedKeys {
         self.keys.get(key.index()).map_or("", |known| &known.name)
     }
 
+    /// The place of a key in an order that does not depend on which was named first: plain GPUs,
+    /// then all others by name.
+    pub(super) fn place(&self, key: GovernedId) -> impl Ord + use<'_> {
+        (key != GovernedId::GPU, self.name(key))
+    }
+
     /// The plain key of a model's resource; `None` for plain keys.
     pub(super) fn plain(&self, key: GovernedId) -> Option<GovernedId> {
         self.keys.get(key.index())?.plain

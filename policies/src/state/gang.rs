@@ -26,6 +26,18 @@ pub(crate) enum GangKey {
     Pod(Uid),
 }
 
+impl GangKey {
+    /// A number that tells gangs of one name apart: groups of two sources, pods or owners of which
+    /// one is leaving.
+    pub(crate) fn namesake(&self) -> u128 {
+        match self {
+            Self::Group(GroupSource::GpuBatch, ..) => 0,
+            Self::Group(GroupSource::Native, ..) => 1,
+            Self::Owner(uid) | Self::Pod(uid) => uid.0,
+        }
+    }
+}
+
 /// A gang, from the moment that anybody mentions it.
 #[derive(Debug)]
 pub(crate) struct Gang {
@@ -242,6 +254,8 @@ pub(crate) struct CandidateKey {
     pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
     pub(crate) name: Arc<str>,
+    /// Tells gangs of one name apart.
+    pub(crate) namesake: u128,
 }
 
 /// A place in the line of a queue.

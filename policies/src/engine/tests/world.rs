@@ -135,6 +135,14 @@ impl World {
         self.events.push(Event::Deleted(key));
     }
 
+    /// The object is gone.
+    pub(super) fn forget(&mut self, object: &Object) {
+        if let Object::Pod(facts) = object {
+            self.pods.remove(&facts.name);
+        }
+        self.events.push(Event::Deleted(object.key()));
+    }
+
     pub(super) fn delete(&mut self, name: &str) {
         let facts = self.pods.remove(name).unwrap();
         self.uids.remove(name);
@@ -299,6 +307,10 @@ impl World {
             .unwrap()
     }
 
+    pub(super) fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
     pub(super) fn find(&self, name: &str) -> Option<PodReport> {
         let mut reports = self.engine.pod_reports().into_iter();
         reports.find(|report| &*report.name == name)
@@ -357,6 +369,15 @@ impl World {
 
     pub(super) fn message(&self, gang: &str) -> String {
         self.gang(gang).status.message.into()
+    }
+}
+
+impl Thing for Object {
+    fn object(self, world: &mut World) -> Object {
+        if let Object::Pod(facts) = &self {
+            world.pods.insert(facts.name.clone(), facts.clone());
+        }
+        self
     }
 }
 
@@ -487,7 +508,7 @@ impl Thing for PodSketch {
     }
 }
 
-fn amounts(amounts: &[(&str, u64)]) -> Amounts {
+pub(super) fn amounts(amounts: &[(&str, u64)]) -> Amounts {
     let mut amounts: Amounts = amounts
         .iter()
         .filter(|(_, amount)| *amount > 0)
