@@ -199,7 +199,9 @@ fn quantities(amounts: &GovernedAmounts) -> Quantities {
 pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
     let tree = Tree::of(queues);
     let past_counts = queues.values().any(|view| !view.past_use.is_empty());
-    let weigh = queues.values().any(|view| view.weight.values().any(|weight| *weight != 1));
+    let weigh = queues
+        .values()
+        .any(|view| view.weight.values().any(|weight| *weight != 1));
     let ranked = queues.values().any(|view| view.priority != 0);
     let mut rows = Vec::new();
     for branch in &tree.branches {
