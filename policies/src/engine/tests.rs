@@ -2,6 +2,7 @@
 
 mod cards;
 mod faults;
+mod freed;
 mod line;
 mod partial;
 mod placement;

@@ -11,6 +11,9 @@
 //!
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use.
+//!
+//! There are several such orders, one for each *line-up*: another set of candidates, all held to the
+//! same books. Whoever asks for one set and then for another finds both as they were left.
 
 mod standing;
 
@@ -76,7 +79,29 @@ impl Eq for Key {}
 
 type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHasher>>;
 
-/// The state of the order.
+/// A set of candidates that is kept in its order. The first one always exists; each further one
+/// exists from its first candidate on, until the hierarchy is built anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineUp(u8);
+
+impl LineUp {
+    /// The one that always exists.
+    pub const FIRST: Self = Self(0);
+
+    /// The line-up of a number.
+    #[must_use]
+    pub const fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The order of one line-up.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// What the next gang of each leaf asks for; `None`: there is none to be tried.
@@ -273,11 +298,17 @@ impl QueueTree {
     /// none of them); `None`: the leaf has no gang to be tried. A leaf without a candidate counts
     /// as *blocked* in the hierarchical shares, so a gang that has been refused, and that nothing
     /// has happened to since, is no candidate. Only leaves have candidates.
-    pub fn set_candidate(&mut self, leaf: QueueId, head: Option<Demand>) {
+    pub fn set_candidate(&mut self, line_up: LineUp, leaf: QueueId, head: Option<Demand>) {
+        while self.orders.len() <= line_up.index() {
+            let mut order = Order::default();
+            order.reset(&self.structure, self.keys.interned());
+            self.orders.push(order);
+        }
+        let order = &mut self.orders[line_up.index()];
         let node = self.structure.node(leaf);
-        if node.exists && node.is_leaf() && self.order.heads[leaf.index()] != head {
-            self.order.heads[leaf.index()] = head;
-            self.order.mark(&self.structure, leaf);
+        if node.exists && node.is_leaf() && order.heads[leaf.index()] != head {
+            order.heads[leaf.index()] = head;
+            order.mark(&self.structure, leaf);
         }
     }
 
@@ -288,12 +319,27 @@ impl QueueTree {
     /// then weight 0 comes last; then the smaller dominant share over weight; then the older one,
     /// then the name.
     #[must_use]
-    pub fn next_leaf(&mut self) -> Option<QueueId> {
-        self.order.settle(View {
+    pub fn next_leaf(&mut self, line_up: LineUp) -> Option<QueueId> {
+        let order = self.orders.get_mut(line_up.index())?;
+        order.settle(View {
             structure: &self.structure,
             keys: &self.keys,
             ledger: &self.ledger,
         });
-        self.order.sends[0]
+        order.sends[0]
+    }
+
+    /// Something has changed that the keys of one queue depend on, in every line-up.
+    pub(super) fn mark(&mut self, queue: QueueId) {
+        for order in &mut self.orders {
+            order.mark(&self.structure, queue);
+        }
+    }
+
+    /// Something has changed that all keys depend on.
+    pub(super) fn mark_all(&mut self) {
+        for order in &mut self.orders {
+            order.mark_all(&self.structure);
+        }
     }
 }

@@ -237,7 +237,7 @@ impl QueueTree {
         for (id, key, weight) in weights {
             structure.set_weight(id, key, weight);
         }
-        self.order.mark_all(&self.structure);
+        self.mark_all();
         self.fair.outdated();
     }
 

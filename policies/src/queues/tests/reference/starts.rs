@@ -2,6 +2,7 @@
 
 use super::random::{Size, Style, random_world};
 use super::world::World;
+use crate::queues::LineUp;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -51,9 +52,11 @@ fn check(seed: u64) {
             let demand = tree.demand(&demand);
             let room = wants.iter().zip(&left).all(|(wanted, left)| wanted <= left);
             let fits = room && tree.room(id, &demand).is_ok();
-            tree.set_candidate(id, fits.then_some(demand));
+            tree.set_candidate(LineUp::FIRST, id, fits.then_some(demand));
         }
-        let Some(next) = tree.next_leaf() else { break };
+        let Some(next) = tree.next_leaf(LineUp::FIRST) else {
+            break;
+        };
         let (leaf, _) = *names.iter().find(|(_, id)| *id == next).expect("a leaf");
         for (left, wanted) in left.iter_mut().zip(&world.queues[leaf].wants) {
             *left -= wanted;
