@@ -5,6 +5,7 @@ mod faults;
 mod freed;
 mod line;
 mod partial;
+mod past_use;
 mod placement;
 mod quarantine;
 mod races;
