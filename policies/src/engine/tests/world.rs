@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
+use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
@@ -220,36 +220,7 @@ impl World {
 
     fn carry_out(&mut self, action: &Action) -> Outcome {
         match action {
-            Action::Bind(bind) => {
-                self.binds += 1;
-                if self.loses_binds {
-                    return Outcome::Unknown;
-                }
-                if self.refused.contains(&&*bind.pod.name) {
-                    let message = "a webhook says no".into();
-                    return Outcome::Refused { message };
-                }
-                if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
-                    let facts = self.pods.get_mut(&bind.pod.name).unwrap();
-                    facts.node = Some(node.into());
-                    if told_first {
-                        self.events.push(Object::Pod(facts.clone()).into());
-                    }
-                    return Outcome::Conflict;
-                }
-                self.last_group = bind
-                    .pod_group
-                    .clone()
-                    .map(|name| (GroupSource::GpuBatch, name));
-                let facts = self.pods.get_mut(&bind.pod.name).unwrap();
-                facts.node = Some(bind.node.clone());
-                facts.cards = bind.cards.clone();
-                facts.bound_ms = Some(self.now_ms);
-                facts.phase = PodPhase::Running;
-                if !self.late_watch {
-                    self.events.push(Object::Pod(facts.clone()).into());
-                }
-            }
+            Action::Bind(bind) => return self.bind(bind),
             Action::Evict(evict) => {
                 self.evictions += 1;
                 self.cause = Some(evict.cause);
@@ -290,6 +261,38 @@ impl World {
                 return Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound));
             }
             Action::Lease(_) => {}
+        }
+        Outcome::Done
+    }
+
+    fn bind(&mut self, bind: &Bind) -> Outcome {
+        self.binds += 1;
+        if self.loses_binds {
+            return Outcome::Unknown;
+        }
+        if self.refused.contains(&&*bind.pod.name) {
+            let message = "a webhook says no".into();
+            return Outcome::Refused { message };
+        }
+        if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
+            let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+            facts.node = Some(node.into());
+            if told_first {
+                self.events.push(Object::Pod(facts.clone()).into());
+            }
+            return Outcome::Conflict;
+        }
+        self.last_group = bind
+            .pod_group
+            .clone()
+            .map(|name| (GroupSource::GpuBatch, name));
+        let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+        facts.node = Some(bind.node.clone());
+        facts.cards = bind.cards.clone();
+        facts.bound_ms = Some(self.now_ms);
+        facts.phase = PodPhase::Running;
+        if !self.late_watch {
+            self.events.push(Object::Pod(facts.clone()).into());
         }
         Outcome::Done
     }
