@@ -112,6 +112,8 @@ pub(super) struct Order {
     sends: Vec<Option<QueueId>>,
     /// The rescaled use of each inner queue that is a candidate.
     used: Matrix,
+    /// What each inner queue held when the keys of its children were computed.
+    seen: Matrix,
     /// Marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
@@ -126,6 +128,7 @@ impl Order {
             candidates: (0..queues).map(|_| Candidates::default()).collect(),
             sends: vec![None; queues],
             used: Matrix::new(queues, keys),
+            seen: Matrix::new(queues, keys),
             marked: Vec::new(),
             is_marked: vec![false; queues],
         };
@@ -138,6 +141,7 @@ impl Order {
         self.candidates.resize_with(queues, Candidates::default);
         self.sends.resize(queues, None);
         self.used.grow(queues);
+        self.seen.grow(queues);
         self.is_marked.resize(queues, false);
     }
 
@@ -176,18 +180,45 @@ impl Order {
             let mut marked = core::mem::take(&mut self.marked[depth]);
             for id in marked.drain(..) {
                 self.is_marked[id.index()] = false;
-                let parent = view.structure.node(id).parent.unwrap_or(QueueId::ROOT);
-                let key = self.key(view, id);
-                let siblings = &mut self.candidates[parent.index()];
-                match key {
-                    Some(key) => drop(siblings.push(id, Reverse(key))),
-                    None => drop(siblings.remove(&id)),
+                let parent = view.structure.parent_id(id);
+                self.settle_key(view, id, parent);
+                for sibling in self.weighed_otherwise(view, parent) {
+                    self.settle_key(view, sibling, parent);
                 }
                 self.mark(view.structure, parent);
             }
             self.marked[depth] = marked;
         }
         self.sends[0] = self.sends_of_front(QueueId::ROOT);
+    }
+
+    fn settle_key(&mut self, view: View<'_>, id: QueueId, parent: QueueId) {
+        let key = self.key(view, id);
+        let siblings = &mut self.candidates[parent.index()];
+        match key {
+            Some(key) => drop(siblings.push(id, Reverse(key))),
+            None => drop(siblings.remove(&id)),
+        }
+    }
+
+    /// The candidates below an inner queue whose quotas weigh otherwise since what it holds has
+    /// changed: those that are larger than it held then, or holds now.
+    fn weighed_otherwise(&mut self, view: View<'_>, parent: QueueId) -> SmallVec<[QueueId; 8]> {
+        let (before, now) = (self.seen.row(parent), view.ledger.held.row(parent));
+        if parent == QueueId::ROOT || before == now {
+            return SmallVec::new();
+        }
+        let larger = |id: &&QueueId| {
+            let mut terms = view.structure.node(**id).terms.iter();
+            terms.any(|(key, terms)| {
+                let (before, now) = (before[key.index()], now[key.index()]);
+                before != now && terms.quota > before.min(now)
+            })
+        };
+        let candidates = self.candidates[parent.index()].iter().map(|(id, _)| id);
+        let found = candidates.filter(larger).copied().collect();
+        self.seen.row_mut(parent).copy_from_slice(now);
+        found
     }
 
     /// The child that an inner queue serves next.
@@ -276,7 +307,9 @@ impl Order {
 ///
 /// Quota is left if *every* divided key that the gang asks for has some left: a quota of 0 (also
 /// that of a queue without an entry) is never left, and a gang that asks for nothing that is
-/// divided has none. A quota above what the parent can have weighs as much as that.
+/// divided has none. A quota above what the parent has weighs as much as that: of the root what
+/// there is, of an inner queue what it holds. So quotas that promise more than there is are filled
+/// as they are divided (`filling`), at every level.
 fn quota_used(
     view: View<'_>,
     node: &Node,
@@ -286,7 +319,12 @@ fn quota_used(
     node.quota_terms(view.keys, asks)
         .map(|(key, terms)| {
             let held = held[key.index()];
-            let parent_amount = terms.reach.min(view.ledger.capacity(*key));
+            let parent_amount = match node.parent {
+                Some(parent) if parent != QueueId::ROOT => {
+                    view.ledger.held.row(parent)[key.index()]
+                }
+                _ => terms.reach.min(view.ledger.capacity(*key)),
+            };
             (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount), 1))
         })
         .reduce(|most, next| Some(most?.max(next?)))
