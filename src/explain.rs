@@ -11,6 +11,7 @@ use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
     Claim, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
 };
+use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,15 +65,27 @@ pub struct PodView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortageView {
+    /// The sub-groups whose members these are, by path; several lack the same, each for itself.
+    /// Empty: members of the whole gang.
+    pub sub_groups: Vec<String>,
+    /// The sub-groups that require one domain of the level; empty: the gang does, or nobody.
+    pub required_by: Vec<String>,
     /// What one member asks for: quantities by resource.
     pub requests: BTreeMap<String, String>,
-    /// What of it is scarcest, in words.
+    /// What of it matters, in words: its GPUs or other scarcest resource, and what most nodes have
+    /// too little of.
     pub asks: String,
+    /// A sentence for each label that it insists on and no node has.
+    pub unknown_labels: Vec<String>,
     /// Within what they must fit together: the name of a level, `node` or `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
     pub domain: Option<String>,
-    /// How many members must be placed.
+    /// How many domains of the level there are for them.
+    pub domains: u32,
+    /// How many of these have room for all of them.
+    pub domains_with_room: u32,
+    /// How many members must be placed; of several sub-groups, how many of each.
     pub need: u64,
     /// How many fit there now.
     pub fits: u64,
@@ -236,7 +249,6 @@ pub struct ClaimView {
 
 impl From<Explanation> for ExplanationView {
     fn from(explanation: Explanation) -> Self {
-        let members = explanation.members;
         Self {
             gang: explanation.gang,
             pod: explanation.pod.map(|pod| PodView {
@@ -246,26 +258,19 @@ impl From<Explanation> for ExplanationView {
             }),
             queue: explanation.queue.into(),
             phase: explanation.phase.as_str().to_owned(),
-            members: Members {
-                expected: members.expected.into(),
-                created: members.created.into(),
-                bound: members.bound.into(),
-                running: members.running.into(),
-                succeeded: members.succeeded.into(),
-                failed: members.failed.into(),
-            },
+            members: explanation.members.into(),
             needed: explanation.needed,
             reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
             message: explanation.message,
             proof: explanation.proof.map(|proof| proof.as_str().to_owned()),
             shortages: explanation.shortages.into_iter().map(Into::into).collect(),
             excess: explanation.excess.map(|excess| {
-                let amount = |amount| quantity::amount(&excess.resource, amount);
+                let in_words = |amount| quantity_of(&excess.resource, amount);
                 ExcessView {
                     bound: excess.bound.to_owned(),
-                    allowed: amount(excess.allowed),
-                    held: amount(excess.held),
-                    asked: amount(excess.asked),
+                    allowed: in_words(excess.allowed),
+                    held: in_words(excess.held),
+                    asked: in_words(excess.asked),
                     queue: excess.queue.into(),
                     resource: excess.resource.into(),
                 }
@@ -279,11 +284,16 @@ impl From<Explanation> for ExplanationView {
 impl From<Shortage> for ShortageView {
     fn from(shortage: Shortage) -> Self {
         let requests = shortage.requests.iter();
-        let requests = requests.map(|(name, n)| (name.to_string(), quantity::amount(name, *n)));
+        let requests = requests.map(|(name, n)| (name.to_string(), quantity_of(name, *n)));
         Self {
             requests: requests.collect(),
             members_short: shortage.members_short(),
+            sub_groups: shortage.sub_groups,
+            required_by: shortage.required_by,
+            domains: shortage.domains,
+            domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
+            unknown_labels: shortage.unknown_labels,
             level: shortage.level.into(),
             domain: shortage.domain,
             need: shortage.need,
@@ -373,7 +383,7 @@ impl From<Claim> for ClaimView {
             weightless: claim.weightless,
             share: quantity::share(claim.share_millionths),
             resource: dominant.map(|(resource, ..)| resource.to_string()),
-            used: dominant.map(|(resource, used, _)| quantity::amount(resource, *used)),
+            used: dominant.map(|(resource, used, _)| quantity_of(resource, *used)),
             weight: dominant.map(|(.., weight)| *weight),
         }
     }

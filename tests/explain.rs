@@ -9,6 +9,10 @@
     reason = "a test that panics has failed, also in its helpers"
 )]
 
+#[path = "shared/golden.rs"]
+mod golden;
+
+use golden::{check, gpu_batch, transcript};
 use gpu_batch::explain::{ExplanationView, draw};
 use gpu_batch::plan::read;
 use gpu_batch_policies::command::{Action, Command};
@@ -19,10 +23,8 @@ use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Queueing, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 
-/// 2026-11-21T10:00:00Z.
-const NOW: &str = "2026-11-21T10:00:00Z";
+/// The time of [`golden`]: 2026-11-21T10:00:00Z.
 const NOW_MS: u64 = 1_795_255_200_000;
 
 /// Reasons that the engine does not give yet: nothing of them can be shown.
@@ -38,36 +40,6 @@ const NOT_IN_A_PLAN: &[Reason] = &[Reason::BindingFailed, Reason::WaitingForTurn
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/explain")
-}
-
-fn gpu_batch(folder: &Path, arguments: &[&str]) -> Output {
-    std::process::Command::new(env!("CARGO_BIN_EXE_gpu-batch"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("GPU_BATCH_NOW", NOW)
-        .output()
-        .expect("the binary was built for this test")
-}
-
-/// Standard error, standard output and the exit code, as on a terminal.
-fn transcript(folder: &Path, arguments: &[&str]) -> String {
-    let output = gpu_batch(folder, arguments);
-    let text = |bytes| String::from_utf8(bytes).expect("the output is text");
-    format!(
-        "$ gpu-batch {}\n{}{}exit code {}\n",
-        arguments.join(" "),
-        text(output.stderr),
-        text(output.stdout),
-        output.status.code().expect("it was not killed"),
-    )
-}
-
-fn check(file: &Path, found: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(file, found).expect("the test data can be rewritten");
-    }
-    let expected = std::fs::read_to_string(file).unwrap_or_default();
-    assert_eq!(found, expected, "{}", file.display());
 }
 
 /// The folders, each with the word before the first `-`.

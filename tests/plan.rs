@@ -4,41 +4,14 @@
 //! printed: `output.txt` for people, `output.json` for programs.
 //! `UPDATE=1 cargo test --test plan` rewrites what is expected; read it before you commit it.
 
+#[path = "shared/golden.rs"]
+mod golden;
+
+use golden::{check, gpu_batch, transcript};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/plan")
-}
-
-fn gpu_batch(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_gpu-batch"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("GPU_BATCH_NOW", "2026-11-21T10:00:00Z")
-        .output()
-        .expect("the binary was built for this test")
-}
-
-/// Standard error, standard output and the exit code, as on a terminal.
-fn transcript(folder: &Path, arguments: &[&str]) -> String {
-    let output = gpu_batch(folder, arguments);
-    let text = |bytes| String::from_utf8(bytes).expect("the output is text");
-    format!(
-        "$ gpu-batch {}\n{}{}exit code {}\n",
-        arguments.join(" "),
-        text(output.stderr),
-        text(output.stdout),
-        output.status.code().expect("it was not killed"),
-    )
-}
-
-fn check(file: &Path, found: &str) {
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(file, found).expect("the test data can be rewritten");
-    }
-    let expected = std::fs::read_to_string(file).unwrap_or_default();
-    assert_eq!(found, expected, "{}", file.display());
 }
 
 #[test]

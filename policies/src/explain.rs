@@ -5,16 +5,17 @@
 //! on the state and not on its history, and the work is bounded by the nodes and the gangs.
 
 mod advice;
+mod labels;
 mod line;
 mod names;
 mod room;
 mod words;
 
 pub(crate) use advice::remedies;
-pub(crate) use line::{demand, standing};
+pub(crate) use line::{demand, demand_of, standing};
 pub(crate) use names::{Names, suggestion};
 pub(crate) use room::{Missing, shortage};
-pub(crate) use words::refusal;
+pub(crate) use words::{Described, refusal};
 
 pub use crate::queues::{Claim, DecidedBy, Level};
 
@@ -101,15 +102,27 @@ impl Proof {
 /// What is missing for the members of one shape, where it comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
+    /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each for
+    /// itself. Empty: members of the whole gang.
+    pub sub_groups: Vec<String>,
+    /// The sub-groups that require one domain of the level. Empty: the gang does, or nobody.
+    pub required_by: Vec<String>,
     /// What one member asks for, by resource, in base units.
     pub requests: Vec<(Box<str>, Amount)>,
-    /// What of it is scarcest, in words: `8 nvidia.com/gpu`.
+    /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
+    /// `8 nvidia.com/gpu and 600Gi memory`.
     pub asks: String,
+    /// A sentence for each label that it insists on and no node has.
+    pub unknown_labels: Vec<String>,
     /// Within what they must fit together: the name of a level, `node`, or `cluster`.
     pub level: Box<str>,
     /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.
     pub domain: Option<String>,
-    /// How many members must be placed.
+    /// How many domains of the level there are for them.
+    pub domains: u32,
+    /// How many of these have room for all of them.
+    pub domains_with_room: u32,
+    /// How many members must be placed; of several sub-groups, how many of each.
     pub need: u64,
     /// How many fit there now.
     pub fits: u64,

@@ -19,7 +19,7 @@ mod uid;
 mod workload;
 
 pub(crate) use amounts::saturated;
-pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label};
+pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
 pub use cards::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
 pub use gang::{
     GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,

@@ -1,11 +1,13 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 
+mod trees;
 mod work;
 
+pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};
 
 use crate::cluster::Cluster;
-use crate::objects::{NAMESPACE, node, queue, topology};
+use crate::objects::{NAMESPACE, node, topology};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
@@ -63,7 +65,7 @@ pub(crate) fn build(cluster: &mut Cluster, random: &mut Random, now_ms: UnixMs) 
 fn queues(random: &mut Random) -> Vec<QueueFacts> {
     let mut queues = Vec::new();
     for name in ["research", "red", "blue", "green"] {
-        let mut facts = queue(name, NONE);
+        let mut facts = QueueFacts::new(NONE, name);
         if matches!(name, "red" | "blue") {
             facts.parent = Some("research".into());
         }

@@ -7,6 +7,7 @@
 
 use super::schema::{LABEL, LABEL_MESSAGE, NAME, NAME_MESSAGE};
 use super::{Duration, Placement, SignedDuration};
+use gpu_batch_policies::status::MemberCounts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -275,4 +276,17 @@ pub struct Members {
     /// Pods that ended badly.
     #[serde(default)]
     pub failed: i64,
+}
+
+impl From<MemberCounts> for Members {
+    fn from(members: MemberCounts) -> Self {
+        Self {
+            expected: members.expected.into(),
+            created: members.created.into(),
+            bound: members.bound.into(),
+            running: members.running.into(),
+            succeeded: members.succeeded.into(),
+            failed: members.failed.into(),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::exchange::{JSON_PATCH, Request, STRATEGIC_MERGE_PATCH};
 use super::quantity;
 use super::time::seconds;
 use gpu_batch_policies::command::StatusPatch;
-use gpu_batch_policies::facts::{GroupSource, Uid};
+use gpu_batch_policies::facts::{GroupSource, Uid, quantity as quantity_of};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus};
 use serde_json::{Map, Value, json};
@@ -170,7 +170,7 @@ fn amounts(amounts: &GovernedAmounts) -> Map<String, Value> {
     amounts
         .iter()
         .map(|(resource, value)| {
-            let quantity = quantity::amount(resource, *value);
+            let quantity = quantity_of(resource, *value);
             (resource.to_string(), Value::String(quantity))
         })
         .collect()

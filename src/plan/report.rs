@@ -122,20 +122,12 @@ impl PodView {
 impl GroupView {
     fn of(gang: GangReport) -> Self {
         let status = gang.status;
-        let members = status.members;
         Self {
             phase: status.phase.as_str(),
             reason: status.reason.map(Reason::as_str),
             message: status.message.into(),
             queue: gang.queue.into(),
-            members: Members {
-                expected: members.expected.into(),
-                created: members.created.into(),
-                bound: members.bound.into(),
-                running: members.running.into(),
-                succeeded: members.succeeded.into(),
-                failed: members.failed.into(),
-            },
+            members: status.members.into(),
             nodes: gang.nodes.into_iter().map(String::from).collect(),
         }
     }

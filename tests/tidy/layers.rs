@@ -79,7 +79,7 @@ const BANS: &[Ban] = &[
 
 /// The modules of policies that a part of a shell may name. The first that fits counts.
 const DOORS: &[(&[&str], &[&str])] = &[
-    (&["src/api"], &["facts"]),
+    (&["src/api"], &["facts", "status"]),
     (&["src/objects"], &["facts", "event"]),
     (&["src/convert"], &["facts", "event", "reason", "status"]),
     (

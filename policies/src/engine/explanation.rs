@@ -1,5 +1,7 @@
 //! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
 
+mod sub_groups;
+
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain::{
@@ -108,9 +110,7 @@ impl Engine {
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
         }
-        let required = &gang.spec.topology.required;
-        let required = required.as_ref().or(gang.spec.required_label.as_ref());
-        explanation.remedies = explain::remedies(&explanation, required.map(|level| &**level));
+        explanation.remedies = explain::remedies(&explanation);
         if explanation.reason == Some(Reason::QueueNotFound) {
             let queues = self.state.queues.ids().into_iter();
             let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();
@@ -130,10 +130,17 @@ impl Engine {
         (verdict, wake): (&Verdict, &Wake),
         explanation: &mut Explanation,
     ) {
-        let of_queue = matches!(
-            verdict.reason,
-            Reason::OverLimit | Reason::NonPreemptibleOverQuota
-        );
+        let of_queue = verdict.reason.is_of_queue();
+        if let Some(over) = self.over(id, queue)
+            && !of_queue
+            && self.wants_all(id, counts)
+        {
+            // The bound has been reached since, and comes first.
+            explanation.reason = Some(over.reason());
+            explanation.message = self.state.queues.describe(&over);
+            explanation.excess = Some(self.excess_report(&over));
+            return;
+        }
         if !of_queue {
             explanation.proof = Some(match (wake, verdict.reason) {
                 (Wake::Over(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
@@ -144,6 +151,9 @@ impl Engine {
             class,
             scope,
             need,
+            sub_groups: Vec::new(),
+            required_by: Vec::new(),
+            inside: Vec::new(),
             surplus: counts.needed == 0,
             gang: id,
             limits: self.state.queues.has_model_limits(queue).then_some(queue),
@@ -160,18 +170,20 @@ impl Engine {
             {
                 let missing = missing(*class, *scope, *need);
                 let (shortage, message) = explain::shortage(&self.state, &missing, self.now_ms);
-                // What was refused of a sub-group names it.
-                if !of_queue && !self.has_sub_groups(id) {
+                if !of_queue {
                     explanation.message = message;
                 }
                 explanation.shortages.push(shortage);
             }
             Wake::Over(_) => {}
+            Wake::AnyRoom(..) if self.state.gangs[id].tree().is_some() => {
+                explanation.shortages = self.shortages_of_sub_groups(id, queue, counts);
+            }
             Wake::AnyRoom(..) => {
                 let pods = self.waiting_pods(id, self.now_ms);
                 let need = counts.needed.max(1) as usize;
                 let request = self.request(id, queue, pods, need);
-                let scope = widest_scope(&self.state, &request);
+                let scope = widest_scope(&self.state, request.near, request.anchor);
                 let groups = request.groups.iter().take(SHAPES_EXPLAINED);
                 let shortages = groups.map(|group| -> Shortage {
                     let need = group.pods.len().min(need) as u64;
@@ -183,23 +195,21 @@ impl Engine {
         }
     }
 
-    fn has_sub_groups(&self, id: GangId) -> bool {
-        let object = self.state.gangs[id].object.as_ref();
-        object.is_some_and(|object| !object.sub_groups.is_empty())
+    /// Whether it needs every member that waits, so that no choice of them asks for less.
+    fn wants_all(&self, id: GangId, counts: &Counts) -> bool {
+        self.state.gangs[id].tree().is_none() && counts.placeable == counts.needed.max(1)
     }
 
     /// The bound that the gang would exceed now.
-    fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
-        let queues = &self.state.queues;
-        let demand = explain::demand(&self.state, id, self.now_ms);
-        let over = queues.room(queue, &demand).err();
-        let preemptible = self.state.gangs[id].spec.preemptible;
-        over.or_else(|| {
-            queues
-                .quota_room(queue, &demand)
-                .err()
-                .filter(|_| !preemptible)
-        })
+    pub(crate) fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
+        let demand = match self.state.gangs[id].tree() {
+            None => explain::demand(&self.state, id, self.now_ms),
+            Some(_) => {
+                let pods = self.next_of_sub_groups(id, queue, self.now_ms);
+                explain::demand_of(&self.state, &pods)
+            }
+        };
+        self.within_bounds(id, queue, &demand).err()
     }
 
     fn excess_report(&self, over: &Excess) -> ExcessReport {

@@ -8,10 +8,13 @@ use super::Engine;
 use crate::command::{Announcement, ObjectReference};
 use crate::event::{Event, Kind, Object, ObjectKey};
 use crate::facts::{Problem, Uid, amount};
+use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::status::QueueFault;
-use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format};
+use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format, vec::Vec};
 
+/// The reason of the event on a queue that has a quota of what no node has.
+const NOT_THERE: &str = "ResourceNotFound";
 /// The reason of the event on a node of which more is used than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
 
@@ -128,14 +131,36 @@ impl Engine {
     /// A queue's status was worked out.
     pub(crate) fn note_queue(
         &mut self,
-        name: &str,
-        uid: Uid,
+        queue: QueueId,
+        (name, uid): (&str, Uid),
         wrong: Option<&(QueueFault, Box<str>)>,
     ) {
-        let fault = wrong
-            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
+        let fault = match wrong {
+            Some((wrong, message)) => {
+                let message = message.clone();
+                Some(fault(Kind::Queue, name, uid, wrong.as_str(), message))
+            }
+            None => self.quota_of_nothing(queue, name, uid),
+        };
         self.faults.note(Kind::Queue, name, fault);
         self.announce_faults();
+    }
+
+    /// News of a quota of something that no node has. Nodes may come that have it, so the queue is
+    /// Ready, and this is no warning.
+    fn quota_of_nothing(&self, queue: QueueId, name: &str, uid: Uid) -> Option<Announcement> {
+        let absent: Vec<&str> = self.state.queues.absent(queue).collect();
+        if absent.is_empty() {
+            return None;
+        }
+        let message = format!(
+            "no Ready node has {}, of which the queue has a quota",
+            absent.join(" or ")
+        );
+        Some(Announcement {
+            warning: false,
+            ..fault(Kind::Queue, name, uid, NOT_THERE, message.into())
+        })
     }
 
     /// Says what has not been said yet; only who leads speaks.

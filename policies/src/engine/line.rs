@@ -83,6 +83,7 @@ impl Engine {
         }
         let gang = &mut self.state.gangs[id];
         gang.place = place;
+        gang.judged = self.review.now();
         gang.wait = Wait::Room(verdict, wake);
         if let Some((queue, _)) = gang.place {
             self.show_heads(queue);
@@ -91,7 +92,7 @@ impl Engine {
 
     /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
     /// nothing has changed, so it is not assessed anew.
-    fn wake(&mut self, id: GangId) {
+    pub(crate) fn wake(&mut self, id: GangId) {
         let gang = &mut self.state.gangs[id];
         let (Some((queue, key)), Wait::Room(_, wake)) = (&gang.place, &gang.wait) else {
             return;

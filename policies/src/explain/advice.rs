@@ -1,5 +1,6 @@
 //! What would let a gang start.
 
+use super::words::{amount_in_words as in_words, listed};
 use super::{ExcessReport, Explanation, Shortage};
 use crate::reason::Reason;
 use alloc::{format, string::String, vec::Vec};
@@ -7,9 +8,8 @@ use alloc::{format, string::String, vec::Vec};
 /// How many of those that hold what is missing are named.
 const HOLDERS_NAMED: usize = 2;
 
-/// A sentence for each thing that would help; the nearest comes first. `required`: the level that
-/// the gang requires one domain of.
-pub(crate) fn remedies(explanation: &Explanation, required: Option<&str>) -> Vec<String> {
+/// A sentence for each thing that would help; the nearest comes first.
+pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
     let mut remedies = Vec::new();
     let Some(reason) = explanation.reason else {
         return remedies;
@@ -24,12 +24,18 @@ pub(crate) fn remedies(explanation: &Explanation, required: Option<&str>) -> Vec
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
         }
-        [_, _, ..] if explanation.shortages.iter().all(|s| s.members_short() == 0) => {
-            remedies.push("more free room: each shape of its members would fit alone".into());
+        shortages if fit_alone(shortages) => {
+            let apart = shortages.iter().any(|one| !one.required_by.is_empty());
+            let each = if apart {
+                "of its sub-groups"
+            } else {
+                "shape of its members"
+            };
+            remedies.push(format!("more free room: each {each} would fit alone"));
         }
         shortages => {
             for shortage in shortages {
-                of_shortage(shortage, required, &mut remedies);
+                of_shortage(shortage, &mut remedies);
             }
         }
     }
@@ -71,7 +77,17 @@ fn of_excess(excess: &ExcessReport) -> Vec<String> {
     remedies
 }
 
-fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<String>) {
+/// Whether several things are missing together, each of which would fit alone.
+fn fit_alone(shortages: &[Shortage]) -> bool {
+    let several = match shortages {
+        [] => false,
+        [only] => only.sub_groups.len() > 1,
+        _ => true,
+    };
+    several && shortages.iter().all(|one| one.members_short() == 0)
+}
+
+fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
     let place = match &shortage.domain {
         Some(domain) => format!("in {domain}"),
         None => "in the cluster".into(),
@@ -80,17 +96,41 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
     let asks = &shortage.asks;
     if shortage.fits_empty < shortage.need {
         let level = &*shortage.level;
-        let any = match level {
-            "cluster" => "even if it were empty, the cluster would hold".into(),
-            _ => format!("even if it were empty, no {level} would hold more than"),
+        let held = match (shortage.fits_empty, level) {
+            (0, "cluster") => "even an empty cluster would hold none".into(),
+            (0, _) => format!("even empty, no {level} would hold any"),
+            (held, "cluster") => format!("even an empty cluster would hold {held}"),
+            (held, _) => format!("even empty, no {level} would hold more than {held}"),
         };
-        let held = shortage.fits_empty;
+        let smaller = if shortage.fits_empty > 0 {
+            ", or a smaller gang"
+        } else {
+            ""
+        };
         remedies.push(format!(
-            "more nodes that take its members, or a smaller gang: {any} {held} of {}",
+            "more nodes that take its members{smaller}: {held} of {}",
             shortage.need
         ));
+        let labels = shortage.unknown_labels.iter();
+        remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
     } else if short > 0 {
-        remedies.push(format!("room for {} of {asks} {place}", members(short)));
+        let others = match shortage.sub_groups.len() {
+            0 | 1 => String::new(),
+            several => format!(
+                ", and for {} a {} with room for {}",
+                if several == 2 {
+                    "the other sub-group"
+                } else {
+                    "each of the other sub-groups"
+                },
+                shortage.level,
+                members(shortage.need)
+            ),
+        };
+        remedies.push(format!(
+            "room for {} of {asks} {place}{others}",
+            members(short)
+        ));
         for holder in shortage.holders.iter().take(HOLDERS_NAMED) {
             let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
             let on = match holder.nodes {
@@ -106,38 +146,42 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {
             let (because, hold) = (&refused.because, members(refused.would_hold));
-            let nodes = match refused.nodes {
-                1 => "1 node".into(),
-                nodes => format!("{nodes} nodes"),
+            let have = match refused.nodes {
+                1 => "1 node has".into(),
+                nodes => format!("{nodes} nodes have"),
             };
             remedies.push(format!(
-                "the use of nodes {place} that {because}: {nodes} with free room for {hold}"
+                "to be allowed on nodes {place} that {because}: {have} free room for {hold}"
             ));
         }
     }
-    if let Some(required) = required
-        && shortage.fits < shortage.need
-        && shortage.fits_anywhere >= shortage.need
-    {
-        let room = members(shortage.fits_anywhere);
-        remedies.push(format!(
-            "`preferred: {required}` instead of `required`: all over the cluster there is room for \
-             {room}"
-        ));
+    remedies.extend(elsewhere(shortage));
+}
+
+/// What a wish would do where a level is required.
+fn elsewhere(shortage: &Shortage) -> Option<String> {
+    let level = &*shortage.level;
+    let groups = shortage.sub_groups.len().max(1) as u64;
+    let fits = shortage.fits_anywhere >= shortage.need.saturating_mul(groups);
+    if level == "cluster" || shortage.members_short() == 0 || !fits {
+        return None;
     }
+    let room = members(shortage.fits_anywhere);
+    let of = match shortage.required_by.as_slice() {
+        [] => String::new(),
+        [only] => format!(" in the sub-group {only}"),
+        several => format!(" in the sub-groups {}", listed(several)),
+    };
+    Some(format!(
+        "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \
+         {room}"
+    ))
 }
 
 fn members(count: u64) -> String {
     match count {
         1 => "1 member".into(),
         _ => format!("{count} members"),
-    }
-}
-
-fn in_words(resource: &str, amount: u64) -> String {
-    match resource {
-        "cpu" if amount.is_multiple_of(1000) => format!("{} {resource}", amount / 1000),
-        _ => super::words::amount_in_words(resource, amount),
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
 
-use super::words::{amount_in_words, cards_in_words, headline};
+use super::labels;
+use super::words::{amount_in_words, asks, headline, scarcest};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::{Amount, UnixMs};
 use crate::filter::Filter;
-use crate::ids::{ClassId, GangId, Id, NodeId, ResourceId};
+use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
@@ -26,6 +27,11 @@ pub(crate) struct Missing {
     pub(crate) class: ClassId,
     pub(crate) scope: Scope,
     pub(crate) need: u64,
+    /// Whose they are, and who requires the scope; as in [`Shortage`].
+    pub(crate) sub_groups: Vec<String>,
+    pub(crate) required_by: Vec<String>,
+    /// Only nodes in all of these count: members of the groups above are there.
+    pub(crate) inside: Vec<Scope>,
     /// The gang runs, and this is one more.
     pub(crate) surplus: bool,
     /// Whose members they are.
@@ -34,12 +40,23 @@ pub(crate) struct Missing {
     pub(crate) limits: Option<QueueId>,
 }
 
+impl Missing {
+    /// Whether it differs in the sub-groups alone.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let key = |missing: &Self| (missing.class, missing.scope, missing.need);
+        let nested = |missing: &Self| !missing.required_by.is_empty();
+        key(self) == key(other) && self.inside == other.inside && nested(self) && nested(other)
+    }
+}
+
 /// What one node says to a member.
 struct Judged {
     node: NodeId,
     fits: u64,
     fits_empty: u64,
     refused: Option<Filter>,
+    /// What it has too little of.
+    lacking: Option<Lacking>,
     /// How many its free amounts would hold, if it refuses for something else.
     would_hold: u64,
     model: Option<GovernedId>,
@@ -58,12 +75,19 @@ pub(crate) fn shortage(
         .iter()
         .filter_map(|(id, node)| Some(judge(state, missing, id, node.known.as_ref()?)))
         .collect();
-    let areas = areas(state, missing.scope, &judged);
+    let inside = |judged: &&Judged| {
+        let mut inside = missing.inside.iter();
+        inside.all(|scope| is_in(state, *scope, judged.node))
+    };
+    let possible: Vec<&Judged> = judged.iter().filter(inside).collect();
+    let areas = areas(state, missing.scope, &possible);
     let sum_empty = |area: &&Area<'_>| area.judged.iter().map(|j| j.fits_empty).fold(0, sum);
     let fits_empty = areas.iter().map(|area| sum_empty(&area)).max().unwrap_or(0);
     let mut best: Option<(u64, &Area<'_>)> = None;
+    let mut domains_with_room = 0;
     for area in &areas {
         let fits = fits(state, missing, &area.judged);
+        domains_with_room += u32::from(fits >= missing.need);
         if best.is_none_or(|(most, _)| fits > most) {
             best = Some((fits, area));
         }
@@ -72,7 +96,8 @@ pub(crate) fn shortage(
     let (fits_here, here): (u64, &[&Judged]) = best.map_or((0, &[]), |(n, area)| (n, &area.judged));
     let domain = best.and_then(|(_, area)| area.name.clone());
     let fit = (missing.need, fits_here);
-    let place = (missing.class, missing.scope);
+    let scarce = scarce(&all);
+    let place = (missing.class, missing.scope, scarce);
     let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
     let message = nearest.map_or_else(
         || headline.clone(),
@@ -82,10 +107,15 @@ pub(crate) fn shortage(
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
     let shortage = Shortage {
+        sub_groups: missing.sub_groups.clone(),
+        required_by: missing.required_by.clone(),
         requests: requests.collect(),
-        asks: asks(state, missing.class),
+        unknown_labels: labels::unknown(state, &class.shape),
+        asks: asks(state, missing.class, scarce),
         level: level(state, missing.scope),
         domain,
+        domains: u32::try_from(areas.len()).unwrap_or(u32::MAX),
+        domains_with_room,
         need: missing.need,
         fits: fits_here,
         fits_empty,
@@ -103,17 +133,6 @@ fn sum(one: u64, other: u64) -> u64 {
     one.saturating_add(other)
 }
 
-fn asks(state: &ClusterState, class: ClassId) -> String {
-    let class = &state.classes[class];
-    match &class.cards {
-        Some(cards) => cards_in_words(cards),
-        None => {
-            let amount = amount_of(&class.requests, class.primary);
-            amount_in_words(state.resource_names.name(class.primary), amount)
-        }
-    }
-}
-
 fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode) -> Judged {
     let (node, class) = (&state.nodes[id], &state.classes[missing.class]);
     let free = u64::from(node.multiplicity(class));
@@ -122,6 +141,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         fits: 0,
         fits_empty: 0,
         refused: None,
+        lacking: None,
         would_hold: 0,
         model: known.model,
     };
@@ -134,6 +154,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         Some(Ok(())) => {
             judged.fits_empty = node.multiplicity_empty(class);
             if free == 0 {
+                judged.lacking = Some(node.lacking(class));
                 judged.refused = Some(lacking(state, node.lacking(class)));
             } else if allowed(state, missing, judged.model) == 0 {
                 let product = known.gpu.product.clone().unwrap_or_default();
@@ -185,12 +206,12 @@ struct Area<'a> {
 }
 
 /// The areas of a scope: domains by path, nodes by name.
-fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Area<'a>> {
+fn areas<'a>(state: &ClusterState, scope: Scope, judged: &[&'a Judged]) -> Vec<Area<'a>> {
     let by_name = |name: &dyn Fn(NodeId) -> Option<String>| {
-        let mut areas: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
+        let mut areas: BTreeMap<String, Vec<&'a Judged>> = BTreeMap::new();
         for judged in judged {
             if let Some(name) = name(judged.node) {
-                areas.entry(name).or_default().push(judged);
+                areas.entry(name).or_default().push(*judged);
             }
         }
         let named = areas.into_iter().map(|(name, judged)| Area {
@@ -203,7 +224,7 @@ fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Ar
     match scope {
         Scope::Cluster => Vec::from([Area {
             name: None,
-            judged: judged.iter().collect(),
+            judged: judged.to_vec(),
         }]),
         Scope::Level(id, level) => {
             let topology = &state.topologies[id];
@@ -219,6 +240,18 @@ fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Ar
         }
         Scope::OneNode => by_name(&|node| Some(node_name(node))),
         Scope::Node(only) => by_name(&|node| (node == only).then(|| node_name(node))),
+    }
+}
+
+/// Whether a node is in the one domain that a scope means.
+fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
+    match scope {
+        Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,
+        Scope::DomainOf(topology, level, anchor) => {
+            let of = |node| state.topologies[topology].path(node).get(level);
+            of(node).is_some() && of(node) == of(anchor)
+        }
+        Scope::Node(only) => node == only,
     }
 }
 
@@ -266,7 +299,9 @@ fn holders(
     now_ms: UnixMs,
 ) -> Vec<Holder> {
     let own = missing.gang;
-    let missing = most_missing(state, missing.class, nodes);
+    let would: Vec<&Judged> = nodes.iter().filter(|j| j.fits_empty > 0).copied().collect();
+    let primary = state.classes[missing.class].primary;
+    let missing = scarce(&would).unwrap_or(primary);
     let mut held: BTreeMap<Option<GangId>, (Amount, BTreeSet<NodeId>)> = BTreeMap::new();
     for judged in nodes.iter().filter(|judged| judged.fits_empty > 0) {
         for pod in &state.nodes[judged.node].pods {
@@ -302,19 +337,13 @@ fn holders(
         .collect()
 }
 
-/// The resource of which most of these nodes have too little; else the scarcest one.
-fn most_missing(state: &ClusterState, class: ClassId, nodes: &[&Judged]) -> ResourceId {
-    let shape = &state.classes[class];
-    let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
-    for judged in nodes.iter().filter(|j| j.fits_empty > 0 && j.fits == 0) {
-        if let Lacking::Resource(id) = state.nodes[judged.node].lacking(shape) {
-            *lacking.entry(id).or_insert(0) += 1;
-        }
+/// What most of these nodes have too little of.
+fn scarce(nodes: &[&Judged]) -> Option<ResourceId> {
+    let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
+    for missing in nodes.iter().filter_map(|judged| judged.lacking) {
+        *lacking.entry(missing).or_insert(0) += 1;
     }
-    let most = lacking
-        .into_iter()
-        .max_by_key(|(id, nodes)| (*nodes, Reverse(id.index())));
-    most.map_or(shape.primary, |(id, _)| id)
+    scarcest(&lacking)
 }
 
 /// When a gang ends that runs as long as it was said, if that has not passed.

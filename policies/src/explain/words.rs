@@ -1,16 +1,20 @@
 //! Refusals in words: what is missing, where it comes nearest, what each node did.
 
-use crate::facts::{Amount, CardRequest};
+use super::labels;
+use crate::facts::{Amount, CardRequest, quantity};
 use crate::filter::Filter;
-use crate::ids::ClassId;
+use crate::ids::{ClassId, Id, ResourceId};
 use crate::place::{Area, Group, Refusal, Request};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::state::node::Lacking;
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
+use core::cmp::Reverse;
 
 /// How many shapes of members a message names; the rest is counted.
 const SHAPES_NAMED: usize = 4;
+/// How many sub-groups a message names; the rest is counted.
+const SUB_GROUPS_NAMED: usize = 3;
 /// How many filters a message names; the rest is summed up.
 const FILTERS_NAMED: usize = 4;
 
@@ -30,19 +34,24 @@ pub(crate) fn refusal(
             need,
         } => {
             let best = best.and_then(|area| name(state, area));
+            let Described { text, scarce } = nodes(state, *class);
             let (headline, nearest) = headline(
                 state,
-                (*class, *scope),
+                (*class, *scope, scarce),
                 (*need, *fits),
                 best.as_deref(),
                 surplus,
             );
             let nearest = nearest.map_or_else(String::new, |nearest| format!("{nearest}; "));
-            let nodes = nodes(state, *class);
-            format!("{headline}: {nearest}{nodes}")
+            format!("{headline}: {nearest}{text}")
         }
+        Refusal::SubGroupsNotTogether {
+            paths,
+            need,
+            proved,
+        } => sub_groups(paths, *need, *proved),
         Refusal::OfSubGroup {
-            name,
+            path,
             groups,
             refusal: inner,
         } => {
@@ -50,16 +59,43 @@ pub(crate) fn refusal(
                 Refusal::NotTogether { proved } => not_together(state, groups, *proved),
                 inner => self::refusal(state, request, inner, surplus),
             };
-            format!("sub-group {name}: {message}")
+            format!("sub-group {path}: {message}")
         }
         Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+    }
+}
+
+fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
+    let mut named: Vec<String> = paths.iter().take(SUB_GROUPS_NAMED).cloned().collect();
+    if let more @ 1.. = paths.len() - named.len() {
+        named.push(format!("{more} more"));
+    }
+    let all = listed(&named);
+    match (need == paths.len(), proved) {
+        (true, true) => format!("the sub-groups {all} do not fit together"),
+        (true, false) => format!(
+            "no place was found for the sub-groups {all} together within the bound of the search"
+        ),
+        (false, true) => format!("there is no place for {need} of the sub-groups {all}"),
+        (false, false) => format!(
+            "no place was found for {need} of the sub-groups {all} within the bound of the search"
+        ),
+    }
+}
+
+/// `a, b and c`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
 fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
     let named = groups.iter().take(SHAPES_NAMED);
     let mut sizes: Vec<String> = named
-        .map(|group| wanted(state, group.class, group.pods.len() as u64, false))
+        .map(|group| wanted(state, group.class, None, group.pods.len() as u64, false))
         .collect();
     match groups.len() - sizes.len() {
         0 => {}
@@ -76,14 +112,15 @@ fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String 
 
 /// `4 members with 8 nvidia.com/gpu each do not fit in one rack`, and `b comes nearest with room
 /// for 3`. `nearest`: the domain or node, if it is not the whole cluster.
+/// `scarce`: see [`asks`].
 pub(super) fn headline(
     state: &ClusterState,
-    (class, scope): (ClassId, Scope),
+    (class, scope, scarce): (ClassId, Scope, Option<ResourceId>),
     (need, fits): (u64, u64),
     nearest: Option<&str>,
     surplus: bool,
 ) -> (String, Option<String>) {
-    let wanted = wanted(state, class, need, surplus);
+    let wanted = wanted(state, class, scarce, need, surplus);
     let place = place_of(state, scope);
     let nearest = match (nearest, fits) {
         // Of one that does not fit there is nothing to say but why.
@@ -97,40 +134,47 @@ pub(super) fn headline(
 }
 
 /// `4 members with 8 nvidia.com/gpu each`.
-pub(super) fn wanted(state: &ClusterState, class: ClassId, count: u64, surplus: bool) -> String {
+fn wanted(
+    state: &ClusterState,
+    class: ClassId,
+    scarce: Option<ResourceId>,
+    count: u64,
+    surplus: bool,
+) -> String {
+    let asks = asks(state, class, scarce);
+    match (count, surplus) {
+        (1, true) => format!("1 more member with {asks}"),
+        (1, false) => format!("1 member with {asks}"),
+        _ => format!("{count} members with {asks} each"),
+    }
+}
+
+/// What one member asks for of what matters: its cards or its primary resource, and `scarce`, which
+/// most nodes have too little of: `8 nvidia.com/gpu and 600Gi memory`.
+pub(super) fn asks(state: &ClusterState, class: ClassId, scarce: Option<ResourceId>) -> String {
     let class = &state.classes[class];
-    if let Some(cards) = class.cards {
-        return wanted_cards(&cards, count, surplus);
+    let mut parts: Vec<String> = class.cards.iter().map(cards_in_words).collect();
+    let primary = Some(class.primary).filter(|_| parts.is_empty());
+    let scarce = scarce.filter(|scarce| primary != Some(*scarce));
+    for resource in primary.into_iter().chain(scarce) {
+        let amount = crate::resources::amount_of(&class.requests, resource);
+        if amount > 0 {
+            parts.push(amount_in_words(state.resource_names.name(resource), amount));
+        }
     }
-    let amount = crate::resources::amount_of(&class.requests, class.primary);
-    let amount = amount_in_words(state.resource_names.name(class.primary), amount);
-    match (count, surplus) {
-        (1, true) => format!("1 more member with {amount}"),
-        (1, false) => format!("1 member with {amount}"),
-        _ => format!("{count} members with {amount} each"),
+    if parts.is_empty() {
+        return "no requests".into();
     }
+    parts.join(" and ")
 }
 
-/// `8 nvidia.com/gpu`, `500m cpu`.
+/// `8 nvidia.com/gpu`, `500m cpu`, `64Gi memory`.
 pub(super) fn amount_in_words(resource: &str, amount: Amount) -> String {
-    match resource {
-        "cpu" => format!("{amount}m {resource}"),
-        _ => format!("{amount} {resource}"),
-    }
-}
-
-/// `1 member with 2 cards`, `4 members with 300 thousandths of a card each`.
-fn wanted_cards(cards: &CardRequest, count: u64, surplus: bool) -> String {
-    let amount = cards_in_words(cards);
-    match (count, surplus) {
-        (1, true) => format!("1 more member with {amount}"),
-        (1, false) => format!("1 member with {amount}"),
-        _ => format!("{count} members with {amount} each"),
-    }
+    format!("{} {resource}", quantity(resource, amount))
 }
 
 /// `2 cards`, `300 thousandths of a card`.
-pub(super) fn cards_in_words(cards: &CardRequest) -> String {
+fn cards_in_words(cards: &CardRequest) -> String {
     match (cards.is_fraction(), cards.count()) {
         (true, _) => format!("{} thousandths of a card", cards.thousandths()),
         (false, 1) => "1 card".into(),
@@ -165,22 +209,39 @@ fn name(state: &ClusterState, area: Area) -> Option<String> {
     }
 }
 
-/// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
-fn nodes(state: &mut ClusterState, class: ClassId) -> String {
+/// What the nodes say to a class.
+#[derive(Debug, Clone)]
+pub(crate) struct Described {
+    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+    text: String,
+    /// What most of them have too little of.
+    scarce: Option<ResourceId>,
+}
+
+fn nodes(state: &mut ClusterState, class: ClassId) -> Described {
     state.refresh(class);
     let now = state.changes.end();
     let described = state.table_as_of(class).and_then(|t| t.described.as_ref());
-    if let Some((_, text)) = described.filter(|(then, _)| *then == now) {
-        return text.clone();
+    if let Some((_, described)) = described.filter(|(then, _)| *then == now) {
+        return described.clone();
     }
-    let text = describe_nodes(state, class);
+    let described = describe_nodes(state, class);
     if let Some(table) = &mut state.classes[class].table {
-        table.described = Some((now, text.clone()));
+        table.described = Some((now, described.clone()));
     }
-    text
+    described
 }
 
-fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
+/// What most nodes have too little of; of equals the first.
+pub(super) fn scarcest(lacking: &BTreeMap<Lacking, u32>) -> Option<ResourceId> {
+    let resources = lacking.iter().filter_map(|(missing, nodes)| match missing {
+        Lacking::Resource(id) => Some((*nodes, Reverse(id.index()), *id)),
+        Lacking::HostPort | Lacking::Cards => None,
+    });
+    resources.max().map(|(_, _, id)| id)
+}
+
+fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     let mut open = 0u32;
@@ -200,6 +261,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
             *lacking.entry(missing).or_insert(0) += 1;
         }
     }
+    let scarce = scarcest(&lacking);
     for (missing, nodes) in lacking {
         let filter = match missing {
             Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
@@ -225,12 +287,18 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> String {
     if open > 0 {
         parts.push(format!("{open} had room"));
     }
-    if all == 0 {
-        return "there are no nodes".into();
+    let text = match all {
+        0 => "there are no nodes".into(),
+        1 => format!("of 1 node, {}", parts.join(", ")),
+        _ => format!("of {all} nodes, {}", parts.join(", ")),
+    };
+    let mut sentences = vec![text];
+    if refused
+        .iter()
+        .any(|(filter, _)| *filter == Filter::NodeAffinity)
+    {
+        sentences.extend(labels::unknown(state, &state.classes[class].shape));
     }
-    format!(
-        "of {all} node{}, {}",
-        if all == 1 { "" } else { "s" },
-        parts.join(", ")
-    )
+    let text = sentences.join("; ");
+    Described { text, scarce }
 }

@@ -53,6 +53,38 @@ pub struct PodGroupFacts {
     pub status: Option<PodGroupStatus>,
 }
 
+impl PodGroupFacts {
+    /// A PodGroup of ours of which so many members start together, of the first generation,
+    /// created at time zero, that says nothing else.
+    #[must_use]
+    pub fn new(uid: Uid, namespace: &str, name: &str, minimum: u32) -> Self {
+        Self {
+            source: GroupSource::GpuBatch,
+            namespace: namespace.into(),
+            name: name.into(),
+            uid,
+            generation: 1,
+            created_ms: 0,
+            queue: None,
+            minimum: GangMinimum::Together(minimum),
+            sub_groups: Vec::new(),
+            min_sub_groups: None,
+            priority_class: None,
+            priority: None,
+            preemptible: None,
+            topology: None,
+            required_label: None,
+            placement: PlacementChoice::default(),
+            expected_runtime_ms: None,
+            preemption_delay_ms: None,
+            staleness_grace_ms: None,
+            unsupported: Vec::new(),
+            problems: Vec::new(),
+            status: None,
+        }
+    }
+}
+
 /// Where a PodGroup comes from. The two kinds may share a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupSource {

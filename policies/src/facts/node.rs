@@ -33,6 +33,26 @@ pub struct NodeFacts {
     pub problems: Vec<Problem>,
 }
 
+impl NodeFacts {
+    /// A ready node without labels and taints, all of whose capacity can be given to pods.
+    #[must_use]
+    pub fn new(uid: Uid, name: &str, allocatable: Amounts) -> Self {
+        Self {
+            name: name.into(),
+            uid,
+            labels: Labels::new(),
+            annotations: Labels::new(),
+            taints: Vec::new(),
+            unschedulable: false,
+            ready: true,
+            capacity: allocatable.clone(),
+            allocatable,
+            cards: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+}
+
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {

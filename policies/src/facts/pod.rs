@@ -60,6 +60,40 @@ pub struct PodFacts {
     pub problems: Vec<Problem>,
 }
 
+impl PodFacts {
+    /// A pod of ours that waits, created at time zero, of which nothing else is said.
+    #[must_use]
+    pub fn new(uid: Uid, namespace: &str, name: &str, shape: Arc<PodShape>) -> Self {
+        Self {
+            uid,
+            namespace: namespace.into(),
+            name: name.into(),
+            ours: true,
+            node: None,
+            cards: Vec::new(),
+            phase: PodPhase::Pending,
+            deleting: false,
+            created_ms: 0,
+            bound_ms: None,
+            started_ms: None,
+            priority: 0,
+            never_preempts: false,
+            gates: Vec::new(),
+            shape,
+            pod_group: None,
+            sub_group: None,
+            queue: None,
+            native_group: None,
+            owner: None,
+            hints: GangHints::default(),
+            bound_queue: None,
+            bound_pod_group: None,
+            unscheduled: None,
+            problems: Vec::new(),
+        }
+    }
+}
+
 /// `status.phase` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PodPhase {

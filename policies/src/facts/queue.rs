@@ -37,6 +37,29 @@ pub struct QueueFacts {
     pub problems: Vec<Problem>,
 }
 
+impl QueueFacts {
+    /// A queue below the root without entries, of the first generation, created at time zero.
+    #[must_use]
+    pub fn new(uid: Uid, name: &str) -> Self {
+        Self {
+            name: name.into(),
+            uid,
+            generation: 1,
+            created_ms: 0,
+            parent: None,
+            priority: 0,
+            resources: Vec::new(),
+            preempt_min_runtime_ms: None,
+            reclaim_min_runtime_ms: None,
+            placement: PlacementChoice::default(),
+            namespace_selector: None,
+            closed: false,
+            past_use: None,
+            problems: Vec::new(),
+        }
+    }
+}
+
 /// One entry of a queue: a resource, or one GPU model of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueResource {

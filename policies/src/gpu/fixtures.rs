@@ -1,6 +1,6 @@
 //! Nodes as GPU feature discovery, the GPU operator and the device plugin describe them.
 
-use crate::facts::{Amount, Amounts, Labels, NodeFacts, PodShape, Taint, TaintEffect, Uid};
+use crate::facts::{Amount, Amounts, NodeFacts, PodShape, Taint, TaintEffect, Uid};
 use alloc::{boxed::Box, format, vec, vec::Vec};
 
 const GIB: Amount = 1 << 30;
@@ -13,19 +13,7 @@ pub(crate) fn node(name: &str) -> NodeFacts {
     let uid = name.bytes().fold(1, |uid, byte| {
         (uid << 8 | u128::from(byte)) % 0xffff_ffff_fffd
     });
-    NodeFacts {
-        name: name.into(),
-        uid: Uid(uid),
-        labels: Labels::new(),
-        annotations: Labels::new(),
-        taints: Vec::new(),
-        unschedulable: false,
-        ready: true,
-        allocatable: Amounts::new(),
-        capacity: Amounts::new(),
-        cards: Vec::new(),
-        problems: Vec::new(),
-    }
+    NodeFacts::new(Uid(uid), name, Amounts::new())
 }
 
 /// A pod that asks for these amounts, all of them in one container.

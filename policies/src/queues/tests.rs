@@ -19,22 +19,11 @@ const GPU: &str = "nvidia.com/gpu";
 /// A queue below a parent (`""`: the root).
 fn queue(name: &str, parent: &str) -> QueueFacts {
     QueueFacts {
-        name: name.into(),
-        uid: Uid(1),
-        generation: 1,
         created_ms: 1000,
         parent: Some(parent)
             .filter(|parent| !parent.is_empty())
             .map(Into::into),
-        priority: 0,
-        resources: Vec::new(),
-        preempt_min_runtime_ms: None,
-        reclaim_min_runtime_ms: None,
-        placement: PlacementChoice::default(),
-        namespace_selector: None,
-        closed: false,
-        past_use: None,
-        problems: Vec::new(),
+        ..QueueFacts::new(Uid(1), name)
     }
 }
 

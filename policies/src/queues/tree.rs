@@ -192,6 +192,13 @@ impl Structure {
         }
     }
 
+    /// Every weight of a queue counts for what it says.
+    pub(super) fn weigh_as_said(&mut self, id: QueueId) {
+        for (_, terms) in &mut self.nodes[id.index()].terms {
+            terms.weight = terms.said_weight;
+        }
+    }
+
     /// Sets what a queue's weight counts for.
     pub(super) fn set_weight(&mut self, id: QueueId, key: GovernedId, weight: u16) {
         let terms = &mut self.nodes[id.index()].terms;
@@ -258,19 +265,7 @@ fn number(definitions: &[&QueueFacts], old: &Structure) -> Vec<QueueId> {
 /// The queue `default` where nobody has defined it.
 fn undefined_default() -> QueueFacts {
     QueueFacts {
-        name: DEFAULT.into(),
-        uid: Uid(0),
         generation: 0,
-        created_ms: 0,
-        parent: None,
-        priority: 0,
-        resources: Vec::new(),
-        preempt_min_runtime_ms: None,
-        reclaim_min_runtime_ms: None,
-        placement: PlacementChoice::default(),
-        namespace_selector: None,
-        closed: false,
-        past_use: None,
-        problems: Vec::new(),
+        ..QueueFacts::new(Uid(0), DEFAULT)
     }
 }

@@ -42,6 +42,14 @@ impl QueueTree {
         cells.filter(|(_, amount)| *amount > 0)
     }
 
+    /// What the queue has a quota of, and no node that counts has any.
+    pub fn absent(&self, queue: QueueId) -> impl Iterator<Item = &str> {
+        let terms = self.structure.node(queue).terms.iter();
+        let absent =
+            terms.filter(|(key, terms)| terms.quota > 0 && self.ledger.capacity(*key) == 0);
+        absent.map(|(key, _)| self.keys.name(*key))
+    }
+
     /// Whether the queue or an ancestor has a limit on a GPU model.
     #[must_use]
     pub fn has_model_limits(&self, queue: QueueId) -> bool {

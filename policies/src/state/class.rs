@@ -1,5 +1,6 @@
 //! Classes: all pods of one shape are judged once.
 
+use crate::explain::Described;
 use crate::facts::{
     Amount, CardRequest, MatchOperator, MatchRequirement, PodKind, PodShape, label,
 };
@@ -10,7 +11,7 @@ use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
 use crate::topology::Topology;
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// All pods of one shape.
@@ -135,7 +136,7 @@ pub(crate) struct Table {
     pub(crate) cursor: u64,
     /// What the nodes say of the class, in words, as of that place in the log: gangs of one class
     /// that are refused one after the other are told the same.
-    pub(crate) described: Option<(u64, String)>,
+    pub(crate) described: Option<(u64, Described)>,
     sums: SmallVec<[DomainSums; 1]>,
 }
 

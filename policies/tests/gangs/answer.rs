@@ -5,9 +5,8 @@ use gpu_batch_policies::command::Action;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
 use gpu_batch_policies::facts::{
-    Amounts, GangHints, GangMinimum, GroupSource, HostPort, NodeFacts, PlacementChoice, PodFacts,
-    PodGroupFacts, PodPhase, PodShape, Protocol, SubGroupFacts, TopologyFacts, TopologyLevel,
-    TopologyRequest, Uid,
+    Amounts, HostPort, NodeFacts, PodFacts, PodGroupFacts, PodShape, Protocol, SubGroupFacts,
+    TopologyFacts, TopologyLevel, TopologyRequest, Uid,
 };
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
@@ -169,18 +168,10 @@ fn node_facts(number: usize, node: &Node) -> NodeFacts {
     }
     labels.sort();
     let allocatable = amounts(node.cpus, node.gpus, 110);
+    let uid = Uid(1_000 + number as u128);
     NodeFacts {
-        name: format!("n{number}").into(),
-        uid: Uid(1_000 + number as u128),
         labels,
-        annotations: Vec::new(),
-        taints: Vec::new(),
-        unschedulable: false,
-        ready: true,
-        capacity: allocatable.clone(),
-        allocatable,
-        cards: Vec::new(),
-        problems: Vec::new(),
+        ..NodeFacts::new(uid, &format!("n{number}"), allocatable)
     }
 }
 
@@ -197,6 +188,7 @@ fn group_facts(case: &Case) -> PodGroupFacts {
     let count = |minimum: usize| u32::try_from(minimum).unwrap();
     let root = &case.groups[0];
     let flat = case.groups.len() == 1;
+    let minimum = if flat { count(root.minimum) } else { 1 };
     let sub_groups = case
         .groups
         .iter()
@@ -216,28 +208,11 @@ fn group_facts(case: &Case) -> PodGroupFacts {
             }
         });
     PodGroupFacts {
-        source: GroupSource::GpuBatch,
-        namespace: "default".into(),
-        name: "gang".into(),
-        uid: Uid(2),
-        generation: 1,
         created_ms: NOW_MS - 60_000,
-        queue: None,
-        minimum: GangMinimum::Together(if flat { count(root.minimum) } else { 1 }),
         sub_groups: sub_groups.collect(),
         min_sub_groups: (!flat).then(|| count(root.minimum)),
-        priority_class: None,
-        priority: None,
-        preemptible: None,
         topology: topology(root.required, root.preferred),
-        required_label: None,
-        placement: PlacementChoice::default(),
-        expected_runtime_ms: None,
-        preemption_delay_ms: None,
-        staleness_grace_ms: None,
-        unsupported: Vec::new(),
-        problems: Vec::new(),
-        status: None,
+        ..PodGroupFacts::new(Uid(2), "default", "gang", minimum)
     }
 }
 
@@ -256,31 +231,11 @@ fn pod_facts(number: usize, pod: &Pod) -> PodFacts {
     if pod.fast {
         shape.node_selector.push(("fast".into(), "yes".into()));
     }
+    let (uid, name) = (Uid(10_000 + number as u128), format!("p{number}"));
     PodFacts {
-        uid: Uid(10_000 + number as u128),
-        namespace: "default".into(),
-        name: format!("p{number}").into(),
-        ours: true,
-        node: None,
-        cards: Vec::new(),
-        phase: PodPhase::Pending,
-        deleting: false,
         created_ms: NOW_MS - 60_000,
-        bound_ms: None,
-        started_ms: None,
-        priority: 0,
-        never_preempts: false,
-        gates: Vec::new(),
-        shape: Arc::new(shape),
         pod_group: Some("gang".into()),
         sub_group: (pod.leaf > 0).then(|| format!("g{}", pod.leaf).into()),
-        queue: None,
-        native_group: None,
-        owner: None,
-        hints: GangHints::default(),
-        bound_queue: None,
-        bound_pod_group: None,
-        unscheduled: None,
-        problems: Vec::new(),
+        ..PodFacts::new(uid, "default", &name, Arc::new(shape))
     }
 }

@@ -1,8 +1,8 @@
 use super::{Answer, ApiServer, Budget, Conflict, Expected, Name, Request, Sort, Version};
-use crate::objects::{node, pod, pod_group, queue};
+use crate::objects::{node, pod, pod_group};
 use gpu_batch_policies::command::{Bind, Evict, EvictionCause, PodReference, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, Uid};
+use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid};
 use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_policies::status::QueueStatus;
 
@@ -223,7 +223,7 @@ fn evictions_ask_budgets_for_running_pods_only() {
 #[test]
 fn writes_compare_versions_and_count_generations() {
     let mut server = Server::new();
-    let Answer::Created(first) = server.create(Object::Queue(queue("q", Uid(0)))) else {
+    let Answer::Created(first) = server.create(Object::Queue(QueueFacts::new(Uid(0), "q"))) else {
         panic!("the queue is created");
     };
     let Object::Queue(mut facts) = first.object.clone() else {
@@ -231,7 +231,7 @@ fn writes_compare_versions_and_count_generations() {
     };
     assert_eq!((first.version, facts.generation), (1, 1));
     assert_eq!(
-        server.create(Object::Queue(queue("q", Uid(0)))),
+        server.create(Object::Queue(QueueFacts::new(Uid(0), "q"))),
         Answer::AlreadyExists
     );
     let replace = |facts: &_, version| Request::Replace {

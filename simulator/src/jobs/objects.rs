@@ -1,6 +1,6 @@
 //! The objects that jobs, nodes and queues of a trace are to the engine.
 
-use crate::objects::{amounts, pod, queue};
+use crate::objects::{amounts, pod};
 use crate::trace::jobs::Job;
 use crate::trace::queues::TraceQueue;
 use gpu_batch_policies::event::{Event, Object};
@@ -41,18 +41,9 @@ impl Objects {
     /// So many nodes, whose names follow their numbers.
     pub(super) fn nodes(&self, nodes: u32) -> Vec<Object> {
         let has = amounts(&[(GPU, u64::from(self.gpus_per_node))]);
-        let node = |number: u32| NodeFacts {
-            name: format!("node-{number:07}").into(),
-            uid: Uid(NODES | u128::from(number)),
-            labels: Vec::new(),
-            annotations: Vec::new(),
-            taints: Vec::new(),
-            unschedulable: false,
-            ready: true,
-            cards: Vec::new(),
-            allocatable: has.clone(),
-            capacity: has.clone(),
-            problems: Vec::new(),
+        let node = |number: u32| {
+            let uid = Uid(NODES | u128::from(number));
+            NodeFacts::new(uid, &format!("node-{number:07}"), has.clone())
         };
         (0..nodes)
             .map(|number| Object::Node(node(number)))
@@ -70,7 +61,7 @@ impl Objects {
                 limit: None,
                 weight: 1,
             }],
-            ..queue(&owns.name, Uid(QUEUES | number as u128))
+            ..QueueFacts::new(Uid(QUEUES | number as u128), &owns.name)
         })
     }
 
@@ -102,9 +93,8 @@ impl Objects {
                 ..PodShape::default()
             })
         });
-        let uid = (number as u128) << MEMBER_BITS | u128::from(member);
         PodFacts {
-            uid: Uid(uid),
+            uid: Self::uid(number, member),
             name: name(number),
             created_ms: job.submit_s.saturating_mul(1_000),
             queue: Some(queue.into()),
@@ -115,6 +105,11 @@ impl Objects {
             },
             ..self.template.clone()
         }
+    }
+
+    /// The UID of a job's pod.
+    pub(super) fn uid(number: usize, member: u32) -> Uid {
+        Uid((number as u128) << MEMBER_BITS | u128::from(member))
     }
 
     /// The job of a pod, and which of its members the pod is.

@@ -1,14 +1,19 @@
 //! Nodes, pods and gangs as facts.
 
 use gpu_batch_policies::facts::{
-    Amounts, GangHints, GangMinimum, GroupSource, NodeFacts, PlacementChoice, PodFacts,
-    PodGroupFacts, PodPhase, PodShape, QueueFacts, TopologyFacts, TopologyLevel, TopologyRequest,
-    Uid,
+    Amounts, NodeFacts, PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, TopologyFacts,
+    TopologyLevel, TopologyRequest, Uid,
 };
 use std::sync::Arc;
 
 /// When every session begins.
 pub(in crate::bench) const START_MS: u64 = 1_800_000_000_000;
+
+/// The resource that counts GPUs.
+pub(in crate::bench) const GPU: &str = "nvidia.com/gpu";
+
+/// The GPUs of all nodes.
+pub(in crate::bench) const GPU_MODEL: &str = "NVIDIA-H100-80GB-HBM3";
 
 /// When everything was created.
 const CREATED_MS: u64 = START_MS - 3_600_000;
@@ -31,25 +36,19 @@ pub(in crate::bench) fn node(number: usize, gpus: u64, place: Place) -> NodeFact
         .collect();
     labels.push(("kubernetes.io/hostname".into(), name.as_str().into()));
     labels.push(("pool".into(), format!("pool-{}", number % 4).into()));
+    if gpus > 0 {
+        labels.push(("nvidia.com/gpu.product".into(), GPU_MODEL.into()));
+    }
     labels.sort();
     let amounts = amounts(&[
         ("cpu", 128_000),
         ("memory", 2048 * GIB),
-        ("nvidia.com/gpu", gpus),
+        (GPU, gpus),
         ("pods", 110),
     ]);
     NodeFacts {
-        name: name.into(),
-        uid: uid(1, number),
         labels,
-        annotations: Vec::new(),
-        taints: Vec::new(),
-        unschedulable: false,
-        ready: true,
-        allocatable: amounts.clone(),
-        capacity: amounts,
-        cards: Vec::new(),
-        problems: Vec::new(),
+        ..NodeFacts::new(uid(1, number), &name, amounts)
     }
 }
 
@@ -59,7 +58,7 @@ pub(in crate::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
         requests: amounts(&[
             ("cpu", millicpu),
             ("memory", gib * GIB),
-            ("nvidia.com/gpu", gpus),
+            (GPU, gpus),
             ("pods", 1),
         ]),
         ..PodShape::default()
@@ -68,32 +67,10 @@ pub(in crate::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
 
 /// A pod of ours that waits, a gang of its own.
 pub(in crate::bench) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
+    let name = format!("pod-{number:06}");
     PodFacts {
-        uid: uid(2, number),
-        namespace: "team".into(),
-        name: format!("pod-{number:06}").into(),
-        ours: true,
-        node: None,
-        cards: Vec::new(),
-        phase: PodPhase::Pending,
-        deleting: false,
         created_ms: CREATED_MS,
-        bound_ms: None,
-        started_ms: None,
-        priority: 0,
-        never_preempts: false,
-        gates: Vec::new(),
-        shape: Arc::clone(shape),
-        pod_group: None,
-        sub_group: None,
-        queue: None,
-        native_group: None,
-        owner: None,
-        hints: GangHints::default(),
-        bound_queue: None,
-        bound_pod_group: None,
-        unscheduled: None,
-        problems: Vec::new(),
+        ..PodFacts::new(uid(2, number), "team", &name, Arc::clone(shape))
     }
 }
 
@@ -112,31 +89,12 @@ pub(in crate::bench) fn pod_group(
     required: Option<&str>,
 ) -> PodGroupFacts {
     PodGroupFacts {
-        source: GroupSource::GpuBatch,
-        namespace: "team".into(),
-        name: group_name(number),
-        uid: uid(3, number),
-        generation: 1,
         created_ms: CREATED_MS,
-        queue: None,
-        minimum: GangMinimum::Together(minimum),
-        sub_groups: Vec::new(),
-        min_sub_groups: None,
-        priority_class: None,
-        priority: None,
-        preemptible: None,
         topology: required.map(|level| TopologyRequest {
             required: Some(level.into()),
             ..TopologyRequest::default()
         }),
-        required_label: None,
-        placement: PlacementChoice::default(),
-        expected_runtime_ms: None,
-        preemption_delay_ms: None,
-        staleness_grace_ms: None,
-        unsupported: Vec::new(),
-        problems: Vec::new(),
-        status: None,
+        ..PodGroupFacts::new(uid(3, number), "team", &group_name(number), minimum)
     }
 }
 
@@ -148,26 +106,9 @@ pub(in crate::bench) fn group_name(number: usize) -> Box<str> {
 /// A queue without entries.
 pub(in crate::bench) fn queue(number: usize) -> QueueFacts {
     QueueFacts {
-        name: queue_name(number),
-        uid: uid(4, number),
-        generation: 1,
         created_ms: CREATED_MS,
-        parent: None,
-        priority: 0,
-        resources: Vec::new(),
-        preempt_min_runtime_ms: None,
-        reclaim_min_runtime_ms: None,
-        placement: PlacementChoice::default(),
-        namespace_selector: None,
-        closed: false,
-        past_use: None,
-        problems: Vec::new(),
+        ..QueueFacts::new(uid(4, number), &format!("queue-{number:07}"))
     }
-}
-
-/// The name of a queue.
-pub(in crate::bench) fn queue_name(number: usize) -> Box<str> {
-    format!("queue-{number:02}").into()
 }
 
 /// The Topology `default`.

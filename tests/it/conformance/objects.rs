@@ -9,7 +9,7 @@ use gpu_batch_policies::facts::{
     QueueResource, Taint, TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
-use gpu_batch_simulator::objects::{amounts, node, pod, pod_group, queue, topology};
+use gpu_batch_simulator::objects::{amounts, node, pod, pod_group, topology};
 use gpu_batch_simulator::random::Random;
 
 /// Objects without a namespace are of the sequence that this label names.
@@ -83,7 +83,7 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
             Object::Node(facts)
         }
         Kind::Queue => {
-            let mut facts = queue(&name, Uid(0));
+            let mut facts = QueueFacts::new(Uid(0), &name);
             facts.resources = vec![resource(random)];
             facts.parent = random.percent(30).then_some("parent".into());
             Object::Queue(facts)

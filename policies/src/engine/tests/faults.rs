@@ -1,8 +1,8 @@
 //! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
 
-use super::world::{World, node, pod, queue, topology};
+use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::Problem;
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 fn problem(field: &str) -> Vec<Problem> {
     Vec::from([Problem {
@@ -94,4 +94,63 @@ fn a_node_that_loses_gpus_under_its_pods_says_so_and_gets_no_more() {
     world.apply(node("n1", 8));
     world.settle();
     assert_eq!(world.node_of("b").as_deref(), Some("n1"));
+}
+
+#[test]
+fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let gpu = "nvidia.com/gpu";
+    let dreams = queue("a").entry("example.com/tpu", None, (4, None), 1);
+    world.apply(dreams.entry(gpu, Some("NVIDIA-Z9000"), (2, None), 1));
+    world.apply(queue("b").entry(gpu, None, (8, None), 1));
+    world.apply(gang("first", 1).queue("b"));
+    world.apply(pod("first-0", 4).of("first"));
+    world.apply(gang("second", 1).queue("a"));
+    world.apply(pod("second-0", 4).of("second"));
+    world.settle();
+    assert!(world.node_of("first-0").is_some() && world.node_of("second-0").is_some());
+    let message = "Queue a: ResourceNotFound: no Ready node has example.com/tpu or \
+                   nvidia.com/gpu@NVIDIA-Z9000, of which the queue has a quota";
+    assert_eq!(told(&world, "Queue"), [message]);
+
+    // A node that has some takes the word back.
+    world.pass(2_000);
+    let model = node("n2", 8).label("nvidia.com/gpu.product", "NVIDIA-Z9000");
+    world.apply(model);
+    world.settle();
+    let of_tpus = "Queue a: ResourceNotFound: no Ready node has example.com/tpu, of which the \
+                   queue has a quota";
+    assert_eq!(
+        told(&world, "Queue").last().map(String::as_str),
+        Some(of_tpus)
+    );
+}
+
+#[test]
+fn queues_of_no_weight_and_of_all_weight_are_served() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let gpu = "nvidia.com/gpu";
+    for (name, weight) in [("none", 0), ("all", u16::MAX)] {
+        world.apply(queue(name).entry(gpu, None, (0, None), weight));
+        for number in 0..8 {
+            let pod = pod(&format!("{name}-{number}"), 1).queue(name);
+            world.apply(pod);
+        }
+    }
+    world.settle();
+    let bound = |name: &str| {
+        let pods = (0..8).filter(|n| world.node_of(&format!("{name}-{n}")).is_some());
+        pods.count()
+    };
+    // Who has no weight gets what nobody else wants.
+    assert_eq!((bound("none"), bound("all")), (0, 8));
+    assert_eq!(told(&world, "Queue"), Vec::<String>::new());
+    for number in 0..8 {
+        world.end(&format!("all-{number}"));
+    }
+    world.settle();
+    let bound = (0..8).filter(|n| world.node_of(&format!("none-{n}")).is_some());
+    assert_eq!(bound.count(), 8);
 }

@@ -120,9 +120,9 @@ fn check(seed: u64, how: Restart) -> bool {
             worlds.worlds[1].now_ms -= 7 * MINUTE_MS;
         }
     }
-    worlds.worlds[1].restart();
+    worlds.worlds[1].take_over();
     worlds.worlds[2].forget_past_use();
-    worlds.worlds[2].restart();
+    worlds.worlds[2].take_over();
     worlds.each(World::settle);
     let started = worlds.contest();
     assert_eq!(started[0], started[1], "seed {seed}, {how:?}");

@@ -99,6 +99,23 @@ fn some_of_the_slices_are_enough_and_the_others_follow_whole() {
 }
 
 #[test]
+fn room_for_members_of_any_shape_wakes_a_gang_that_may_begin_with_them() {
+    let mut world = World::new();
+    world.apply(node("n1", 4));
+    for other in ["other-1", "other-2"] {
+        world.apply(pod(other, 2).on("n1"));
+    }
+    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 1)]));
+    world.apply(pod("large", 4).of_leaf("g", "a"));
+    world.apply(pod("small", 2).of_leaf("g", "a"));
+    world.settle();
+    assert_eq!(world.binds, 0);
+    world.delete("other-1");
+    world.settle();
+    assert!(world.node_of("small").is_some());
+}
+
+#[test]
 fn a_slice_that_lacks_members_does_not_keep_the_others_waiting() {
     let mut world = racks();
     let slices = ["a", "b", "c"].map(|name| leaf(name, "", 2));
@@ -376,6 +393,15 @@ fn contradictions_are_told_and_nothing_else_is_disturbed() {
     );
     let cycle = gang("g", 1).sub_groups(&[inner("a", "b"), inner("b", "a")]);
     check(&mut world, cycle, Reason::InvalidSpec, "makes a cycle");
+    let orphan = gang("g", 1).sub_groups(&[leaf("a", "nobody", 2)]);
+    let says = "spec.subGroups[0].parent: there is no sub-group \"nobody\"";
+    check(&mut world, orphan, Reason::InvalidSpec, says);
+    let too_many = gang("g", 1).sub_groups(&[leaf("a", "", 2)]).at_least(2);
+    let says = "spec.minSubGroups: 2 is more than its 1 direct children";
+    check(&mut world, too_many, Reason::InvalidSpec, says);
+    let few = gang("g", 1).sub_groups(&[leaf("a", "", 3)]);
+    let says = "2 of at least 3 members of sub-group a exist";
+    check(&mut world, few, Reason::WaitingForMembers, says);
     world.apply(pod("single", 1));
     world.settle();
     assert!(world.node_of("single").is_some());

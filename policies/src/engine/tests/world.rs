@@ -2,19 +2,21 @@
 
 use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
+use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
-    Amounts, CardFacts, CardIndex, CardRequest, GangMinimum, GroupSource, NodeFacts, Placement,
-    PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts,
-    TopologyFacts, TopologyLevel, TopologyRequest, Uid,
+    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, NodeFacts, Placement, PodFacts,
+    PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts, TopologyFacts,
+    TopologyLevel, TopologyRequest, Uid,
 };
+use crate::place::SLICE_STEPS;
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 /// The time at which every test begins.
-const START_MS: u64 = 1_800_000_000_000;
+pub(super) const START_MS: u64 = 1_800_000_000_000;
 
 pub(super) struct World {
     engine: Engine,
@@ -112,7 +114,7 @@ impl World {
     }
 
     /// Another engine takes over, which knows nothing but the nodes, queues and pods there are.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn take_over(&mut self) {
         self.engine = Engine::new(self.settings.clone());
         self.events = listings();
         let nodes = self.nodes.values().cloned().map(Object::Node);
@@ -172,6 +174,22 @@ impl World {
         self.events.push(Event::Deleted(ObjectKey::Pod(facts.uid)));
     }
 
+    /// Whether the search for a gang's place goes on in the next step.
+    pub(super) fn is_searching(&self) -> bool {
+        self.engine.search.is_some()
+    }
+
+    /// How many steps searches may take from now on, beyond the first slice of each.
+    pub(super) fn allow_search(&mut self, steps: u64) {
+        self.engine.allowance = Allowance::of(steps, self.now_ms);
+    }
+
+    /// The process starts anew; the world must be told again.
+    pub(super) fn restart(&mut self) {
+        self.engine = Engine::new(Settings::default());
+        self.events = listings();
+    }
+
     /// Steps until nothing is left to do, and audits every step.
     pub(super) fn settle(&mut self) {
         for _ in 0..1000 {
@@ -185,8 +203,11 @@ impl World {
     /// One step; whether there were commands.
     pub(super) fn step(&mut self) -> bool {
         let events = core::mem::take(&mut self.events);
+        let before = self.engine.allowance.left_at(self.now_ms);
         let commands = self.engine.step(self.now_ms, events);
         self.steps += 1;
+        let searched = before - self.engine.allowance.left_at(self.now_ms);
+        assert!(searched <= SLICE_STEPS, "{searched} steps in one slice");
         let violations = self.engine.audit();
         assert!(violations.is_empty(), "{violations:?}");
         for command in &commands {
@@ -359,6 +380,25 @@ impl World {
         self.pod(name).reason
     }
 
+    /// When the engine wants to go on by itself.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.engine.next_deadline()
+    }
+
+    /// The GPUs that a queue asks for, and holds.
+    pub(super) fn requested(&mut self, queue: &str) -> u64 {
+        let reports = self.engine.queue_reports();
+        let report = reports.iter().find(|report| &*report.name == queue);
+        let requested = &report
+            .unwrap_or_else(|| panic!("no queue {queue}"))
+            .status
+            .requested;
+        let gpus = requested
+            .iter()
+            .filter(|(key, _)| &**key == "nvidia.com/gpu");
+        gpus.map(|(_, amount)| amount).sum()
+    }
+
     pub(super) fn message(&self, gang: &str) -> String {
         self.gang(gang).status.message.into()
     }
@@ -460,39 +500,31 @@ impl PodSketch {
 impl Thing for PodSketch {
     fn object(self, world: &mut World) -> Object {
         let requests = amounts(&[("cpu", 1000), ("nvidia.com/gpu", self.gpus), ("pods", 1)]);
+        let shape = PodShape {
+            requests,
+            cards: self.cards,
+            ..PodShape::default()
+        };
         let facts = PodFacts {
-            uid: world.uid(&self.name),
-            namespace: "default".into(),
-            name: self.name.clone(),
             ours: self.ours,
             bound_ms: self.node.as_ref().map(|_| START_MS - 30_000),
             node: self.node,
             cards: self.held,
-            phase: PodPhase::Pending,
-            deleting: false,
             created_ms: self.created_ms,
-            started_ms: None,
-            priority: 0,
-            never_preempts: false,
             gates: self.gates,
-            shape: Arc::new(PodShape {
-                requests,
-                cards: self.cards,
-                ..PodShape::default()
-            }),
             pod_group: self.group,
             sub_group: self.sub_group,
             queue: self.queue,
-            native_group: None,
-            owner: None,
             hints: crate::facts::GangHints {
                 expected_runtime_ms: self.runtime_ms,
                 ..crate::facts::GangHints::default()
             },
-            bound_queue: None,
-            bound_pod_group: None,
-            unscheduled: None,
-            problems: Vec::new(),
+            ..PodFacts::new(
+                world.uid(&self.name),
+                "default",
+                &self.name,
+                Arc::new(shape),
+            )
         };
         world.pods.insert(self.name, facts.clone());
         Object::Pod(facts)
@@ -512,19 +544,7 @@ fn amounts(amounts: &[(&str, u64)]) -> Amounts {
 /// A node of 100 CPUs and so many GPUs.
 pub(super) fn node(name: &str, gpus: u64) -> NodeFacts {
     let resources = amounts(&[("cpu", 100_000), ("nvidia.com/gpu", gpus), ("pods", 110)]);
-    NodeFacts {
-        name: name.into(),
-        uid: Uid(1 << 64),
-        labels: Vec::new(),
-        annotations: Vec::new(),
-        taints: Vec::new(),
-        unschedulable: false,
-        ready: true,
-        allocatable: resources.clone(),
-        capacity: resources,
-        cards: Vec::new(),
-        problems: Vec::new(),
-    }
+    NodeFacts::new(Uid(1 << 64), name, resources)
 }
 
 impl NodeFacts {
@@ -549,28 +569,8 @@ impl Thing for NodeFacts {
 
 pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
     PodGroupFacts {
-        source: GroupSource::GpuBatch,
-        namespace: "default".into(),
-        name: name.into(),
-        uid: Uid(2 << 64),
-        generation: 1,
         created_ms: START_MS - 60_000,
-        queue: None,
-        minimum: GangMinimum::Together(minimum),
-        sub_groups: Vec::new(),
-        min_sub_groups: None,
-        priority_class: None,
-        priority: None,
-        preemptible: None,
-        topology: None,
-        required_label: None,
-        placement: crate::facts::PlacementChoice::default(),
-        expected_runtime_ms: None,
-        preemption_delay_ms: None,
-        staleness_grace_ms: None,
-        unsupported: Vec::new(),
-        problems: Vec::new(),
-        status: None,
+        ..PodGroupFacts::new(Uid(2 << 64), "default", name, minimum)
     }
 }
 
@@ -639,6 +639,19 @@ impl PodGroupFacts {
         self
     }
 
+    pub(super) fn preferred(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.preferred = Some(level.into());
+        self
+    }
+
+    /// The Topology of that name is meant.
+    pub(super) fn in_topology(mut self, name: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.name = Some(name.into());
+        self
+    }
+
     pub(super) fn queue(mut self, queue: &str) -> Self {
         self.queue = Some(queue.into());
         self
@@ -667,20 +680,8 @@ impl Thing for PodGroupFacts {
 
 pub(super) fn queue(name: &str) -> QueueFacts {
     QueueFacts {
-        name: name.into(),
-        uid: Uid(3 << 64),
-        generation: 1,
         created_ms: START_MS - 60_000,
-        parent: None,
-        priority: 0,
-        resources: Vec::new(),
-        preempt_min_runtime_ms: None,
-        reclaim_min_runtime_ms: None,
-        placement: crate::facts::PlacementChoice::default(),
-        namespace_selector: None,
-        closed: false,
-        past_use: None,
-        problems: Vec::new(),
+        ..QueueFacts::new(Uid(3 << 64), name)
     }
 }
 
@@ -690,13 +691,23 @@ impl QueueFacts {
         self
     }
 
-    pub(super) fn limit(mut self, gpus: u64) -> Self {
+    pub(super) fn limit(self, gpus: u64) -> Self {
+        self.entry("nvidia.com/gpu", None, (0, Some(gpus)), 1)
+    }
+
+    pub(super) fn entry(
+        mut self,
+        name: &str,
+        product: Option<&str>,
+        (quota, limit): (u64, Option<u64>),
+        weight: u16,
+    ) -> Self {
         self.resources.push(QueueResource {
-            name: "nvidia.com/gpu".into(),
-            product: None,
-            quota: 0,
-            limit: Some(gpus),
-            weight: 1,
+            name: name.into(),
+            product: product.map(Into::into),
+            quota,
+            limit,
+            weight,
         });
         self
     }

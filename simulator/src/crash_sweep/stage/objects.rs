@@ -3,9 +3,9 @@
 use super::super::Story;
 use super::Stage;
 use crate::api_server::{ApiServer, Name, Request};
-use crate::objects::{NAMESPACE, node, pod, pod_group, queue};
+use crate::objects::{NAMESPACE, node, pod, pod_group};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, QueueResource, Uid, amount};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, QueueFacts, QueueResource, Uid, amount};
 
 /// Each member takes a whole node, and there is a node for each.
 const GPUS: u64 = 8;
@@ -48,7 +48,7 @@ impl Stage<'_> {
     pub(super) fn furnish(&mut self) {
         self.create_nodes();
         for (name, quota) in [("team", 0), ("rivals", 1_000)] {
-            let mut facts = queue(name, Uid(0));
+            let mut facts = QueueFacts::new(Uid(0), name);
             facts.resources.push(QueueResource {
                 name: GPU.into(),
                 product: None,

@@ -1,5 +1,5 @@
 use super::GroupTree;
-use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, SubGroupFacts, Uid};
+use crate::facts::{GangMinimum, PodGroupFacts, SubGroupFacts, Uid};
 use alloc::{format, string::String, vec::Vec};
 
 fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
@@ -22,28 +22,9 @@ fn inner(name: &str, parent: &str, min_sub_groups: Option<u32>) -> SubGroupFacts
 
 fn group(sub_groups: Vec<SubGroupFacts>, min_sub_groups: Option<u32>) -> PodGroupFacts {
     PodGroupFacts {
-        source: GroupSource::GpuBatch,
-        namespace: "default".into(),
-        name: "g".into(),
-        uid: Uid(1),
-        generation: 1,
-        created_ms: 0,
-        queue: None,
-        minimum: GangMinimum::Together(1),
         sub_groups,
         min_sub_groups,
-        priority_class: None,
-        priority: None,
-        preemptible: None,
-        topology: None,
-        required_label: None,
-        placement: crate::facts::PlacementChoice::default(),
-        expected_runtime_ms: None,
-        preemption_delay_ms: None,
-        staleness_grace_ms: None,
-        unsupported: Vec::new(),
-        problems: Vec::new(),
-        status: None,
+        ..PodGroupFacts::new(Uid(1), "default", "g", 1)
     }
 }
 
