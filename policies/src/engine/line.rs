@@ -42,8 +42,8 @@ impl Engine {
         }
     }
 
-    /// Tells the tree of queues what the next gang of a leaf asks for. What a gang asks for does not
-    /// change while it stands where it is.
+    /// Tells the tree of queues what the next gang of a leaf asks for. What a gang asks for does
+    /// not change while it stands where it is.
     pub(crate) fn show_head(&mut self, line_up: LineUp, queue: QueueId) {
         let head = self.agenda.head(line_up, queue).map(|(gang, _)| gang);
         if head == self.agenda.shown(line_up, queue) {

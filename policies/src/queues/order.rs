@@ -12,8 +12,8 @@
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use.
 //!
-//! There are several such orders, one for each *line-up*: another set of candidates, all held to the
-//! same books. Whoever asks for one set and then for another finds both as they were left.
+//! There are several such orders, one for each *line-up*: another set of candidates, all held to
+//! the same books. Whoever asks for one set and then for another finds both as they were left.
 
 mod standing;
 

@@ -117,7 +117,10 @@ impl Agenda {
             bound: Bound::Limit,
             asked: 0,
         };
-        let of_queue = move |shortfall: &&Shortfall| matches!(shortfall, Shortfall::Bound { queue: of, .. } if *of == queue);
+        let of_queue = move |shortfall: &&Shortfall| match shortfall {
+            Shortfall::Bound { queue: of, .. } => *of == queue,
+            Shortfall::Room { .. } => false,
+        };
         let lacking = self.lacking.range(first..).map(|(shortfall, _)| shortfall);
         let over = lacking.take_while(of_queue).copied();
         over.filter(|shortfall| bound_is_over(state, *shortfall))
