@@ -18,6 +18,9 @@ pub struct GovernedId(u32);
 impl GovernedId {
     pub(super) const GPU: Self = Self(0);
 
+    /// Not after any key.
+    pub(crate) const LOWEST: Self = Self(0);
+
     /// The keys with the lowest numbers, so many of them.
     pub(super) fn first(count: usize) -> impl Iterator<Item = Self> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self)

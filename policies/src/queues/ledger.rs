@@ -166,7 +166,7 @@ pub struct Excess {
 }
 
 /// Which bound of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// `limit`: nobody exceeds it.
     Limit,
@@ -205,7 +205,7 @@ impl QueueTree {
                     .change(id, demand, direction);
             }
         }
-        self.order.mark(&self.structure, queue);
+        self.mark(queue);
         self.fair.outdated();
     }
 
@@ -269,6 +269,27 @@ impl QueueTree {
     /// The one that users are told of several: by what is exceeded, not by what was named first.
     fn first(&self, over: impl Iterator<Item = Excess>) -> Option<Excess> {
         over.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
+    }
+
+    /// Whether one bound of one queue now lets it hold so much more of a key; also where there is no
+    /// such bound any more.
+    #[must_use]
+    pub fn bound_allows(
+        &self,
+        queue: QueueId,
+        key: GovernedId,
+        bound: Bound,
+        asked: Amount,
+    ) -> bool {
+        let Some(terms) = self.structure.node(queue).terms_of(key) else {
+            return true;
+        };
+        let (allowed, held) = match bound {
+            Bound::Limit => (terms.limit, &self.ledger.held),
+            Bound::Quota => (Some(terms.quota), &self.ledger.held_non_preemptible),
+        };
+        let held = held.row(queue)[key.index()];
+        allowed.is_none_or(|allowed| held.saturating_add(asked) <= allowed)
     }
 
     /// How much more of one key the queue may hold under the tightest limit on its path; `None`:
