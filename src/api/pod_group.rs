@@ -6,7 +6,7 @@
 )]
 
 use super::schema::{LABEL, LABEL_MESSAGE, NAME, NAME_MESSAGE};
-use super::{Duration, Placement, SignedDuration};
+use super::{Duration, Placement, Runtime, SignedDuration};
 use gpu_batch_policies::status::MemberCounts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -145,7 +145,7 @@ pub struct PodGroupSpec {
     /// How long it will run, for backfill and start estimates. Omitted: activeDeadlineSeconds, else
     /// learned from earlier runs of the same owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_runtime: Option<Duration>,
+    pub expected_runtime: Option<Runtime>,
 
     /// Pending this long before it may move or evict others, so that autoscalers go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,11 +9,16 @@ use crate::command::{Announcement, ObjectReference};
 use crate::event::{Event, Kind, Object, ObjectKey};
 use crate::facts::{Problem, Uid, amount};
 use crate::reason::Reason;
-use crate::status::QueueFault;
+use crate::status::QueueStatus;
+use crate::topology::Unlabelled;
 use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format};
 
 /// The reason of the event on a node of which more is used than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
+/// The reason of the event on a queue with entries that count what no node has.
+const NOT_IN_CLUSTER: &str = "NotInCluster";
+/// The reason of the event on a Topology with a level whose label no node has.
+const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
 /// What is wrong now, by kind and name: what was said, and what is still to be said.
 #[derive(Debug, Default)]
@@ -93,6 +98,8 @@ impl Engine {
                 ))
             }
             None if kind == Kind::Node => self.overcommitment(object),
+            // What nodes make of a Topology is looked at once the state has taken all in.
+            None if kind == Kind::Topology => return,
             None => None,
         };
         self.faults.note(kind, name, fault);
@@ -126,16 +133,28 @@ impl Engine {
     }
 
     /// A queue's status was worked out.
-    pub(crate) fn note_queue(
-        &mut self,
-        name: &str,
-        uid: Uid,
-        wrong: Option<&(QueueFault, Box<str>)>,
-    ) {
+    pub(crate) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
+        let wrong = status.fault.as_ref();
+        let wrong = wrong.map(|(wrong, message)| (wrong.as_str(), message));
+        let note = status.note.as_ref().map(|note| (NOT_IN_CLUSTER, note));
         let fault = wrong
-            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
+            .or(note)
+            .map(|(reason, message)| fault(Kind::Queue, name, uid, reason, message.clone()));
         self.faults.note(Kind::Queue, name, fault);
         self.announce_faults();
+    }
+
+    /// Nodes or Topologies have changed: looks at every Topology that can be read for a level whose
+    /// label no node has.
+    pub(crate) fn note_topologies(&mut self) {
+        let notes = self.state.topology_notes();
+        for (name, uid, unlabelled) in notes {
+            let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
+                warning: splits,
+                ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
+            });
+            self.faults.note(Kind::Topology, &name, fault);
+        }
     }
 
     /// Says what has not been said yet; only who leads speaks.

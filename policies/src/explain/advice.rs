@@ -1,7 +1,7 @@
 //! What would let a gang start.
 
 use super::words::amount_in_words as in_words;
-use super::{ExcessReport, Explanation, Shortage};
+use super::{ExcessReport, Explanation, Holder, Shortage};
 use crate::reason::Reason;
 use alloc::{format, string::String, vec::Vec};
 
@@ -78,7 +78,13 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
         None => "in the cluster".into(),
     };
     let short = shortage.members_short();
-    let asks = &shortage.asks;
+    if let Some(sentence) = &shortage.unlabelled_level
+        && shortage.fits_anywhere > shortage.fits
+    {
+        remedies.push(format!(
+            "that label on the nodes, or a Topology without the level: {sentence}"
+        ));
+    }
     if shortage.fits_empty < shortage.need {
         let level = &*shortage.level;
         let held = match (shortage.fits_empty, level) {
@@ -99,16 +105,8 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
         let labels = shortage.unknown_labels.iter();
         remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
     } else if short > 0 {
-        remedies.push(format!("room for {} of {asks} {place}", members(short)));
-        for holder in shortage.holders.iter().take(HOLDERS_NAMED) {
-            let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
-            let on = match holder.nodes {
-                1 => "on 1 node".into(),
-                nodes => format!("on {nodes} nodes"),
-            };
-            let holds = &holder.holds;
-            remedies.push(format!("the end of {who}: it holds {holds} {on} {place}"));
-        }
+        remedies.extend(of_holders(&shortage.holders, short, &place));
+        remedies.push("more nodes that take its members".into());
     } else {
         remedies.push("nothing more: there is room now, and it is about to be tried".into());
     }
@@ -134,6 +132,54 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
              {room}"
         ));
     }
+}
+
+/// Whose end makes room for so many members: each alone, where one is enough, else several together.
+fn of_holders(holders: &[Holder], short: u64, place: &str) -> Option<String> {
+    let held = |holder: &Holder| {
+        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+        let on = match holder.nodes {
+            1 => "1 node".into(),
+            nodes => format!("{nodes} nodes"),
+        };
+        (
+            String::from(who),
+            format!("{} on {on} {place}", holder.holds),
+        )
+    };
+    let enough = holders
+        .iter()
+        .filter(|holder| holder.makes_room_for >= short);
+    let enough: Vec<(String, String)> = enough.take(HOLDERS_NAMED).map(held).collect();
+    match enough.as_slice() {
+        [] => {}
+        [(who, holds)] => return Some(format!("the end of {who}: it holds {holds}")),
+        several => {
+            let several: Vec<String> = several
+                .iter()
+                .map(|(who, holds)| format!("{who}, which holds {holds}"))
+                .collect();
+            return Some(format!("the end of any of: {}", several.join("; or ")));
+        }
+    }
+    let mut room = 0_u64;
+    let mut together = Vec::new();
+    for holder in holders {
+        if room >= short {
+            break;
+        }
+        if holder.makes_room_for > 0 {
+            room = room.saturating_add(holder.makes_room_for);
+            let (who, holds) = held(holder);
+            together.push(format!("{who}, which holds {holds}"));
+        }
+    }
+    let (first, others) = together.split_first()?;
+    Some(match (room >= short, others) {
+        (true, _) => format!("the ends of all of: {}", together.join("; and ")),
+        (false, []) => format!("the end of more gangs than one, first of {first}"),
+        (false, _) => format!("the ends of more gangs than these: {}", together.join("; ")),
+    })
 }
 
 fn members(count: u64) -> String {

@@ -48,7 +48,7 @@ impl Names<'_> {
 }
 
 /// `did you mean A or B?`, if any of the names is near.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let most = 1 + name.len() / 5;
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|known| {

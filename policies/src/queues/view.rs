@@ -1,7 +1,7 @@
 //! What the engine looks up in the tree.
 
 use super::{GovernedId, QueueId, QueueTree};
-use crate::facts::{Amount, Uid};
+use crate::facts::{Amount, QueueResource, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
@@ -27,6 +27,13 @@ impl QueueTree {
     pub fn object(&self, queue: QueueId) -> Option<(Box<str>, Uid)> {
         let facts = self.definitions.get(self.name(queue))?;
         Some((facts.name.clone(), facts.uid))
+    }
+
+    /// `spec.resources` of the queue.
+    #[must_use]
+    pub fn entries(&self, queue: QueueId) -> &[QueueResource] {
+        let facts = self.definitions.get(self.name(queue));
+        facts.map_or(&[], |facts| &facts.resources)
     }
 
     /// What the queue's definition names as its parent.
