@@ -108,8 +108,8 @@ impl Topology {
         let TopologyLevel { name, node_label } = &self.levels[at];
         Some(Unlabelled {
             sentence: format!(
-                "no node has the label {node_label} of the level {name}: every node is a domain of \
-                 its own there and below"
+                "no node has the label {node_label} of the level {name}, so every node is a domain \
+                 of its own there and below"
             ),
             splits: self.labelled[at..].iter().any(|nodes| *nodes > 0),
         })

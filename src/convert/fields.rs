@@ -16,8 +16,7 @@ use std::ops::RangeInclusive;
 pub(super) const TEXT: &str = "a text";
 /// What is expected of a switch.
 pub(super) const TRUTH: &str = "true or false";
-/// What is expected where fields have a value each.
-const OBJECT: &str = "an object with fields";
+const NO_OBJECT: &str = "is not an object that can be read";
 
 /// A JSON object that is being read. Each field is taken out when it is read, so that what remains
 /// is what this version does not know.
@@ -36,8 +35,8 @@ impl Fields {
         let map = match value {
             Value::Object(map) => map,
             Value::Null => Map::new(),
-            value => {
-                problems.push(&path, format_args!("{} is not {OBJECT}", in_words(&value)));
+            _ => {
+                problems.push(&path, NO_OBJECT);
                 Map::new()
             }
         };
@@ -197,7 +196,7 @@ impl Fields {
             if value.is_object() {
                 objects.push(Self::new(path, value, problems));
             } else {
-                problems.push(path, format_args!("{} is not {OBJECT}", in_words(&value)));
+                problems.push(path, NO_OBJECT);
             }
         }
         objects

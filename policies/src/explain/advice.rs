@@ -82,7 +82,7 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
         && shortage.fits_anywhere > shortage.fits
     {
         remedies.push(format!(
-            "that label on the nodes, or a Topology without the level: {sentence}"
+            "a label on the nodes, or a Topology without the level: {sentence}"
         ));
     }
     if shortage.fits_empty < shortage.need {
@@ -136,49 +136,38 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
 
 /// Whose end makes room for so many members: each alone, where one is enough, else several together.
 fn of_holders(holders: &[Holder], short: u64, place: &str) -> Option<String> {
-    let held = |holder: &Holder| {
+    let named = |holder: &Holder| {
         let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
         let on = match holder.nodes {
             1 => "1 node".into(),
             nodes => format!("{nodes} nodes"),
         };
-        (
-            String::from(who),
-            format!("{} on {on} {place}", holder.holds),
-        )
+        format!("{who} ({} on {on} {place})", holder.holds)
     };
-    let enough = holders
-        .iter()
-        .filter(|holder| holder.makes_room_for >= short);
-    let enough: Vec<(String, String)> = enough.take(HOLDERS_NAMED).map(held).collect();
+    let enough = holders.iter().filter(|holder| holder.makes_room_for >= short);
+    let enough: Vec<String> = enough.take(HOLDERS_NAMED).map(named).collect();
     match enough.as_slice() {
         [] => {}
-        [(who, holds)] => return Some(format!("the end of {who}: it holds {holds}")),
-        several => {
-            let several: Vec<String> = several
-                .iter()
-                .map(|(who, holds)| format!("{who}, which holds {holds}"))
-                .collect();
-            return Some(format!("the end of any of: {}", several.join("; or ")));
-        }
+        [only] => return Some(format!("the end of {only}")),
+        several => return Some(format!("the end of any of {}", several.join(", "))),
     }
     let mut room = 0_u64;
     let mut together = Vec::new();
-    for holder in holders {
+    for holder in holders.iter().filter(|holder| holder.makes_room_for > 0) {
         if room >= short {
             break;
         }
-        if holder.makes_room_for > 0 {
-            room = room.saturating_add(holder.makes_room_for);
-            let (who, holds) = held(holder);
-            together.push(format!("{who}, which holds {holds}"));
-        }
+        room = room.saturating_add(holder.makes_room_for);
+        together.push(named(holder));
     }
-    let (first, others) = together.split_first()?;
-    Some(match (room >= short, others) {
-        (true, _) => format!("the ends of all of: {}", together.join("; and ")),
-        (false, []) => format!("the end of more gangs than one, first of {first}"),
-        (false, _) => format!("the ends of more gangs than these: {}", together.join("; ")),
+    if together.is_empty() {
+        return None;
+    }
+    let together = together.join(" and ");
+    Some(if room >= short {
+        format!("the ends of {together}, together")
+    } else {
+        format!("the ends of more gangs, first of {together}")
     })
 }
 

@@ -133,7 +133,7 @@ fn a_field_that_there_is_not_is_told_with_what_may_be_meant() {
     for (spec, says) in [
         (
             json!({"placement": {"tpu": "binpack"}}),
-            "spec.placement.tpu: there is no such field; did you mean gpu or cpu?",
+            "spec.placement.tpu: there is no such field; did you mean cpu or gpu?",
         ),
         (
             json!({"minMembers": 8}),
@@ -178,11 +178,11 @@ fn a_field_of_another_type_is_told_in_plain_words() {
         ),
         (
             json!({"subGroups": ["prefill"]}),
-            "spec.subGroups[0]: \"prefill\" is not an object with fields",
+            "spec.subGroups[0]: is not an object that can be read",
         ),
         (
             json!({"topology": "rack"}),
-            "spec.topology: \"rack\" is not an object with fields",
+            "spec.topology: is not an object that can be read",
         ),
         (
             json!({"stalenessGracePeriod": 60}),

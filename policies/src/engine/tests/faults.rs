@@ -152,7 +152,7 @@ fn a_topology_with_a_level_that_no_node_has_says_so_until_a_node_has_it() {
     world.settle();
     world.apply(node("n2", 8).label("rack", "r1"));
     world.settle();
-    let zone = "Topology default: LabelNotFound: no node has the label zone of the level zone: \
+    let zone = "Topology default: LabelNotFound: no node has the label zone of the level zone, so \
                 every node is a domain of its own there and below";
     assert_eq!(told(&world, "Topology"), [zone]);
     world.apply(node("n1", 8).label("rack", "r1").label("zone", "a"));
