@@ -9,6 +9,7 @@ pub mod engine;
 pub mod live;
 pub mod simulate;
 
+mod growth;
 mod row;
 
 pub use row::{Bound, Row, table};

@@ -18,10 +18,13 @@ mod explanation;
 mod faults;
 mod outbox;
 mod partial;
+mod parts;
 mod plan;
 mod quarantine;
 mod queues;
 mod reports;
+mod review;
+mod search;
 mod selection;
 mod status;
 mod sub_groups;
@@ -50,6 +53,8 @@ pub(crate) use explanation::members_needed;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
+use review::Review;
+use search::{Allowance, Search};
 use timers::{Timer, Timers};
 
 /// Decides. One owner, no clock, no I/O.
@@ -60,6 +65,9 @@ pub struct Engine {
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
+    /// The search that is not finished, if there is one.
+    search: Option<Search>,
+    allowance: Allowance,
     bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
@@ -84,6 +92,7 @@ pub struct Engine {
     /// The gang that is being handled.
     in_hand: Option<GangId>,
     quarantine: Quarantine,
+    review: Review,
     faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
@@ -102,13 +111,13 @@ impl Engine {
         if let Some(target) = &settings.target_workload {
             state.set_target_workload(target);
         }
-        if let Some(half_life_ms) = settings.use_half_life_ms {
-            state.queues.remember_use(half_life_ms);
-        }
+        state.queues.set_half_life(settings.use_half_life_ms);
         Self {
             state,
             listed: BTreeSet::new(),
             agenda: Agenda::new(settings.queueing),
+            search: None,
+            allowance: Allowance::full(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -126,6 +135,7 @@ impl Engine {
             now_ms: 0,
             in_hand: None,
             quarantine: Quarantine::new(),
+            review: Review::default(),
             faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
@@ -153,12 +163,17 @@ impl Engine {
         self.note_faults(&event);
         match event {
             Event::Applied(object) => {
+                self.review.note();
                 // A queue may become Ready, or not, without a gang that notices.
                 self.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
-            Event::Deleted(key) => self.state.delete(key),
+            Event::Deleted(key) => {
+                self.review.note();
+                self.state.delete(key);
+            }
             Event::Listed(listing) => {
+                self.review.note();
                 self.listed.insert(listing.kind);
                 self.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
@@ -176,20 +191,30 @@ impl Engine {
             leaf_order: self.settings.leaf_order,
             queueing: self.settings.queueing,
             target_workload: self.settings.target_workload.clone(),
-            use_half_life_ms: self.settings.use_half_life_ms,
             ..settings
         };
         if settings == self.settings {
             return;
         }
+        if settings.use_half_life_ms != self.settings.use_half_life_ms {
+            self.state.queues.set_half_life(settings.use_half_life_ms);
+        }
         self.outbox.limits = settings.in_flight;
         self.settings = settings;
+        self.review.note();
         // Grace periods and placements are looked at with each gang.
         self.state.rules_changed();
     }
 
     fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
-        match self.outbox.ended(id) {
+        let flight = self.outbox.ended(id);
+        if matches!(
+            flight,
+            Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
+        ) {
+            self.review.note();
+        }
+        match flight {
             Some(Flight::Bind(uid)) => self.bind_ended(uid, outcome, now_ms),
             Some(Flight::Observe(uid)) => self.observation_ended(uid, outcome, now_ms),
             Some(Flight::Evict(uid)) => self.eviction_ended(uid, &outcome, now_ms),
@@ -241,6 +266,7 @@ impl Engine {
                 self.state.rules_changed();
                 self.ask_about_uncertain();
             } else {
+                self.search = None;
                 self.stand_down_all();
             }
         }
@@ -249,6 +275,7 @@ impl Engine {
     /// Follows the world, and acts on it if we lead.
     fn follow(&mut self, now_ms: UnixMs) {
         self.refresh_queues(now_ms);
+        let mut reviewed = false;
         while let Some(timer) = self.timers.due(now_ms) {
             match timer {
                 Timer::Gang(gang) => {
@@ -258,6 +285,7 @@ impl Engine {
                 }
                 Timer::Binding(uid) => self.binding_due(uid),
                 Timer::QueueStatus => {}
+                Timer::Review => reviewed = true,
                 Timer::Rewrite(key) => self.rewrite(key),
             }
         }
@@ -272,13 +300,18 @@ impl Engine {
         }
         self.count_use(now_ms);
         if !self.leading {
+            self.review = Review::default();
             return;
+        }
+        if reviewed && !self.stopping {
+            self.review_due(now_ms);
         }
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
         self.announce_faults();
         self.unfinished |= self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
+        self.plan_review(now_ms);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
     }

@@ -23,8 +23,8 @@ pub enum Event {
     /// A command has ended. Each command ends in exactly one outcome.
     Outcome(CommandId, Outcome),
     /// The administrator has changed settings. They take effect at once, but for those that the
-    /// engine was built around: who may act ([`Settings::leadership`]), the order of the lines, the
-    /// target workload, and how long past use counts.
+    /// engine was built around: who may act ([`Settings::leadership`]), the order of the lines, and
+    /// the target workload.
     Configured(Box<Settings>),
     /// Time to go on: a deadline has come, or the last step left work for the next slice.
     Continue,

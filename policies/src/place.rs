@@ -11,16 +11,20 @@ mod domains;
 mod exact;
 mod fill;
 mod lane;
+mod memo;
 mod nested;
 mod pack;
 mod problem;
 mod region;
+mod rooms;
 mod search;
 mod tree;
 mod two_shapes;
 
 pub(crate) use choices::selections;
+pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use nested::place_tree;
+pub(crate) use rooms::Rooms;
 pub(crate) use tree::{Tree, TreeGroup, merged, pods_of};
 
 use crate::facts::{Amount, Placement};
@@ -71,7 +75,7 @@ pub(crate) struct Near {
 }
 
 /// A part of the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Area {
     /// All of it.
     Cluster,
@@ -134,6 +138,7 @@ pub(crate) fn place(
     state: &mut ClusterState,
     txn: &mut Txn,
     request: &mut Request,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     if let Some(node) = lane::only_pod(state, request, work) {
@@ -145,19 +150,20 @@ pub(crate) fn place(
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
     if request.groups.iter().all(without_gpus) {
         request.plain_only = true;
-        let placed = place_groups(state, txn, request, work);
+        let placed = place_groups(state, txn, request, memo, work);
         request.plain_only = false;
         if placed.is_ok() {
             return Ok(());
         }
     }
-    place_groups(state, txn, request, work)
+    place_groups(state, txn, request, memo, work)
 }
 
 fn place_groups(
     state: &mut ClusterState,
     txn: &mut Txn,
     request: &Request,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     for group in &request.groups {
@@ -167,7 +173,7 @@ fn place_groups(
     let start = txn.checkpoint();
     let placed = match request.groups.as_slice() {
         [group] => fill::one_class(state, txn, request, group, work),
-        _ => pack::several_classes(state, txn, request, work),
+        _ => pack::several_classes(state, txn, request, memo, work),
     };
     if placed.is_err() {
         txn.rollback(state, start);
@@ -222,6 +228,19 @@ impl Request {
     /// Whether a node is left out for its GPUs.
     fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
         self.plain_only && state.nodes[node].has_gpus()
+    }
+
+    /// Whether the limits on GPU models may keep one of these pods from a node.
+    fn is_limited(&self, state: &ClusterState) -> bool {
+        let left = |queue| state.queues.least_model_budget(queue);
+        let Some(left) = self.model_limits.and_then(left) else {
+            return false;
+        };
+        let asked = self.groups.iter().map(|group| {
+            let gpus = state.classes[group.class].gpus;
+            gpus.saturating_mul(group.pods.len() as u64)
+        });
+        asked.fold(0, Amount::saturating_add) > left
     }
 
     /// How many more pods of a class the limits on a node's GPU model allow.

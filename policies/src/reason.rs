@@ -107,6 +107,31 @@ impl Reason {
         }
     }
 
+    /// Whether a bound of a queue is in the way.
+    #[must_use]
+    pub fn is_of_queue(self) -> bool {
+        matches!(self, Self::OverLimit | Self::NonPreemptibleOverQuota)
+    }
+
+    /// Whether a gang that is held for this cannot start as it stands, whatever ends: until
+    /// somebody changes it or its queue it asks for nothing, so that no share moves for its sake.
+    #[must_use]
+    pub fn asks_for_nothing(self) -> bool {
+        matches!(
+            self,
+            Self::PodGroupNotFound
+                | Self::SubGroupNotFound
+                | Self::ConflictingGroups
+                | Self::QueueNotFound
+                | Self::QueueNotLeaf
+                | Self::QueueClosed
+                | Self::NamespaceNotAllowed
+                | Self::TopologyNotFound
+                | Self::InvalidSpec
+                | Self::Unsupported
+        )
+    }
+
     /// Whether more nodes would help. Only then does a pod's condition say `Unschedulable`, so that
     /// no autoscaler grows a cluster for a quota.
     #[must_use]

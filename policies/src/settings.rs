@@ -3,6 +3,10 @@
 use crate::facts::{Placement, TargetWorkload};
 use crate::lease::LeaseSettings;
 
+/// A week: as slow as gangs can age, so that the products of priorities and times are numbers of 64
+/// bits.
+pub const AGING_MAX_MS: u64 = 7 * 24 * 3_600_000;
+
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -17,6 +21,9 @@ pub struct Settings {
     pub leaf_order: LeafOrder,
     /// What a gang that finds no room means for those behind it.
     pub queueing: Queueing,
+    /// Each such time that a gang has waited counts as one more priority within its leaf, at most
+    /// [`AGING_MAX_MS`]. `None`: waiting raises nothing.
+    pub aging_ms: Option<u64>,
     /// How long a running gang may be below its minimum before it is evicted whole, where the gang
     /// does not say. `None`: for ever.
     pub staleness_grace_ms: Option<u64>,
@@ -84,6 +91,7 @@ impl Default for Settings {
             target_workload: None,
             leaf_order: LeafOrder::Age,
             queueing: Queueing::BestEffort,
+            aging_ms: None,
             staleness_grace_ms: Some(60_000),
             request_deadline_ms: 4_000,
             in_flight: InFlight {

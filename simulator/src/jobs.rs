@@ -10,6 +10,7 @@
 
 mod cluster;
 pub mod fairness;
+pub mod nearness;
 mod objects;
 pub mod output;
 pub mod summary;

@@ -1,27 +1,33 @@
 //! What must hold of a world at rest, worked out from the world alone.
 
 mod gangs;
+mod groups;
 mod room;
+mod search;
 
 use crate::cluster::Cluster;
 use crate::contender::{Contender, listed};
-use gangs::{Gang, gangs, level_domain};
+use gangs::{Gang, gangs};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs};
+use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
 use gpu_batch_policies::settings::{Leadership, Settings};
+use gpu_batch_policies::status::Phase;
+use groups::{contradict, is_met};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who has bound a pod, as far as that is to be judged: members of one binder are together.
 pub(crate) type Binder = (usize, u32);
 
-/// Everything that does not hold.
+/// Everything that does not hold. `calm`: no fault has struck.
 pub(crate) fn violations(
     cluster: &Cluster,
     leader: &Contender,
     binders: &BTreeMap<Uid, Binder>,
+    calm: bool,
     now_ms: UnixMs,
 ) -> Vec<String> {
     let mut found = Vec::new();
@@ -34,9 +40,15 @@ pub(crate) fn violations(
     let gangs = gangs(cluster);
     let rooms = Rooms::of(cluster, &gangs);
     for gang in &gangs {
-        partial(gang, &mut found);
+        partial(gang, calm, &mut found);
         apart(cluster, gang, binders, &mut found);
-        waiting(cluster, &rooms, gang, &reports, &mut found);
+        match reports.get(&gang.name) {
+            Some(report) => {
+                described(gang, report, &mut found);
+                waiting(cluster, &rooms, gang, report, &mut found);
+            }
+            None => found.push(format!("I3: the leader does not know gang {}", gang.name)),
+        }
     }
     found.extend(rooms.over_limits(&gangs, binders));
     statuses(cluster, &reports, &mut found);
@@ -46,102 +58,116 @@ pub(crate) fn violations(
     found
 }
 
-/// I5. Who has done its part and was cleaned away counts. Not ours to mend: members that another
-/// scheduler has bound, a minimum that was raised, and gangs that are never evicted.
-fn partial(gang: &Gang<'_>, found: &mut Vec<String>) {
-    let bound = gang.bound.len();
+/// I5, at every level. Who has done its part and was cleaned away counts. Not ours to mend: members
+/// that another scheduler has bound, a minimum that was raised, and gangs that are never evicted.
+/// A sub-group that the gang can go without may lose members, but never starts in part.
+fn partial(gang: &Gang<'_>, calm: bool, found: &mut Vec<String>) {
     let others = gang.bound.iter().any(|facts| facts.bound_queue.is_none());
-    let held = bound + gang.succeeded;
-    if bound > 0 && held + gang.done < gang.minimum && !others && !gang.changed && !gang.never_stale
-    {
-        found.push(format!(
-            "I5: gang {} rests with {held} of {} members",
-            gang.name, gang.minimum
-        ));
+    if others || gang.changed || gang.never_stale {
+        return;
+    }
+    let ever = gang.bound.iter().chain(&gang.succeeded).chain(&gang.done);
+    let ever = gang.by_leaf(ever.copied());
+    for (index, group) in gang.groups.iter().enumerate() {
+        let begun = gang.bound.iter().any(|facts| gang.is_below(facts, index));
+        if begun && !is_met(&gang.groups, index, &ever) && (index == 0 || calm) {
+            found.push(format!(
+                "I5: gang {} rests with a part of its group {:?}",
+                gang.name, group.name
+            ));
+        }
+    }
+    if !gang.bound.is_empty() && contradict(&gang.groups) {
+        found.push(format!("I5: gang {} contradicts itself", gang.name));
     }
 }
 
-/// I7, of the members that one decider has bound.
+/// I7, of the members that one decider has bound: of the gang, and of each of its sub-groups.
 fn apart(
     cluster: &Cluster,
     gang: &Gang<'_>,
     binders: &BTreeMap<Uid, Binder>,
     found: &mut Vec<String>,
 ) {
-    let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
-    for facts in &gang.bound {
-        let node = facts.node.as_deref().and_then(|node| cluster.node(node));
-        let domain = node.and_then(|node| level_domain(gang, node));
-        if let (Some(binder), Some(domain)) = (binders.get(&facts.uid), domain) {
-            domains.entry(*binder).or_default().insert(domain);
+    for (index, group) in gang.groups.iter().enumerate() {
+        let Some(required) = &group.required else {
+            continue;
+        };
+        let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
+        let members = gang.bound.iter();
+        for facts in members.filter(|facts| gang.is_below(facts, index)) {
+            let node = facts.node.as_deref().and_then(|node| cluster.node(node));
+            if let (Some(binder), Some(node)) = (binders.get(&facts.uid), node) {
+                let domains = domains.entry(*binder).or_default();
+                domains.insert(required.domain(node));
+            }
         }
-    }
-    if let Some(domains) = domains.values().find(|domains| domains.len() > 1) {
-        found.push(format!("I7: gang {} is in {domains:?}", gang.name));
+        if let Some(domains) = domains.values().find(|domains| domains.len() > 1) {
+            found.push(format!(
+                "I7: gang {}, group {:?} is in {domains:?}",
+                gang.name, group.name
+            ));
+        }
     }
 }
 
-/// I11 and I18: a gang that waits does so for a reason that is true.
-fn waiting(
-    cluster: &Cluster,
-    rooms: &Rooms,
-    gang: &Gang<'_>,
-    reports: &BTreeMap<String, GangReport>,
-    found: &mut Vec<String>,
-) {
-    if gang.waiting.is_empty() {
-        return;
-    }
-    let Some(report) = reports.get(&gang.name) else {
-        found.push(format!("I3: the leader does not know gang {}", gang.name));
-        return;
-    };
-    let reason = report.status.reason;
-    let held = gang.bound.len() + gang.succeeded;
-    let need = gang.minimum.saturating_sub(held);
-    if need > 0 && reason.is_none() {
-        found.push(format!("I11: gang {} waits for no reason", gang.name));
-    }
-    let placeable: Vec<&PodFacts> = gang
-        .waiting
-        .iter()
-        .copied()
-        .filter(|facts| facts.gates.is_empty())
-        .collect();
-    if placeable.is_empty() || placeable.len() < need || gang.unknown {
-        return;
-    }
-    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
-    // What a quota has left for gangs that are not preemptible is judged by the property tests.
-    if closed || gang.protected {
-        return;
-    }
-    if possible(cluster, gang)
-        .iter()
-        .any(|nodes| rooms.fit(nodes, &gang.queue, &placeable, need.max(1)))
-    {
+/// I11: what is said of a gang is true.
+fn described(gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
+    let status = &report.status;
+    let held = gang.held();
+    let met = is_met(&gang.groups, 0, &held);
+    if !gang.bound.is_empty() && (status.phase == Phase::Running) != met {
         found.push(format!(
-            "I18: gang {} fits and waits for {reason:?}: {}",
-            gang.name, report.status.message
+            "I11: gang {} is {:?}, and has its minimum: {met}",
+            gang.name, status.phase
+        ));
+    }
+    if met || gang.waiting.is_empty() || gang.unknown {
+        return;
+    }
+    let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
+    let mut able = gang.by_leaf(free.copied());
+    for (sum, held) in able.iter_mut().zip(&held) {
+        *sum += held;
+    }
+    let enough = is_met(&gang.groups, 0, &able);
+    let right = match status.reason {
+        None => false,
+        Some(Reason::InvalidSpec) => contradict(&gang.groups),
+        Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
+            !enough
+        }
+        // A closed queue stops a gang before anybody looks at its topology.
+        Some(Reason::QueueClosed | Reason::NamespaceNotAllowed) => enough,
+        Some(_) => enough && !contradict(&gang.groups),
+    };
+    if !right {
+        found.push(format!(
+            "I11: gang {} waits for {:?}: {}",
+            gang.name, status.reason, status.message
         ));
     }
 }
 
-/// The sets of nodes in which all members may be.
-fn possible<'world>(cluster: &'world Cluster, gang: &Gang<'_>) -> Vec<Vec<&'world NodeFacts>> {
-    let mut domains: BTreeMap<Option<Vec<String>>, Vec<&NodeFacts>> = BTreeMap::new();
-    for node in cluster.nodes() {
-        let domain = level_domain(gang, node);
-        domains.entry(domain).or_default().push(node);
+/// I18: no gang waits that fits.
+fn waiting(
+    cluster: &Cluster,
+    rooms: &Rooms,
+    gang: &Gang<'_>,
+    report: &GangReport,
+    found: &mut Vec<String>,
+) {
+    let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
+    let placeable: Vec<&PodFacts> = free.copied().collect();
+    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
+    // What a quota has left for gangs that are not preemptible is judged by the property tests.
+    let kept_out = gang.unknown || closed || gang.protected || contradict(&gang.groups);
+    if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
+        found.push(format!(
+            "I18: gang {} fits and waits for {:?}: {}",
+            gang.name, report.status.reason, report.status.message
+        ));
     }
-    let tied = gang.bound.iter().find_map(|facts| {
-        let node = cluster.node(facts.node.as_deref()?)?;
-        Some(level_domain(gang, node))
-    });
-    if let Some(tied) = tied {
-        domains.retain(|domain, _| *domain == tied);
-    }
-    domains.into_values().collect()
 }
 
 /// The API server has been told the newest status of everything that waits.

@@ -17,7 +17,9 @@ use crate::scenario::{self, Arrival};
 use crate::shell::Shell;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GangMinimum, NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
+use gpu_batch_policies::facts::{
+    GangMinimum, NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs,
+};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use std::collections::BTreeMap;
@@ -161,7 +163,8 @@ impl<'say> Run<'say> {
         };
         let mut cluster = Cluster::default();
         scenario::build(&mut cluster, &mut random, START_MS);
-        let (arrivals, gangs) = scenario::arrivals(&mut random, START_MS, FAULTS_MS * 9 / 10);
+        let (mut arrivals, gangs) = scenario::arrivals(&mut random, START_MS, FAULTS_MS * 9 / 10);
+        scenario::grow(&mut arrivals, &mut Random::new(!seed));
         let mut run = Self {
             seed,
             with_faults,
@@ -330,7 +333,7 @@ impl<'say> Run<'say> {
             Arrival::MinimumChanges(name, minimum) => {
                 let group = self.find(Kind::PodGroup, &name);
                 if let Some(Object::PodGroup(mut facts)) = group {
-                    facts.minimum = GangMinimum::Together(minimum);
+                    change_minimum(&mut facts, minimum);
                     self.cluster.put(Object::PodGroup(facts), now_ms);
                 }
             }
@@ -414,7 +417,10 @@ impl<'say> Run<'say> {
         }
         if let Some(leader) = self.leader() {
             let binders = self.binders();
-            let found = rest::violations(&self.cluster, leader, &binders, self.now_ms);
+            let calm = FaultKind::ALL
+                .iter()
+                .all(|kind| self.faults.struck(*kind) == 0);
+            let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);
             violations.extend(found);
         }
         if !violations.is_empty() {
@@ -484,6 +490,16 @@ fn settings(random: &mut Random) -> Settings {
         };
     }
     settings
+}
+
+/// Gives a gang another minimum; of one with sub-groups the first leaf.
+fn change_minimum(facts: &mut PodGroupFacts, minimum: u32) {
+    let groups = &facts.sub_groups;
+    let is_leaf = |name: &str| groups.iter().all(|child| *child.parent != *name);
+    match groups.iter().position(|group| is_leaf(&group.name)) {
+        None => facts.minimum = GangMinimum::Together(minimum),
+        Some(leaf) => facts.sub_groups[leaf].min_member = Some(minimum),
+    }
 }
 
 /// FNV-1a, continued.

@@ -1,7 +1,9 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 
+mod trees;
 mod work;
 
+pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};
 
 use crate::cluster::Cluster;

@@ -8,8 +8,11 @@ mod events;
 pub(super) mod facts;
 mod gang;
 mod journal;
+mod policy;
 mod queues;
+mod search;
 mod session;
+mod sub_groups;
 mod throughput;
 
 use super::Row;
@@ -17,13 +20,15 @@ use super::Row;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 6] = [
+const SCENARIOS: [Scenario; 8] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
+    ("sub-groups", sub_groups::measure),
     ("events", events::measure),
     ("journal", journal::measure),
     ("queues", queues::measure),
+    ("search", search::measure),
 ];
 
 /// Measures the scenarios whose name contains the filter.

@@ -4,6 +4,7 @@
 //! never waits, so on a core of its own this is the time that it takes.
 
 mod jobs;
+mod nearness;
 mod openb;
 mod placements;
 
@@ -15,11 +16,13 @@ use std::time::Duration;
 /// One scenario: its name, and how its rows are measured.
 type Scenario = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
 
-const SCENARIOS: [Scenario; 4] = [
+const SCENARIOS: [Scenario; 6] = [
     ("philly", jobs::philly),
     ("million", jobs::million),
     ("openb", openb::measure),
     ("placements", placements::measure),
+    ("topology", nearness::racks),
+    ("lingjun", nearness::lingjun),
 ];
 
 /// Measures the scenarios whose name contains the filter. Published traces are read from the

@@ -5,11 +5,10 @@ use serde_json::Value;
 
 /// Keys around which the running process was built, with all below them. Their documentation says
 /// that a change takes a restart.
-const FIXED: [&str; 5] = [
+const FIXED: [&str; 4] = [
     "schedulerName",
     "serveAddress",
     "log.format",
-    "useHalfLife",
     "leaderElection",
 ];
 

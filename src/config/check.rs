@@ -4,7 +4,9 @@ use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, LeaseName};
 use crate::api::{API_VERSION, InvalidDuration, Placement, parse_placement};
 use gpu_batch_policies::lease::LeaseSettings;
-use gpu_batch_policies::settings::{InFlight, Leadership, LeafOrder, Queueing, Settings};
+use gpu_batch_policies::settings::{
+    AGING_MAX_MS, InFlight, Leadership, LeafOrder, Queueing, Settings,
+};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -134,6 +136,18 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         statuses: in_flight("inFlight.statuses", file.in_flight.statuses),
         announcements: in_flight("inFlight.events", file.in_flight.events),
     };
+    let aging_ms = file.aging.as_ref().map(|duration| {
+        let milliseconds = duration.milliseconds();
+        let fits = !milliseconds
+            .as_ref()
+            .is_ok_and(|long| !(1..=AGING_MAX_MS).contains(long));
+        problems.require(
+            fits,
+            "aging",
+            "must be longer than 0s and at most 168h, or null",
+        );
+        problems.value("aging", milliseconds)
+    });
     let grace = file.staleness_grace_period.milliseconds();
     let use_half_life_ms = file.use_half_life.as_ref().map(|duration| {
         let milliseconds = duration.milliseconds();
@@ -150,6 +164,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         // For simulations; nobody wants to live with the others.
         leaf_order: LeafOrder::Age,
         queueing: Queueing::BestEffort,
+        aging_ms,
         staleness_grace_ms: u64::try_from(problems.value("stalenessGracePeriod", grace)).ok(),
         request_deadline_ms,
         in_flight,

@@ -36,6 +36,9 @@ pub struct ConfigurationFile {
     /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
     /// spread}.
     pub placement: Placement,
+    /// Waiting raises a gang in the line of its queue: each such time counts as one more priority. A
+    /// duration of at most 168h, such as 1m; null: a higher priority always goes first.
+    pub aging: Option<Duration>,
     /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
     /// say; a duration, negative (-1s): never.
     pub staleness_grace_period: SignedDuration,
@@ -48,7 +51,7 @@ pub struct ConfigurationFile {
     pub queue_status_interval: Duration,
     /// What a queue has used in the past adjusts its weights, at most by a factor of four; what
     /// lies this long back counts half. A duration of at least a minute, such as 168h; null: the
-    /// past does not count. A change takes a restart.
+    /// past does not count.
     pub use_half_life: Option<Duration>,
     /// How long a node is left alone after a binding to it failed; a duration.
     pub retry_after: Duration,
@@ -140,6 +143,7 @@ impl Default for ConfigurationFile {
                 gpu: Some("binpack".to_owned()),
                 cpu: Some("binpack".to_owned()),
             },
+            aging: settings.aging_ms.map(duration),
             staleness_grace_period: SignedDuration(grace.unwrap_or_else(|| "-1s".to_owned())),
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),

@@ -146,7 +146,7 @@ fn expected(key: &str, template: &Value) -> String {
             format!("one of {}", PLACEMENT_NAMES.join(", "))
         }
         _ if key == "log.format" => "text or json".to_owned(),
-        _ if key == "useHalfLife" => "a duration such as 168h, or null".to_owned(),
+        _ if matches!(key, "useHalfLife" | "aging") => "a duration such as 24h, or null".to_owned(),
         Value::Number(_) => format!("a whole number from {first} to {last}"),
         Value::Bool(_) => "true or false".to_owned(),
         Value::String(default) => match parse_signed_duration_ms(default) {

@@ -44,6 +44,7 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
          queueStatusInterval: 2s\n\
          useHalfLife: 24h\n\
+         aging: 1m\n\
          retryAfter: 1m30s\n";
 
 #[test]
@@ -61,6 +62,8 @@ fn every_key_can_be_set() {
     assert_eq!(settings.request_deadline_ms, 3_000);
     assert_eq!(settings.in_flight.announcements, 3);
     assert_eq!(settings.queue_status_interval_ms, 2_000);
+    assert_eq!(settings.use_half_life_ms, Some(86_400_000));
+    assert_eq!(settings.aging_ms, Some(60_000));
     assert_eq!(settings.retry_after_ms, 90_000);
     let Leadership::Elected(lease) = &settings.leadership else {
         panic!("{:?}", settings.leadership);
@@ -224,7 +227,9 @@ fn what_is_wrong_is_named_with_its_key_and_what_is_allowed() {
             "Options",
             "unit value",
             "expected",
-            "from_", "error:"] {
+            "from_",
+            "error:",
+        ] {
             assert!(!message.contains(word), "{text}:\n{message}");
         }
     }
@@ -258,7 +263,13 @@ fn the_version_must_be_written() {
 
 #[test]
 fn a_duration_that_cannot_be_read_is_told_once() {
-    for text in ["useHalfLife: 7d", "useHalfLife: 1s", "retryAfter: 0s"] {
+    for text in [
+        "useHalfLife: 7d",
+        "useHalfLife: 1s",
+        "retryAfter: 0s",
+        "aging: 7d",
+        "aging: 0s",
+    ] {
         let problems = parse(text).unwrap_err().problems;
         assert_eq!(problems.len(), 1, "{problems:?}");
     }

@@ -92,13 +92,18 @@ impl World {
     fn after(objects: Vec<Object>, options: Options) -> Result<Self, NotQuiet> {
         let cycles = options.cycles.max(1);
         let mut world = Self::new(&objects, options);
-        world
-            .settle(listings(objects))
-            .ok_or(NotQuiet { cycle: 1 })?;
-        for cycle in 2..=cycles {
-            let events = world.pass();
+        let mut events = listings(objects);
+        for cycle in 1..=cycles {
             world.settle(events).ok_or(NotQuiet { cycle })?;
+            if cycle == cycles {
+                break;
+            }
+            events = world.pass();
         }
+        // Of those that wait it is told what is true at the end.
+        world.engine.review();
+        let quiet = world.settle(Vec::from([Event::Continue]));
+        quiet.ok_or(NotQuiet { cycle: cycles })?;
         Ok(world)
     }
 

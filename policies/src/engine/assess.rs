@@ -10,7 +10,8 @@ use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::LeafOrder;
 use crate::state::gang::{
-    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Tally, Verdict, Wait,
+    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Start, Tally, Verdict,
+    Wait,
 };
 use crate::state::membership::job_minimum;
 use crate::state::pod::{Own, Stage};
@@ -39,13 +40,15 @@ impl Engine {
         let spec = self.spec_of(&self.state.gangs[id]);
         self.state.gangs[id].spec = spec;
         self.state.note_submitted(id);
-        self.settle_accounts(id);
         let counts = count(&self.state, id, now_ms);
         if let Some(verdict) = self.quarantined(id) {
-            self.enter(id, Wait::Held(verdict), &counts);
+            let wait = Wait::Held(verdict);
+            self.settle_accounts(id, &wait);
+            self.enter(id, wait, &counts);
         } else {
             self.follow_members(id, &counts, now_ms);
             let wait = self.judge(id, &counts, now_ms);
+            self.settle_accounts(id, &wait);
             self.enter(id, wait, &counts);
             self.follow_unfinished(id, &counts, now_ms);
         }
@@ -54,6 +57,7 @@ impl Engine {
     }
 
     fn remove_gang(&mut self, id: GangId) {
+        self.forget_search_of(id);
         self.leave_agenda(id);
         self.hand_on(id);
         self.replace_tally(id, None);
@@ -153,9 +157,10 @@ impl Engine {
     }
 
     /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound
-    /// for. Those that wait and cannot be read ask for nothing: no share moves for their sake.
-    fn settle_accounts(&mut self, id: GangId) {
-        let unreadable = self.bad_spec(id).is_some();
+    /// for. Those that wait and cannot start as they stand ask for nothing.
+    fn settle_accounts(&mut self, id: GangId, wait: &Wait) {
+        let held = |verdict: &Verdict| verdict.reason.asks_for_nothing();
+        let idle = matches!(wait, Wait::Held(verdict) if held(verdict));
         let gang = &self.state.gangs[id];
         let preemptible = gang.spec.preemptible;
         let queue = self.state.queues.find(&gang.spec.queue);
@@ -171,9 +176,9 @@ impl Engine {
                 None => queue,
             };
             let own = record.own.as_ref();
-            let unreadable = unreadable || own.is_some_and(|own| !own.problems.is_empty());
+            let idle = idle || own.is_some_and(|own| !own.problems.is_empty());
             let waits = record.stage == Stage::Waiting;
-            let queue = queue.filter(|_| !(waits && unreadable));
+            let queue = queue.filter(|_| !(waits && idle));
             self.state
                 .settle_account(pod, queue.map(|queue| (queue, preemptible)));
         }
@@ -184,14 +189,18 @@ impl Engine {
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
             return match self.missing_object(id) {
                 Some(verdict) if counts.created > 0 => Wait::Held(verdict),
-                _ if counts.needed > 0 => {
-                    let bad = self.bad_spec(id);
-                    Wait::Held(bad.unwrap_or_else(|| self.waiting_for_members(id, counts)))
-                }
+                // What is wrong with it is told before its pods exist.
+                _ if counts.needed > 0 => Wait::Held(match self.admitted(id, counts) {
+                    Ok(()) => self.waiting_for_members(id, counts),
+                    Err(verdict) => verdict,
+                }),
                 _ => Wait::Nothing,
             };
         }
-        if let Some(verdict) = self.missing_object(id).or_else(|| self.bad_spec(id)) {
+        if let Some(verdict) = self.missing_object(id) {
+            return Wait::Held(verdict);
+        }
+        if let Err(verdict) = self.admitted(id, counts) {
             return Wait::Held(verdict);
         }
         if counts.short || (counts.needed == 0 && counts.placeable == 0) {
@@ -204,12 +213,6 @@ impl Engine {
                 Wait::Nothing
             };
         }
-        if let Err(verdict) = self.admit(id, counts) {
-            return Wait::Held(verdict);
-        }
-        if let Err(verdict) = self.resolve_topologies(id) {
-            return Wait::Held(verdict);
-        }
         if let Some(verdict) = self
             .domain_unknown(id)
             .or_else(|| self.sub_domain_unknown(id))
@@ -217,6 +220,15 @@ impl Engine {
             return Wait::Held(verdict);
         }
         Wait::Turn
+    }
+
+    /// Whether the gang makes sense and its queue takes it.
+    fn admitted(&mut self, id: GangId, counts: &Counts) -> Result<(), Verdict> {
+        if let Some(verdict) = self.bad_spec(id) {
+            return Err(verdict);
+        }
+        self.admit(id, counts)?;
+        self.resolve_topologies(id)
     }
 
     fn missing_object(&self, id: GangId) -> Option<Verdict> {
@@ -329,6 +341,7 @@ impl Engine {
         admitted.or_else(|refusal| {
             // A raised minimum is no loss: the members that it adds are new.
             let replaces = counts.needed > 0 && (gang.bereaved || gang.is_unfinished());
+            let replaces = replaces || !self.cut_off(id).is_empty();
             let open = matches!(
                 refusal.reason,
                 Reason::QueueClosed | Reason::NamespaceNotAllowed
@@ -361,15 +374,27 @@ impl Engine {
         let Some(queue) = self.state.queues.find(&gang.spec.queue) else {
             return;
         };
-        let kind = if counts.needed > 0 && gang.is_unfinished() {
+        let unfinished = counts.needed > 0 && gang.is_unfinished();
+        let kind = if unfinished || !self.cut_off(id).is_empty() {
             CandidateKind::Unfinished
         } else if counts.needed > 0 && gang.bereaved {
             CandidateKind::Replacement
         } else {
             CandidateKind::Ordinary
         };
+        // Surplus begins to wait when the minimum is met.
+        let since_ms = match gang.start {
+            Start::Complete { since_ms } if counts.needed == 0 => since_ms,
+            _ => gang.spec.created_ms,
+        };
+        let aged_ms = |aging_ms: u64| {
+            let earlier_ms = i128::from(gang.spec.priority) * i128::from(aging_ms);
+            let aged_ms = i128::from(since_ms) - earlier_ms;
+            i64::try_from(aged_ms).unwrap_or(i64::MAX)
+        };
         let key = CandidateKey {
             kind,
+            aged_ms: self.settings.aging_ms.map_or(0, aged_ms),
             priority_descending: -i64::from(gang.spec.priority),
             surplus: counts.needed == 0,
             runtime_ms: match self.settings.leaf_order {

@@ -15,16 +15,21 @@ use alloc::{collections::btree_map::Entry, vec::Vec};
 const EVICT_AGAIN_MS: u64 = 10_000;
 
 impl Engine {
-    /// Evicts every bound member of a gang. Who stands by sends nothing, and must not keep it for
-    /// the day when it leads.
+    /// Evicts every bound member of a gang.
     pub(crate) fn evict_members(&mut self, id: GangId, cause: EvictionCause) {
+        self.evict_below(id, 0, cause);
+    }
+
+    /// Evicts every bound member of a gang, or of one of its sub-groups. Who stands by sends
+    /// nothing, and must not keep it for the day when it leads.
+    pub(crate) fn evict_below(&mut self, id: GangId, group: usize, cause: EvictionCause) {
         if !self.leading {
             return;
         }
-        let members = self.state.gangs[id]
-            .members
-            .iter()
-            .map(|pod| &self.state.pods[*pod]);
+        let gang = &self.state.gangs[id];
+        let is_below = |pod: &&Pod| group == 0 || gang.groups_of(pod).contains(&group);
+        let members = gang.members.iter().map(|pod| &self.state.pods[*pod]);
+        let members = members.filter(is_below);
         let bound = members.filter(|pod| pod.stage.is_bound() && !pod.deleting);
         let mut uids: Vec<Uid> = bound.map(|pod| pod.uid).collect();
         uids.sort_unstable();
@@ -42,8 +47,8 @@ impl Engine {
         let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
         let gang = pod.and_then(|pod| Some(&self.state.gangs[pod.own.as_ref()?.gang?]));
         let cause = self.evicting.get(&uid).copied();
-        let (Some(pod), Some(cause)) = (pod, cause.filter(|cause| still_holds(*cause, gang)))
-        else {
+        let cause = cause.filter(|cause| still_holds(*cause, gang, pod));
+        let (Some(pod), Some(cause)) = (pod, cause) else {
             self.evicting.remove(&uid);
             return;
         };
@@ -86,10 +91,13 @@ impl Engine {
     }
 }
 
-/// The gang may have come together again while the request waited to be sent.
-fn still_holds(cause: EvictionCause, gang: Option<&Gang>) -> bool {
-    gang.is_some_and(|gang| match cause {
+/// The gang, or the sub-group, may have come together again while the request waited to be sent.
+fn still_holds(cause: EvictionCause, gang: Option<&Gang>, pod: Option<&Pod>) -> bool {
+    let (Some(gang), Some(pod)) = (gang, pod) else {
+        return false;
+    };
+    match cause {
         EvictionCause::Stale => gang.lost_ms.is_some(),
-        EvictionCause::Unwind => gang.is_unfinished(),
-    })
+        EvictionCause::Unwind => gang.is_unfinished() || gang.is_cut_off(pod),
+    }
 }

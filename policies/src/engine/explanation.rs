@@ -130,10 +130,17 @@ impl Engine {
         (verdict, wake): (&Verdict, &Wake),
         explanation: &mut Explanation,
     ) {
-        let of_queue = matches!(
-            verdict.reason,
-            Reason::OverLimit | Reason::NonPreemptibleOverQuota
-        );
+        let of_queue = verdict.reason.is_of_queue();
+        if let Some(over) = self.over(id, queue)
+            && !of_queue
+            && self.wants_all(id, counts)
+        {
+            // The bound has been reached since, and comes first.
+            explanation.reason = Some(over.reason());
+            explanation.message = self.state.queues.describe(&over);
+            explanation.excess = Some(self.excess_report(&over));
+            return;
+        }
         if !of_queue {
             explanation.proof = Some(match (wake, verdict.reason) {
                 (Wake::Fits { .. }, _) | (_, Reason::DoesNotFit) => Proof::Proved,
@@ -186,18 +193,15 @@ impl Engine {
         object.is_some_and(|object| !object.sub_groups.is_empty())
     }
 
+    /// Whether it needs every member that waits, so that no choice of them asks for less.
+    fn wants_all(&self, id: GangId, counts: &Counts) -> bool {
+        !self.has_sub_groups(id) && counts.placeable == counts.needed.max(1)
+    }
+
     /// The bound that the gang would exceed now.
-    fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
-        let queues = &self.state.queues;
+    pub(crate) fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
         let demand = explain::demand(&self.state, id, self.now_ms);
-        let over = queues.room(queue, &demand).err();
-        let preemptible = self.state.gangs[id].spec.preemptible;
-        over.or_else(|| {
-            queues
-                .quota_room(queue, &demand)
-                .err()
-                .filter(|_| !preemptible)
-        })
+        self.within_bounds(id, queue, &demand).err()
     }
 
     fn excess_report(&self, over: &Excess) -> ExcessReport {

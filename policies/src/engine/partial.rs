@@ -7,6 +7,8 @@
 //! | is unfinished | it is planned before all others; if that fails, they are evicted at once |
 //! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
 //! | was complete, its minimum was raised | they stay |
+//!
+//! Sub-groups that a gang could do without are followed in the same way, see [`super::parts`].
 
 use super::Engine;
 use super::counts::{Counts, by_leaf, has_started};
@@ -14,13 +16,13 @@ use super::timers::Timer;
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
 use crate::ids::GangId;
-use crate::state::gang::{Start, Wait};
+use crate::state::gang::{GroupTree, Start, Wait};
 use crate::state::pod::{Pod, Stage};
-use alloc::vec::Vec;
+use alloc::sync::Arc;
 
 /// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
 /// (a replacement, another kind's list) still counts. Users are promised two seconds.
-const UNWIND_AFTER_MS: u64 = 1_000;
+pub(crate) const UNWIND_AFTER_MS: u64 = 1_000;
 
 impl Engine {
     /// Follows how far the gang has come, and evicts what is left of one that ran and stays below
@@ -33,8 +35,9 @@ impl Engine {
     /// Whether a complete gang has lost members since the last look.
     fn follow_start(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> bool {
         let complete = Start::Complete { since_ms: now_ms };
+        let completed = self.follow_parts(id, now_ms);
         let first_seen = self.state.gangs[id].start == Start::NotBegun && counts.bound > 0;
-        let begun = first_seen && self.has_never_been_complete(id, counts);
+        let begun = first_seen && self.has_never_been_complete(id, 0);
         let gang = &mut self.state.gangs[id];
         let held = counts.bound + counts.assumed + counts.succeeded;
         let mut lost = held < core::mem::replace(&mut gang.held, held);
@@ -50,40 +53,45 @@ impl Engine {
             }
             Start::Unfinished { stuck_ms } => Start::Unfinished { stuck_ms },
         };
-        if matches!(gang.start, Start::Complete { .. }) && counts.met {
+        // A sub-group that is refused again and again must not profit from those that run.
+        let settled = gang.parts.is_empty() || completed;
+        if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
             gang.backoff.refusals = 0;
         }
         lost && matches!(gang.start, Start::Complete { .. })
     }
 
-    /// Whether the gang can never have had its minimum, by what the API server says: somebody has
-    /// waited since before the first of these binds, and even if all who came later replace lost
-    /// members, those and the bound ones are fewer than the minimum. Times are known to the second.
-    fn has_never_been_complete(&self, id: GangId, counts: &Counts) -> bool {
+    /// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API
+    /// server says: somebody has waited since before the first of these binds, and even if all who
+    /// came later replace lost members, those and the bound ones are fewer than the minimum. Times
+    /// are known to the second.
+    pub(crate) fn has_never_been_complete(&self, id: GangId, group: usize) -> bool {
+        let gang = &self.state.gangs[id];
+        let tree = gang.tree();
+        let counts = |pod: &&Pod| {
+            let below = |tree: &Arc<GroupTree>| {
+                let leaf = gang.leaf_of(pod);
+                leaf.is_some_and(|leaf| tree.is_below(leaf, group))
+            };
+            group == 0 || tree.is_some_and(below)
+        };
         let members = || {
-            let members = &self.state.gangs[id].members;
-            members.iter().map(|member| &self.state.pods[*member])
+            let members = gang.members.iter().map(|member| &self.state.pods[*member]);
+            members.filter(counts)
         };
         let bound = |pod: &Pod| pod.own.as_ref()?.bound_ms.filter(|_| pod.stage.is_bound());
         let Some(first_ms) = members().filter_map(bound).min() else {
             return false;
         };
-        let waiting = members().filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
-        let (older, younger): (Vec<&Pod>, Vec<&Pod>) =
-            waiting.partition(|pod| pod.created_ms <= first_ms);
-        if older.is_empty() {
+        let waits = |pod: &Pod| pod.stage == Stage::Waiting && !pod.deleting;
+        if !members().any(|pod| waits(pod) && pod.created_ms <= first_ms) {
             return false;
         }
-        let gang = &self.state.gangs[id];
-        if let Some(tree) = gang.tree() {
-            let was_bound = |pod: &Pod| {
-                let younger = pod.stage == Stage::Waiting && pod.created_ms > first_ms;
-                has_started(pod) || (younger && !pod.deleting)
-            };
-            return !tree.is_met(&by_leaf(&self.state, gang, &was_bound));
+        let was_bound = |pod: &Pod| has_started(pod) || (waits(pod) && pod.created_ms > first_ms);
+        match tree {
+            Some(tree) => tree.needs(&by_leaf(&self.state, gang, &was_bound))[group] > 0,
+            None => members().filter(|pod| was_bound(pod)).count() < gang.spec.minimum as usize,
         }
-        let were_bound = counts.bound + counts.succeeded;
-        (were_bound as usize + younger.len()) < counts.expected as usize
     }
 
     /// Evicts a gang that has been below its minimum for too long since it lost members.
@@ -115,6 +123,7 @@ impl Engine {
     /// Unwinds an unfinished gang that cannot be completed: its members cannot be placed, or there
     /// is no room for them. While a binding of it is under way, nobody knows yet.
     pub(crate) fn follow_unfinished(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
+        self.follow_cut_off(id, now_ms);
         let leading = self.leading;
         let gang = &mut self.state.gangs[id];
         let tried = counts.assumed == 0 && gang.wait != Wait::Turn;

@@ -5,7 +5,7 @@ use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, TopologyRequest, UnixMs};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
-use crate::place::{Group, Near, Refusal, Request, only_limits_refuse, place};
+use crate::place::{Group, Memo, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Queueing;
@@ -28,7 +28,8 @@ impl Engine {
         let mut work = 0;
         while work < SLICE_WORK {
             work += 100;
-            if let Some((queue, gang)) = self.agenda.first_unfinished() {
+            let before_all = self.agenda.first_unfinished();
+            if let Some((queue, gang)) = before_all.or_else(|| self.searching()) {
                 self.in_hand(gang, |engine| {
                     engine.attempt(gang, queue, now_ms, &mut work);
                 });
@@ -109,12 +110,19 @@ impl Engine {
         pods
     }
 
-    /// Tries one gang: its minimum, or one more of its surplus.
+    /// Tries one gang: its minimum, or one more of its surplus. Its search may need more slices.
     fn attempt(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs, work: &mut u64) {
         #[cfg(feature = "planted-panic")]
         self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
-        let result = self.try_place(id, queue, &counts, now_ms, work);
+        let mut search = self.begin_slice(id, queue, &counts, now_ms);
+        let result = self.try_place(id, queue, &counts, now_ms, &mut search.memo, work);
+        self.charge_search(&search);
+        if result.is_err() && search.memo.is_interrupted() {
+            self.keep_search(search, queue, &counts, now_ms);
+            *work = SLICE_WORK.max(*work);
+            return;
+        }
         let place = self.state.gangs[id].place.clone();
         self.leave_agenda(id);
         match result {
@@ -122,6 +130,7 @@ impl Engine {
                 for (pod, _) in placed {
                     self.start_binding(self.state.pods[pod].uid);
                 }
+                self.review.note();
                 self.state.gangs[id].wait = Wait::Nothing;
                 self.state.touched.insert(id);
                 self.hand_on(id);
@@ -133,6 +142,7 @@ impl Engine {
                 }
                 let gang = &mut self.state.gangs[id];
                 gang.place = place;
+                gang.judged = self.review.now();
                 gang.wait = Wait::Room(verdict, wake);
                 if self.settings.queueing == Queueing::Strict {
                     self.show_head(queue);
@@ -151,10 +161,11 @@ impl Engine {
         queue: QueueId,
         counts: &Counts,
         now_ms: UnixMs,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         if self.state.gangs[id].tree().is_some() {
-            return self.try_sub_groups(id, queue, counts, now_ms, work);
+            return self.try_sub_groups(id, queue, counts, now_ms, memo, work);
         }
         let pods = self.waiting_pods(id, now_ms);
         let need = counts.needed.max(1) as usize;
@@ -164,12 +175,12 @@ impl Engine {
             if pods.len() == need {
                 return Err((verdict, Wake::Queue(full)));
             }
-            return self.try_selections(id, queue, (pods, need), counts, work);
+            return self.try_selections(id, queue, (pods, need), counts, memo, work);
         }
         let mut request = self.request(id, queue, pods, need);
         let mut txn = Txn::default();
         let start = txn.checkpoint();
-        match place(&mut self.state, &mut txn, &mut request, work) {
+        match place(&mut self.state, &mut txn, &mut request, memo, work) {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
@@ -178,7 +189,7 @@ impl Engine {
         }
         // Others than those that were checked found a place, and are too many for the queue.
         let pods = self.waiting_pods(id, now_ms);
-        self.try_selections(id, queue, (pods, need), counts, work)
+        self.try_selections(id, queue, (pods, need), counts, memo, work)
     }
 
     /// Whether the queue has room for the members that were placed, which may be others than those
@@ -218,18 +229,27 @@ impl Engine {
         queue: QueueId,
         demand: &Demand,
     ) -> Result<(), (Verdict, QueueId)> {
-        let verdict = |reason, over: &Excess| {
-            let message = self.state.queues.describe(over);
-            (Verdict::new(reason, message), over.queue)
-        };
-        if let Err(over) = self.state.queues.room(queue, demand) {
-            return Err(verdict(Reason::OverLimit, &over));
-        }
+        self.within_bounds(id, queue, demand).map_err(|over| {
+            let message = self.state.queues.describe(&over);
+            (Verdict::new(over.reason(), message), over.queue)
+        })
+    }
+
+    /// Whether no bound of the queue and those above it is exceeded by so much more of the gang.
+    ///
+    /// # Errors
+    /// The bound that would be.
+    pub(crate) fn within_bounds(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        demand: &Demand,
+    ) -> Result<(), Excess> {
+        self.state.queues.room(queue, demand)?;
         if self.state.gangs[id].spec.preemptible {
             return Ok(());
         }
-        let within = self.state.queues.quota_room(queue, demand);
-        within.map_err(|over| verdict(Reason::NonPreemptibleOverQuota, &over))
+        self.state.queues.quota_room(queue, demand)
     }
 
     pub(crate) fn request(
@@ -251,7 +271,7 @@ impl Engine {
             anchor: self.anchor(id).filter(|_| near.is_some()),
             inside: Vec::new(),
             plain_only: false,
-            model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
+            model_limits: self.model_limits(queue),
             placement: self.placement(id, queue),
             occupied,
         }

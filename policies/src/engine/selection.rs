@@ -7,7 +7,7 @@
 use super::Engine;
 use super::counts::Counts;
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::{place, selections};
+use crate::place::{Memo, place, selections};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wake};
@@ -25,6 +25,7 @@ impl Engine {
         queue: QueueId,
         (pods, need): (Vec<PodId>, usize),
         counts: &Counts,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let mut groups = self.by_class(pods);
@@ -44,7 +45,7 @@ impl Engine {
             }
             let mut request = self.request(id, queue, chosen, need);
             let mut txn = Txn::default();
-            match place(&mut self.state, &mut txn, &mut request, work) {
+            match place(&mut self.state, &mut txn, &mut request, memo, work) {
                 Ok(()) => return Ok(txn.commit()),
                 Err(refusal) => refused.get_or_insert_with(|| {
                     self.explain_refusal(id, &mut request, counts, &refusal).0

@@ -5,7 +5,7 @@ use super::assess::too_few_members;
 use super::counts::{Counts, by_leaf, has_place};
 use crate::facts::{TopologyRequest, UnixMs};
 use crate::ids::{GangId, NodeId, PodId};
-use crate::place::{Near, Tree, TreeGroup, merged, place_tree, pods_of};
+use crate::place::{Memo, Near, Tree, TreeGroup, merged, place_tree, pods_of};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::{GroupTree, SubGroup, Verdict, Wake};
@@ -62,9 +62,10 @@ impl Wanted {
     }
 }
 
-/// What is to be placed next: what the minimum lacks; of a gang that has its minimum one more pod,
-/// or one more sub-group whole, each as an alternative.
-fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32]) -> Vec<Wanted> {
+/// What is to be placed next: what the minimum lacks; of a gang that has its minimum the rest of a
+/// sub-group that was cut off, else one more pod, or one more sub-group whole, each as an
+/// alternative.
+fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) -> Vec<Wanted> {
     let needs = tree.needs(held);
     let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();
     let able = tree.needs(&all);
@@ -73,6 +74,15 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32]) -> Vec<Wanted> {
         let mut wanted = nothing();
         wanted.fill(tree, &needs, &able, 0);
         return Vec::from([wanted]);
+    }
+    let rest = |child: usize| {
+        let mut more = nothing();
+        more.fill(tree, &needs, &able, child);
+        more.only(tree, child)
+    };
+    if !cut_off.is_empty() {
+        let able = cut_off.iter().filter(|group| able[**group] == 0);
+        return able.map(|group| rest(*group)).collect();
     }
     let mut surplus = Vec::new();
     let mut open = Vec::from([0]);
@@ -85,9 +95,7 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32]) -> Vec<Wanted> {
         }
         for child in &group.children {
             if needs[*child] > 0 && able[*child] == 0 {
-                let mut more = nothing();
-                more.fill(tree, &needs, &able, *child);
-                surplus.push(more.only(tree, *child));
+                surplus.push(rest(*child));
             }
         }
         let complete = group
@@ -121,7 +129,7 @@ impl Engine {
             .groups()
             .map(|(index, group)| self.tree_group(id, tree, index, group))
             .collect();
-        let all = wanted(tree, &held, &waiting).into_iter();
+        let all = wanted(tree, &held, &waiting, &self.cut_off(id)).into_iter();
         let trees = all.map(|wanted| {
             let mut groups = groups.clone();
             for (index, group) in groups.iter_mut().enumerate() {
@@ -133,7 +141,7 @@ impl Engine {
             }
             Tree {
                 groups,
-                model_limits: self.state.queues.has_model_limits(queue).then_some(queue),
+                model_limits: self.model_limits(queue),
                 placement: self.placement(id, queue),
             }
         });
@@ -185,12 +193,13 @@ impl Engine {
         queue: QueueId,
         counts: &Counts,
         now_ms: UnixMs,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let (mut first, mut classes, mut full) = (None, Vec::new(), None);
         for tree in self.trees(id, queue, now_ms) {
             *work += 20 * tree.groups.len() as u64;
-            match self.try_tree(id, queue, &tree, counts, work) {
+            match self.try_tree(id, queue, &tree, counts, memo, work) {
                 Ok(placed) => return Ok(placed),
                 Err((verdict, wake)) => {
                     match wake {
@@ -222,6 +231,7 @@ impl Engine {
         queue: QueueId,
         tree: &Tree,
         counts: &Counts,
+        memo: &mut Memo,
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let (choices, _) = tree.choices();
@@ -243,7 +253,7 @@ impl Engine {
             let mut request = tree.flat(merged(choice), pods.len());
             let mut txn = Txn::default();
             let start = txn.checkpoint();
-            match place_tree(&mut self.state, &mut txn, &tree, work) {
+            match place_tree(&mut self.state, &mut txn, &tree, memo, work) {
                 Ok(()) if self.keeps_to_queue((id, queue), &request, &demand, start, &mut txn) => {
                     return Ok(txn.commit());
                 }
@@ -252,19 +262,23 @@ impl Engine {
                 Err(refusal) => {
                     let (verdict, wake) = self.explain_refusal(id, &mut request, counts, &refusal);
                     if position == 0 {
+                        let wake = match wake {
+                            // All choices were tried, whose classes may be others.
+                            Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),
+                            wake => wake,
+                        };
                         return Err((verdict, wake));
                     }
                     refused.get_or_insert(verdict);
                 }
             }
         }
-        let classes = tree.pods_below(0).into_iter().map(|group| group.class);
         Err(match (refused, over, full) {
             (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
             (refused, over, full) => {
                 let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
                 let verdict = refused.or(over).unwrap_or_else(unknown);
-                (verdict, Wake::AnyRoom(classes.collect(), full))
+                (verdict, Wake::AnyRoom(tree.classes(), full))
             }
         })
     }

@@ -4,11 +4,15 @@ mod cards;
 mod faults;
 mod line;
 mod partial;
+mod parts;
 mod placement;
 mod quarantine;
 mod races;
+mod review;
+mod search;
 mod sub_groups;
 mod sums;
+mod topologies;
 mod world;
 
 use crate::facts::{GroupSource, Placement};

@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     Binding(Uid),
     /// Write the status of queues.
     QueueStatus,
+    /// Look at some refusals again.
+    Review,
     /// Write a status again: an older write may have arrived late.
     Rewrite(StatusKey),
 }

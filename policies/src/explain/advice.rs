@@ -105,7 +105,11 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
         let labels = shortage.unknown_labels.iter();
         remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
     } else if short > 0 {
-        remedies.extend(of_holders(&shortage.holders, short, &place));
+        remedies.extend(of_holders(
+            &shortage.holders,
+            short,
+            shortage.domain.as_deref(),
+        ));
         remedies.push("more nodes that take its members".into());
     } else {
         remedies.push("nothing more: there is room now, and it is about to be tried".into());
@@ -135,16 +139,19 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
 }
 
 /// Whose end makes room for so many members: each alone, where one is enough, else several together.
-fn of_holders(holders: &[Holder], short: u64, place: &str) -> Option<String> {
+fn of_holders(holders: &[Holder], short: u64, domain: Option<&str>) -> Option<String> {
     let named = |holder: &Holder| {
         let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
         let on = match holder.nodes {
             1 => "1 node".into(),
             nodes => format!("{nodes} nodes"),
         };
-        format!("{who} ({} on {on} {place})", holder.holds)
+        let place = domain.map_or_else(String::new, |domain| format!(" in {domain}"));
+        format!("{who} ({} on {on}{place})", holder.holds)
     };
-    let enough = holders.iter().filter(|holder| holder.makes_room_for >= short);
+    let enough = holders
+        .iter()
+        .filter(|holder| holder.makes_room_for >= short);
     let enough: Vec<String> = enough.take(HOLDERS_NAMED).map(named).collect();
     match enough.as_slice() {
         [] => {}

@@ -72,8 +72,10 @@ fn because(first: &CandidateKey, second: &CandidateKey) -> &'static str {
             CandidateKind::Replacement => "it replaces lost members",
             CandidateKind::Ordinary => "it is older",
         }
-    } else if first.priority_descending != second.priority_descending {
+    } else if first.priority_descending < second.priority_descending {
         "its priority is higher"
+    } else if first.aged_ms != second.aged_ms {
+        "it has waited longer"
     } else if first.surplus != second.surplus {
         "it is below its minimum"
     } else if first.runtime_ms != second.runtime_ms {

@@ -80,7 +80,7 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
 /// How many pods of a class fit in an area at this moment of the transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
-    if request.model_limits.is_some() || request.plain_only || !request.inside.is_empty() {
+    if request.plain_only || !request.inside.is_empty() || request.is_limited(state) {
         return limited_room(state, request, class, area);
     }
     let (topologies, classes) = (&state.topologies, &mut state.classes);

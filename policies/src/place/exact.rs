@@ -1,16 +1,17 @@
 //! Exact answers: counting for two shapes, a search in all other cases.
+//!
+//! Both work on a copy of the numbers, so they stop at the end of a slice and go on in the next.
 
+use super::memo::{Known, Memo, Question, Running};
 use super::problem::Problem;
 use super::search::{Progress, Search};
 use super::tree::Tree;
 use super::two_shapes::TwoShapes;
-use super::{Area, Refusal, Request};
+use super::{Refusal, Request};
 use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
 use crate::txn::Txn;
 
-/// How many steps of about 50 ns the exact methods may take for one gang in one go.
-pub(super) const STEPS: u64 = 40_000;
 /// What a step is in units of work.
 const WORK: u64 = 5;
 
@@ -21,39 +22,120 @@ pub(super) enum Answer {
     Placed,
     /// They do not fit.
     Impossible,
-    /// The bound was hit, or numbers do not say all.
+    /// Not settled yet, or the bound was hit, or numbers do not say all.
     Unknown,
 }
 
-/// Looks for places in an area until it is certain, or the steps are used up; if there are places,
-/// takes them.
+/// An exact method and how far it has come.
+#[derive(Debug)]
+pub(super) enum Exact {
+    Counting(TwoShapes),
+    Search(Search),
+}
+
+impl Exact {
+    fn new(problem: Problem) -> Self {
+        if TwoShapes::suits(&problem) {
+            Self::Counting(TwoShapes::new(problem))
+        } else {
+            Self::Search(Search::new(problem))
+        }
+    }
+
+    fn run(&mut self, steps: &mut u64) -> Progress {
+        match self {
+            Self::Counting(counting) => counting.run(steps),
+            Self::Search(search) => search.run(steps),
+        }
+    }
+}
+
+/// Looks for places in an area, as far as this slice goes; if there are places, takes them.
+///
+/// `patience`: how many steps the search may take in all; `None`: it is about a wish, which is
+/// worth what is left of the first slice. Counting ends by itself and is not cut off before the
+/// whole is.
 pub(super) fn in_area(
     state: &mut ClusterState,
     txn: &mut Txn,
     tree: &Tree,
-    area: Area,
-    steps: &mut u64,
+    question: Question,
+    patience: Option<u64>,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Answer {
-    if *steps == 0 {
-        return Answer::Unknown;
-    }
-    let problem = Problem::of(state, tree, area);
-    *work += 10 * (problem.nodes.len() * (problem.dimensions + 4)) as u64;
-    let before = *steps;
-    let progress = if TwoShapes::suits(&problem) {
-        TwoShapes::new(problem).run(steps)
-    } else {
-        Search::new(problem).run(steps)
+    let known = match memo.recall(question) {
+        Some(known) => known,
+        None => match look(state, tree, question, patience, memo, work) {
+            Some(known) => memo.remember(question, known),
+            None => return Answer::Unknown,
+        },
     };
-    *work += WORK * (before - *steps);
-    match progress {
-        Progress::Found(placed) => take(state, txn, tree, &placed),
-        Progress::Impossible => Answer::Impossible,
-        Progress::Unfinished => Answer::Unknown,
+    match known {
+        Known::Found(placed) => take(state, txn, tree, placed),
+        Known::Impossible => Answer::Impossible,
+        Known::GivenUp => Answer::Unknown,
     }
 }
 
+/// Works on a question in this slice; `None`: the next slice goes on.
+fn look(
+    state: &mut ClusterState,
+    tree: &Tree,
+    question: Question,
+    patience: Option<u64>,
+    memo: &mut Memo,
+    work: &mut u64,
+) -> Option<Known> {
+    if memo.slice == 0 && (patience.is_none() || memo.left == 0) {
+        return Some(Known::GivenUp);
+    }
+    if memo.slice == 0 {
+        memo.interrupted = true;
+        return None;
+    }
+    let mut running = match memo.resume(question) {
+        Some(running) => running,
+        None => begin(state, tree, question, patience, memo, work),
+    };
+    let steps = memo.slice.min(running.left);
+    let mut unused = steps;
+    let progress = running.exact.run(&mut unused);
+    let used = steps - unused;
+    running.left -= used;
+    memo.spend(used);
+    *work += WORK * used;
+    match progress {
+        Progress::Found(placed) => Some(Known::Found(placed)),
+        Progress::Impossible => Some(Known::Impossible),
+        Progress::Unfinished if patience.is_some() && running.left > 0 && memo.left > 0 => {
+            memo.suspend(question, running);
+            None
+        }
+        Progress::Unfinished => Some(Known::GivenUp),
+    }
+}
+
+/// Copies the numbers of an area.
+fn begin(
+    state: &mut ClusterState,
+    tree: &Tree,
+    question: Question,
+    patience: Option<u64>,
+    memo: &mut Memo,
+    work: &mut u64,
+) -> Running {
+    let problem = Problem::of(state, tree, question.1);
+    let steps = (problem.nodes.len() * (problem.dimensions + 4)) as u64;
+    memo.spend(steps);
+    *work += WORK * steps;
+    let exact = Exact::new(problem);
+    let left = match (&exact, patience) {
+        (Exact::Search(_), Some(patience)) => patience,
+        _ => u64::MAX,
+    };
+    Running { exact, left }
+}
 /// Takes the places that were found. Numbers that do not say all may have promised too much.
 fn take(
     state: &mut ClusterState,

@@ -23,7 +23,8 @@ pub(super) fn only_pod(
     let [pod] = group.pods.as_slice() else {
         return None;
     };
-    if request.anchor.is_some() || request.model_limits.is_some() {
+    // Limits that bind leave nodes out; the general way counts without them.
+    if request.anchor.is_some() || request.is_limited(state) {
         return None;
     }
     let class = group.class;

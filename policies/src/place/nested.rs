@@ -2,8 +2,9 @@
 //! methods.
 
 use super::domains::{areas, fineness, room, scopes};
-use super::exact::{self, Answer, not_together};
+use super::exact::{Answer, not_together};
 use super::fill::one_class;
+use super::memo::Memo;
 use super::pack::{exactly, in_area, several_classes};
 use super::region::Region;
 use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
@@ -18,6 +19,9 @@ use core::cmp::Reverse;
 
 /// How many domains are tried for all groups of a gang together.
 const TRIES: u32 = 512;
+/// How much work packing may be before nothing is taken back any more: 4 ms. What comes first is
+/// always tried to its end.
+const PACKING_WORK: u64 = 200_000;
 /// How many domains of one scope are tried for one group.
 const DOMAINS_TRIED: usize = 16;
 
@@ -28,6 +32,7 @@ pub(crate) fn place_tree(
     state: &mut ClusterState,
     txn: &mut Txn,
     tree: &Tree,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     let classes = tree.pods_below(0);
@@ -36,7 +41,7 @@ pub(crate) fn place_tree(
     }
     *work += (state.nodes.len() * classes.len()) as u64;
     let start = txn.checkpoint();
-    let placed = in_domains(state, txn, tree, work);
+    let placed = in_domains(state, txn, tree, memo, work);
     if placed.is_err() {
         txn.rollback(state, start);
     }
@@ -47,12 +52,15 @@ fn in_domains(
     state: &mut ClusterState,
     txn: &mut Txn,
     tree: &Tree,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    if tree.has_wishes() {
+    if tree.has_wishes() && memo.packs_first((tree.signature(), Area::Cluster)) {
+        let work_max = work.saturating_add(PACKING_WORK);
         let mut packing = Packing {
             tree,
             tries: TRIES,
+            work_max,
             work,
         };
         let all = Vec::from([(0, Region::default())]);
@@ -61,7 +69,7 @@ fn in_domains(
         }
     }
     if !tree.is_nested() {
-        return anywhere(state, txn, tree, work);
+        return anywhere(state, txn, tree, memo, work);
     }
     if let Some(refusal) = alone(state, tree, work) {
         return Err(refusal);
@@ -74,8 +82,7 @@ fn in_domains(
     let request = tree.flat(pods, tree.fewest(0));
     let mut open = areas(state, widest);
     open.retain(|area| has_room(state, &request, *area));
-    let mut steps = exact::STEPS;
-    match exactly(state, txn, tree, &open, &mut steps, work) {
+    match exactly(state, txn, tree, &open, false, memo, work) {
         Answer::Placed => Ok(()),
         answer => Err(not_together(answer == Answer::Impossible)),
     }
@@ -87,24 +94,28 @@ fn anywhere(
     state: &mut ClusterState,
     txn: &mut Txn,
     tree: &Tree,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     let (choices, complete) = tree.choices();
     let mut known: BTreeSet<Vec<(ClassId, usize)>> = BTreeSet::new();
+    let merged = choices.iter().map(|choice| (choice, merged(choice)));
+    let distinct: Vec<_> = merged
+        .filter(|(_, groups)| known.insert(sizes(groups)))
+        .collect();
+    *work += 50 * choices.len() as u64;
     let mut proved = complete;
     let mut first = None;
-    for choice in &choices {
-        let groups = merged(choice);
-        *work += 50 * groups.len() as u64;
-        if !known.insert(sizes(&groups)) {
-            continue;
-        }
+    let mut left = distinct.len();
+    for (choice, groups) in distinct {
+        memo.choices = left;
+        left -= 1;
         let request = whole(tree, choice, groups);
         state_is_fresh(state, &request);
         let start = txn.checkpoint();
         let placed = match request.groups.as_slice() {
             [group] => one_class(state, txn, &request, group, work),
-            _ => several_classes(state, txn, &request, work),
+            _ => several_classes(state, txn, &request, memo, work),
         };
         match placed {
             Ok(()) => return Ok(()),
@@ -245,6 +256,7 @@ struct Packing<'a> {
     tree: &'a Tree,
     /// How many more domains may be tried.
     tries: u32,
+    work_max: u64,
     work: &'a mut u64,
 }
 
@@ -254,16 +266,21 @@ impl Packing<'_> {
         let Some((index, region)) = agenda.pop() else {
             return true;
         };
-        for region in self.regions(state, index, &region) {
-            if self.tries == 0 {
+        for (position, region) in self.regions(state, index, &region).iter().enumerate() {
+            if position > 0 && self.is_over() {
                 return false;
             }
-            self.tries -= 1;
-            if self.in_region(state, txn, index, &region, &agenda) {
+            self.tries = self.tries.saturating_sub(1);
+            if self.in_region(state, txn, index, region, &agenda) {
                 return true;
             }
         }
         false
+    }
+
+    /// Whether nothing else is tried any more.
+    fn is_over(&self) -> bool {
+        self.tries == 0 || *self.work > self.work_max
     }
 
     fn in_region(
@@ -295,7 +312,7 @@ impl Packing<'_> {
                 return true;
             }
             txn.rollback(state, start);
-            if self.tries == 0 {
+            if self.is_over() {
                 return false;
             }
         }

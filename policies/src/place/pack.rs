@@ -3,6 +3,7 @@
 use super::domains::{areas, room, scopes};
 use super::exact::{self, Answer, not_together};
 use super::fill::fill;
+use super::memo::Memo;
 use super::tree::Tree;
 use super::{Area, Group, Refusal, Request};
 use crate::ids::ClassId;
@@ -20,19 +21,23 @@ pub(super) fn several_classes(
     state: &mut ClusterState,
     txn: &mut Txn,
     request: &Request,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     let mut refusal = not_together(false);
     let tree = exact::single(request);
-    let mut steps = exact::STEPS;
-    for scope in scopes(state, request.near, request.anchor) {
+    let signature = tree.signature();
+    let scopes = scopes(state, request.near, request.anchor);
+    let widest = scopes.len().saturating_sub(1);
+    for (position, scope) in scopes.into_iter().enumerate() {
         let (candidates, best) = candidates(state, request, scope, work);
         if candidates.is_empty() {
             refusal = counted(state, request, scope, best);
             continue;
         }
         for area in candidates.iter().take(AREAS_PACKED) {
-            if in_area(state, txn, request, *area, work) {
+            let question = (signature ^ u64::from(request.plain_only), *area);
+            if memo.packs_first(question) && in_area(state, txn, request, *area, work) {
                 return Ok(());
             }
         }
@@ -40,7 +45,8 @@ pub(super) fn several_classes(
             // A wish alone is not worth a search.
             continue;
         }
-        match exactly(state, txn, &tree, &candidates, &mut steps, work) {
+        let wish = position < widest;
+        match exactly(state, txn, &tree, &candidates, wish, memo, work) {
             Answer::Placed => return Ok(()),
             answer => refusal = not_together(answer == Answer::Impossible),
         }
@@ -48,18 +54,22 @@ pub(super) fn several_classes(
     Err(refusal)
 }
 
-/// Asks the exact methods about one area after the other.
+/// Asks the exact methods about one area after the other. Of a wish a refusal leaves other places.
 pub(super) fn exactly(
     state: &mut ClusterState,
     txn: &mut Txn,
     tree: &Tree,
     areas: &[Area],
-    steps: &mut u64,
+    wish: bool,
+    memo: &mut Memo,
     work: &mut u64,
 ) -> Answer {
+    let signature = tree.signature();
     let mut answer = Answer::Impossible;
-    for area in areas {
-        match exact::in_area(state, txn, tree, *area, steps, work) {
+    for (position, area) in areas.iter().enumerate() {
+        let patience = (!wish).then(|| memo.share(areas.len() - position));
+        let question = (signature, *area);
+        match exact::in_area(state, txn, tree, question, patience, memo, work) {
             Answer::Placed => return Answer::Placed,
             Answer::Impossible => {}
             Answer::Unknown => answer = Answer::Unknown,

@@ -6,6 +6,7 @@ use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::queues::QueueId;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use core::hash::{Hash, Hasher};
 
 /// A gang with sub-groups. Group 0 is the gang itself; parents stand before their children.
 #[derive(Debug, Clone)]
@@ -70,6 +71,12 @@ impl Tree {
         let leaves = self.leaves(group).into_iter();
         let choice = leaves.map(|leaf| (leaf, self.groups[leaf].pods.clone()));
         merged(&choice.collect())
+    }
+
+    /// The classes of all pods that may be placed.
+    pub(crate) fn classes(&self) -> Vec<ClassId> {
+        let groups = self.pods_below(0).into_iter();
+        groups.map(|group| group.class).collect()
     }
 
     /// The fewest pods that meet what a group needs.
@@ -163,6 +170,21 @@ impl Tree {
             }
         }
         tree
+    }
+
+    /// A number that is the same for trees that ask for the same.
+    pub(super) fn signature(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.model_limits.hash(&mut hasher);
+        for group in &self.groups {
+            let near = group.near.map(|near| (near.topology, near.required));
+            (group.parent, &group.children, group.need).hash(&mut hasher);
+            (near, group.anchor).hash(&mut hasher);
+            for pods in &group.pods {
+                (pods.class, &pods.pods).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
     }
 
     /// The request for these pods, wherever the gang itself may be.

@@ -1,30 +1,83 @@
 //! Members of two shapes: exact, however many they are.
 //!
-//! On one node it only matters how many of the second shape fit beside so many of the first. Node
-//! by node this gives, for each number of pods of the first shape, the most of the second that fit
-//! on the nodes so far.
+//! On one node it only matters how many of the second shape fit beside so many of the first: a
+//! staircase. Those of several nodes together are the (max, +) convolution of theirs. Nodes with
+//! the same staircase are taken together, a power of two at a time, and added to what is there one
+//! block after the other:
+//!
+//! ```text
+//! nodes --staircases--> groups of equals --doubled--> blocks of 1, 2, 4, ... --added--> the most
+//! ```
+//!
+//! With `n` nodes in `g` groups, `a` pods of the rarer shape, and at most `p` of them on a node, of
+//! which `c` numbers are worth having (one more of the first costs one of the second there), it
+//! takes `n p` steps for the staircases, and at most `n c a`, or `g a² log n` if that is less, for
+//! the sums. It keeps `g log n` rows of `a` numbers, at most `n`, for the way back.
 
 use super::problem::{Problem, Step};
 use super::search::Progress;
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
-use alloc::{vec, vec::Vec};
+use alloc::{collections::BTreeMap, vec, vec::Vec};
 
-/// How large a problem may be: nodes times pods of the first shape.
-const SIZE_MAX: usize = 4_000_000;
+/// How large a problem may be: nodes times pods of the rarer shape. If no two nodes are alike, it
+/// takes 128 MiB.
+const SIZE_MAX: usize = 1 << 25;
+/// How many sums are as much work as one step of a search.
+const SUMS_PER_STEP: usize = 64;
+
+/// By number of pods of the first shape, as far as they fit: the most of the second beside them.
+/// It never rises.
+type Row = Vec<u32>;
 
 /// The state of the computation between two slices.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct TwoShapes {
     problem: Problem,
-    /// The shape with fewer pods, and the other.
+    /// The rarer shape, and the other.
     order: [usize; 2],
     pods: [Vec<PodId>; 2],
     need: usize,
-    /// By number of pods of the first shape: the most of the second on the nodes so far.
-    most: Vec<Option<u32>>,
-    /// The same before each node, to find the way back.
-    before: Vec<Vec<Option<u32>>>,
+    /// How many nodes have been put into their groups.
+    grouped: usize,
+    groups: Vec<Group>,
+    known: BTreeMap<Row, usize>,
+    /// What is done next: for which group, and how many times its nodes have been doubled.
+    group: usize,
+    doubled: usize,
+    /// The sum under way.
+    sum: Option<Sum>,
+    /// Of all blocks so far.
+    most: Row,
+    added: Vec<Block>,
+}
+
+/// Nodes with the same staircase.
+#[derive(Debug)]
+struct Group {
+    nodes: Vec<NodeId>,
+    /// Of 1, 2, 4, ... of the nodes together.
+    powers: Vec<Row>,
+}
+
+/// Nodes of a group that have been added.
+#[derive(Debug)]
+struct Block {
+    group: usize,
+    /// There are two to the power of this.
+    power: usize,
+    /// The first of them in the group.
+    from: usize,
+    /// What there was before.
+    before: Row,
+}
+
+/// A convolution under way.
+#[derive(Debug)]
+struct Sum {
+    /// How many entries of the first row have been looked at.
+    done: usize,
+    into: Row,
 }
 
 impl TwoShapes {
@@ -50,81 +103,136 @@ impl TwoShapes {
             order.reverse();
             pods.reverse();
         }
-        let mut most = vec![None; pods[0].len() + 1];
-        most[0] = Some(0);
+        let need = problem.groups[0].need;
+        for pods in &mut pods {
+            pods.truncate(need);
+        }
         Self {
-            need: problem.groups[0].need,
+            need,
             problem,
             order,
             pods,
-            most,
-            before: Vec::new(),
+            grouped: 0,
+            groups: Vec::new(),
+            known: BTreeMap::new(),
+            group: 0,
+            doubled: 0,
+            sum: None,
+            most: vec![0],
+            added: Vec::new(),
         }
     }
 
     /// Goes on until `steps` are used up.
     pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
         loop {
-            if let Some(first) = self.enough() {
-                return Progress::Found(self.way_back(first));
-            }
-            if self.before.len() == self.problem.nodes.len() {
-                return Progress::Impossible;
-            }
             if *steps == 0 {
                 return Progress::Unfinished;
             }
-            self.next_node(steps);
-        }
-    }
-
-    /// How many pods of the first shape are in a solution that is complete.
-    fn enough(&self) -> Option<usize> {
-        let enough = |(first, second): (usize, &Option<u32>)| {
-            second.is_some_and(|second| first + second as usize >= self.need)
-        };
-        let mut numbers = self.most.iter().enumerate().rev();
-        numbers.find_map(|(first, second)| enough((first, second)).then_some(first))
-    }
-
-    fn next_node(&mut self, steps: &mut u64) {
-        let node = self.before.len();
-        let beside = self.beside(node);
-        let mut most = vec![None; self.most.len()];
-        let wanted = u32::try_from(self.pods[1].len()).unwrap_or(u32::MAX);
-        for (first, second) in self.most.iter().enumerate() {
-            let Some(second) = second else { continue };
-            for (here, beside) in beside.iter().enumerate() {
-                let Some(entry) = most.get_mut(first + here) else {
-                    break;
-                };
-                let sum = second.saturating_add(*beside).min(wanted);
-                *entry = (*entry).max(Some(sum));
+            if self.grouped < self.problem.nodes.len() {
+                self.put_into_group(steps);
+            } else if let Some(group) = self.groups.get(self.group) {
+                // Whoever has a place is on a node: more nodes than pods are of no use.
+                let nodes = group.nodes.len().min(self.need);
+                if let Some(progress) = self.go_on(nodes, steps) {
+                    return progress;
+                }
+            } else {
+                return self.answer().unwrap_or(Progress::Impossible);
             }
         }
-        // An addition here is far cheaper than a step of the search.
-        let cost = (self.most.len() * beside.len()) as u64 / 64 + 1;
-        *steps = steps.saturating_sub(cost);
-        self.before.push(core::mem::replace(&mut self.most, most));
+    }
+
+    /// The members and where they go, once there is room for enough.
+    fn answer(&self) -> Option<Progress> {
+        let enough = |(first, second): (usize, &u32)| first + *second as usize >= self.need;
+        let mut numbers = self.most.iter().enumerate().rev();
+        let first = numbers.find_map(|(first, second)| enough((first, second)).then_some(first))?;
+        Some(Progress::Found(self.way_back(first)))
+    }
+
+    /// Finds out what fits on the next node.
+    fn put_into_group(&mut self, steps: &mut u64) {
+        let stairs = self.stairs(self.grouped);
+        *steps = steps.saturating_sub(1 + stairs.len() as u64 / 2);
+        let node = self.problem.nodes[self.grouped];
+        self.grouped += 1;
+        let next = self.groups.len();
+        let group = *self.known.entry(stairs.clone()).or_insert(next);
+        if group == next {
+            self.groups.push(Group {
+                nodes: Vec::new(),
+                powers: vec![stairs],
+            });
+        }
+        self.groups[group].nodes.push(node);
+    }
+
+    /// Works on the sums of a group of so many nodes. An answer, if there is room for enough.
+    fn go_on(&mut self, nodes: usize, steps: &mut u64) -> Option<Progress> {
+        let (group, power) = (self.group, self.doubled);
+        let wanted = self.pods.each_ref().map(Vec::len);
+        let is_made = self.groups[group].powers.len() > power;
+        let adds = is_made && nodes >> power & 1 == 1;
+        if is_made && !adds {
+            self.next_power(nodes);
+            return None;
+        }
+        let powers = &self.groups[group].powers;
+        let (first, second) = if adds {
+            (&powers[power], &self.most)
+        } else {
+            (&powers[power - 1], &powers[power - 1])
+        };
+        let sum = self
+            .sum
+            .get_or_insert_with(|| Sum::new(first, second, wanted));
+        if !sum.go_on(first, second, steps) {
+            return None;
+        }
+        let sum = self.sum.take()?.finished(wanted);
+        if !adds {
+            self.groups[group].powers.push(sum);
+            return None;
+        }
+        let before = core::mem::replace(&mut self.most, sum);
+        self.added.push(Block {
+            group,
+            power,
+            // The blocks of the group that were added before are smaller.
+            from: nodes & ((1 << power) - 1),
+            before,
+        });
+        self.next_power(nodes);
+        self.answer()
+    }
+
+    /// Goes on with the next power of two that is not more than the nodes, or the next group.
+    fn next_power(&mut self, nodes: usize) {
+        self.doubled += 1;
+        if nodes >> self.doubled == 0 {
+            self.group += 1;
+            self.doubled = 0;
+        }
     }
 
     /// How many of the second shape fit on a node beside none, one, two, ... of the first.
-    fn beside(&self, node: usize) -> Vec<u32> {
+    fn stairs(&self, node: usize) -> Row {
         let [first, second] = self.order.map(|shape| &self.problem.shapes[shape]);
         let row = Problem::row(&self.problem.free, self.problem.dimensions, node);
         let mut left: Vec<Amount> = row.to_vec();
-        let mut beside = Vec::new();
+        let mut stairs = Vec::new();
         loop {
-            beside.push(if second.eligible[node] {
+            stairs.push(if second.eligible[node] {
                 fits(&left, &second.amounts, self.pods[1].len())
             } else {
                 0
             });
             let more = first.eligible[node]
-                && beside.len() < self.most.len()
+                && stairs.len() <= self.pods[0].len()
                 && has(&left, &first.amounts);
             if !more {
-                return beside;
+                return stairs;
             }
             for (left, amount) in left.iter_mut().zip(&first.amounts) {
                 *left -= amount;
@@ -132,33 +240,86 @@ impl TwoShapes {
         }
     }
 
-    /// Who goes where, from the last node back to the first.
+    /// Who goes where, from the last block back to the first.
     fn way_back(&self, first: usize) -> Vec<(PodId, NodeId)> {
-        let mut placed = Vec::new();
         let mut firsts = self.pods[0].iter();
         let mut seconds = self.pods[1].iter();
-        let (mut first, mut second) = (first, self.most[first].unwrap_or(0));
-        for (position, before) in self.before.iter().enumerate().rev() {
-            let beside = self.beside(position);
-            let ways = beside.iter().enumerate();
-            let way = ways
-                .filter(|(here, _)| *here <= first)
-                .find_map(|(here, beside)| {
-                    let there = before[first - here]?;
-                    (there.saturating_add(*beside) >= second)
-                        .then(|| (here, second - there.min(second)))
-                });
-            let Some((here, more)) = way else { continue };
-            let node = self.problem.nodes[position];
-            placed.extend(firsts.by_ref().take(here).map(|pod| (*pod, node)));
-            placed.extend(seconds.by_ref().take(more as usize).map(|pod| (*pod, node)));
+        let mut placed = Vec::new();
+        let (mut first, mut second) = (first, self.most[first]);
+        for block in self.added.iter().rev() {
+            let group = &self.groups[block.group];
+            let (here, more) = split(&group.powers[block.power], &block.before, first, second);
             first -= here;
             second -= more;
+            // Blocks of a group, halved until each is a node.
+            let mut open = vec![(block.power, block.from, here, more)];
+            while let Some((power, from, here, more)) = open.pop() {
+                if power > 0 {
+                    let half = &group.powers[power - 1];
+                    let (left, beside) = split(half, half, here, more);
+                    open.push((power - 1, from, left, beside));
+                    let from = from + (1 << (power - 1));
+                    open.push((power - 1, from, here - left, more - beside));
+                    continue;
+                }
+                let node = group.nodes[from];
+                placed.extend(firsts.by_ref().take(here).map(|pod| (*pod, node)));
+                placed.extend(seconds.by_ref().take(more as usize).map(|pod| (*pod, node)));
+            }
         }
         placed
     }
 }
 
+/// How many of each shape are in the first part, if so many are in both parts together.
+fn split(part: &Row, other: &Row, first: usize, second: u32) -> (usize, u32) {
+    let ways = part.iter().enumerate().take(first + 1);
+    let mut ways = ways.filter_map(|(here, beside)| {
+        let there = *other.get(first - here)?;
+        (there.saturating_add(*beside) >= second).then(|| (here, second - there.min(second)))
+    });
+    ways.next().unwrap_or((0, 0))
+}
+
+impl Sum {
+    fn new(first: &Row, second: &Row, wanted: [usize; 2]) -> Self {
+        let entries = (first.len() + second.len() - 1).min(wanted[0] + 1);
+        Self {
+            done: 0,
+            into: vec![0; entries],
+        }
+    }
+
+    /// Adds as far as the steps go. Whether it is done.
+    fn go_on(&mut self, first: &Row, second: &Row, steps: &mut u64) -> bool {
+        while self.done < first.len().min(self.into.len()) {
+            if *steps == 0 {
+                return false;
+            }
+            let here = self.done;
+            self.done += 1;
+            // Where one more of the first shape costs none of the second, that is better.
+            if first.get(here + 1) == Some(&first[here]) {
+                continue;
+            }
+            for (entry, there) in self.into[here..].iter_mut().zip(second) {
+                *entry = (*entry).max(first[here] + there);
+            }
+            *steps = steps.saturating_sub(1 + (second.len() / SUMS_PER_STEP) as u64);
+        }
+        true
+    }
+
+    fn finished(mut self, wanted: [usize; 2]) -> Row {
+        let most = u32::try_from(wanted[1]).unwrap_or(u32::MAX);
+        let mut behind = 0;
+        for entry in self.into.iter_mut().rev() {
+            behind = behind.max(*entry).min(most);
+            *entry = behind;
+        }
+        self.into
+    }
+}
 /// Whether one more pod fits into what is left.
 pub(super) fn has(left: &[Amount], amounts: &[Amount]) -> bool {
     left.iter()
@@ -180,3 +341,6 @@ pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
     });
     u32::try_from(fewest).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

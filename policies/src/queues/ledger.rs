@@ -2,6 +2,7 @@
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, quantity, saturated};
+use crate::reason::Reason;
 use alloc::{format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
@@ -173,6 +174,17 @@ pub enum Bound {
     Quota,
 }
 
+impl Excess {
+    /// What a gang is told that would exceed it.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self.bound {
+            Bound::Limit => Reason::OverLimit,
+            Bound::Quota => Reason::NonPreemptibleOverQuota,
+        }
+    }
+}
+
 impl QueueTree {
     /// Enters that a gang of the queue holds this much. O(depth x keys).
     pub fn charge(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
@@ -260,6 +272,20 @@ impl QueueTree {
             Some(limit.saturating_sub(self.ledger.held.row(id)[key.index()]))
         };
         self.structure.path(queue).filter_map(left).min()
+    }
+
+    /// The least that limits on GPU models leave on the path of a queue, whichever model it is;
+    /// `None` without such limits. Whoever asks for no more meets none of them.
+    #[must_use]
+    pub fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
+        let left = |id: QueueId| {
+            let held = self.ledger.held.row(id);
+            let terms = self.structure.node(id).terms.iter();
+            let of_models = terms.filter(|(key, _)| self.keys.plain(*key).is_some());
+            of_models
+                .filter_map(|(key, terms)| Some(terms.limit?.saturating_sub(held[key.index()])))
+        };
+        self.structure.path(queue).flat_map(left).min()
     }
 
     /// What a gang is told that would exceed a bound.

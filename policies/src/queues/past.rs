@@ -131,9 +131,38 @@ fn adjusted(siblings: &[(u16, u128)]) -> Vec<u64> {
 }
 
 impl QueueTree {
-    /// Lets past use count, halved with each half-life of at least a minute.
-    pub fn remember_use(&mut self, half_life_ms: u64) {
+    /// Lets past use count from now on, halved with each half-life of at least a minute; or no
+    /// more. A new half-life goes on with the averages that there are; where there are none, with
+    /// those of the queues' statuses.
+    pub fn set_half_life(&mut self, half_life_ms: Option<u64>) {
+        let Some(half_life_ms) = half_life_ms else {
+            self.past = Past::default();
+            self.adopted.clear();
+            self.weigh_as_said();
+            return;
+        };
+        let begins = self.past.kept.is_none();
         self.past.kept = Some(halved(GRID_MS, half_life_ms.max(GRID_MS)));
+        if begins {
+            let definitions = self.definitions.iter();
+            let past = definitions.filter_map(|(name, facts)| {
+                let past = facts.past_use.clone()?;
+                Some((name.clone(), past))
+            });
+            for (name, past) in past.collect::<Vec<_>>() {
+                self.adopt_past(&name, &past);
+            }
+        }
+    }
+
+    /// Takes all adjustments of weights back.
+    fn weigh_as_said(&mut self) {
+        let structure = Arc::make_mut(&mut self.structure);
+        for id in structure.walk().top_down {
+            structure.weigh_as_said(id);
+        }
+        self.order.mark_all(&self.structure);
+        self.fair.outdated();
     }
 
     /// When the next step of the grid comes; `None`: the past does not count.

@@ -192,6 +192,13 @@ impl Structure {
         }
     }
 
+    /// Every weight of a queue counts for what it says.
+    pub(super) fn weigh_as_said(&mut self, id: QueueId) {
+        for (_, terms) in &mut self.nodes[id.index()].terms {
+            terms.weight = terms.said_weight;
+        }
+    }
+
     /// Sets what a queue's weight counts for.
     pub(super) fn set_weight(&mut self, id: QueueId, key: GovernedId, weight: u16) {
         let terms = &mut self.nodes[id.index()].terms;

@@ -13,7 +13,7 @@ use crate::reason::Reason;
 use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
 use crate::status::PodGroupStatus;
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 
 /// What makes pods a gang.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +53,8 @@ pub(crate) struct Gang {
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
     pub(crate) start: Start,
+    /// The same of each sub-group of which a member has a place, by name.
+    pub(crate) parts: BTreeMap<Box<str>, Start>,
     /// What is remembered of bindings that were refused.
     pub(crate) backoff: Backoff,
     /// How many members had a place (or had succeeded) at the last look.
@@ -67,6 +69,8 @@ pub(crate) struct Gang {
     pub(crate) reported: Option<PodGroupStatus>,
     /// What was tried last, so that an event that changes nothing about it wakes nobody.
     pub(crate) tried: u64,
+    /// As of when its refusal is (see `engine::review`).
+    pub(crate) judged: u64,
     /// The reason that was last announced.
     pub(crate) announced: Option<Reason>,
 }
@@ -221,11 +225,17 @@ pub(crate) enum Scope {
 }
 
 /// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
-/// priority, then gangs below their minimum
-/// before surplus, then age. In the order of the shortest, their runtime goes before their age.
+/// priority, then gangs below their minimum before surplus, then age. In the order of the shortest,
+/// their runtime goes before their age.
+///
+/// Where gangs age, priority and age are one number. All of them age alike, so the order of two
+/// that wait is always the same, and no time is needed to compare them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
     pub(crate) kind: CandidateKind,
+    /// When it would have been created to stand where it stands, were its priority 0; 0 where gangs
+    /// do not age.
+    pub(crate) aged_ms: i64,
     pub(crate) priority_descending: i64,
     pub(crate) surplus: bool,
     /// 0 where the order does not ask for it.
@@ -265,6 +275,7 @@ impl Gang {
             woken_from: None,
             tally: None,
             start: Start::NotBegun,
+            parts: BTreeMap::new(),
             backoff: Backoff::default(),
             held: 0,
             bereaved: false,
@@ -272,6 +283,7 @@ impl Gang {
             scheduled: (false, 0),
             reported: None,
             tried: 0,
+            judged: 0,
             announced: None,
         }
     }
@@ -290,6 +302,28 @@ impl Gang {
     pub(crate) fn leaf_of(&self, pod: &Pod) -> Option<usize> {
         let name = pod.own.as_ref()?.sub_group.as_deref()?;
         self.tree()?.leaf(name)
+    }
+
+    /// The groups of the tree that a member is in, its leaf first, without the gang itself.
+    pub(crate) fn groups_of(&self, pod: &Pod) -> Vec<usize> {
+        let mut groups = Vec::new();
+        let mut next = self.leaf_of(pod).unwrap_or(0);
+        while let Some(tree) = self.tree().filter(|_| next != 0) {
+            groups.push(next);
+            next = tree.group(next).parent;
+        }
+        groups
+    }
+
+    /// Whether a member is in a sub-group that has begun and has not been complete.
+    pub(crate) fn is_cut_off(&self, pod: &Pod) -> bool {
+        let Some(tree) = self.tree() else {
+            return false;
+        };
+        self.groups_of(pod).into_iter().any(|group| {
+            let start = self.parts.get(&tree.group(group).name);
+            matches!(start, Some(Start::Unfinished { .. }))
+        })
     }
 
     /// Whether a member stands where the gang has a place for it: in a leaf of the tree, or in the

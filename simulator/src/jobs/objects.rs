@@ -93,9 +93,8 @@ impl Objects {
                 ..PodShape::default()
             })
         });
-        let uid = (number as u128) << MEMBER_BITS | u128::from(member);
         PodFacts {
-            uid: Uid(uid),
+            uid: Self::uid(number, member),
             name: name(number),
             created_ms: job.submit_s.saturating_mul(1_000),
             queue: Some(queue.into()),
@@ -106,6 +105,11 @@ impl Objects {
             },
             ..self.template.clone()
         }
+    }
+
+    /// The UID of a job's pod.
+    pub(super) fn uid(number: usize, member: u32) -> Uid {
+        Uid((number as u128) << MEMBER_BITS | u128::from(member))
     }
 
     /// The job of a pod, and which of its members the pod is.

@@ -1,11 +1,9 @@
 //! Which pods belong together, worked out from the objects alone.
 
+use super::groups::{self, Group};
 use crate::cluster::Cluster;
-use crate::scenario::LEVELS;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{
-    GangMinimum, GroupSource, NodeFacts, PodFacts, PodGroupFacts, Uid, label,
-};
+use gpu_batch_policies::facts::{GangMinimum, GroupSource, PodFacts, PodGroupFacts, Uid};
 use std::collections::BTreeMap;
 
 /// A gang at rest.
@@ -13,10 +11,9 @@ use std::collections::BTreeMap;
 pub(super) struct Gang<'world> {
     /// As the engine's reports name it.
     pub(super) name: String,
-    pub(super) minimum: usize,
+    /// The gang itself and its sub-groups.
+    pub(super) groups: Vec<Group>,
     pub(super) queue: Box<str>,
-    /// Node labels from the top; all members are in one domain of the last.
-    required: Option<Vec<Box<str>>>,
     /// Its spec was changed.
     pub(super) changed: bool,
     pub(super) never_stale: bool,
@@ -26,9 +23,9 @@ pub(super) struct Gang<'world> {
     pub(super) unknown: bool,
     pub(super) bound: Vec<&'world PodFacts>,
     pub(super) waiting: Vec<&'world PodFacts>,
-    pub(super) succeeded: usize,
+    pub(super) succeeded: Vec<&'world PodFacts>,
     /// Members that succeeded and were cleaned away.
-    pub(super) done: usize,
+    pub(super) done: Vec<&'world PodFacts>,
 }
 
 /// All gangs that have pods.
@@ -57,7 +54,7 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
         let gang = gangs.entry(name.clone()).or_insert(described);
         gang.name = name;
         if facts.phase == gpu_batch_policies::facts::PodPhase::Succeeded {
-            gang.succeeded += 1;
+            gang.succeeded.push(facts);
         } else if facts.phase.ended() || facts.deleting {
             // Neither counts.
         } else if facts.node.is_some() {
@@ -69,7 +66,7 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
     for facts in cluster.done.iter().filter(|facts| facts.ours) {
         let (name, _) = describe(facts, &groups, &jobs);
         if let Some(gang) = gangs.get_mut(&name) {
-            gang.done += 1;
+            gang.done.push(facts);
         }
     }
     for gang in gangs.values_mut() {
@@ -87,7 +84,7 @@ fn describe<'world>(
     let namespace = &facts.namespace;
     let own_queue = facts.queue.clone().unwrap_or_else(|| "default".into());
     let alone = Gang {
-        minimum: 1,
+        groups: groups::without_sub_groups(1),
         queue: own_queue,
         ..Gang::default()
     };
@@ -104,12 +101,11 @@ fn describe<'world>(
             let unknown = true;
             return (format!("{namespace}/{name}"), Gang { unknown, ..alone });
         };
-        let mut gang = of_group(group);
-        if group.minimum == GangMinimum::Single {
-            gang.minimum = 1;
-            return (format!("{namespace}/pod/{}", facts.name), gang);
-        }
-        return (format!("{namespace}/{name}"), gang);
+        let name = match group.minimum {
+            GangMinimum::Single => format!("{namespace}/pod/{}", facts.name),
+            GangMinimum::Together(_) => format!("{namespace}/{name}"),
+        };
+        return (name, of_group(group));
     }
     let Some(owner) = &facts.owner else {
         return (format!("{namespace}/pod/{}", facts.name), alone);
@@ -120,36 +116,16 @@ fn describe<'world>(
     };
     let kind = owner.kind.to_ascii_lowercase();
     let gang = Gang {
-        minimum: minimum as usize,
+        groups: groups::without_sub_groups(minimum as usize),
         ..alone
     };
     (format!("{namespace}/{kind}/{}", owner.name), gang)
 }
 
 fn of_group<'world>(group: &PodGroupFacts) -> Gang<'world> {
-    let minimum = match group.minimum {
-        GangMinimum::Together(minimum) => minimum as usize,
-        GangMinimum::Single => 1,
-    };
-    let topology = group.topology.as_ref();
-    let by_level = topology.and_then(|topology| {
-        let levels = match topology.name.as_deref() {
-            Some("zones") => &LEVELS[..1],
-            _ => &LEVELS[..],
-        };
-        let required = topology.required.as_deref()?;
-        let depth = levels.iter().position(|level| *level == required);
-        let mut path: Vec<Box<str>> = levels.iter().map(|level| (*level).into()).collect();
-        match depth {
-            Some(depth) => path.truncate(depth + 1),
-            None => path.push("kubernetes.io/hostname".into()),
-        }
-        Some(path)
-    });
     Gang {
-        minimum,
+        groups: groups::of(group),
         queue: group.queue.clone().unwrap_or_else(|| "default".into()),
-        required: by_level.or(group.required_label.clone().map(|label| vec![label])),
         changed: group.generation > 1,
         never_stale: group.staleness_grace_ms.is_some_and(|grace| grace < 0),
         protected: group.preemptible == Some(false),
@@ -157,11 +133,31 @@ fn of_group<'world>(group: &PodGroupFacts) -> Gang<'world> {
     }
 }
 
-/// The domain in which the gang's members must be together, if a node is in it; a node without a
-/// label is alone there. `None`: anywhere.
-pub(super) fn level_domain(gang: &Gang<'_>, node: &NodeFacts) -> Option<Vec<String>> {
-    let path = gang.required.as_ref()?.iter().map(|key| {
-        label(&node.labels, key).map_or_else(|| format!("alone:{}", node.name), ToOwned::to_owned)
-    });
-    Some(path.collect())
+impl Gang<'_> {
+    /// The group without children that a member belongs to; `None`: it names none.
+    pub(super) fn leaf_of(&self, facts: &PodFacts) -> Option<usize> {
+        let named = |group: &Group| facts.sub_group.as_deref().unwrap_or("") == &*group.name;
+        let leaf = self.groups.iter().position(named)?;
+        self.groups[leaf].children.is_empty().then_some(leaf)
+    }
+
+    /// How many of these members belong to each group without children.
+    pub(super) fn by_leaf<'pod>(&self, pods: impl Iterator<Item = &'pod PodFacts>) -> Vec<usize> {
+        let mut sums = vec![0; self.groups.len()];
+        for leaf in pods.filter_map(|facts| self.leaf_of(facts)) {
+            sums[leaf] += 1;
+        }
+        sums
+    }
+
+    /// Members that run or have done their part, by leaf.
+    pub(super) fn held(&self) -> Vec<usize> {
+        self.by_leaf(self.bound.iter().chain(&self.succeeded).copied())
+    }
+
+    /// Whether a member of the gang is below a group.
+    pub(super) fn is_below(&self, facts: &PodFacts, group: usize) -> bool {
+        let leaf = self.leaf_of(facts);
+        group == 0 || leaf.is_some_and(|leaf| groups::path(&self.groups, leaf).any(|g| g == group))
+    }
 }

@@ -1,17 +1,17 @@
-//! Whether pods fit, found by trying everything: slow, and obviously right.
+//! What is free on nodes and below the limits of queues, worked out from the objects alone.
 
 use super::Binder;
 use super::gangs::Gang;
 use crate::cluster::Cluster;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, NodeFacts, PodFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
+    Amount, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
 };
 use std::collections::BTreeMap;
 
 /// The resources of these worlds; a host port is one more, of which a node has one.
 const RESOURCES: [&str; 3] = ["cpu", "nvidia.com/gpu", "pods"];
-type Vector = [Amount; 4];
+pub(super) type Vector = [Amount; 4];
 
 /// What is free on nodes and below limits.
 #[derive(Debug)]
@@ -105,26 +105,13 @@ impl Rooms {
         found
     }
 
-    /// Whether `need` of the pods fit on these nodes and below the limits of the queue.
-    pub(super) fn fit(
-        &self,
-        nodes: &[&NodeFacts],
-        queue: &str,
-        pods: &[&PodFacts],
-        need: usize,
-    ) -> bool {
-        let mut search = Search {
-            nodes,
-            free: nodes.iter().map(|node| self.nodes[&node.name]).collect(),
-            limits: self.limits(queue),
-        };
-        let mut pods: Vec<&PodFacts> = pods.to_vec();
-        pods.sort_by_key(|facts| format!("{:?}", facts.shape));
-        search.fits(&pods, need, 0)
+    /// What is free on a node.
+    pub(super) fn free(&self, node: &NodeFacts) -> Vector {
+        self.nodes[&node.name]
     }
 
     /// What each limit on the path still has.
-    fn limits(&self, queue: &str) -> Vec<Vector> {
+    pub(super) fn limits(&self, queue: &str) -> Vec<Vector> {
         let left = |queue: &QueueFacts| {
             let held = self.held.get(&queue.name).copied().unwrap_or_default();
             let mut left = [Amount::MAX; 4];
@@ -140,66 +127,23 @@ impl Rooms {
     }
 }
 
-struct Search<'world> {
-    nodes: &'world [&'world NodeFacts],
-    free: Vec<Vector>,
-    limits: Vec<Vector>,
-}
-
-impl Search<'_> {
-    /// Pods of one shape stand together and take nodes in order, so that each choice is tried once.
-    fn fits(&mut self, pods: &[&PodFacts], need: usize, from: usize) -> bool {
-        if need == 0 {
-            return true;
-        }
-        let Some((first, rest)) = pods.split_first() else {
-            return false;
-        };
-        if pods.len() < need {
-            return false;
-        }
-        let alike = rest.first().is_some_and(|next| next.shape == first.shape);
-        let asked = asked(&first.shape);
-        for index in from..self.nodes.len() {
-            let below = self.limits.iter().all(|limit| has(limit, &asked));
-            if !below
-                || !has(&self.free[index], &asked)
-                || !eligible(&first.shape, self.nodes[index])
-            {
-                continue;
-            }
-            let before = (self.free[index], self.limits.clone());
-            take(&mut self.free[index], &asked);
-            for limit in &mut self.limits {
-                take(limit, &asked);
-            }
-            if self.fits(rest, need - 1, if alike { index } else { 0 }) {
-                return true;
-            }
-            (self.free[index], self.limits) = before;
-        }
-        let others = rest.iter().position(|next| next.shape != first.shape);
-        others.is_some_and(|others| self.fits(&rest[others..], need, 0))
-    }
-}
-
-fn asked(shape: &PodShape) -> Vector {
+pub(super) fn asked(shape: &PodShape) -> Vector {
     let [cpu, gpu, pods] = RESOURCES.map(|resource| amount(&shape.requests, resource));
     [cpu, gpu, pods, u64::from(!shape.host_ports.is_empty())]
 }
 
-fn has(free: &Vector, asked: &Vector) -> bool {
+pub(super) fn has(free: &Vector, asked: &Vector) -> bool {
     free.iter().zip(asked).all(|(free, asked)| asked <= free)
 }
 
-fn take(free: &mut Vector, asked: &Vector) {
+pub(super) fn take(free: &mut Vector, asked: &Vector) {
     for (free, asked) in free.iter_mut().zip(asked) {
         *free = free.saturating_sub(*asked);
     }
 }
 
 /// Tolerations of these worlds tolerate everything.
-fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
+pub(super) fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
     let tolerant = !shape.tolerations.is_empty();
     let kept_out = node.unschedulable
         || node

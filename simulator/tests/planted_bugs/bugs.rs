@@ -198,4 +198,26 @@ pub(crate) const BUGS: &[Bug] = &[
         "                Timer::Rewrite(key) => self.rewrite(key),",
         "                Timer::Rewrite(_) => {}",
     ),
+    bug(
+        "a sub-group counts as complete with one member",
+        "policies/src/state/gang/tree.rs",
+        "                group.minimum = entry.min_member.unwrap_or(1);",
+        "                group.minimum = entry.min_member.unwrap_or(1).min(1);",
+    ),
+    bug(
+        "the required domain of a sub-group is only a wish",
+        "policies/src/engine/sub_groups.rs",
+        "        self.near(group.topology.as_ref()?)
+    }",
+        "        let near = self.near(group.topology.as_ref()?)?;
+        let (required, preferred) = (None, near.required.or(near.preferred));
+        Some(Near { required, preferred, ..near })
+    }",
+    ),
+    bug(
+        "a gang with sub-groups wakes for room for its first choice of members alone",
+        "policies/src/engine/sub_groups.rs",
+        "                            Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),",
+        "                            Wake::AnyRoom(first, full) => Wake::AnyRoom(first, full),",
+    ),
 ];

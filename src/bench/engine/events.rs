@@ -3,32 +3,18 @@
 mod world;
 
 use super::session::{Session, done};
+use crate::bench::growth::over_sizes;
 use crate::bench::{Bound, Row, milliseconds, quantile};
 pub(super) use world::World;
 
 /// What the clock advances between two events.
 const PAUSE_MS: u64 = 2;
 
-/// Nodes, pods and pending gangs of a size; the last one is that of the target.
-const SIZES: [Size; 3] = [
-    Size {
-        nodes: 500,
-        pods: 14_000,
-        gangs: 100,
-    },
-    Size {
-        nodes: 2_000,
-        pods: 56_000,
-        gangs: 400,
-    },
-    Size {
-        nodes: 5_000,
-        pods: 140_000,
-        gangs: 1_000,
-    },
-];
+/// Numbers of nodes; the last one is that of the target.
+const SIZES: [usize; 3] = [500, 2_000, 5_000];
 
-const EVENTS: usize = 20_000;
+/// More than a minute, after which past use is added up.
+const EVENTS: usize = 40_000;
 
 /// A world: nodes, pods on and for them, and gangs that wait.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +22,17 @@ pub(super) struct Size {
     pub(super) nodes: usize,
     pub(super) pods: usize,
     pub(super) gangs: usize,
+}
+
+impl Size {
+    /// 28 pods for each node, and a gang that waits for each five.
+    pub(super) const fn of(nodes: usize) -> Self {
+        Self {
+            nodes,
+            pods: 28 * nodes,
+            gangs: nodes / 5,
+        }
+    }
 }
 
 /// Step times, in milliseconds.
@@ -50,11 +47,12 @@ struct Samples {
 }
 
 pub(super) fn measure() -> Vec<Row> {
-    SIZES.into_iter().flat_map(at_size).collect()
+    over_sizes(SIZES, at_size)
 }
 
-fn at_size(size: Size) -> Vec<Row> {
-    let Size { nodes, pods, gangs } = size;
+fn at_size(nodes: usize) -> Vec<Row> {
+    let size = Size::of(nodes);
+    let Size { pods, gangs, .. } = size;
     let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
     let mut world = World::new(size);
     let mut session = Session::new(128, world.objects());
@@ -62,7 +60,7 @@ fn at_size(size: Size) -> Vec<Row> {
     session.settle(planned.commands);
     let mut samples = measure_events(&mut session, &mut world);
 
-    let target = size.nodes == SIZES[SIZES.len() - 1].nodes;
+    let target = nodes == SIZES[SIZES.len() - 1];
     let row = |name, milliseconds: f64, bound: Option<f64>| {
         let row = Row::new(name, scenario.clone(), milliseconds * 1e3, "us");
         match bound.filter(|_| target) {

@@ -9,6 +9,12 @@ use std::sync::Arc;
 /// When every session begins.
 pub(in crate::bench) const START_MS: u64 = 1_800_000_000_000;
 
+/// The resource that counts GPUs.
+pub(in crate::bench) const GPU: &str = "nvidia.com/gpu";
+
+/// The GPUs of all nodes.
+pub(in crate::bench) const GPU_MODEL: &str = "NVIDIA-H100-80GB-HBM3";
+
 /// When everything was created.
 const CREATED_MS: u64 = START_MS - 3_600_000;
 
@@ -30,11 +36,14 @@ pub(in crate::bench) fn node(number: usize, gpus: u64, place: Place) -> NodeFact
         .collect();
     labels.push(("kubernetes.io/hostname".into(), name.as_str().into()));
     labels.push(("pool".into(), format!("pool-{}", number % 4).into()));
+    if gpus > 0 {
+        labels.push(("nvidia.com/gpu.product".into(), GPU_MODEL.into()));
+    }
     labels.sort();
     let amounts = amounts(&[
         ("cpu", 128_000),
         ("memory", 2048 * GIB),
-        ("nvidia.com/gpu", gpus),
+        (GPU, gpus),
         ("pods", 110),
     ]);
     NodeFacts {
@@ -49,7 +58,7 @@ pub(in crate::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
         requests: amounts(&[
             ("cpu", millicpu),
             ("memory", gib * GIB),
-            ("nvidia.com/gpu", gpus),
+            (GPU, gpus),
             ("pods", 1),
         ]),
         ..PodShape::default()
@@ -98,13 +107,8 @@ pub(in crate::bench) fn group_name(number: usize) -> Box<str> {
 pub(in crate::bench) fn queue(number: usize) -> QueueFacts {
     QueueFacts {
         created_ms: CREATED_MS,
-        ..QueueFacts::new(uid(4, number), &queue_name(number))
+        ..QueueFacts::new(uid(4, number), &format!("queue-{number:07}"))
     }
-}
-
-/// The name of a queue.
-pub(in crate::bench) fn queue_name(number: usize) -> Box<str> {
-    format!("queue-{number:02}").into()
 }
 
 /// The Topology `default`.

@@ -2,20 +2,16 @@
 
 use super::events::{Size, World};
 use super::facts::START_MS;
+use super::policy;
 use super::session::{done, processor_time};
 use crate::bench::{Row, as_f64, milliseconds};
 use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object};
-use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::journal::{Reader, Recorder, Replayed, beginning, pack, replay};
 use std::time::Duration;
 
-const SIZE: Size = Size {
-    nodes: 5_000,
-    pods: 140_000,
-    gangs: 1_000,
-};
+const SIZE: Size = Size::of(5_000);
 const EVENTS: usize = 20_000;
 /// What the clock advances between two events.
 const PAUSE_MS: u64 = 2;
@@ -94,7 +90,7 @@ struct Sums {
 
 impl Recorded {
     fn new() -> Self {
-        let settings = Settings::default();
+        let settings = policy::settings();
         Self {
             recorder: Recorder::new("", &settings),
             engine: Engine::new(settings),

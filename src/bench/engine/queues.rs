@@ -3,6 +3,7 @@
 
 use super::facts::{group_name, node, pod, pod_group, queue, running, shape};
 use super::session::{Session, done};
+use crate::bench::growth::over_sizes;
 use crate::bench::{Row, milliseconds, quantile};
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
@@ -26,20 +27,7 @@ const PAUSE_MS: u64 = 2;
 const EVENTS: usize = 1_000;
 
 pub(super) fn measure() -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut before: Option<Vec<Row>> = None;
-    for leaves in LEAVES {
-        let now = at_size(leaves);
-        if let Some(before) = before {
-            rows.extend(before.iter().zip(&now).map(|(small, large)| {
-                let scenario = format!("from {} to {}", small.scenario, large.scenario);
-                Row::new(large.name, scenario, large.value / small.value, "x")
-            }));
-        }
-        rows.extend(now.iter().cloned());
-        before = Some(now);
-    }
-    rows
+    over_sizes(LEAVES, at_size)
 }
 
 fn at_size(leaves: usize) -> Vec<Row> {
@@ -247,7 +235,6 @@ fn team(number: usize) -> QueueFacts {
         weight: 1,
     };
     let mut facts = queue(number);
-    facts.name = format!("queue-{number:07}").into();
     facts.resources = vec![entry("nvidia.com/gpu", 2), entry("cpu", 16_000)];
     facts
 }

@@ -1,6 +1,7 @@
 //! An engine and a clock; the time that steps take.
 
 use super::facts::START_MS;
+use super::policy;
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
@@ -26,7 +27,20 @@ impl Session {
     /// An engine that leads and knows this world, and plans as soon as it is told that there is
     /// nothing more ([`Session::listed`]). `in_flight`: how many binds it may have under way.
     pub(super) fn new(in_flight: u32, world: impl IntoIterator<Item = Object>) -> Self {
-        let mut settings = Settings::default();
+        Self::begin(policy::settings(), in_flight, world)
+    }
+
+    /// The same with the queues and the Topology of the full [`policy`].
+    pub(super) fn with_policy(in_flight: u32, world: impl IntoIterator<Item = Object>) -> Self {
+        Self::new(in_flight, policy::objects().chain(world))
+    }
+
+    /// The same with other settings.
+    pub(super) fn begin(
+        mut settings: Settings,
+        in_flight: u32,
+        world: impl IntoIterator<Item = Object>,
+    ) -> Self {
         settings.in_flight.actions = in_flight;
         let mut session = Self {
             engine: Engine::new(settings),

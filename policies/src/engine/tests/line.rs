@@ -1,9 +1,10 @@
 //! The line of a leaf queue: who is tried, who waits behind whom, and who is woken.
 
-use super::world::{PodSketch, World, node, pod, queue};
+use super::world::{PodSketch, START_MS, World, gang, node, pod, queue};
+use crate::facts::PodGroupFacts;
 use crate::reason::Reason;
 use crate::settings::{LeafOrder, Queueing, Settings};
-use alloc::vec::Vec;
+use alloc::{format, string::String, vec::Vec};
 
 fn bound(world: &World, names: &[&str]) -> Vec<bool> {
     let bound = |name: &&str| world.node_of(name).is_some();
@@ -180,4 +181,64 @@ fn the_shortest_goes_before_a_longer_one_that_waits() {
         world.settle();
         assert_eq!(bound(&world, &["short", "long", "unknown"]), expected);
     }
+}
+
+/// A gang of one pod with a priority, created so many seconds after the beginning of the test.
+fn ranked(world: &mut World, name: &str, priority: i32, after_s: u64) {
+    world.apply(PodGroupFacts {
+        priority: Some(priority),
+        created_ms: START_MS + after_s * 1_000,
+        ..gang(name, 1)
+    });
+    world.apply(pod(&format!("{name}-0"), 8).of(name));
+}
+
+/// Which of the gangs start first as one after the other ends.
+fn order(world: &mut World, names: &[&str]) -> Vec<String> {
+    let mut order = Vec::new();
+    for name in RUNNING {
+        world.end(name);
+    }
+    while order.len() < names.len() {
+        world.settle();
+        let started = |name: &&&str| world.node_of(&format!("{name}-0")).is_some();
+        let next = names
+            .iter()
+            .filter(|name| !order.contains(&String::from(**name)));
+        let next = next.clone().find(|name| started(name)).expect("one starts");
+        order.push(String::from(*next));
+        world.end(&format!("{next}-0"));
+    }
+    order
+}
+
+#[test]
+fn each_minute_of_waiting_counts_as_a_priority() {
+    let aging = |aging_ms| Settings {
+        aging_ms,
+        ..Settings::default()
+    };
+    let names = ["a", "b", "c"];
+    let wait = |world: &mut World| {
+        ranked(world, "a", 0, 0);
+        ranked(world, "b", 3, 120);
+        ranked(world, "c", 3, 240);
+        world.settle();
+    };
+    let mut world = full(aging(None));
+    wait(&mut world);
+    assert_eq!(order(&mut world, &names), ["b", "c", "a"]);
+    let mut world = full(aging(Some(60_000)));
+    wait(&mut world);
+    assert_eq!(order(&mut world, &names), ["b", "a", "c"]);
+    let mut world = full(aging(None));
+    wait(&mut world);
+    world.configure(aging(Some(1_000_000)));
+    world.settle();
+    assert_eq!(order(&mut world, &names), ["b", "c", "a"]);
+    let mut world = full(aging(Some(1_000_000)));
+    wait(&mut world);
+    world.configure(aging(Some(30_000)));
+    world.settle();
+    assert_eq!(order(&mut world, &names), ["a", "b", "c"]);
 }

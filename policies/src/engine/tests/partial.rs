@@ -16,7 +16,7 @@ fn half_bound(group: PodGroupFacts) -> World {
 }
 
 /// Lets so many milliseconds pass, in steps of 100.
-fn pass(world: &mut World, milliseconds: u64) {
+pub(super) fn pass(world: &mut World, milliseconds: u64) {
     for _ in 0..milliseconds / 100 {
         world.pass(100);
         world.settle();

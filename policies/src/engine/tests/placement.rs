@@ -167,3 +167,31 @@ fn free_nodes_and_domains_stay_whole_for_those_who_need_them() {
         assert_eq!(world.nodes_of(&["m0", "m1"]).len(), 2, "{placement:?}");
     }
 }
+
+#[test]
+fn pods_go_past_nodes_of_a_model_that_a_limit_keeps_them_from() {
+    let mut world = World::new();
+    // Binpack would fill the smaller node first.
+    world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
+    world.apply(node("n2", 16).label("nvidia.com/gpu.product", "A100"));
+    let mut team = queue("team").limit(4);
+    team.resources[0].product = Some("H100".into());
+    world.apply(team);
+    for name in ["a", "b"] {
+        world.apply(pod(name, 2).queue("team"));
+        world.settle();
+        assert_eq!(world.node_of(name).as_deref(), Some("n1"));
+    }
+    // The limit is reached: single pods, and gangs of one shape.
+    world.apply(pod("c", 1).queue("team"));
+    world.settle();
+    assert_eq!(world.node_of("c").as_deref(), Some("n2"));
+    world.delete("b");
+    world.settle();
+    world.apply(gang("g", 2).queue("team"));
+    world.apply(pod("d", 2).of("g"));
+    world.apply(pod("e", 2).of("g"));
+    world.settle();
+    // Both fit on the first node, and one of them is allowed there.
+    assert_eq!(world.nodes_of(&["d", "e"]), ["n1".into(), "n2".into()]);
+}

@@ -99,6 +99,23 @@ fn some_of_the_slices_are_enough_and_the_others_follow_whole() {
 }
 
 #[test]
+fn room_for_members_of_any_shape_wakes_a_gang_that_may_begin_with_them() {
+    let mut world = World::new();
+    world.apply(node("n1", 4));
+    for other in ["other-1", "other-2"] {
+        world.apply(pod(other, 2).on("n1"));
+    }
+    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 1)]));
+    world.apply(pod("large", 4).of_leaf("g", "a"));
+    world.apply(pod("small", 2).of_leaf("g", "a"));
+    world.settle();
+    assert_eq!(world.binds, 0);
+    world.delete("other-1");
+    world.settle();
+    assert!(world.node_of("small").is_some());
+}
+
+#[test]
 fn a_slice_that_lacks_members_does_not_keep_the_others_waiting() {
     let mut world = racks();
     let slices = ["a", "b", "c"].map(|name| leaf(name, "", 2));

@@ -2,19 +2,21 @@
 
 use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
+use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
     Amounts, CardFacts, CardIndex, CardRequest, GroupSource, NodeFacts, Placement, PodFacts,
     PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts, TopologyFacts,
     TopologyLevel, TopologyRequest, Uid,
 };
+use crate::place::SLICE_STEPS;
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 /// The time at which every test begins.
-const START_MS: u64 = 1_800_000_000_000;
+pub(super) const START_MS: u64 = 1_800_000_000_000;
 
 pub(super) struct World {
     engine: Engine,
@@ -139,6 +141,22 @@ impl World {
         self.events.push(Event::Deleted(ObjectKey::Pod(facts.uid)));
     }
 
+    /// Whether the search for a gang's place goes on in the next step.
+    pub(super) fn is_searching(&self) -> bool {
+        self.engine.search.is_some()
+    }
+
+    /// How many steps searches may take from now on, beyond the first slice of each.
+    pub(super) fn allow_search(&mut self, steps: u64) {
+        self.engine.allowance = Allowance::of(steps, self.now_ms);
+    }
+
+    /// The process starts anew; the world must be told again.
+    pub(super) fn restart(&mut self) {
+        self.engine = Engine::new(Settings::default());
+        self.events = listings();
+    }
+
     /// Steps until nothing is left to do, and audits every step.
     pub(super) fn settle(&mut self) {
         for _ in 0..1000 {
@@ -152,8 +170,11 @@ impl World {
     /// One step; whether there were commands.
     pub(super) fn step(&mut self) -> bool {
         let events = core::mem::take(&mut self.events);
+        let before = self.engine.allowance.left_at(self.now_ms);
         let commands = self.engine.step(self.now_ms, events);
         self.steps += 1;
+        let searched = before - self.engine.allowance.left_at(self.now_ms);
+        assert!(searched <= SLICE_STEPS, "{searched} steps in one slice");
         let violations = self.engine.audit();
         assert!(violations.is_empty(), "{violations:?}");
         for command in &commands {
@@ -313,6 +334,25 @@ impl World {
 
     pub(super) fn reason_of_pod(&self, name: &str) -> Option<Reason> {
         self.pod(name).reason
+    }
+
+    /// When the engine wants to go on by itself.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.engine.next_deadline()
+    }
+
+    /// The GPUs that a queue asks for, and holds.
+    pub(super) fn requested(&mut self, queue: &str) -> u64 {
+        let reports = self.engine.queue_reports();
+        let report = reports.iter().find(|report| &*report.name == queue);
+        let requested = &report
+            .unwrap_or_else(|| panic!("no queue {queue}"))
+            .status
+            .requested;
+        let gpus = requested
+            .iter()
+            .filter(|(key, _)| &**key == "nvidia.com/gpu");
+        gpus.map(|(_, amount)| amount).sum()
     }
 
     pub(super) fn message(&self, gang: &str) -> String {
@@ -552,6 +592,19 @@ impl PodGroupFacts {
             required,
             ..TopologyRequest::default()
         });
+        self
+    }
+
+    pub(super) fn preferred(mut self, level: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.preferred = Some(level.into());
+        self
+    }
+
+    /// The Topology of that name is meant.
+    pub(super) fn in_topology(mut self, name: &str) -> Self {
+        let topology = self.topology.get_or_insert_default();
+        topology.name = Some(name.into());
         self
     }
 

@@ -9,7 +9,7 @@ const HALF_LIFE_MS: u64 = 60 * GRID_MS;
 
 fn remembering(queues: Vec<QueueFacts>) -> QueueTree {
     let mut tree = QueueTree::new();
-    tree.remember_use(HALF_LIFE_MS);
+    tree.set_half_life(Some(HALF_LIFE_MS));
     tree.replace(queues);
     tree.refresh(5);
     tree.capacities(&[(GPU, 12)]);
@@ -92,6 +92,33 @@ fn the_past_is_not_remembered_unless_it_is_set() {
 }
 
 #[test]
+fn a_half_life_can_be_changed_begun_and_ended() {
+    let queues = vec![gpus("a", "", 0), gpus("b", "", 0)];
+    let mut tree = remembering(queues.clone());
+    tree.hold("a", &[(GPU, 8)]);
+    tree.pass_steps(60);
+    tree.set_half_life(Some(30 * GRID_MS));
+    assert_eq!(tree.average("a"), 4_000, "what is known stays");
+    tree.pass_steps(30);
+    assert_eq!(tree.average("a"), 6_000);
+    let kept = written(&tree, &queues);
+    tree.release(tree.at("a"), &tree.demand(&[(GPU, 8)]), true);
+    tree.want("a", &[(GPU, 12)]);
+    tree.want("b", &[(GPU, 12)]);
+    let adjusted = tree.fair("a", GPU);
+    assert!(adjusted < 6, "{adjusted}");
+    tree.set_half_life(None);
+    assert_eq!((tree.fair("a", GPU), tree.fair("b", GPU)), (6, 6));
+    assert_eq!(tree.status(tree.at("a")).past_use, None);
+    tree.replace(kept);
+    tree.refresh(9);
+    tree.set_half_life(Some(HALF_LIFE_MS));
+    tree.count_use(90 * GRID_MS);
+    assert_eq!(tree.average("a"), 6_000, "what was written is read");
+    assert_eq!(tree.fair("a", GPU), adjusted);
+}
+
+#[test]
 fn a_queue_that_is_created_again_begins_anew() {
     let mut tree = remembering(vec![gpus("a", "", 0), gpus("b", "", 0)]);
     tree.hold("a", &[(GPU, 8)]);
@@ -156,7 +183,7 @@ fn after_a_restart_queues_are_served_in_the_same_order() {
         }
         let now_ms = tree.next_use_ms().unwrap() - 1;
         let mut restarted = QueueTree::new();
-        restarted.remember_use(HALF_LIFE_MS);
+        restarted.set_half_life(Some(HALF_LIFE_MS));
         random.shuffle(&mut facts);
         restarted.replace(facts);
         restarted.refresh(5);

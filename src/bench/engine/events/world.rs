@@ -4,15 +4,15 @@
 //! single CPU pods of ours, the others are foreign. The gangs that wait want 8 whole nodes each.
 
 use super::Size;
-use crate::bench::engine::facts::{
-    group_name, node, pod, pod_group, queue, queue_name, running, shape, topology,
-};
+use crate::bench::engine::facts::{group_name, node, pod, pod_group, running, shape};
+use crate::bench::engine::policy;
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, PodShape};
 use std::sync::Arc;
 
-const QUEUES: usize = 20;
+/// Shapes of the members that wait.
+const SHAPES: usize = 20;
 /// Members of a gang that waits.
 const PENDING_MEMBERS: usize = 8;
 /// Members of a gang that runs.
@@ -72,13 +72,13 @@ impl World {
                 pod
             }
         };
-        pod.queue = pod.ours.then(|| queue_name(number % QUEUES));
+        pod.queue = pod.ours.then(|| policy::team(number));
         running(pod, &self.nodes[on])
     }
 
     /// Everything that exists at the beginning.
     pub(in crate::bench::engine) fn objects(&self) -> impl Iterator<Item = Object> {
-        let waiting: Vec<Arc<PodShape>> = (0..QUEUES as u64)
+        let waiting: Vec<Arc<PodShape>> = (0..SHAPES as u64)
             .map(|number| Arc::new(shape(64_000 + 1_000 * number, 1024, 8)))
             .collect();
         let running_gangs = self.nodes.len() * MEMBERS_ON_NODE / RUNNING_MEMBERS;
@@ -88,18 +88,16 @@ impl World {
             let required = (waits && number.is_multiple_of(2)).then_some("block");
             let minimum = u32::try_from(minimum).unwrap_or(u32::MAX);
             let mut group = pod_group(number, minimum, required);
-            group.queue = Some(queue_name(number % QUEUES));
+            group.queue = Some(policy::team(number));
             Object::PodGroup(group)
         });
         let members = (0..self.size.gangs * PENDING_MEMBERS).map(move |number| {
             let gang = number / PENDING_MEMBERS;
-            let mut pod = pod(10_000_000 + number, &waiting[gang % QUEUES]);
+            let mut pod = pod(10_000_000 + number, &waiting[gang % SHAPES]);
             pod.pod_group = Some(group_name(gang));
             Object::Pod(pod)
         });
-        [Object::Topology(topology())]
-            .into_iter()
-            .chain((0..QUEUES).map(|number| Object::Queue(queue(number))))
+        policy::objects()
             .chain(self.nodes.iter().cloned().map(Object::Node))
             .chain(groups)
             .chain(members)

@@ -1,0 +1,192 @@
+//! The search for the place of one gang, kept from step to step.
+//!
+//! ```text
+//!             the slice ends first               what it read has changed:
+//!  ITS TURN ------------------------> SEARCHING ----+  once more, with the
+//!   |    ^                            | |  |  ^     |  steps that are left
+//!   |    |  it has changed itself     | |  |  +-----+
+//!   |    +----------------------------+ |  |
+//!   |                                   |  +--> found: its members are bound
+//!   +---> gone, or held: dropped <------+
+//!                                       +-----> refused: proved, or its steps are used up
+//! ```
+//!
+//! Between two slices nothing is assumed and all events are applied. The gang keeps its turn: only
+//! gangs of which a part is bound go before it. So that it does not keep the others waiting for
+//! long, all that goes beyond the first slice of an attempt comes from an [`Allowance`] that all
+//! gangs share.
+
+use super::Engine;
+use super::counts::Counts;
+use crate::facts::UnixMs;
+use crate::ids::{ClassId, GangId};
+use crate::place::{Memo, Rooms, SLICE_STEPS};
+use crate::queues::QueueId;
+use crate::state::gang::Wait;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+/// How many steps searches may take beyond the first slices of their gangs, all at once: 100
+/// slices, which is 0.2 s in which nobody else has a turn.
+pub(crate) const ALLOWANCE_STEPS: u64 = 100 * SLICE_STEPS;
+/// How many steps of it come back in a millisecond: a slice every 20 ms. So searches that never
+/// come to an end take a tenth of the time, and the whole allowance is back after 2 s.
+const ALLOWANCE_STEPS_PER_MS: u64 = SLICE_STEPS / 20;
+
+/// How much searches may still take beyond their first slices.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    steps: u64,
+    as_of_ms: UnixMs,
+}
+
+impl Allowance {
+    pub(crate) fn full() -> Self {
+        Self {
+            steps: ALLOWANCE_STEPS,
+            as_of_ms: 0,
+        }
+    }
+
+    /// So many steps.
+    #[cfg(test)]
+    pub(crate) fn of(steps: u64, now_ms: UnixMs) -> Self {
+        Self {
+            steps,
+            as_of_ms: now_ms,
+        }
+    }
+
+    /// What there is at a time.
+    pub(crate) fn left_at(&self, now_ms: UnixMs) -> u64 {
+        let passed_ms = now_ms.saturating_sub(self.as_of_ms);
+        let back = passed_ms.saturating_mul(ALLOWANCE_STEPS_PER_MS);
+        self.steps.saturating_add(back).min(ALLOWANCE_STEPS)
+    }
+
+    fn refill(&mut self, now_ms: UnixMs) {
+        self.steps = self.left_at(now_ms);
+        self.as_of_ms = now_ms;
+    }
+}
+
+/// A search under way.
+#[derive(Debug)]
+pub(crate) struct Search {
+    gang: GangId,
+    pub(crate) memo: Memo,
+    /// What it is about, from its second slice on.
+    basis: Option<Basis>,
+}
+
+#[derive(Debug)]
+struct Basis {
+    /// Stands for everything that was asked.
+    asked: u64,
+    rooms: Rooms,
+}
+
+impl Engine {
+    /// The gang whose search goes on, and its queue. Of one that has gone or is not to be placed
+    /// any more, the search is dropped.
+    pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
+        let id = self.search.as_ref()?.gang;
+        let gang = self.state.gangs.get(id);
+        let gang = gang.filter(|gang| gang.wait == Wait::Turn);
+        match gang.and_then(|gang| gang.place.as_ref()) {
+            Some((queue, _)) => Some((*queue, id)),
+            None => {
+                self.search = None;
+                None
+            }
+        }
+    }
+
+    /// Begins a slice for a gang: of the search that was kept, if it is still about the same.
+    pub(crate) fn begin_slice(
+        &mut self,
+        id: GangId,
+        queue: QueueId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) -> Search {
+        let kept = self.search.take_if(|search| search.gang == id);
+        let kept = kept.filter(|search| {
+            let asked = search.basis.as_ref().map(|basis| basis.asked);
+            asked == Some(self.asked(id, queue, counts, now_ms))
+        });
+        let mut search = kept.unwrap_or_else(|| Search {
+            gang: id,
+            memo: Memo::default(),
+            basis: None,
+        });
+        self.allowance.refill(now_ms);
+        let first = if search.basis.is_none() {
+            SLICE_STEPS
+        } else {
+            0
+        };
+        let limits = self.model_limits(queue);
+        if let Some(basis) = &mut search.basis
+            && !basis.rooms.is_as_read(&mut self.state, limits)
+        {
+            search.memo.forget();
+            basis.rooms = self.rooms(id, queue, now_ms);
+        }
+        search.memo.begin_slice(first + self.allowance.steps);
+        search
+    }
+
+    /// Keeps a search for the next step.
+    pub(crate) fn keep_search(
+        &mut self,
+        mut search: Search,
+        queue: QueueId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) {
+        let id = search.gang;
+        if search.basis.is_none() {
+            search.basis = Some(Basis {
+                asked: self.asked(id, queue, counts, now_ms),
+                rooms: self.rooms(id, queue, now_ms),
+            });
+        }
+        self.search = Some(search);
+    }
+
+    /// Takes what a slice has used from the allowance, but for a first slice.
+    pub(crate) fn charge_search(&mut self, search: &Search) {
+        if search.basis.is_some() {
+            self.allowance.steps = self.allowance.steps.min(search.memo.left());
+        }
+    }
+
+    /// The gang has gone, and its number may be given to another.
+    pub(crate) fn forget_search_of(&mut self, id: GangId) {
+        self.search.take_if(|search| search.gang == id);
+    }
+
+    /// Stands for everything about the gang that its place depends on.
+    fn asked(&self, id: GangId, queue: QueueId, counts: &Counts, now_ms: UnixMs) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.fingerprint(id, counts).hash(&mut hasher);
+        (&self.state.gangs[id].key, queue).hash(&mut hasher);
+        self.waiting_pods(id, now_ms).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The queue, if limits on GPU models hold in it.
+    pub(crate) fn model_limits(&self, queue: QueueId) -> Option<QueueId> {
+        self.state.queues.has_model_limits(queue).then_some(queue)
+    }
+
+    fn rooms(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
+        let pods = self.waiting_pods(id, now_ms).into_iter();
+        let mut classes: Vec<ClassId> = pods.map(|pod| self.state.pods[pod].class).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        let limits = self.model_limits(queue);
+        Rooms::read(&mut self.state, classes, limits)
+    }
+}

@@ -1,0 +1,290 @@
+//! Searches that take more than one slice.
+
+use super::world::{World, gang, node, pod, queue};
+use crate::place::SLICE_STEPS;
+use crate::reason::Reason;
+use alloc::{format, vec::Vec};
+
+/// Five nodes hold 101 each, all sizes are even, and their sum is 502: of each shape alone there is
+/// room, and all together do not fit, for an odd node is never full.
+const TOO_MANY: [u64; 17] = [
+    14, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 16, 10,
+];
+/// The same but for the last: these fit in few ways.
+const FITTING: [u64; 17] = [
+    14, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 16, 8,
+];
+
+/// A gang of such sizes beside so many nodes of 101.
+fn tight(world: &mut World, nodes: usize, sizes: &[u64]) {
+    for number in 0..nodes {
+        world.apply(node(&format!("n{number}"), 101));
+    }
+    ask(world, sizes);
+}
+
+fn ask(world: &mut World, sizes: &[u64]) {
+    world.apply(gang("g", u32::try_from(sizes.len()).unwrap()));
+    for (number, size) in sizes.iter().enumerate() {
+        world.apply(pod(&format!("p{number}"), *size).of("g"));
+    }
+}
+
+/// Whether things of these sizes fit into what is free, by trying everything.
+fn fits(free: &mut [u64], sizes: &[u64]) -> bool {
+    let Some((size, others)) = sizes.split_first() else {
+        return true;
+    };
+    for node in 0..free.len() {
+        // Of nodes that are alike the first.
+        if free[node] < *size || free[..node].contains(&free[node]) {
+            continue;
+        }
+        free[node] -= size;
+        let fits = fits(free, others);
+        free[node] += size;
+        if fits {
+            return true;
+        }
+    }
+    false
+}
+
+/// Steps until the search needs another slice.
+fn begin(world: &mut World) {
+    for _ in 0..3 {
+        world.step();
+        if world.is_searching() {
+            return;
+        }
+    }
+    panic!("no search");
+}
+
+/// How many slices it takes to the end.
+fn slices(world: &mut World) -> usize {
+    let mut slices = 1;
+    while world.is_searching() {
+        world.step();
+        slices += 1;
+        assert!(slices < 300, "it never ends");
+    }
+    slices
+}
+
+#[test]
+fn it_takes_several_slices_and_says_what_trying_everything_says() {
+    for (sizes, placed) in [(TOO_MANY, false), (FITTING, true)] {
+        assert_eq!(fits(&mut [101; 5], &sizes), placed);
+        let mut world = World::new();
+        tight(&mut world, 5, &sizes);
+        begin(&mut world);
+        let slices = slices(&mut world);
+        world.settle();
+        assert!(slices > 1, "{slices}");
+        assert_eq!(world.binds, if placed { sizes.len() } else { 0 });
+        let reason = (!placed).then_some(Reason::DoesNotFit);
+        assert_eq!(world.reason("default/g"), reason);
+    }
+}
+
+#[test]
+fn events_are_applied_between_two_slices_and_the_turn_is_kept() {
+    let mut world = World::new();
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    // Another queue, whose turn it would be, and a pod that runs beside.
+    world.apply(queue("other"));
+    world.apply(node("cpu", 0));
+    world.apply(pod("single", 2).queue("other"));
+    world.apply(pod("runs", 0).on("cpu"));
+    world.step();
+    assert!(world.is_searching());
+    assert_eq!(world.node_of("runs").as_deref(), Some("cpu"));
+    assert_eq!(world.node_of("single"), None);
+    slices(&mut world);
+    world.settle();
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+    assert!(world.node_of("single").is_some());
+}
+
+#[test]
+fn time_that_passes_and_news_of_no_interest_do_not_begin_it_anew() {
+    let whole = |disturb: &dyn Fn(&mut World)| {
+        let mut world = World::new();
+        tight(&mut world, 5, &TOO_MANY);
+        begin(&mut world);
+        for _ in 0..2 {
+            disturb(&mut world);
+            world.step();
+        }
+        let slices = slices(&mut world);
+        assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+        slices
+    };
+    let undisturbed = whole(&|_| {});
+    assert!(undisturbed > 2);
+    assert_eq!(undisturbed, whole(&|world| world.pass(3_000)));
+    // The node has no GPU.
+    let beside = |world: &mut World| world.apply(pod("runs", 0).on("cpu"));
+    assert_eq!(undisturbed, whole(&beside));
+}
+
+#[test]
+fn a_node_that_comes_begins_it_anew_and_it_finds_a_place() {
+    let mut world = World::new();
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    world.step();
+    world.apply(node("more", 2));
+    world.step();
+    // Nobody fits there.
+    assert!(world.is_searching());
+    world.apply(node("n5", 10));
+    world.settle();
+    assert_eq!(world.binds, TOO_MANY.len());
+    assert!(!world.is_searching());
+}
+
+#[test]
+fn room_that_goes_begins_it_anew() {
+    let mut world = World::new();
+    tight(&mut world, 5, &FITTING);
+    begin(&mut world);
+    world.apply(pod("foreign", 3).foreign().on("n0"));
+    world.settle();
+    assert_eq!(world.binds, 0);
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_gang_that_goes_or_changes_takes_its_search_along() {
+    let mut world = World::new();
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    world.apply(pod("single", 2));
+    for number in 0..TOO_MANY.len() {
+        world.delete(&format!("p{number}"));
+    }
+    world.settle();
+    assert!(!world.is_searching());
+    assert!(world.node_of("single").is_some());
+    assert_eq!(world.binds, 1);
+
+    let mut world = World::new();
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    // One is not needed any more: then there is room, and for the last one never.
+    world.apply(gang("g", 16).generation(2));
+    world.settle();
+    assert_eq!(world.binds, 16);
+    assert_eq!(world.reason("default/g"), None);
+}
+
+#[test]
+fn a_queue_that_closes_ends_it() {
+    let mut world = World::new();
+    world.apply(queue("team"));
+    for number in 0..5 {
+        world.apply(node(&format!("n{number}"), 101));
+    }
+    ask(&mut world, &TOO_MANY);
+    world.apply(gang("g", 17).queue("team").generation(2));
+    begin(&mut world);
+    let mut closed = queue("team");
+    closed.closed = true;
+    world.apply(closed);
+    world.step();
+    assert!(!world.is_searching());
+    assert_eq!(world.reason("default/g"), Some(Reason::QueueClosed));
+}
+
+#[test]
+fn it_ends_within_its_bound_and_says_so() {
+    let mut world = World::new();
+    world.allow_search(2 * SLICE_STEPS);
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    assert_eq!(slices(&mut world), 3);
+    world.settle();
+    assert_eq!(world.binds, 0);
+    let reason = world.reason("default/g");
+    assert_eq!(reason, Some(Reason::NotFoundWithinBound));
+    let said = world.message("default/g");
+    assert!(said.contains("within the bound of the search"), "{said}");
+}
+
+#[test]
+fn what_changes_all_the_time_does_not_make_it_endless() {
+    let mut world = World::new();
+    world.allow_search(6 * SLICE_STEPS);
+    tight(&mut world, 5, &TOO_MANY);
+    begin(&mut world);
+    let mut steps = 0;
+    while world.is_searching() {
+        // Room comes and goes, and never enough.
+        world.apply(node("small", 1 + steps % 2));
+        world.step();
+        steps += 1;
+        assert!(steps < 10, "it never ends");
+    }
+    let reason = world.reason("default/g");
+    assert_eq!(reason, Some(Reason::NotFoundWithinBound));
+}
+
+#[test]
+fn what_searches_may_take_comes_back_with_time() {
+    let mut world = World::new();
+    world.allow_search(0);
+    tight(&mut world, 5, &TOO_MANY);
+    world.settle();
+    let reason = world.reason("default/g");
+    assert_eq!(reason, Some(Reason::NotFoundWithinBound));
+    world.pass(2_000);
+    world.apply(node("small", 1));
+    world.settle();
+    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn a_process_that_starts_anew_in_the_midst_of_it_comes_to_the_same() {
+    let mut world = World::new();
+    tight(&mut world, 5, &FITTING);
+    begin(&mut world);
+    world.restart();
+    tight(&mut world, 5, &FITTING);
+    world.settle();
+    assert_eq!(world.binds, FITTING.len());
+}
+
+#[test]
+fn the_same_events_give_the_same_slices_and_places() {
+    let run = || {
+        let mut world = World::new();
+        tight(&mut world, 5, &FITTING);
+        world.settle();
+        let names: Vec<_> = (0..FITTING.len()).map(|n| format!("p{n}")).collect();
+        let nodes: Vec<_> = names.iter().map(|name| world.node_of(name)).collect();
+        (world.steps, nodes)
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_rack_is_searched_after_the_other_in_equal_parts() {
+    let mut world = World::new();
+    world.apply(super::world::topology("default", &["rack"]));
+    world.allow_search(4 * SLICE_STEPS);
+    // The first rack would take all steps; in the other the gang fits in few ways.
+    for rack in ["a", "b"] {
+        for number in 0..5 {
+            let name = format!("{rack}{number}");
+            world.apply(node(&name, 101).label("rack", rack));
+        }
+    }
+    world.apply(pod("foreign", 3).foreign().on("a0"));
+    ask(&mut world, &FITTING);
+    world.apply(gang("g", 17).required("rack").generation(2));
+    world.settle();
+    assert_eq!(world.binds, FITTING.len());
+}

@@ -1,0 +1,168 @@
+//! Whether more of a gang fits, found by trying everything: slow, and obviously right.
+
+use super::gangs::Gang;
+use super::groups::{is_met, path};
+use super::room::{Rooms, Vector, asked, eligible, has, take};
+use crate::cluster::Cluster;
+use gpu_batch_policies::facts::{NodeFacts, PodFacts};
+
+/// Whether some of the members that wait can be placed so that every group that gets one of them
+/// has its minimum then: the gang itself, and each sub-group on the way.
+pub(super) fn fits(
+    cluster: &Cluster,
+    rooms: &Rooms,
+    gang: &Gang<'_>,
+    waiting: &[&PodFacts],
+) -> bool {
+    let nodes: Vec<&NodeFacts> = cluster.nodes().collect();
+    let mut pods: Vec<(usize, &PodFacts)> = waiting
+        .iter()
+        .filter_map(|facts| Some((gang.leaf_of(facts)?, *facts)))
+        .collect();
+    pods.sort_by_cached_key(|(leaf, facts)| (*leaf, format!("{:?}", facts.shape)));
+    let domain = |group: usize, node: &NodeFacts| {
+        let required = gang.groups[group].required.as_ref();
+        required.map(|required| required.domain(node))
+    };
+    let tied = (0..gang.groups.len()).map(|group| {
+        let mut members = gang
+            .bound
+            .iter()
+            .filter(|facts| gang.is_below(facts, group));
+        let first = members.find_map(|facts| cluster.node(facts.node.as_deref()?))?;
+        domain(group, first)
+    });
+    let held = gang.held();
+    let mut search = Search {
+        gang,
+        free: nodes.iter().map(|node| rooms.free(node)).collect(),
+        limits: rooms.limits(&gang.queue),
+        domains: (0..gang.groups.len())
+            .map(|group| nodes.iter().map(|node| domain(group, node)).collect())
+            .collect(),
+        tied: tied.collect(),
+        before: held.clone(),
+        held,
+        nodes,
+        pods,
+    };
+    search.goes_on(0, 0)
+}
+
+type Domain = Option<Vec<String>>;
+
+struct Search<'world> {
+    gang: &'world Gang<'world>,
+    nodes: Vec<&'world NodeFacts>,
+    /// Those that wait, each with its leaf; those of one leaf and shape stand together.
+    pods: Vec<(usize, &'world PodFacts)>,
+    free: Vec<Vector>,
+    limits: Vec<Vector>,
+    /// By group and node.
+    domains: Vec<Vec<Domain>>,
+    /// By group: where members are, if it must be in one domain.
+    tied: Vec<Domain>,
+    /// Members that have a place, by leaf: now, and before anything was tried.
+    held: Vec<usize>,
+    before: Vec<usize>,
+}
+
+impl Search<'_> {
+    /// Tries the pods from one on. Pods that are alike take nodes in order, so that each choice is
+    /// tried once.
+    fn goes_on(&mut self, next: usize, from: usize) -> bool {
+        if self.is_done() {
+            return true;
+        }
+        let Some(&(leaf, facts)) = self.pods.get(next) else {
+            return false;
+        };
+        if next > 0 && self.is_left_in_part(self.pods[next - 1].0, leaf) {
+            return false;
+        }
+        let alike = |other: &&(usize, &PodFacts)| other.0 == leaf && other.1.shape == facts.shape;
+        let following = next + self.pods[next..].iter().take_while(alike).count();
+        let enough = self.gang.groups[leaf].minimum.max(self.before[leaf] + 1);
+        for node in from..self.nodes.len() {
+            if self.held[leaf] >= enough {
+                break;
+            }
+            if let Some(undo) = self.place(leaf, facts, node) {
+                let from = if next + 1 < following { node } else { 0 };
+                if self.goes_on(next + 1, from) {
+                    return true;
+                }
+                self.undo(leaf, node, undo);
+            }
+        }
+        self.goes_on(following, 0)
+    }
+
+    /// Whether a leaf got some of what it needs, and those that follow are of another.
+    fn is_left_in_part(&self, leaf: usize, next: usize) -> bool {
+        let more = self.held[leaf] > self.before[leaf];
+        leaf != next && more && self.held[leaf] < self.gang.groups[leaf].minimum
+    }
+
+    /// Something was placed, and whatever got some of it has its minimum.
+    fn is_done(&self) -> bool {
+        let groups = &self.gang.groups;
+        let more = |leaf: &usize| self.held[*leaf] > self.before[*leaf];
+        let mut touched = (0..groups.len())
+            .filter(more)
+            .flat_map(|leaf| path(groups, leaf));
+        let Some(first) = touched.next() else {
+            return false;
+        };
+        is_met(groups, first, &self.held) && touched.all(|group| is_met(groups, group, &self.held))
+    }
+
+    fn place(&mut self, leaf: usize, facts: &PodFacts, node: usize) -> Option<Undo> {
+        let asked = asked(&facts.shape);
+        let below = self.limits.iter().all(|limit| has(limit, &asked));
+        let room = below && has(&self.free[node], &asked);
+        if !room || !eligible(&facts.shape, self.nodes[node]) {
+            return None;
+        }
+        let mut ties = Vec::new();
+        for group in path(&self.gang.groups, leaf) {
+            let domain = &self.domains[group][node];
+            match &self.tied[group] {
+                Some(tied) if Some(tied) != domain.as_ref() => return None,
+                None if domain.is_some() => ties.push(group),
+                _ => {}
+            }
+        }
+        for group in &ties {
+            self.tied[*group].clone_from(&self.domains[*group][node]);
+        }
+        let undo = Undo {
+            free: self.free[node],
+            limits: self.limits.clone(),
+            ties,
+        };
+        take(&mut self.free[node], &asked);
+        for limit in &mut self.limits {
+            take(limit, &asked);
+        }
+        self.held[leaf] += 1;
+        Some(undo)
+    }
+
+    fn undo(&mut self, leaf: usize, node: usize, undo: Undo) {
+        self.held[leaf] -= 1;
+        self.free[node] = undo.free;
+        self.limits = undo.limits;
+        for group in undo.ties {
+            self.tied[group] = None;
+        }
+    }
+}
+
+/// What was before a pod was placed.
+struct Undo {
+    free: Vector,
+    limits: Vec<Vector>,
+    /// Groups whose domain it has chosen.
+    ties: Vec<usize>,
+}

@@ -1,0 +1,236 @@
+//! Sub-groups: some gangs become trees. What is drawn for them is drawn apart, so that worlds
+//! without a tree stay what they are.
+
+use super::{Arrival, LEVELS, NONE};
+use crate::cluster::Recipe;
+use crate::objects::pod;
+use crate::random::Random;
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::{
+    GangMinimum, GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest, UnixMs,
+};
+use std::sync::Arc;
+
+/// Finer than all levels of the Topology.
+const NODE: usize = LEVELS.len();
+/// Some worlds have trees; the others are as they would be without this module.
+const WORLDS_PERCENT: u64 = 50;
+
+/// Gives sub-groups to some of the PodGroups that arrive.
+pub(crate) fn grow(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
+    if !random.percent(WORLDS_PERCENT) {
+        return;
+    }
+    for (_, arrival) in arrivals {
+        if let Arrival::Gang(Some(description), pods) = arrival
+            && let Object::PodGroup(group) = &mut **description
+            && group.source == GroupSource::GpuBatch
+            && random.percent(60)
+        {
+            tree(group, random);
+            members(group, pods, random);
+        }
+    }
+}
+
+/// The sub-groups: one to three levels of them.
+fn tree(group: &mut PodGroupFacts, random: &mut Random) {
+    group.minimum = GangMinimum::Together(1);
+    let topology = group.topology.as_ref();
+    let by_default = topology.filter(|topology| topology.name.is_none());
+    let required = by_default.and_then(|topology| depth_of(topology.required.as_deref()?));
+    let mut planting = Planting {
+        entries: Vec::new(),
+        random,
+    };
+    let depth = planting.random.between(1, 3);
+    group.min_sub_groups = planting.below("", depth, required.unwrap_or(0));
+    group.sub_groups = planting.entries;
+}
+
+/// How far down a level of the Topology `default` is.
+fn depth_of(level: &str) -> Option<usize> {
+    let known = LEVELS.iter().position(|known| *known == level);
+    known.or((level == "node").then_some(NODE))
+}
+
+struct Planting<'random> {
+    entries: Vec<SubGroupFacts>,
+    random: &'random mut Random,
+}
+
+impl Planting<'_> {
+    /// Makes what is below a group, whose domain is of this level; returns the group's minimum.
+    fn below(&mut self, parent: &str, depth: u64, level: usize) -> Option<u32> {
+        // Small enough for every placement to be tried at rest.
+        let most = match self.entries.len() {
+            0..4 if depth == 1 => 3,
+            0..4 => 2,
+            _ => 1,
+        };
+        let count = self.random.between(1, most);
+        for letter in ["a", "b", "c"].into_iter().take(to_usize(count)) {
+            let name = format!("{parent}{letter}");
+            let (topology, level) = self.topology(level);
+            let position = self.entries.len();
+            self.entries.push(SubGroupFacts {
+                name: name.as_str().into(),
+                parent: parent.into(),
+                min_member: None,
+                min_sub_groups: None,
+                topology,
+            });
+            if depth > 1 && self.random.percent(70) {
+                self.entries[position].min_sub_groups = self.below(&name, depth - 1, level);
+            } else if self.random.percent(70) {
+                self.entries[position].min_member = Some(*self.random.pick(&[1, 1, 2, 2, 3]));
+            }
+        }
+        let some = self.random.percent(40);
+        some.then(|| self.between(1, count))
+    }
+
+    /// What a sub-group says of topology, and the level of the domain that it must be in. Seldom
+    /// that is wider than the level of the groups above it, which is a contradiction.
+    fn topology(&mut self, above: usize) -> (Option<TopologyRequest>, usize) {
+        if self.random.percent(60) {
+            return (None, above);
+        }
+        let widest = if self.random.percent(5) { 0 } else { above };
+        let level = to_usize(self.random.between(widest as u64, NODE as u64));
+        let name = LEVELS.get(level).copied().unwrap_or("node");
+        let mut request = TopologyRequest::default();
+        if self.random.percent(75) {
+            request.required = Some(name.into());
+            (Some(request), level)
+        } else {
+            request.preferred = Some(name.into());
+            (Some(request), above)
+        }
+    }
+
+    fn between(&mut self, low: u64, high: u64) -> u32 {
+        u32::try_from(self.random.between(low, high)).unwrap_or(1)
+    }
+}
+
+/// Lets the pods name the leaves: first as many as each needs, then wherever. Seldom one names no
+/// leaf of its PodGroup.
+fn members(group: &PodGroupFacts, pods: &mut Vec<Recipe>, random: &mut Random) {
+    let is_leaf = |entry: &&SubGroupFacts| {
+        let children = group.sub_groups.iter();
+        !children.clone().any(|child| child.parent == entry.name)
+    };
+    let leaves: Vec<&SubGroupFacts> = group.sub_groups.iter().filter(is_leaf).collect();
+    let needs = |leaf: &&SubGroupFacts| leaf.min_member.unwrap_or(1) as usize;
+    let mut places: Vec<usize> = Vec::new();
+    for (index, leaf) in leaves.iter().enumerate() {
+        places.extend(std::iter::repeat_n(index, needs(leaf)));
+    }
+    for _ in 0..random.below(3) {
+        places.push(to_usize(random.below(leaves.len() as u64)));
+    }
+    if random.percent(20) {
+        places.remove(to_usize(random.below(places.len() as u64)));
+    }
+    let sizes: Vec<Option<(u64, u64)>> = leaves
+        .iter()
+        .map(|_| random.percent(60).then(|| size(random)))
+        .collect();
+    let usual = pods[0].clone();
+    for number in pods.len()..places.len() {
+        let mut recipe = usual.clone();
+        let name = recipe.pod.name.trim_end_matches('0').to_owned();
+        recipe.pod.name = format!("{name}{number}").into();
+        pods.push(recipe);
+    }
+    pods.truncate(places.len().max(1));
+    for (recipe, place) in pods.iter_mut().zip(places) {
+        recipe.pod.sub_group = Some(leaves[place].name.clone());
+        if let Some((cpus, gpus)) = sizes[place] {
+            let sized = pod("", NONE, 0, cpus, gpus);
+            let shape = Arc::make_mut(&mut recipe.pod.shape);
+            shape.requests.clone_from(&sized.shape.requests);
+        }
+    }
+    if random.percent(10) {
+        let astray = to_usize(random.below(pods.len() as u64));
+        let inner = group.sub_groups.iter().find(|entry| !is_leaf(entry));
+        let names = [
+            None,
+            Some("nobody".into()),
+            inner.map(|entry| entry.name.clone()),
+        ];
+        pods[astray].pod.sub_group = random.pick(&names).clone();
+    }
+}
+
+/// Smaller than those of other gangs, which have fewer members.
+fn size(random: &mut Random) -> (u64, u64) {
+    (random.between(1, 3), *random.pick(&[0, 1, 1, 2, 2, 3, 4]))
+}
+
+fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Arrival, grow};
+    use crate::random::Random;
+    use crate::scenario::arrivals;
+    use gpu_batch_policies::event::Object;
+    use gpu_batch_policies::facts::SubGroupFacts;
+
+    /// How many sub-groups of each sort there are in many worlds.
+    #[test]
+    fn there_are_sub_groups_of_every_sort() {
+        let (mut worlds, mut gangs, mut members) = (0, 0, 0);
+        let (mut deep, mut some, mut required, mut preferred, mut astray) = (0, 0, 0, 0, 0);
+        for seed in 0..1_000 {
+            let (mut arriving, _) = arrivals(&mut Random::new(seed), 0, 1_000);
+            grow(&mut arriving, &mut Random::new(!seed));
+            let before = gangs;
+            for (_, arrival) in arriving {
+                let Arrival::Gang(Some(description), pods) = arrival else {
+                    continue;
+                };
+                let Object::PodGroup(group) = *description else {
+                    continue;
+                };
+                let groups = &group.sub_groups;
+                if groups.is_empty() {
+                    continue;
+                }
+                gangs += 1;
+                members += pods.len();
+                let topologies = || groups.iter().filter_map(|group| group.topology.as_ref());
+                let of =
+                    |which: &dyn Fn(&SubGroupFacts) -> bool| u32::from(groups.iter().any(which));
+                deep += of(&|group| group.name.len() == 3);
+                some += of(&|group| group.min_sub_groups.is_some());
+                required += u32::from(topologies().any(|request| request.required.is_some()));
+                preferred += u32::from(topologies().any(|request| request.preferred.is_some()));
+                let known = |name: &str| groups.iter().any(|group| *group.name == *name);
+                let stray = |name: Option<&str>| !name.is_some_and(known);
+                astray += u32::from(pods.iter().any(|it| stray(it.pod.sub_group.as_deref())));
+            }
+            worlds += u32::from(gangs > before);
+        }
+        assert!(
+            worlds > 400 && gangs > 1_500,
+            "{worlds} worlds, {gangs} gangs"
+        );
+        for (sort, count) in [
+            ("three levels", deep),
+            ("some children are enough", some),
+            ("a required domain", required),
+            ("a preferred domain", preferred),
+            ("a member astray", astray),
+        ] {
+            assert!(count > 100, "{sort}: {count}");
+        }
+        let average = members / gangs;
+        assert!((3..8).contains(&average), "{average} members on average");
+    }
+}
