@@ -7,14 +7,11 @@
 mod advice;
 mod labels;
 mod line;
-mod names;
 mod room;
 mod words;
 
 pub(crate) use advice::remedies;
 pub(crate) use line::{demand, standing};
-pub(crate) use names::Names;
-pub use names::suggestion;
 pub(crate) use room::{Missing, shortage};
 pub(crate) use words::{Described, refusal};
 

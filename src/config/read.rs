@@ -7,7 +7,7 @@
 use super::check::IN_FLIGHT;
 use super::file::{ConfigurationFile, LogFormat};
 use crate::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
-use gpu_batch_policies::explain::suggestion;
+use gpu_batch_policies::names::suggestion;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::io;

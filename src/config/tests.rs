@@ -108,7 +108,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "placement: {gpus: spread}",
-        "placement.gpus: there is no such key; did you mean cpu or gpu?",
+        "placement.gpus: there is no such key; did you mean gpu?",
     ),
     (
         "stalenessGracePeriod: never",

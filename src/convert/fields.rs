@@ -5,8 +5,8 @@ use super::problems::Problems;
 use crate::api::{
     InvalidDuration, parse_duration_ms, parse_placement, parse_runtime_ms, parse_signed_duration_ms,
 };
-use gpu_batch_policies::explain::suggestion;
 use gpu_batch_policies::facts::{Placement, PlacementChoice};
+use gpu_batch_policies::names::suggestion;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fmt;

@@ -138,7 +138,8 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
     }
 }
 
-/// Whose end makes room for so many members: each alone, where one is enough, else several together.
+/// Whose end makes room for so many members: each alone where one is enough, else several
+/// together.
 fn of_holders(holders: &[Holder], short: u64, domain: Option<&str>) -> Option<String> {
     let named = |holder: &Holder| {
         let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");

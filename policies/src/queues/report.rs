@@ -8,8 +8,8 @@ use crate::status::{GovernedAmounts, QueueStatus};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
-    /// The status of one queue. How many gangs wait and run, and what nodes have, is not known here:
-    /// there are 0, and there is no note.
+    /// The status of one queue. How many gangs wait and run, and what nodes have, is not known
+    /// here: there are 0, and there is no note.
     ///
     /// The dominant share is that of what the queue holds, without weights and rescaling. The
     /// trap: fair shares are those that were last worked out, see [`QueueTree::divide`].

@@ -1,8 +1,8 @@
 //! What nodes have: which resources and GPU models there are, and on how many nodes.
 
 use super::node::KnownNode;
-use crate::explain::suggestion;
 use crate::facts::QueueResource;
+use crate::names::suggestion;
 use crate::resources::GPU;
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 

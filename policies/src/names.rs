@@ -47,7 +47,8 @@ impl Names<'_> {
     }
 }
 
-/// `did you mean A or B?`, if any of the names is near.
+/// `did you mean A or B?`, if any of the names is near: the nearest first.
+#[must_use]
 pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let most = 1 + name.len() / 5;
     let mut near: Vec<(usize, &str)> = known
