@@ -65,6 +65,11 @@ pub struct PodView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortageView {
+    /// The sub-groups whose members these are, by path; several lack the same, each for itself.
+    /// Empty: members of the whole gang.
+    pub sub_groups: Vec<String>,
+    /// The sub-groups that require one domain of the level; empty: the gang does, or nobody.
+    pub required_by: Vec<String>,
     /// What one member asks for: quantities by resource.
     pub requests: BTreeMap<String, String>,
     /// What of it matters, in words: its GPUs or other scarcest resource, and what most nodes have
@@ -79,7 +84,11 @@ pub struct ShortageView {
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
     pub domain: Option<String>,
-    /// How many members must be placed.
+    /// How many domains of the level there are for them.
+    pub domains: u32,
+    /// How many of these have room for all of them.
+    pub domains_with_room: u32,
+    /// How many members must be placed; of several sub-groups, how many of each.
     pub need: u64,
     /// How many fit there now.
     pub fits: u64,
@@ -293,6 +302,10 @@ impl From<Shortage> for ShortageView {
         Self {
             requests: requests.collect(),
             members_short: shortage.members_short(),
+            sub_groups: shortage.sub_groups,
+            required_by: shortage.required_by,
+            domains: shortage.domains,
+            domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
             unknown_labels: shortage.unknown_labels,
             unlabelled_level: shortage.unlabelled_level,

@@ -29,6 +29,10 @@ pub struct QueueView {
     pub message: String,
     /// Whether it admits nothing new.
     pub closed: bool,
+    /// Between siblings, over quota: higher first.
+    pub priority: i32,
+    /// Its part of what is over quota, beside those of its siblings.
+    pub weight: BTreeMap<String, i64>,
     /// What it is guaranteed.
     pub quota: Quantities,
     /// What it never exceeds.
@@ -54,12 +58,14 @@ impl QueueView {
     pub fn of_report(report: &QueueReport, facts: Option<&QueueFacts>) -> Self {
         let status = &report.status;
         let (mut quota, mut limit) = (Quantities::new(), Quantities::new());
+        let mut weight = BTreeMap::new();
         for entry in facts.iter().flat_map(|facts| &facts.resources) {
             let key = key(&entry.name, entry.product.as_deref().unwrap_or_default());
             if let Some(amount) = entry.limit {
                 limit.insert(key.clone(), quantity_of(&key, amount));
             }
             let amount = quantity_of(&key, entry.quota);
+            weight.insert(key.clone(), entry.weight.into());
             quota.insert(key, amount);
         }
         let fault = status.fault.as_ref();
@@ -77,6 +83,8 @@ impl QueueView {
                 .or(status.note.as_ref())
                 .map_or_else(String::new, |message| message.to_string()),
             closed: facts.is_some_and(|facts| facts.closed),
+            priority: facts.map_or(0, |facts| facts.priority),
+            weight,
             quota,
             limit,
             allocated: quantities(&status.allocated),
@@ -97,9 +105,11 @@ impl QueueView {
         let spec = queue.spec;
         let status = queue.status.unwrap_or_default();
         let (mut quota, mut limit) = (Quantities::new(), Quantities::new());
+        let mut weight = BTreeMap::new();
         for entry in spec.resources {
             let key = key(&entry.name, &entry.product);
             limit.extend(entry.limit.map(|limit| (key.clone(), limit.0)));
+            weight.insert(key.clone(), entry.weight);
             quota.insert(key, entry.quota.0);
         }
         let mut conditions = status.conditions.into_iter();
@@ -119,6 +129,8 @@ impl QueueView {
             reason,
             message: ready.map(|condition| condition.message).unwrap_or_default(),
             closed: spec.closed,
+            priority: spec.priority,
+            weight,
             quota,
             limit,
             allocated: text(status.allocated),
@@ -191,6 +203,10 @@ fn quantities(amounts: &GovernedAmounts) -> Quantities {
 pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
     let tree = Tree::of(queues);
     let past_counts = queues.values().any(|view| !view.past_use.is_empty());
+    let weigh = queues
+        .values()
+        .any(|view| view.weight.values().any(|weight| *weight != 1));
+    let ranked = queues.values().any(|view| view.priority != 0);
     let mut rows = Vec::new();
     for branch in &tree.branches {
         let view = &queues[branch.name];
@@ -204,21 +220,25 @@ pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
                 amount(&view.requested, "0"),
                 amount(&view.quota, "0"),
                 amount(&view.limit, "-"),
-                amount(&view.fair_share, "0"),
             ];
+            if weigh {
+                let weight = view.weight.get(resource).copied().unwrap_or(1);
+                row.push(weight.to_string().into());
+            }
+            row.push(amount(&view.fair_share, "0"));
             row.extend(past_counts.then(|| amount(&view.past_use, "0")));
             let (head, tail) = if index == 0 {
-                let head = [
-                    format!("{}{}", branch.lines, branch.name).into(),
-                    view.readiness(),
-                ];
+                let name = format!("{}{}", branch.lines, branch.name);
+                let mut head = vec![name.into(), view.readiness()];
+                head.extend(ranked.then(|| view.priority.to_string().into()));
                 let counts = view.pod_groups;
                 let share = Entry::from(view.dominant_share.as_str());
                 let counts = [counts.pending, counts.running].map(|n| n.to_string().into());
                 let [pending, running] = counts;
                 (head, [share, pending, running, view.note().into()])
             } else {
-                let head = [branch.continued.as_str().into(), "".into()];
+                let mut head = vec![branch.continued.as_str().into(), "".into()];
+                head.extend(ranked.then(|| "".into()));
                 (head, ["", "", "", ""].map(Entry::from))
             };
             row.splice(0..0, head);
@@ -226,16 +246,11 @@ pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
             rows.push(row);
         }
     }
-    let amounts = [
-        "RESOURCE",
-        "HELD",
-        "REQUESTED",
-        "QUOTA",
-        "LIMIT",
-        "FAIR SHARE",
-    ];
     let mut headings = vec!["QUEUE", "READY"];
-    headings.extend(amounts);
+    headings.extend(ranked.then_some("PRIORITY"));
+    headings.extend(["RESOURCE", "HELD", "REQUESTED", "QUOTA", "LIMIT"]);
+    headings.extend(weigh.then_some("WEIGHT"));
+    headings.push("FAIR SHARE");
     headings.extend(past_counts.then_some("PAST USE"));
     headings.extend(["DOMINANT SHARE", "PENDING", "RUNNING", "NOTE"]);
     table::draw(&headings, rows, screen)

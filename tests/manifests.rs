@@ -195,3 +195,77 @@ fn the_default_objects_are_decoded() {
     }
     assert_eq!(queue.spec, api::QueueSpec::default());
 }
+
+/// The labels of each preset, farthest first, as those who write them document them.
+const PRESETS: [(&str, &[&str]); 6] = [
+    (
+        "eks.yaml",
+        &[
+            "topology.kubernetes.io/zone",
+            "topology.k8s.aws/network-node-layer-1",
+            "topology.k8s.aws/network-node-layer-2",
+            "topology.k8s.aws/network-node-layer-3",
+        ],
+    ),
+    (
+        "gke.yaml",
+        &[
+            "topology.kubernetes.io/zone",
+            "cloud.google.com/gce-topology-block",
+            "cloud.google.com/gce-topology-subblock",
+            "cloud.google.com/gce-topology-host",
+        ],
+    ),
+    (
+        "nvlink.yaml",
+        &["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
+    ),
+    (
+        "oke.yaml",
+        &[
+            "topology.kubernetes.io/zone",
+            "oci.oraclecloud.com/rdma.hpc_island_id",
+            "oci.oraclecloud.com/rdma.network_block_id",
+            "oci.oraclecloud.com/rdma.local_block_id",
+        ],
+    ),
+    (
+        "topograph-0.5.yaml",
+        &[
+            "network.topology.nvidia.com/core",
+            "network.topology.nvidia.com/spine",
+            "network.topology.nvidia.com/leaf",
+            "network.topology.nvidia.com/accelerator",
+        ],
+    ),
+    (
+        "topograph.yaml",
+        &[
+            "fabric.topograph.run/tier-2",
+            "fabric.topograph.run/tier-1",
+            "fabric.topograph.run/tier-0",
+            "accelerator.topograph.run/domain",
+        ],
+    ),
+];
+
+#[test]
+fn every_preset_of_a_topology_names_the_labels_of_its_producer() {
+    let folder = root().join("deploy/topologies");
+    let mut files: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    files.sort();
+    assert_eq!(files, PRESETS.map(|(file, _)| file));
+    let documented = std::fs::read_to_string(root().join("docs/topologies.md")).unwrap();
+    for (file, labels) in PRESETS {
+        let preset = deployed(&format!("topologies/{file}"), "Topology");
+        let preset: api::Topology = serde_json::from_value(preset).unwrap();
+        assert_eq!(preset.metadata.name.as_deref(), Some("default"), "{file}");
+        let levels = preset.spec.levels.iter();
+        let found: Vec<&str> = levels.map(|level| &*level.node_label).collect();
+        assert_eq!(found, labels, "{file}");
+        assert!(documented.contains(&format!("| `{file}` |")), "{file}");
+    }
+}

@@ -11,7 +11,7 @@ mod room;
 mod words;
 
 pub(crate) use advice::remedies;
-pub(crate) use line::{demand, standing};
+pub(crate) use line::{demand, demand_of, standing};
 pub(crate) use room::{Missing, shortage};
 pub(crate) use words::{Described, refusal};
 
@@ -100,6 +100,11 @@ impl Proof {
 /// What is missing for the members of one shape, where it comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
+    /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each for
+    /// itself. Empty: members of the whole gang.
+    pub sub_groups: Vec<String>,
+    /// The sub-groups that require one domain of the level. Empty: the gang does, or nobody.
+    pub required_by: Vec<String>,
     /// What one member asks for, by resource, in base units.
     pub requests: Vec<(Box<str>, Amount)>,
     /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
@@ -114,7 +119,11 @@ pub struct Shortage {
     pub level: Box<str>,
     /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.
     pub domain: Option<String>,
-    /// How many members must be placed.
+    /// How many domains of the level there are for them.
+    pub domains: u32,
+    /// How many of these have room for all of them.
+    pub domains_with_room: u32,
+    /// How many members must be placed; of several sub-groups, how many of each.
     pub need: u64,
     /// How many fit there now.
     pub fits: u64,

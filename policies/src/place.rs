@@ -25,7 +25,7 @@ pub(crate) use choices::selections;
 pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use nested::place_tree;
 pub(crate) use rooms::Rooms;
-pub(crate) use tree::{Tree, TreeGroup, merged, pods_of};
+pub(crate) use tree::{Choice, Tree, TreeGroup, merged, pods_of};
 
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
@@ -34,7 +34,7 @@ use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::topology::Level;
 use crate::txn::Txn;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 /// What is to be placed.
 #[derive(Debug)]
@@ -103,9 +103,16 @@ pub(crate) enum Refusal {
         /// Whether the search looked at everything.
         proved: bool,
     },
+    /// So many of these sub-groups, by path, do not fit together.
+    SubGroupsNotTogether {
+        paths: Vec<String>,
+        need: usize,
+        /// Whether the search looked at everything.
+        proved: bool,
+    },
     /// A sub-group that is needed would not even fit if it were alone.
     OfSubGroup {
-        name: Box<str>,
+        path: String,
         /// Its pods that wait.
         groups: Vec<Group>,
         refusal: Box<Refusal>,
@@ -125,7 +132,7 @@ impl Refusal {
     pub(crate) fn is_proved(&self) -> bool {
         match self {
             Self::TooFew { .. } => true,
-            Self::NotTogether { proved } => *proved,
+            Self::NotTogether { proved } | Self::SubGroupsNotTogether { proved, .. } => *proved,
             Self::OfSubGroup { refusal, .. } => refusal.is_proved(),
         }
     }
@@ -181,9 +188,13 @@ fn place_groups(
     placed
 }
 
-/// The widest scope in which the members may be placed.
-pub(crate) fn widest_scope(state: &ClusterState, request: &Request) -> Scope {
-    let scopes = domains::scopes(state, request.near, request.anchor);
+/// The widest scope in which members may be placed.
+pub(crate) fn widest_scope(
+    state: &ClusterState,
+    near: Option<Near>,
+    anchor: Option<NodeId>,
+) -> Scope {
+    let scopes = domains::scopes(state, near, anchor);
     scopes.last().copied().unwrap_or(Scope::Cluster)
 }
 

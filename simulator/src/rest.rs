@@ -44,7 +44,7 @@ pub(crate) fn violations(
         apart(cluster, gang, binders, &mut found);
         match reports.get(&gang.name) {
             Some(report) => {
-                described(gang, report, &mut found);
+                described(&rooms, gang, report, &mut found);
                 waiting(cluster, &rooms, gang, report, &mut found);
             }
             None => found.push(format!("I3: the leader does not know gang {}", gang.name)),
@@ -112,7 +112,7 @@ fn apart(
 }
 
 /// I11: what is said of a gang is true.
-fn described(gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
+fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
     let status = &report.status;
     let held = gang.held();
     let met = is_met(&gang.groups, 0, &held);
@@ -137,8 +137,9 @@ fn described(gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
         }
-        // A closed queue stops a gang before anybody looks at its topology.
-        Some(Reason::QueueClosed | Reason::NamespaceNotAllowed) => enough,
+        // A closed queue stops a gang before anybody looks at its members and its topology.
+        Some(Reason::QueueClosed) => rooms.is_closed(&gang.queue),
+        Some(Reason::NamespaceNotAllowed) => rooms.selects_namespaces(&gang.queue),
         Some(_) => enough && !contradict(&gang.groups),
     };
     if !right {
@@ -159,7 +160,7 @@ fn waiting(
 ) {
     let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
     let placeable: Vec<&PodFacts> = free.copied().collect();
-    let closed = rooms.queue_path(&gang.queue).any(|queue| queue.closed);
+    let closed = rooms.is_closed(&gang.queue);
     // What a quota has left for gangs that are not preemptible is judged by the property tests.
     let kept_out = gang.unknown || closed || gang.protected || contradict(&gang.groups);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {

@@ -16,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 Examples:
   gpu-batch plan -f examples/gang.yaml
   gpu-batch plan -f cluster.yaml -f new-job.yaml --cycles 2 -o json
-  kubectl get nodes,pods,queues.gpu-batch.io -A -o json | gpu-batch plan -f -
+  kubectl get -A -o json nodes,pods,jobs,namespaces,priorityclasses,\\
+queues.gpu-batch.io,podgroups.gpu-batch.io,topologies.gpu-batch.io | gpu-batch plan -f -
 
 The environment variable GPU_BATCH_NOW (RFC 3339) fixes the clock.")]
 pub(super) struct Args {

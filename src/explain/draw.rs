@@ -94,15 +94,30 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         .map(|(name, amount)| format!("{amount} {name}"))
         .collect();
     let short = match (shortage.members_short, shortage.gpus_short) {
-        (0, _) => "alone they would fit".to_owned(),
+        (0, _) => match (shortage.domains_with_room, shortage.domains) {
+            (_, 0 | 1) => "alone they would fit".to_owned(),
+            (room, domains) => format!(
+                "alone they would fit, in {room} of {domains} domains of the level {}",
+                shortage.level
+            ),
+        },
         (short, 0) => format!("{short} too few"),
         (short, gpus) => format!("{short} too few, which is {gpus} GPUs"),
     };
+    let (member, each) = match shortage.sub_groups.as_slice() {
+        [] => ("a member".to_owned(), ""),
+        [group] => (format!("a member of the sub-group {group}"), ""),
+        [groups @ .., last] => {
+            let groups = groups.join(", ");
+            let member = format!("a member of the sub-groups {groups} and {last}");
+            (member, " of each")
+        }
+    };
     let nearest = &shortage.nearest;
     let mut lines = vec![
-        format!("a member asks for {}", requests.join(", ")),
+        format!("{member} asks for {}", requests.join(", ")),
         format!(
-            "{place} has room for {}, and {} must be placed: {short}",
+            "{place} has room for {}, and {}{each} must be placed: {short}",
             shortage.fits, shortage.need
         ),
         format!("  {}", nodes(nearest)),

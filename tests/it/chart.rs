@@ -119,7 +119,6 @@ const OF_HELM: &[&str] = &[
     "app.kubernetes.io/instance",
     "app.kubernetes.io/managed-by",
     "app.kubernetes.io/version",
-    "checksum/configuration",
     "helm.sh/chart",
 ];
 

@@ -147,16 +147,26 @@ impl Generator {
         let product = json!("NVIDIA-H100-80GB-HBM3");
         let limit = self.amount();
         let selector = json!({"matchLabels": {"team": self.name("team", 2)}});
+        let weight = *self.random.pick(&[0, 1, 2, 65_535]);
+        let mut resources = vec![
+            json!({"name": "nvidia.com/gpu", "quota": self.random.below(9), "weight": weight}),
+            json!({"name": "memory", "limit": self.perhaps(30, limit), "weight": 1}),
+            json!({"name": "nvidia.com/gpu", "product": product, "limit": "64"}),
+        ];
+        // Nobody has these.
+        if self.random.percent(10) {
+            resources.push(json!({"name": "example.com/tpu", "quota": 4, "limit": 8}));
+        }
+        if self.random.percent(10) {
+            let product = "NVIDIA-Z9000";
+            resources.push(json!({"name": "nvidia.com/gpu", "product": product, "quota": 2}));
+        }
         json!({
             "metadata": {"name": self.name("queue", 6)},
             "spec": {
                 "parent": self.perhaps(50, parent),
                 "priority": self.random.below(3),
-                "resources": [
-                    {"name": "nvidia.com/gpu", "quota": self.random.below(9), "weight": 2},
-                    {"name": "memory", "limit": self.perhaps(30, limit), "weight": 1},
-                    {"name": "nvidia.com/gpu", "product": product, "limit": "64"},
-                ],
+                "resources": resources,
                 "namespaceSelector": self.perhaps(10, selector),
                 "preemptMinRuntime": "10m",
                 "placement": "binpack",
@@ -168,21 +178,56 @@ impl Generator {
     fn pod_group(&mut self) -> Value {
         let topology = json!({"name": self.name("topology", 3), "required": "rack"});
         let class = json!(self.name("class", 3));
-        let sub_groups = json!([{"name": "a", "minMember": 1}]);
+        let sub_groups = if self.random.percent(12) {
+            self.sub_groups()
+        } else {
+            Value::Null
+        };
+        let whole = sub_groups.is_null();
+        let minimum = json!(self.random.between(1, 4));
+        let runtime = json!(*self.random.pick(&["2h", "0s", "8766000h", "90m"]));
         let queue = json!(self.name("queue", 7));
         json!({
             "metadata": {"name": self.name("group", 4), "namespace": self.namespace(),
                          "generation": self.random.below(9)},
             "spec": {
                 "queue": self.perhaps(80, queue),
-                "minMember": self.random.between(1, 4),
+                "minMember": if whole { minimum } else { Value::Null },
                 "topology": self.perhaps(20, topology),
                 "priorityClassName": self.perhaps(10, class),
-                "subGroups": self.perhaps(3, sub_groups),
+                "subGroups": sub_groups,
+                "expectedRuntime": self.perhaps(10, runtime),
                 "stalenessGracePeriod": "60s",
                 "preemptible": true,
             },
         })
+    }
+
+    /// A tree of sub-groups; one in three contradicts itself.
+    fn sub_groups(&mut self) -> Value {
+        let topology = self.name("topology", 2);
+        let required = |level| json!({"name": topology, "required": level});
+        let (rack, clique) = (required("rack"), required("clique"));
+        let mut groups = vec![
+            json!({"name": "a", "minMember": self.random.between(1, 2)}),
+            json!({"name": "b", "minSubGroups": 1, "topology": rack}),
+            json!({"name": "c", "parent": "b"}),
+            json!({"name": "d", "parent": "b", "minMember": 2, "topology": clique}),
+        ];
+        match self.random.below(18) {
+            0 => groups[1]["parent"] = json!("d"),
+            1 => groups[2]["parent"] = json!("nobody"),
+            2 => groups[1]["minSubGroups"] = json!(3),
+            3 => {
+                groups[1]["topology"]["required"] = json!("clique");
+                groups[3]["topology"]["required"] = json!("rack");
+            }
+            4 => groups[3]["name"] = json!("c"),
+            5 => groups[1]["minMember"] = json!(1),
+            6..12 => groups.truncate(1),
+            _ => {}
+        }
+        Value::Array(groups)
     }
 
     fn pod(&mut self) -> Value {
@@ -191,6 +236,9 @@ impl Generator {
         let group = json!(self.name("group", 4));
         let native = json!({"podGroupName": self.name("group", 4)});
         let queue = json!(self.name("queue", 7));
+        let leaf = json!(*self.random.pick(&["a", "a", "c", "d", "b", "nobody"]));
+        let runtime = json!(*self.random.pick(&["2h", "0s", "8766000h"]));
+        let selector = json!({"nvidia.com/gpu.product": "NVIDIA-Z9000"});
         let owner = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "j",
                             "uid": self.name("uid-job", 3), "controller": true}]);
         let node = json!(self.name("node", 6));
@@ -216,8 +264,10 @@ impl Generator {
                 "labels": {
                     "gpu-batch.io/pod-group": self.perhaps(50, group),
                     "gpu-batch.io/queue": self.perhaps(30, queue),
+                    "gpu-batch.io/subgroup": self.perhaps(15, leaf),
                 },
-                "annotations": {"gpu-batch.io/min-member": self.perhaps(10, min_member)},
+                "annotations": {"gpu-batch.io/min-member": self.perhaps(10, min_member),
+                                "gpu-batch.io/expected-runtime": self.perhaps(5, runtime)},
                 "ownerReferences": self.perhaps(30, owner),
                 "creationTimestamp": "2026-11-21T10:00:00Z",
             },
@@ -227,6 +277,7 @@ impl Generator {
                 "priority": self.random.below(3),
                 "schedulingGroup": self.perhaps(10, native),
                 "affinity": self.perhaps(10, affinity),
+                "nodeSelector": self.perhaps(3, selector),
                 "containers": [{"name": "c", "resources": {
                     "requests": {"memory": self.amount()},
                     "limits": {"nvidia.com/gpu": self.amount()},

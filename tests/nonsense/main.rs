@@ -2,6 +2,7 @@
 //!
 //! A seed is a world of its own, with some two hundred objects that come, change and go. A failure
 //! names its seed; `NONSENSE_SEED=7 cargo test --test nonsense` repeats that one alone.
+//! `NONSENSE_OBJECTS=1000000` runs so many objects instead of 200,000.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that panics has failed, also in its helpers"
@@ -53,10 +54,13 @@ fn check_seeds(seeds: u64, check: fn(u64) -> u64) -> u64 {
 
 #[test]
 fn no_objects_make_the_engine_panic_and_every_refused_one_has_a_reason() {
-    let objects = check_seeds(1_000, world::check);
+    let asked = std::env::var("NONSENSE_OBJECTS");
+    let wanted: u64 = asked.map_or(200_000, |objects| objects.parse().unwrap());
+    let start = std::time::Instant::now();
+    let objects = check_seeds(wanted.div_ceil(200), world::check);
     let alone = std::env::var_os("NONSENSE_SEED").is_some();
-    assert!(alone || objects >= 200_000, "only {objects} objects");
-    eprintln!("{objects} objects");
+    assert!(alone || objects >= wanted, "only {objects} objects");
+    eprintln!("{objects} objects in {} s", start.elapsed().as_secs());
 }
 
 #[test]

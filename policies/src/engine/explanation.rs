@@ -1,5 +1,7 @@
 //! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
 
+mod sub_groups;
+
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain::{
@@ -109,9 +111,7 @@ impl Engine {
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
         }
-        let required = &gang.spec.topology.required;
-        let required = required.as_ref().or(gang.spec.required_label.as_ref());
-        explanation.remedies = explain::remedies(&explanation, required.map(|level| &**level));
+        explanation.remedies = explain::remedies(&explanation);
         if explanation.reason == Some(Reason::QueueNotFound) {
             let queues = self.state.queues.ids().into_iter();
             let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();
@@ -152,6 +152,9 @@ impl Engine {
             class,
             scope,
             need,
+            sub_groups: Vec::new(),
+            required_by: Vec::new(),
+            inside: Vec::new(),
             surplus: counts.needed == 0,
             gang: id,
             limits: self.state.queues.has_model_limits(queue).then_some(queue),
@@ -166,18 +169,20 @@ impl Engine {
             Wake::Fits { class, scope, need } if self.state.classes.get(*class).is_some() => {
                 let missing = missing(*class, *scope, *need);
                 let (shortage, message) = explain::shortage(&self.state, &missing, self.now_ms);
-                // What was refused of a sub-group names it.
-                if !of_queue && !self.has_sub_groups(id) {
+                if !of_queue {
                     explanation.message = message;
                 }
                 explanation.shortages.push(shortage);
             }
             Wake::Fits { .. } => {}
+            Wake::AnyRoom(..) if self.state.gangs[id].tree().is_some() => {
+                explanation.shortages = self.shortages_of_sub_groups(id, queue, counts);
+            }
             Wake::AnyRoom(..) => {
                 let pods = self.waiting_pods(id, self.now_ms);
                 let need = counts.needed.max(1) as usize;
                 let request = self.request(id, queue, pods, need);
-                let scope = widest_scope(&self.state, &request);
+                let scope = widest_scope(&self.state, request.near, request.anchor);
                 let groups = request.groups.iter().take(SHAPES_EXPLAINED);
                 let shortages = groups.map(|group| -> Shortage {
                     let need = group.pods.len().min(need) as u64;
@@ -189,19 +194,20 @@ impl Engine {
         }
     }
 
-    fn has_sub_groups(&self, id: GangId) -> bool {
-        let object = self.state.gangs[id].object.as_ref();
-        object.is_some_and(|object| !object.sub_groups.is_empty())
-    }
-
     /// Whether it needs every member that waits, so that no choice of them asks for less.
     fn wants_all(&self, id: GangId, counts: &Counts) -> bool {
-        !self.has_sub_groups(id) && counts.placeable == counts.needed.max(1)
+        self.state.gangs[id].tree().is_none() && counts.placeable == counts.needed.max(1)
     }
 
     /// The bound that the gang would exceed now.
     pub(crate) fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
-        let demand = explain::demand(&self.state, id, self.now_ms);
+        let demand = match self.state.gangs[id].tree() {
+            None => explain::demand(&self.state, id, self.now_ms),
+            Some(_) => {
+                let pods = self.next_of_sub_groups(id, queue, self.now_ms);
+                explain::demand_of(&self.state, &pods)
+            }
+        };
         self.within_bounds(id, queue, &demand).err()
     }
 

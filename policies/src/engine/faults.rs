@@ -13,10 +13,10 @@ use crate::status::QueueStatus;
 use crate::topology::Unlabelled;
 use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format};
 
+/// The reason of the event on a queue with entries that count what no node has.
+const NOT_THERE: &str = "ResourceNotFound";
 /// The reason of the event on a node of which more is used than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
-/// The reason of the event on a queue with entries that count what no node has.
-const NOT_IN_CLUSTER: &str = "NotInCluster";
 /// The reason of the event on a Topology with a level whose label no node has.
 const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
@@ -134,12 +134,16 @@ impl Engine {
 
     /// A queue's status was worked out.
     pub(crate) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
-        let wrong = status.fault.as_ref();
-        let wrong = wrong.map(|(wrong, message)| (wrong.as_str(), message));
-        let note = status.note.as_ref().map(|note| (NOT_IN_CLUSTER, note));
-        let fault = wrong
-            .or(note)
-            .map(|(reason, message)| fault(Kind::Queue, name, uid, reason, message.clone()));
+        let wrong = status
+            .fault
+            .as_ref()
+            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
+        // Nodes may come that have it, so this is no warning.
+        let absent = status.note.as_ref().map(|note| Announcement {
+            warning: false,
+            ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
+        });
+        let fault = wrong.or(absent);
         self.faults.note(Kind::Queue, name, fault);
         self.announce_faults();
     }

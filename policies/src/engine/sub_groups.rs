@@ -110,7 +110,7 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) ->
 
 impl Engine {
     /// What a gang with sub-groups wants to place next, as alternatives in their order.
-    fn trees(&self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Vec<Tree> {
+    pub(super) fn trees(&self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Vec<Tree> {
         let gang = &self.state.gangs[id];
         let Some(tree) = gang.tree() else {
             return Vec::new();
@@ -260,6 +260,7 @@ impl Engine {
                 // Others than those that were checked have found a place.
                 Ok(()) => {}
                 Err(refusal) => {
+                    let refusal = tree.told_by_sub_groups(refusal);
                     let (verdict, wake) = self.explain_refusal(id, &mut request, counts, &refusal);
                     if position == 0 {
                         let wake = match wake {

@@ -207,25 +207,6 @@ fn spread_puts_members_far_apart() {
 }
 
 #[test]
-fn a_lost_member_is_replaced_in_the_domain_of_the_others() {
-    let mut world = World::new();
-    world.apply(topology("default", &["rack"]));
-    for (name, rack) in [("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")] {
-        world.apply(node(name, 8).label("rack", rack));
-    }
-    world.apply(gang("g", 2).required("rack"));
-    world.apply(pod("a", 8).of("g"));
-    world.apply(pod("b", 8).of("g"));
-    world.settle();
-    let kept = world.node_of("a").unwrap();
-    let lost = world.node_of("b").unwrap();
-    world.delete("b");
-    world.apply(pod("c", 8).of("g"));
-    world.settle();
-    assert_eq!(world.node_of("c").unwrap(), lost, "beside {kept}");
-}
-
-#[test]
 fn a_gang_that_stays_below_its_minimum_is_evicted_whole() {
     let mut world = World::new();
     world.apply(node("n1", 8));

@@ -1,6 +1,6 @@
 //! What would let a gang start.
 
-use super::words::amount_in_words as in_words;
+use super::words::{amount_in_words as in_words, listed};
 use super::{ExcessReport, Explanation, Holder, Shortage};
 use crate::reason::Reason;
 use alloc::{format, string::String, vec::Vec};
@@ -8,9 +8,8 @@ use alloc::{format, string::String, vec::Vec};
 /// How many of those that hold what is missing are named.
 const HOLDERS_NAMED: usize = 2;
 
-/// A sentence for each thing that would help; the nearest comes first. `required`: the level that
-/// the gang requires one domain of.
-pub(crate) fn remedies(explanation: &Explanation, required: Option<&str>) -> Vec<String> {
+/// A sentence for each thing that would help; the nearest comes first.
+pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
     let mut remedies = Vec::new();
     let Some(reason) = explanation.reason else {
         return remedies;
@@ -25,12 +24,18 @@ pub(crate) fn remedies(explanation: &Explanation, required: Option<&str>) -> Vec
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
         }
-        [_, _, ..] if explanation.shortages.iter().all(|s| s.members_short() == 0) => {
-            remedies.push("more free room: each shape of its members would fit alone".into());
+        shortages if fit_alone(shortages) => {
+            let apart = shortages.iter().any(|one| !one.required_by.is_empty());
+            let each = if apart {
+                "of its sub-groups"
+            } else {
+                "shape of its members"
+            };
+            remedies.push(format!("more free room: each {each} would fit alone"));
         }
         shortages => {
             for shortage in shortages {
-                of_shortage(shortage, required, &mut remedies);
+                of_shortage(shortage, &mut remedies);
             }
         }
     }
@@ -72,7 +77,17 @@ fn of_excess(excess: &ExcessReport) -> Vec<String> {
     remedies
 }
 
-fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<String>) {
+/// Whether several things are missing together, each of which would fit alone.
+fn fit_alone(shortages: &[Shortage]) -> bool {
+    let several = match shortages {
+        [] => false,
+        [only] => only.sub_groups.len() > 1,
+        _ => true,
+    };
+    several && shortages.iter().all(|one| one.members_short() == 0)
+}
+
+fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
     let place = match &shortage.domain {
         Some(domain) => format!("in {domain}"),
         None => "in the cluster".into(),
@@ -110,6 +125,19 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
             short,
             shortage.domain.as_deref(),
         ));
+        match shortage.sub_groups.len() {
+            0 | 1 => {}
+            several => remedies.push(format!(
+                "for {} a {} with room for {}",
+                if several == 2 {
+                    "the other sub-group"
+                } else {
+                    "each of the other sub-groups"
+                },
+                shortage.level,
+                members(shortage.need)
+            )),
+        }
         remedies.push("more nodes that take its members".into());
     } else {
         remedies.push("nothing more: there is room now, and it is about to be tried".into());
@@ -126,16 +154,27 @@ fn of_shortage(shortage: &Shortage, required: Option<&str>, remedies: &mut Vec<S
             ));
         }
     }
-    if let Some(required) = required
-        && shortage.fits < shortage.need
-        && shortage.fits_anywhere >= shortage.need
-    {
-        let room = members(shortage.fits_anywhere);
-        remedies.push(format!(
-            "`preferred: {required}` instead of `required`: all over the cluster there is room for \
-             {room}"
-        ));
+    remedies.extend(elsewhere(shortage));
+}
+
+/// What a wish would do where a level is required.
+fn elsewhere(shortage: &Shortage) -> Option<String> {
+    let level = &*shortage.level;
+    let groups = shortage.sub_groups.len().max(1) as u64;
+    let fits = shortage.fits_anywhere >= shortage.need.saturating_mul(groups);
+    if level == "cluster" || shortage.members_short() == 0 || !fits {
+        return None;
     }
+    let room = members(shortage.fits_anywhere);
+    let of = match shortage.required_by.as_slice() {
+        [] => String::new(),
+        [only] => format!(" in the sub-group {only}"),
+        several => format!(" in the sub-groups {}", listed(several)),
+    };
+    Some(format!(
+        "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \
+         {room}"
+    ))
 }
 
 /// Whose end makes room for so many members: each alone where one is enough, else several

@@ -96,6 +96,11 @@ pub(crate) fn demand(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Demand
         (Reverse(pod.priority), pod.created_ms, pod.name.clone())
     });
     pods.truncate(members_needed(state, id, now_ms).max(1) as usize);
+    demand_of(state, &pods)
+}
+
+/// What these members ask for, where they count in a queue.
+pub(crate) fn demand_of(state: &ClusterState, pods: &[PodId]) -> Demand {
     let own = pods.iter().filter_map(|pod| state.pods[*pod].own.as_ref());
     let accounts = own.filter_map(|own| own.account.as_ref());
     let mut sum = BTreeMap::new();

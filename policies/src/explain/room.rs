@@ -22,12 +22,26 @@ pub(crate) struct Missing {
     pub(crate) class: ClassId,
     pub(crate) scope: Scope,
     pub(crate) need: u64,
+    /// Whose they are, and who requires the scope; as in [`Shortage`].
+    pub(crate) sub_groups: Vec<String>,
+    pub(crate) required_by: Vec<String>,
+    /// Only nodes in all of these count: members of the groups above are there.
+    pub(crate) inside: Vec<Scope>,
     /// The gang runs, and this is one more.
     pub(crate) surplus: bool,
     /// Whose members they are.
     pub(crate) gang: GangId,
     /// The queue whose limits on GPU models hold, if it has any.
     pub(crate) limits: Option<QueueId>,
+}
+
+impl Missing {
+    /// Whether it differs in the sub-groups alone.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let key = |missing: &Self| (missing.class, missing.scope, missing.need);
+        let nested = |missing: &Self| !missing.required_by.is_empty();
+        key(self) == key(other) && self.inside == other.inside && nested(self) && nested(other)
+    }
 }
 
 /// What one node says to a member.
@@ -56,12 +70,19 @@ pub(crate) fn shortage(
         .iter()
         .filter_map(|(id, node)| Some(judge(state, missing, id, node.known.as_ref()?)))
         .collect();
-    let areas = areas(state, missing.scope, &judged);
+    let inside = |judged: &&Judged| {
+        let mut inside = missing.inside.iter();
+        inside.all(|scope| is_in(state, *scope, judged.node))
+    };
+    let possible: Vec<&Judged> = judged.iter().filter(inside).collect();
+    let areas = areas(state, missing.scope, &possible);
     let sum_empty = |area: &&Area<'_>| area.judged.iter().map(|j| j.fits_empty).fold(0, sum);
     let fits_empty = areas.iter().map(|area| sum_empty(&area)).max().unwrap_or(0);
     let mut best: Option<(u64, &Area<'_>)> = None;
+    let mut domains_with_room = 0;
     for area in &areas {
         let fits = fits(state, missing, &area.judged);
+        domains_with_room += u32::from(fits >= missing.need);
         if best.is_none_or(|(most, _)| fits > most) {
             best = Some((fits, area));
         }
@@ -81,12 +102,16 @@ pub(crate) fn shortage(
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
     let shortage = Shortage {
+        sub_groups: missing.sub_groups.clone(),
+        required_by: missing.required_by.clone(),
         requests: requests.collect(),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),
         level: level(state, missing.scope),
         domain,
+        domains: u32::try_from(areas.len()).unwrap_or(u32::MAX),
+        domains_with_room,
         need: missing.need,
         fits: fits_here,
         fits_empty,
@@ -177,12 +202,12 @@ struct Area<'a> {
 }
 
 /// The areas of a scope: domains by path, nodes by name.
-fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Area<'a>> {
+fn areas<'a>(state: &ClusterState, scope: Scope, judged: &[&'a Judged]) -> Vec<Area<'a>> {
     let by_name = |name: &dyn Fn(NodeId) -> Option<String>| {
-        let mut areas: BTreeMap<String, Vec<&Judged>> = BTreeMap::new();
+        let mut areas: BTreeMap<String, Vec<&'a Judged>> = BTreeMap::new();
         for judged in judged {
             if let Some(name) = name(judged.node) {
-                areas.entry(name).or_default().push(judged);
+                areas.entry(name).or_default().push(*judged);
             }
         }
         let named = areas.into_iter().map(|(name, judged)| Area {
@@ -195,7 +220,7 @@ fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Ar
     match scope {
         Scope::Cluster => Vec::from([Area {
             name: None,
-            judged: judged.iter().collect(),
+            judged: judged.to_vec(),
         }]),
         Scope::Level(id, level) => {
             let topology = &state.topologies[id];
@@ -211,6 +236,18 @@ fn areas<'a>(state: &ClusterState, scope: Scope, judged: &'a [Judged]) -> Vec<Ar
         }
         Scope::OneNode => by_name(&|node| Some(node_name(node))),
         Scope::Node(only) => by_name(&|node| (node == only).then(|| node_name(node))),
+    }
+}
+
+/// Whether a node is in the one domain that a scope means.
+fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
+    match scope {
+        Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,
+        Scope::DomainOf(topology, level, anchor) => {
+            let of = |node| state.topologies[topology].path(node).get(level);
+            of(node).is_some() && of(node) == of(anchor)
+        }
+        Scope::Node(only) => node == only,
     }
 }
 

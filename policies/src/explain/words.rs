@@ -13,6 +13,8 @@ use core::cmp::Reverse;
 
 /// How many shapes of members a message names; the rest is counted.
 const SHAPES_NAMED: usize = 4;
+/// How many sub-groups a message names; the rest is counted.
+const SUB_GROUPS_NAMED: usize = 3;
 /// How many filters a message names; the rest is summed up.
 const FILTERS_NAMED: usize = 4;
 
@@ -43,8 +45,13 @@ pub(crate) fn refusal(
             let nearest = nearest.map_or_else(String::new, |nearest| format!("{nearest}; "));
             format!("{headline}: {nearest}{text}")
         }
+        Refusal::SubGroupsNotTogether {
+            paths,
+            need,
+            proved,
+        } => sub_groups(paths, *need, *proved),
         Refusal::OfSubGroup {
-            name,
+            path,
             groups,
             refusal: inner,
         } => {
@@ -52,9 +59,36 @@ pub(crate) fn refusal(
                 Refusal::NotTogether { proved } => not_together(state, groups, *proved),
                 inner => self::refusal(state, request, inner, surplus),
             };
-            format!("sub-group {name}: {message}")
+            format!("sub-group {path}: {message}")
         }
         Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+    }
+}
+
+fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
+    let mut named: Vec<String> = paths.iter().take(SUB_GROUPS_NAMED).cloned().collect();
+    if let more @ 1.. = paths.len() - named.len() {
+        named.push(format!("{more} more"));
+    }
+    let all = listed(&named);
+    match (need == paths.len(), proved) {
+        (true, true) => format!("the sub-groups {all} do not fit together"),
+        (true, false) => format!(
+            "no place was found for the sub-groups {all} together within the bound of the search"
+        ),
+        (false, true) => format!("there is no place for {need} of the sub-groups {all}"),
+        (false, false) => format!(
+            "no place was found for {need} of the sub-groups {all} within the bound of the search"
+        ),
+    }
+}
+
+/// `a, b and c`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
@@ -121,9 +155,10 @@ pub(super) fn asks(state: &ClusterState, class: ClassId, scarce: Option<Resource
     let class = &state.classes[class];
     let mut parts: Vec<String> = class.cards.iter().map(cards_in_words).collect();
     let primary = Some(class.primary).filter(|_| parts.is_empty());
+    let scarce = scarce.filter(|scarce| primary != Some(*scarce));
     for resource in primary.into_iter().chain(scarce) {
         let amount = crate::resources::amount_of(&class.requests, resource);
-        if amount > 0 && !(primary == Some(resource) && !parts.is_empty()) {
+        if amount > 0 {
             parts.push(amount_in_words(state.resource_names.name(resource), amount));
         }
     }

@@ -189,7 +189,7 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
             _ => not_together(true),
         };
         return Some(Refusal::OfSubGroup {
-            name: group.name.clone(),
+            path: tree.path(index),
             groups: request.groups,
             refusal: Box::new(refusal),
         });

@@ -1,11 +1,11 @@
 //! What is to be placed of a gang with sub-groups: a request for each group, and who may be chosen.
 
 use super::choices::{CHOICES_MAX, selections};
-use super::{Group, Near, Request};
+use super::{Group, Near, Refusal, Request};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::queues::QueueId;
-use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
 
 /// A gang with sub-groups. Group 0 is the gang itself; parents stand before their children.
@@ -42,7 +42,7 @@ pub(crate) type Choice = Vec<(usize, Vec<Group>)>;
 
 impl Tree {
     /// Whether any group below the gang itself must be in one domain.
-    pub(super) fn is_nested(&self) -> bool {
+    pub(crate) fn is_nested(&self) -> bool {
         let required = |group: &TreeGroup| group.near.is_some_and(|near| near.required.is_some());
         self.groups.iter().skip(1).any(required)
     }
@@ -71,6 +71,68 @@ impl Tree {
         let leaves = self.leaves(group).into_iter();
         let choice = leaves.map(|leaf| (leaf, self.groups[leaf].pods.clone()));
         merged(&choice.collect())
+    }
+
+    /// The name of a group with those of the groups above it: `slices/a`; empty for the gang itself.
+    pub(crate) fn path(&self, mut index: usize) -> String {
+        let mut path = String::new();
+        while index != 0 {
+            let group = &self.groups[index];
+            let below = if path.is_empty() { "" } else { "/" };
+            path = format!("{}{below}{path}", group.name);
+            index = group.parent;
+        }
+        path
+    }
+
+    /// A refusal told by the sub-groups that it is about.
+    pub(crate) fn told_by_sub_groups(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::TooFew { class, .. } => {
+                let mut leaves = self.leaves(0);
+                let of_class = |group: &Group| group.class == class;
+                leaves.retain(|leaf| self.groups[*leaf].pods.iter().any(of_class));
+                match self.smallest_above(&leaves) {
+                    0 => refusal,
+                    group => Refusal::OfSubGroup {
+                        path: self.path(group),
+                        groups: self.pods_below(group),
+                        refusal: Box::new(refusal),
+                    },
+                }
+            }
+            Refusal::NotTogether { proved } if self.is_nested() => {
+                let mut above = &self.groups[0];
+                while let [only] = above.children.as_slice() {
+                    above = &self.groups[*only];
+                }
+                if above.children.is_empty() {
+                    return refusal;
+                }
+                let paths = above.children.iter().map(|child| self.path(*child));
+                Refusal::SubGroupsNotTogether {
+                    paths: paths.collect(),
+                    need: above.need,
+                    proved,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// A group and all above it.
+    pub(crate) fn above(&self, index: usize) -> impl Iterator<Item = usize> {
+        let parent = |index: &usize| (*index != 0).then(|| self.groups[*index].parent);
+        core::iter::successors(Some(index), parent)
+    }
+
+    /// The smallest group that has all of these leaves.
+    pub(crate) fn smallest_above(&self, leaves: &[usize]) -> usize {
+        let holds = |group: usize, leaf: usize| self.above(leaf).any(|above| above == group);
+        let first = leaves.first().copied().unwrap_or(0);
+        let mut groups = self.above(first);
+        let smallest = groups.find(|group| leaves.iter().all(|leaf| holds(*group, *leaf)));
+        smallest.unwrap_or(0)
     }
 
     /// The classes of all pods that may be placed.

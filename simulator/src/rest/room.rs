@@ -67,9 +67,20 @@ impl Rooms {
     }
 
     /// The queue and those above it.
-    pub(super) fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
+    fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
         let parent = |queue: &&QueueFacts| self.queues.get(queue.parent.as_deref()?);
         std::iter::successors(self.queues.get(queue), parent)
+    }
+
+    /// Whether the queue, or one above it, admits nothing new.
+    pub(super) fn is_closed(&self, queue: &str) -> bool {
+        self.queue_path(queue).any(|queue| queue.closed)
+    }
+
+    /// Whether the queue, or one above it, takes gangs of some namespaces only.
+    pub(super) fn selects_namespaces(&self, queue: &str) -> bool {
+        self.queue_path(queue)
+            .any(|queue| queue.namespace_selector.is_some())
     }
 
     /// I8: queues that hold more than their limit by the commands of one decider.

@@ -1,8 +1,8 @@
 //! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
 
-use super::world::{World, node, pod, queue, topology};
+use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::{Problem, QueueFacts, QueueResource};
-use alloc::{borrow::ToOwned, string::String, vec::Vec};
+use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 
 fn problem(field: &str) -> Vec<Problem> {
     Vec::from([Problem {
@@ -123,8 +123,9 @@ fn a_queue_that_counts_what_no_node_has_says_so_until_a_node_has_it() {
     world.pass(2_000);
     world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
     world.settle();
-    let fpga = "Queue fpga: NotInCluster: no node has example.com/fpga; there are nvidia.com/gpu";
-    let model = "Queue model: NotInCluster: no node has the model H200 of nvidia.com/gpu; did you \
+    let fpga =
+        "Queue fpga: ResourceNotFound: no node has example.com/fpga; there are nvidia.com/gpu";
+    let model = "Queue model: ResourceNotFound: no node has the model H200 of nvidia.com/gpu; did you \
                  mean H100?";
     assert_eq!(told(&world, "Queue"), [fpga, model]);
     // Nothing else is disturbed: what it names beside that is worth what it was.
@@ -174,4 +175,63 @@ fn a_topology_with_a_level_that_no_node_has_says_so_until_a_node_has_it() {
         told(&world, "Topology"),
         [zone.to_owned(), rack.clone(), rack]
     );
+}
+
+#[test]
+fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let gpu = "nvidia.com/gpu";
+    let dreams = queue("a").entry("example.com/tpu", None, (4, None), 1);
+    world.apply(dreams.entry(gpu, Some("NVIDIA-Z9000"), (2, None), 1));
+    world.apply(queue("b").entry(gpu, None, (8, None), 1));
+    world.apply(gang("first", 1).queue("b"));
+    world.apply(pod("first-0", 4).of("first"));
+    world.apply(gang("second", 1).queue("a"));
+    world.apply(pod("second-0", 4).of("second"));
+    world.settle();
+    assert!(world.node_of("first-0").is_some() && world.node_of("second-0").is_some());
+    let message = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+                   nvidia.com/gpu; no node has the model NVIDIA-Z9000 of nvidia.com/gpu";
+    assert_eq!(told(&world, "Queue"), [message]);
+
+    // A node that has some takes the word back.
+    world.pass(2_000);
+    let model = node("n2", 8).label("nvidia.com/gpu.product", "NVIDIA-Z9000");
+    world.apply(model);
+    world.settle();
+    let of_tpus = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+                   nvidia.com/gpu";
+    assert_eq!(
+        told(&world, "Queue").last().map(String::as_str),
+        Some(of_tpus)
+    );
+}
+
+#[test]
+fn queues_of_no_weight_and_of_all_weight_are_served() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let gpu = "nvidia.com/gpu";
+    for (name, weight) in [("none", 0), ("all", u16::MAX)] {
+        world.apply(queue(name).entry(gpu, None, (0, None), weight));
+        for number in 0..8 {
+            let pod = pod(&format!("{name}-{number}"), 1).queue(name);
+            world.apply(pod);
+        }
+    }
+    world.settle();
+    let bound = |name: &str| {
+        let pods = (0..8).filter(|n| world.node_of(&format!("{name}-{n}")).is_some());
+        pods.count()
+    };
+    // Who has no weight gets what nobody else wants.
+    assert_eq!((bound("none"), bound("all")), (0, 8));
+    assert_eq!(told(&world, "Queue"), Vec::<String>::new());
+    for number in 0..8 {
+        world.end(&format!("all-{number}"));
+    }
+    world.settle();
+    let bound = (0..8).filter(|n| world.node_of(&format!("none-{n}")).is_some());
+    assert_eq!(bound.count(), 8);
 }

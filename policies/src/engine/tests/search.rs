@@ -182,6 +182,22 @@ fn a_gang_that_goes_or_changes_takes_its_search_along() {
 }
 
 #[test]
+fn what_a_new_member_could_use_is_watched_from_then_on() {
+    let mut world = World::new();
+    tight(&mut world, 5, &FITTING);
+    begin(&mut world);
+    world.apply(gang("g", 18).generation(2));
+    world.apply(pod("p17", 6).of("g"));
+    world.step();
+    assert!(world.is_searching());
+    // All others are too large for it.
+    world.apply(node("n5", 7));
+    world.settle();
+    assert_eq!(world.node_of("p17").as_deref(), Some("n5"));
+    assert_eq!(world.binds, 18);
+}
+
+#[test]
 fn a_queue_that_closes_ends_it() {
     let mut world = World::new();
     world.apply(queue("team"));

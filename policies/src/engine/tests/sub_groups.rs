@@ -393,6 +393,15 @@ fn contradictions_are_told_and_nothing_else_is_disturbed() {
     );
     let cycle = gang("g", 1).sub_groups(&[inner("a", "b"), inner("b", "a")]);
     check(&mut world, cycle, Reason::InvalidSpec, "makes a cycle");
+    let orphan = gang("g", 1).sub_groups(&[leaf("a", "nobody", 2)]);
+    let says = "spec.subGroups[0].parent: there is no sub-group \"nobody\"";
+    check(&mut world, orphan, Reason::InvalidSpec, says);
+    let too_many = gang("g", 1).sub_groups(&[leaf("a", "", 2)]).at_least(2);
+    let says = "spec.minSubGroups: 2 is more than its 1 direct children";
+    check(&mut world, too_many, Reason::InvalidSpec, says);
+    let few = gang("g", 1).sub_groups(&[leaf("a", "", 3)]);
+    let says = "2 of at least 3 members of sub-group a exist";
+    check(&mut world, few, Reason::WaitingForMembers, says);
     world.apply(pod("single", 1));
     world.settle();
     assert!(world.node_of("single").is_some());

@@ -17,11 +17,11 @@ fn racks() -> World {
     world
 }
 
-/// A gang of two whole nodes runs in rack a. Of the other nodes only `b0` and one of rack a are
-/// free, and then a member is lost: rack b is the tighter fit for another.
+/// A gang of two whole nodes runs in rack b. Of the other nodes only `a0` and one of rack b are
+/// free, and then a member is lost: rack a is the tighter fit for another, and the first.
 fn one_is_lost(group: PodGroupFacts) -> World {
     let mut world = racks();
-    for node in ["b0", "b1", "b2"] {
+    for node in ["a0", "a1", "a2"] {
         world.apply(pod(&format!("on-{node}"), 8).foreign().on(node));
     }
     world.apply(group);
@@ -30,9 +30,9 @@ fn one_is_lost(group: PodGroupFacts) -> World {
     world.settle();
     assert_eq!(
         world.nodes_of(&["first", "second"]),
-        ["a0".into(), "a1".into()]
+        ["b0".into(), "b1".into()]
     );
-    world.delete("on-b0");
+    world.delete("on-a0");
     world.delete("second");
     world
 }
@@ -48,7 +48,7 @@ fn replacements_stay_in_the_domain_though_another_is_the_tighter_fit() {
         let mut world = one_is_lost(group);
         world.apply(pod("third", 8).of("g").late());
         world.settle();
-        assert_eq!(world.node_of("third").as_deref(), Some("a1"));
+        assert_eq!(world.node_of("third").as_deref(), Some("b1"));
     }
 }
 
@@ -56,18 +56,18 @@ fn replacements_stay_in_the_domain_though_another_is_the_tighter_fit() {
 fn a_replacement_waits_for_a_domain_that_is_required_and_leaves_one_that_is_preferred() {
     for (group, goes_to) in [
         (gang("g", 2).required("rack"), None),
-        (gang("g", 2).preferred("rack"), Some("b0")),
+        (gang("g", 2).preferred("rack"), Some("a0")),
     ] {
         let mut world = one_is_lost(group);
-        for node in ["a1", "a2"] {
+        for node in ["b1", "b2"] {
             world.apply(pod(&format!("on-{node}"), 8).foreign().on(node));
         }
         world.apply(pod("third", 8).of("g").late());
         world.settle();
         assert_eq!(world.node_of("third").as_deref(), goes_to);
-        world.delete("on-a2");
+        world.delete("on-b2");
         world.settle();
-        let then = goes_to.unwrap_or("a2");
+        let then = goes_to.unwrap_or("b2");
         assert_eq!(world.node_of("third").as_deref(), Some(then));
     }
 }
@@ -81,7 +81,7 @@ fn surplus_members_stay_in_the_domain_too() {
     world.settle();
     assert_eq!(
         world.nodes_of(&["third", "fourth", "fifth"]),
-        ["a1".into(), "a2".into()]
+        ["b1".into(), "b2".into()]
     );
 }
 

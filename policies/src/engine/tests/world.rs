@@ -647,13 +647,23 @@ impl QueueFacts {
         self
     }
 
-    pub(super) fn limit(mut self, gpus: u64) -> Self {
+    pub(super) fn limit(self, gpus: u64) -> Self {
+        self.entry("nvidia.com/gpu", None, (0, Some(gpus)), 1)
+    }
+
+    pub(super) fn entry(
+        mut self,
+        name: &str,
+        product: Option<&str>,
+        (quota, limit): (u64, Option<u64>),
+        weight: u16,
+    ) -> Self {
         self.resources.push(QueueResource {
-            name: "nvidia.com/gpu".into(),
-            product: None,
-            quota: 0,
-            limit: Some(gpus),
-            weight: 1,
+            name: name.into(),
+            product: product.map(Into::into),
+            quota,
+            limit,
+            weight,
         });
         self
     }

@@ -1,0 +1,174 @@
+//! What the sub-groups of a waiting gang lack: each where it must be, shape by shape.
+
+use super::SHAPES_EXPLAINED;
+use crate::engine::Engine;
+use crate::engine::counts::Counts;
+use crate::explain::{self, Missing, Shortage};
+use crate::ids::{ClassId, GangId};
+use crate::place::{Choice, Tree, widest_scope};
+use crate::queues::QueueId;
+use crate::state::gang::Scope;
+use alloc::{string::String, vec::Vec};
+use core::cmp::Reverse;
+
+/// How many ways to meet the needs of a gang are compared.
+const CHOICES_EXPLAINED: usize = 8;
+
+/// Members of one shape that must be placed inside one domain, as they are counted.
+struct Part {
+    class: ClassId,
+    need: u64,
+    /// The leaves that they belong to.
+    leaves: Vec<usize>,
+}
+
+/// A question to the nodes, and the group in whose domain the members must be.
+type Asked = (usize, Missing);
+
+impl Engine {
+    /// What is missing for what the gang wants to place next; of several ways to meet its needs for
+    /// the one that comes nearest.
+    pub(super) fn shortages_of_sub_groups(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        counts: &Counts,
+    ) -> Vec<Shortage> {
+        let Some(tree) = self.trees(id, queue, self.now_ms).into_iter().next() else {
+            return Vec::new();
+        };
+        let limits = self.state.queues.has_model_limits(queue).then_some(queue);
+        let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
+        let explained = choices.map(|choice| {
+            let mut asked = self.questions(id, &tree, &choice);
+            for (_, missing) in &mut asked {
+                missing.surplus = counts.needed == 0;
+                missing.limits = limits;
+            }
+            self.told(&tree, &asked)
+        });
+        let short = |shortages: &Vec<Shortage>| -> u64 {
+            let each = shortages.iter().map(|one| {
+                let groups = one.sub_groups.len().max(1) as u64;
+                one.members_short().saturating_mul(groups)
+            });
+            each.fold(0, u64::saturating_add)
+        };
+        explained.min_by_key(short).unwrap_or_default()
+    }
+
+    /// What to ask the nodes for: the chosen members by shape, inside each domain in which they must
+    /// be together. Sub-groups that lack the same are asked for once.
+    fn questions(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
+        let mut asked: Vec<Asked> = Vec::new();
+        for group in bounds(tree) {
+            for part in parts(tree, group, choice) {
+                let new = Missing {
+                    class: part.class,
+                    scope: self.scope_of(tree, group),
+                    need: part.need,
+                    sub_groups: path(tree, tree.smallest_above(&part.leaves)),
+                    required_by: path(tree, group),
+                    inside: self.domains_above(tree, group),
+                    surplus: false,
+                    gang: id,
+                    limits: None,
+                };
+                let mut known = asked.iter_mut().map(|(_, known)| known);
+                match known.find(|known| known.is_like(&new)) {
+                    // An outer domain of the same level says nothing new.
+                    Some(known) if known.sub_groups == new.sub_groups => {}
+                    Some(known) => {
+                        known.sub_groups.extend(new.sub_groups);
+                        known.required_by.extend(new.required_by);
+                    }
+                    None => asked.push((group, new)),
+                }
+            }
+        }
+        asked
+    }
+
+    /// The shortages among the answers. Of an outer domain only what is not short further in is
+    /// told. Where everything would fit alone, that is told of each sub-group.
+    fn told(&self, tree: &Tree, asked: &[Asked]) -> Vec<Shortage> {
+        let shortage = |(_, missing): &Asked| {
+            let (shortage, _) = explain::shortage(&self.state, missing, self.now_ms);
+            shortage
+        };
+        let all: Vec<Shortage> = asked.iter().map(shortage).collect();
+        let (mut known, mut short) = (Vec::new(), Vec::new());
+        for ((group, missing), shortage) in asked.iter().zip(&all) {
+            let further_in = |(class, inner): &(ClassId, usize)| {
+                *class == missing.class && tree.above(*inner).any(|above| above == *group)
+            };
+            if shortage.members_short() > 0 && !known.iter().any(further_in) {
+                known.push((missing.class, *group));
+                short.push(shortage.clone());
+            }
+        }
+        if short.is_empty() {
+            let apart = all.iter().any(|one| !one.required_by.is_empty());
+            let inner = |one: &Shortage| !apart || !one.required_by.is_empty();
+            short = all.into_iter().filter(inner).collect();
+        }
+        short.truncate(SHAPES_EXPLAINED);
+        short
+    }
+
+    fn scope_of(&self, tree: &Tree, index: usize) -> Scope {
+        let group = &tree.groups[index];
+        widest_scope(&self.state, group.near, group.anchor)
+    }
+
+    /// The domains in which members of the groups above are.
+    fn domains_above(&self, tree: &Tree, mut index: usize) -> Vec<Scope> {
+        let mut inside = Vec::new();
+        while index != 0 {
+            index = tree.groups[index].parent;
+            inside.push(self.scope_of(tree, index));
+        }
+        inside
+    }
+}
+
+/// The groups whose members must be in one domain, the innermost first; the gang itself is last.
+fn bounds(tree: &Tree) -> Vec<usize> {
+    let required = |index: &usize| {
+        let near = tree.groups[*index].near;
+        *index == 0 || near.is_some_and(|near| near.required.is_some())
+    };
+    let mut bounds: Vec<usize> = (0..tree.groups.len()).filter(required).collect();
+    let depth = |index: &usize| Reverse(tree.above(*index).count());
+    bounds.sort_by_key(depth);
+    bounds
+}
+
+/// The chosen members below a group by shape.
+fn parts(tree: &Tree, group: usize, choice: &Choice) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    let below = |leaf: usize| tree.above(leaf).any(|above| above == group);
+    for (leaf, pods) in choice.iter().filter(|(leaf, _)| below(*leaf)) {
+        for pods in pods {
+            let need = pods.pods.len() as u64;
+            match parts.iter_mut().find(|part| part.class == pods.class) {
+                Some(part) => {
+                    part.need += need;
+                    part.leaves.push(*leaf);
+                }
+                None => parts.push(Part {
+                    class: pods.class,
+                    need,
+                    leaves: Vec::from([*leaf]),
+                }),
+            }
+        }
+    }
+    parts
+}
+
+/// A group by path; nothing for the gang itself.
+fn path(tree: &Tree, group: usize) -> Vec<String> {
+    let path = (group != 0).then(|| tree.path(group));
+    path.into_iter().collect()
+}
