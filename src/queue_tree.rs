@@ -81,7 +81,7 @@ impl QueueView {
             message: fault
                 .map(|(_, message)| message)
                 .or(status.note.as_ref())
-                .map_or_else(String::new, |message| message.to_string()),
+                .map_or_else(String::new, ToString::to_string),
             closed: facts.is_some_and(|facts| facts.closed),
             priority: facts.map_or(0, |facts| facts.priority),
             weight,

@@ -128,7 +128,7 @@ fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
         match shortage.sub_groups.len() {
             0 | 1 => {}
             several => remedies.push(format!(
-                "for {} a {} with room for {}",
+                "beside that, for {}, a {} with room for {}",
                 if several == 2 {
                     "the other sub-group"
                 } else {
