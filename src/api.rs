@@ -14,8 +14,8 @@ mod schema;
 mod topology;
 
 pub use duration::{
-    Duration, InvalidDuration, SignedDuration, format_duration_ms, parse_duration_ms,
-    parse_signed_duration_ms,
+    Duration, InvalidDuration, MAX_HOURS, Runtime, SignedDuration, format_duration_ms,
+    parse_duration_ms, parse_runtime_ms, parse_signed_duration_ms,
 };
 pub use manifests::{crds, manifest};
 pub use placement::{InvalidPlacement, PLACEMENT_NAMES, Placement, parse_placement};

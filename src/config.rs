@@ -10,6 +10,7 @@ mod file;
 mod follow;
 mod in_force;
 mod print;
+mod read;
 
 pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile, LogFormat};
 pub(crate) use follow::Follower;
@@ -84,7 +85,7 @@ impl Configuration {
             Ok(text) => Self::parse(&text, &name),
             Err(error) => Err(InvalidConfiguration {
                 file: name,
-                problems: vec![error.to_string()],
+                problems: vec![read::unreadable(&error)],
             }),
         }
     }
@@ -94,9 +95,9 @@ impl Configuration {
     /// # Errors
     /// Everything that is wrong with the text, with the keys and what is allowed.
     pub fn parse(text: &str, name: &str) -> Result<Self, InvalidConfiguration> {
-        let file = serde_saphyr::from_str(text).map_err(|error| InvalidConfiguration {
+        let file = read::read(text).map_err(|problems| InvalidConfiguration {
             file: name.to_owned(),
-            problems: vec![error.to_string()],
+            problems,
         })?;
         Self::check(&file, name)
     }

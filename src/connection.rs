@@ -2,6 +2,7 @@
 
 use kube::config::{InferConfigError, Kubeconfig, KubeconfigError};
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
@@ -52,6 +53,26 @@ pub(crate) fn reason(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// What stands in the way of a request that was not answered, for people: the first cause alone,
+/// because all above it only pass it on.
+pub(crate) fn obstacle(error: &kube::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => "nothing listens there".to_owned(),
+        Some(io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof) => {
+            "the connection was broken off".to_owned()
+        }
+        Some(io::ErrorKind::TimedOut) => "it does not answer".to_owned(),
+        _ if cause.to_string().contains("lookup address") => {
+            "there is no host of that name".to_owned()
+        }
+        _ => cause.to_string(),
+    }
 }
 
 /// How long the API server may take to accept a connection.

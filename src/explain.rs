@@ -9,7 +9,7 @@ pub use draw::draw;
 use crate::api::Members;
 use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
-    Claim, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
+    Claim, DominantShare, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -77,6 +77,9 @@ pub struct ShortageView {
     pub asks: String,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
+    /// A sentence about a level down to that one whose label no node has, which makes each node a
+    /// domain of its own; `null`: there is none.
+    pub unlabelled_level: Option<String>,
     /// Within what they must fit together: the name of a level, `node` or `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
@@ -139,6 +142,8 @@ pub struct HolderView {
     pub holds: String,
     /// On how many nodes.
     pub nodes: u32,
+    /// How many members would fit there if it ended, as far as what is scarcest goes.
+    pub makes_room_for: u64,
     /// When it is expected to end; `null`: nobody said.
     pub ends: Option<String>,
 }
@@ -231,20 +236,29 @@ pub struct SiblingView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimView {
+    /// Whether it has a quota at all.
+    pub has_quota: bool,
     /// Which part of its quota is used; `null`: it has none left for the gang.
     pub quota_used: Option<String>,
     /// Its priority.
     pub priority: i32,
     /// Its weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// Its dominant share over its weight.
+    /// What is compared: its dominant share over its weight, as that counts.
     pub share: String,
+    /// Its dominant share: what it uses of the resource, of all that is divided.
+    pub dominant_share: String,
     /// The resource of that share; `null`: it uses nothing.
     pub resource: Option<String>,
-    /// What it uses of the resource.
+    /// What it uses of the resource. Of a queue with queues below, without what one of those has
+    /// beyond its turn.
     pub used: Option<String>,
+    /// How much of the resource is divided.
+    pub of: Option<String>,
     /// Its weight for the resource.
     pub weight: Option<u16>,
+    /// What the weight counts because of past use; `null`: what it says.
+    pub counted_weight: Option<String>,
 }
 
 impl From<Explanation> for ExplanationView {
@@ -294,6 +308,7 @@ impl From<Shortage> for ShortageView {
             domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
             unknown_labels: shortage.unknown_labels,
+            unlabelled_level: shortage.unlabelled_level,
             level: shortage.level.into(),
             domain: shortage.domain,
             need: shortage.need,
@@ -329,6 +344,7 @@ impl From<Holder> for HolderView {
             gang: holder.gang,
             holds: holder.holds,
             nodes: holder.nodes,
+            makes_room_for: holder.makes_room_for,
             ends: holder.ends_ms.map(time::seconds),
         }
     }
@@ -377,14 +393,22 @@ impl From<Level> for LevelView {
 impl From<Claim> for ClaimView {
     fn from(claim: Claim) -> Self {
         let dominant = claim.dominant.as_ref();
+        let in_words = |amount: fn(&DominantShare) -> u64| {
+            dominant.map(|dominant| quantity_of(&dominant.resource, amount(dominant)))
+        };
+        let counted = dominant.and_then(|dominant| dominant.counted_weight_millionths);
         Self {
+            has_quota: claim.has_quota,
             quota_used: claim.quota_used_millionths.map(quantity::share),
             priority: claim.priority,
             weightless: claim.weightless,
             share: quantity::share(claim.share_millionths),
-            resource: dominant.map(|(resource, ..)| resource.to_string()),
-            used: dominant.map(|(resource, used, _)| quantity_of(resource, *used)),
-            weight: dominant.map(|(.., weight)| *weight),
+            dominant_share: quantity::share(dominant.map_or(0, |dominant| dominant.millionths)),
+            resource: dominant.map(|dominant| dominant.resource.to_string()),
+            used: in_words(|dominant| dominant.used),
+            of: in_words(|dominant| dominant.capacity),
+            weight: dominant.map(|dominant| dominant.weight),
+            counted_weight: counted.map(quantity::share),
         }
     }
 }

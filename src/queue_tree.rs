@@ -25,7 +25,7 @@ pub struct QueueView {
     pub ready: Option<bool>,
     /// Why it is not Ready.
     pub reason: Option<String>,
-    /// The same as a sentence.
+    /// The same as a sentence; of a Ready queue, what there is to know of its entries.
     pub message: String,
     /// Whether it admits nothing new.
     pub closed: bool,
@@ -78,7 +78,10 @@ impl QueueView {
             parent: report.parent.as_deref().map(str::to_owned),
             ready: Some(fault.is_none()),
             reason: fault.map(|(fault, _)| fault.as_str().to_owned()),
-            message: fault.map_or_else(String::new, |(_, message)| message.to_string()),
+            message: fault
+                .map(|(_, message)| message)
+                .or(status.note.as_ref())
+                .map_or_else(String::new, ToString::to_string),
             closed: facts.is_some_and(|facts| facts.closed),
             priority: facts.map_or(0, |facts| facts.priority),
             weight,
@@ -112,7 +115,8 @@ impl QueueView {
         let mut conditions = status.conditions.into_iter();
         let ready = conditions.find(|condition| condition.type_ == "Ready");
         let is_ready = ready.as_ref().map(|condition| condition.status == "True");
-        let fault = ready.filter(|_| is_ready == Some(false));
+        let reason = ready.as_ref().filter(|_| is_ready == Some(false));
+        let reason = reason.map(|condition| condition.reason.clone());
         let text = |quantities: BTreeMap<String, _>| -> Quantities {
             let quantities = quantities.into_iter();
             quantities
@@ -122,8 +126,8 @@ impl QueueView {
         Self {
             parent: spec.parent,
             ready: is_ready,
-            reason: fault.as_ref().map(|fault| fault.reason.clone()),
-            message: fault.map(|fault| fault.message).unwrap_or_default(),
+            reason,
+            message: ready.map(|condition| condition.message).unwrap_or_default(),
             closed: spec.closed,
             priority: spec.priority,
             weight,
@@ -165,12 +169,12 @@ impl QueueView {
         }
     }
 
-    /// Why it is not Ready.
+    /// Why it is not Ready, or what there is to know of its entries.
     fn note(&self) -> String {
         match (&self.reason, self.ready) {
             (Some(reason), _) => format!("{reason}: {}", self.message),
             (None, None) => "no scheduler has looked at it yet".to_owned(),
-            (None, Some(_)) => String::new(),
+            (None, Some(_)) => self.message.clone(),
         }
     }
 }

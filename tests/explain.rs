@@ -172,13 +172,53 @@ fn what_is_asked_wrongly_ends_with_code_2_and_says_what_may_be_meant() {
         assert!(said.contains(says), "{said}");
         assert!(said.ends_with("exit code 2\n"), "{said}");
     }
-    let nobody = ["explain", "pod", "a/b", "--server", "http://127.0.0.1:1"];
-    let said = transcript(&folder, &nobody);
-    assert!(
-        said.contains("no scheduler answers at http://127.0.0.1:1"),
-        "{said}"
-    );
-    assert!(said.ends_with("exit code 1\n"), "{said}");
+}
+
+#[test]
+fn a_server_that_is_written_wrongly_ends_with_code_2_and_says_what_to_write() {
+    let cases = [
+        ("foo", "did you mean http://foo?"),
+        ("127.0.0.1:8080", "did you mean http://127.0.0.1:8080?"),
+        ("localhost:8080", "did you mean http://localhost:8080?"),
+        ("tcp://localhost", "did you mean http://localhost?"),
+        (
+            "http://localhost:8080/foo",
+            "without a page; did you mean http://localhost:8080?",
+        ),
+        (
+            "http://",
+            "write it like http://127.0.0.1:8080, with http:// and without a page",
+        ),
+        ("", "write it like http://127.0.0.1:8080"),
+    ];
+    for (server, says) in cases {
+        let said = transcript(&data(), &["explain", "pod", "a/b", "--server", server]);
+        assert!(said.contains(says), "{said}");
+        assert!(said.ends_with("exit code 2\n"), "{said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+#[test]
+fn a_scheduler_that_does_not_answer_is_told_with_what_to_do() {
+    let cases = [
+        (
+            "http://127.0.0.1:1",
+            "no scheduler answers at http://127.0.0.1:1: nothing listens there; forward the port",
+        ),
+        (
+            "http://nobody.invalid:8080",
+            "no scheduler answers at http://nobody.invalid:8080: there is no host of that name;",
+        ),
+    ];
+    for (server, says) in cases {
+        let said = transcript(&data(), &["explain", "pod", "a/b", "--server", server]);
+        assert!(said.contains(says), "{said}");
+        assert!(
+            said.ends_with("or name its address with --server\nexit code 1\n"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

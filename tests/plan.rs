@@ -96,8 +96,9 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
     const ROOT: &str = env!("CARGO_MANIFEST_DIR");
     let folder = Path::new(ROOT).join("deploy/topologies");
     let presets = std::fs::read_dir(&folder).unwrap();
-    let presets: Vec<PathBuf> = presets.map(|entry| entry.unwrap().path()).collect();
+    let mut presets: Vec<PathBuf> = presets.map(|entry| entry.unwrap().path()).collect();
     assert!(presets.len() >= 6, "{presets:?}");
+    presets.push(Path::new(ROOT).join("deploy/topology-default.yaml"));
     for preset in presets {
         let text = std::fs::read_to_string(&preset).unwrap();
         let levels: Vec<(&str, &str)> = text
@@ -121,7 +122,6 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
         for (members, fits) in [(2, true), (3, false)] {
             let mut objects = vec![
                 text.clone(),
-                node("other-parent", "b", Some("1")),
                 node("no-label", "a", None),
                 node("zeros-1", "a", Some(zeros)),
                 node("zeros-2", "a", Some(zeros)),
@@ -129,6 +129,9 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
                 node("near-1", "a", Some("1")),
                 node("near-2", "a", Some("1")),
             ];
+            if levels.len() > 1 {
+                objects.push(node("other-parent", "b", Some("1")));
+            }
             objects.extend(tied(members, nearest));
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("input.yaml");
@@ -138,5 +141,31 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
             assert_eq!(near && said.contains("2 Bound"), fits, "{preset:?}: {said}");
             assert_eq!(said.contains("DoesNotFit"), !fits, "{preset:?}: {said}");
         }
+    }
+}
+
+/// Machines of one's own have no zones. What does not say of which cloud it is must do without.
+#[test]
+fn what_is_of_no_cloud_finds_nvlink_domains_where_nodes_have_no_zone() {
+    const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+    for file in ["topology-default.yaml", "topologies/nvlink.yaml"] {
+        let path = Path::new(ROOT).join("deploy").join(file);
+        let mut objects = vec![std::fs::read_to_string(path).unwrap()];
+        objects.extend(
+            [("n1", 0), ("n2", 1), ("n3", 0), ("n4", 1)].map(|(name, clique)| {
+                format!(
+                    "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: \
+                 {{nvidia.com/gpu.clique: 7b968a6d-c8aa-45e1-9e07-e1e51be99c31.{clique}}}}}\n\
+                 status: {{allocatable: {{cpu: 64, memory: 1Ti, pods: 110, nvidia.com/gpu: 8}}}}\n"
+                )
+            }),
+        );
+        objects.extend(tied(2, "nvlink-domain"));
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("input.yaml"), objects.join("---\n")).unwrap();
+        let said = transcript(directory.path(), &["plan", "-f", "input.yaml"]);
+        assert!(said.contains("2 Bound"), "{file}: {said}");
+        let one_clique = said.contains("n1") && said.contains("n3");
+        assert!(one_clique, "{file}: {said}");
     }
 }

@@ -293,6 +293,10 @@ impl Engine {
         self.follow_freed();
         self.assess_touched(now_ms);
         self.state.settle_capacity(now_ms);
+        if core::mem::take(&mut self.state.offered.changed) {
+            self.dirty_queues = true;
+            self.note_topologies();
+        }
         self.count_use(now_ms);
         if !self.leading {
             self.review = Review::default();

@@ -7,17 +7,15 @@
 mod advice;
 mod labels;
 mod line;
-mod names;
 mod room;
 mod words;
 
 pub(crate) use advice::remedies;
 pub(crate) use line::{demand, demand_of, standing};
-pub(crate) use names::{Names, suggestion};
 pub(crate) use room::{Missing, shortage};
 pub(crate) use words::{Described, refusal};
 
-pub use crate::queues::{Claim, DecidedBy, Level};
+pub use crate::queues::{Claim, DecidedBy, DominantShare, Level};
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;
@@ -114,6 +112,9 @@ pub struct Shortage {
     pub asks: String,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
+    /// A sentence about a level down to that one whose label no node has, which makes each node a
+    /// domain of its own.
+    pub unlabelled_level: Option<String>,
     /// Within what they must fit together: the name of a level, `node`, or `cluster`.
     pub level: Box<str>,
     /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.
@@ -180,6 +181,8 @@ pub struct Holder {
     pub holds: String,
     /// On how many nodes.
     pub nodes: u32,
+    /// How many members would fit there if it ended, as far as what is scarcest goes.
+    pub makes_room_for: u64,
     /// When it ends, if it was said how long it runs and that has not passed.
     pub ends_ms: Option<UnixMs>,
 }

@@ -21,6 +21,7 @@ pub mod filter;
 pub mod gpu;
 mod ids;
 pub mod lease;
+pub mod names;
 mod place;
 pub mod queues;
 pub mod reason;

@@ -13,6 +13,7 @@ mod listing;
 pub(crate) mod membership;
 pub(crate) mod node;
 mod nodes;
+pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
 pub(crate) mod submitted;
@@ -38,6 +39,7 @@ use hashbrown::HashMap;
 use kinds::Kinds;
 use lanes::Lanes;
 use node::Node;
+use offered::Offered;
 use pod::Pod;
 use rustc_hash::FxBuildHasher;
 use submitted::Submitted;
@@ -79,6 +81,7 @@ pub(crate) struct ClusterState {
     governed: Lookup<ResourceId, Option<GovernedId>>,
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
+    pub(crate) offered: Offered,
     /// Rises when the hierarchy of queues is built anew, and with every change of topologies,
     /// priority classes or namespaces: refused gangs are then worth another try.
     pub(crate) rules_version: u64,
@@ -120,6 +123,7 @@ impl ClusterState {
             governed: Lookup::default(),
             governed_epoch: u64::MAX,
             capacity: Capacity::default(),
+            offered: Offered::default(),
             rules_version: 0,
             touched: BTreeSet::new(),
             freed: BTreeSet::new(),

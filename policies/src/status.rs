@@ -119,6 +119,8 @@ pub struct QueueStatus {
     pub observed_generation: i64,
     /// `None`: Ready. Otherwise why not, and a sentence for people.
     pub fault: Option<(QueueFault, Box<str>)>,
+    /// Of a Ready queue, a sentence about entries that count what no node has.
+    pub note: Option<Box<str>>,
     /// Since when it is Ready, or not.
     pub ready_since_ms: UnixMs,
     /// What its gangs hold.

@@ -4,9 +4,9 @@
 //! parents. A node without a level's label is a domain of its own there, never "the same as the
 //! others". Below the last level of a Topology there is always the level `node`.
 
-use crate::facts::{Labels, TopologyLevel, label};
+use crate::facts::{Labels, TopologyLevel, Uid, label};
 use crate::ids::{DomainId, Id, NodeId, Slab};
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 use smallvec::SmallVec;
 
 /// The level below the last one of every Topology.
@@ -31,6 +31,10 @@ pub(crate) enum DomainName {
 }
 
 impl DomainName {
+    fn is_label(&self) -> bool {
+        matches!(self, Self::Label(_))
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Label(name) | Self::Lonely(name) => name,
@@ -40,6 +44,15 @@ impl DomainName {
 
 /// The domains of one node, farthest first: one for each level.
 pub(crate) type DomainPath = SmallVec<[DomainId; 4]>;
+
+/// A level whose label no node has.
+#[derive(Debug)]
+pub(crate) struct Unlabelled {
+    /// What that means.
+    pub(crate) sentence: String,
+    /// Whether nodes do have the label of a level below, whose domains it therefore splits.
+    pub(crate) splits: bool,
+}
 
 /// One domain.
 #[derive(Debug)]
@@ -56,6 +69,11 @@ pub(crate) struct Domain {
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) levels: Vec<TopologyLevel>,
+    /// Of the object; that of none where a native group asks for a label.
+    pub(crate) uid: Uid,
+    /// How many nodes have the label of each level.
+    labelled: Vec<u32>,
+    nodes: u32,
     /// Domains of the first level.
     roots: BTreeMap<DomainName, DomainId>,
     domains: Slab<DomainId, Domain>,
@@ -65,14 +83,36 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    pub(crate) fn new(levels: Vec<TopologyLevel>, version: u64) -> Self {
+    pub(crate) fn new(levels: Vec<TopologyLevel>, uid: Uid) -> Self {
         Self {
+            labelled: alloc::vec![0; levels.len()],
+            nodes: 0,
             levels,
+            uid,
             roots: BTreeMap::new(),
             domains: Slab::new(),
             paths: Vec::new(),
-            version,
+            version: 0,
         }
+    }
+
+    /// The first level whose label no node has, by its number; `None`: there is none, or no node.
+    pub(crate) fn unlabelled_level(&self) -> Option<usize> {
+        let level = self.labelled.iter().position(|nodes| *nodes == 0);
+        level.filter(|_| self.nodes > 0)
+    }
+
+    /// What [`Topology::unlabelled_level`] means.
+    pub(crate) fn unlabelled(&self) -> Option<Unlabelled> {
+        let at = self.unlabelled_level()?;
+        let TopologyLevel { name, node_label } = &self.levels[at];
+        Some(Unlabelled {
+            sentence: format!(
+                "no node has the label {node_label} of the level {name}, so every node is a domain \
+                 of its own there and below"
+            ),
+            splits: self.labelled[at..].iter().any(|nodes| *nodes > 0),
+        })
     }
 
     /// The level of that name.
@@ -123,7 +163,7 @@ impl Topology {
     }
 
     /// The domain's full name: `zone-a/rack-3`.
-    pub(crate) fn display(&self, domain: DomainId) -> alloc::string::String {
+    pub(crate) fn display(&self, domain: DomainId) -> String {
         let mut names: SmallVec<[&str; 4]> = SmallVec::new();
         let mut next = Some(domain);
         while let Some(id) = next {
@@ -161,8 +201,10 @@ impl Topology {
         }
         self.remove(node, node_name);
         self.version += 1;
+        self.nodes += 1;
         let mut path = DomainPath::new();
         for (level, name) in names.into_iter().enumerate() {
+            self.labelled[level] += u32::from(name.is_label());
             path.push(self.child(path.last().copied(), level, name));
         }
         if let Some(last) = path.last() {
@@ -181,6 +223,10 @@ impl Topology {
         };
         let Some(last) = path.last() else { return };
         self.version += 1;
+        self.nodes -= 1;
+        for (level, domain) in path.iter().enumerate() {
+            self.labelled[level] -= u32::from(self.domains[*domain].name.is_label());
+        }
         self.domains[*last].nodes.remove(node_name);
         for id in path.iter().rev() {
             let domain = &self.domains[*id];

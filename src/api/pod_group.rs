@@ -6,17 +6,11 @@
 )]
 
 use super::schema::{LABEL, LABEL_MESSAGE, NAME, NAME_MESSAGE};
-use super::{Duration, Placement, SignedDuration};
+use super::{Duration, Placement, Runtime, SignedDuration};
 use gpu_batch_policies::status::MemberCounts;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
-
-/// A runtime that makes sense. The patterns catch what is too long for a duration of CEL.
-const RUNTIME: &str = "!self.matches('[1-9][0-9]{6,}h|[1-9][0-9]{8,}m([0-9]|$)') && \
-                       duration(self) > duration('0s') && duration(self) <= duration('876000h')";
-const RUNTIME_MESSAGE: &str =
-    "must be longer than 0s and at most 876000h, which is a hundred years";
 
 /// What a gang is and what it needs.
 #[derive(Debug, Clone, Default, PartialEq, CustomResource, KubeSchema, Serialize, Deserialize)]
@@ -151,9 +145,8 @@ pub struct PodGroupSpec {
     /// How long it will run, for backfill and start estimates: longer than 0s, at most 876000h (a
     /// hundred years). Omitted: activeDeadlineSeconds, else learned from earlier runs of the same
     /// owner.
-    #[x_kube(validation = (RUNTIME, RUNTIME_MESSAGE))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_runtime: Option<Duration>,
+    pub expected_runtime: Option<Runtime>,
 
     /// Pending this long before it may move or evict others, so that autoscalers go first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -205,7 +205,7 @@ pub struct QueueStatus {
     pub observed_generation: Option<i64>,
 
     /// Ready is False with a reason: ParentNotFound, ParentNotReady, Cycle, InvalidResources or
-    /// InvalidSpec.
+    /// InvalidSpec. Where it is True, its message names what no node has of spec.resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -6,7 +6,7 @@ use crate::plan;
 use crate::table::printable;
 use anyhow::{Context, anyhow};
 use gpu_batch_policies::explain::Subject;
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, Uri};
 use kube::client::Body;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,8 +36,9 @@ pub(super) struct Args {
     #[arg(value_name = "NAMESPACE/NAME")]
     name: String,
     /// Where the scheduler serves its pages
-    #[arg(long, value_name = "URL", default_value = SERVER, conflicts_with = "filename")]
-    server: String,
+    #[arg(long, value_name = "URL", default_value = SERVER, conflicts_with = "filename",
+          value_parser = address)]
+    server: Uri,
     /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
     /// standard input
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
@@ -48,6 +49,22 @@ pub(super) struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+}
+
+/// Reads where a scheduler serves its pages. The client panics where there is no scheme.
+fn address(text: &str) -> Result<Uri, String> {
+    let whole = text.parse::<Uri>().ok().filter(|address| {
+        let page = address.path_and_query().map_or("", |page| page.as_str());
+        matches!(address.scheme_str(), Some("http" | "https"))
+            && address.host().is_some_and(|host| !host.is_empty())
+            && matches!(page, "" | "/")
+    });
+    whole.ok_or_else(|| {
+        let (_, rest) = text.split_once("://").unwrap_or(("", text));
+        let host = rest.split('/').next().filter(|host| !host.is_empty());
+        let meant = host.map_or_else(String::new, |host| format!("; did you mean http://{host}?"));
+        format!("write it like {SERVER}, with http:// and without a page{meant}")
+    })
 }
 
 /// What is explained.
@@ -105,13 +122,11 @@ fn of_files(args: &Args) -> Result<ExplanationView, Failure> {
         .map_err(|error| Failure::BadInput(error.into()))
 }
 
-async fn of_scheduler(server: &str, kind: Kind, name: &str) -> Result<ExplanationView, Failure> {
-    let bad = |error: anyhow::Error| Failure::BadInput(error.context("--server"));
-    let url = server.trim_end_matches('/');
-    let base = url
-        .parse()
-        .map_err(|_| bad(anyhow!("`{server}` is no URL")))?;
-    let client = connection::client(&kube::Config::new(base)).map_err(|error| bad(error.into()))?;
+async fn of_scheduler(server: &Uri, kind: Kind, name: &str) -> Result<ExplanationView, Failure> {
+    let client = connection::client(&kube::Config::new(server.clone()))
+        .map_err(|error| Failure::BadInput(error.into()))?;
+    let server = server.to_string();
+    let server = server.trim_end_matches('/');
     let kind = match kind {
         Kind::Pod => "pod",
         Kind::Podgroup => "podgroup",
@@ -119,21 +134,34 @@ async fn of_scheduler(server: &str, kind: Kind, name: &str) -> Result<Explanatio
     let request = Request::get(format!("/explain/{kind}/{name}"));
     let request = request
         .body(Body::empty())
-        .map_err(|error| Failure::BadInput(error.into()))?;
+        .map_err(|error| Failure::BadInput(anyhow!("`{name}` is not a name: {error}")))?;
     let answer = async {
         let response = client.send(request).await?;
         let status = response.status();
         let body = response.into_body().collect_bytes().await?;
-        anyhow::Ok((status, String::from_utf8_lossy(&body).into_owned()))
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
     };
     let answer = tokio::time::timeout(TIMEOUT, answer).await;
-    let (status, body) = answer.map_err(anyhow::Error::from).flatten().with_context(|| {
-        format!("no scheduler answers at {server}; see `gpu-batch explain --help` for how to reach one")
+    let answer = answer.map_or_else(
+        |_| Err(format!("there was no answer for {} s", TIMEOUT.as_secs())),
+        |answer: Result<_, kube::Error>| answer.map_err(|error| connection::obstacle(&error)),
+    );
+    let (status, body) = answer.map_err(|obstacle| {
+        anyhow!(
+            "no scheduler answers at {server}: {obstacle}; forward the port of the one that leads, \
+             as `gpu-batch explain --help` shows, or name its address with --server"
+        )
     })?;
+    let said = body.trim_end();
     match status {
         StatusCode::OK => Ok(serde_json::from_str(&body)
-            .with_context(|| format!("{server} answers in a way that this version cannot read"))?),
-        StatusCode::NOT_FOUND => Err(Failure::BadInput(anyhow!("{}", body.trim_end()))),
-        _ => Err(anyhow!("{server} answers {status}: {}", body.trim_end()).into()),
+            .map_err(|_| anyhow!("{server} answers in a way that this version cannot read"))?),
+        StatusCode::NOT_FOUND if said.is_empty() => Err(anyhow!(
+            "{server} explains nothing: it is not a gpu-batch scheduler, or it runs on another \
+             machine and its port must be forwarded, as `gpu-batch explain --help` shows"
+        )
+        .into()),
+        StatusCode::NOT_FOUND => Err(Failure::BadInput(anyhow!("{said}"))),
+        _ => Err(anyhow!("{server} answers {status}: {said}").into()),
     }
 }

@@ -1,11 +1,11 @@
 use super::Failure;
 use super::plan::{Output, plan, print};
 use crate::api::Queue;
-use crate::connection;
+use crate::connection::{self, ConnectionError};
 use crate::plan::Evicted;
 use crate::queue_tree::{self, QueueView};
 use crate::table::Screen;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,13 +66,22 @@ async fn of_cluster(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
 ) -> Result<BTreeMap<String, QueueView>, Failure> {
-    let client = connection::connect(kubeconfig, context)
-        .await
-        .map_err(|error| Failure::BadInput(error.into()))?;
-    let queues = Api::<Queue>::all(client)
-        .list(&ListParams::default())
-        .await
-        .context("failed to list the Queues; are the CRDs installed (`gpu-batch crds`)?")?;
+    let bad = |error: ConnectionError| Failure::BadInput(error.into());
+    let config = connection::config(kubeconfig, context).await.map_err(bad)?;
+    let client = connection::client(&config).map_err(bad)?;
+    let queues = Api::<Queue>::all(client).list(&ListParams::default()).await;
+    let queues = queues.map_err(|error| match error {
+        kube::Error::Api(status) if status.code == 404 => anyhow!(
+            "the cluster has no Queues; `gpu-batch crds | kubectl apply -f -` installs their kind"
+        ),
+        kube::Error::Api(status) => anyhow!("the Queues cannot be listed: {}", status.message),
+        error => anyhow!(
+            "the API server does not answer at {}: {}; name another cluster with --kubeconfig or \
+             --context",
+            config.cluster_url,
+            connection::obstacle(&error)
+        ),
+    })?;
     let named = queues.items.into_iter().map(|queue| {
         let name = queue.metadata.name.clone().unwrap_or_default();
         (name, QueueView::of_object(queue))

@@ -9,7 +9,11 @@ use gpu_batch_policies::settings::{
 };
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use tracing_subscriber::EnvFilter;
+
+/// How many requests of a sort may be under way.
+pub(super) const IN_FLIGHT: RangeInclusive<i64> = 1..=100_000;
 
 /// Collects what is wrong, so that an administrator sees all of it at once.
 #[derive(Default)]
@@ -122,8 +126,10 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
     let mut in_flight = |key, number: i64| {
         let count = u32::try_from(number)
             .ok()
-            .filter(|count| (1..=100_000).contains(count));
-        problems.value(key, count.ok_or("must be from 1 to 100000"))
+            .filter(|_| IN_FLIGHT.contains(&number));
+        let (first, last) = (IN_FLIGHT.start(), IN_FLIGHT.end());
+        let message = format!("must be from {first} to {last}");
+        problems.value(key, count.ok_or(message))
     };
     let in_flight = InFlight {
         actions: in_flight("inFlight.actions", file.in_flight.actions),
@@ -131,21 +137,23 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         announcements: in_flight("inFlight.events", file.in_flight.events),
     };
     let aging_ms = file.aging.as_ref().map(|duration| {
-        let milliseconds = problems.value("aging", duration.milliseconds());
-        let fits = (1..=AGING_MAX_MS).contains(&milliseconds);
+        let milliseconds = duration.milliseconds();
+        let fits = !milliseconds
+            .as_ref()
+            .is_ok_and(|long| !(1..=AGING_MAX_MS).contains(long));
         problems.require(
             fits,
             "aging",
             "must be longer than 0s and at most 168h, or null",
         );
-        milliseconds
+        problems.value("aging", milliseconds)
     });
     let grace = file.staleness_grace_period.milliseconds();
     let use_half_life_ms = file.use_half_life.as_ref().map(|duration| {
-        let milliseconds = problems.value("useHalfLife", duration.milliseconds());
-        let enough = milliseconds >= 60_000;
+        let milliseconds = duration.milliseconds();
+        let enough = !matches!(milliseconds, Ok(..60_000));
         problems.require(enough, "useHalfLife", "must be at least 1m, or null");
-        milliseconds
+        problems.value("useHalfLife", milliseconds)
     });
     let request_deadline_ms =
         problems.positive("requestDeadline", file.request_deadline.milliseconds());
@@ -186,10 +194,14 @@ fn leadership(
     }
     if problems.0.len() == before {
         problems.require(
-            duration_ms.is_multiple_of(1_000)
-                && duration_ms / 1_000 <= i32::MAX.unsigned_abs().into(),
+            duration_ms.is_multiple_of(1_000),
             &key("leaseDuration"),
             "must be in whole seconds, because the Lease stores seconds",
+        );
+        problems.require(
+            duration_ms / 1_000 <= i32::MAX.unsigned_abs().into(),
+            &key("leaseDuration"),
+            "must be at most 596523h, because the Lease stores it in 32 bits",
         );
         problems.require(
             renew_deadline_ms < duration_ms,

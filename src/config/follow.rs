@@ -6,6 +6,7 @@
 //! and the old configuration goes on.
 
 use super::changes::{changed_keys, is_fixed};
+use super::read::unreadable;
 use super::{Configuration, InForce, InvalidConfiguration};
 use crate::driver::Inbox;
 use crate::serve::Metrics;
@@ -51,7 +52,7 @@ impl Follower {
     pub(crate) async fn run(mut self) {
         loop {
             let text = tokio::fs::read_to_string(&self.path).await;
-            self.look(text.map_err(|error| error.to_string()));
+            self.look(text.map_err(|error| unreadable(&error)));
             tokio::time::sleep(INTERVAL).await;
         }
     }

@@ -83,9 +83,18 @@ fn without_election_leadership_is_assumed() {
 
 /// What a file says after its head, and a part of the message.
 const WRONG: &[(&str, &str)] = &[
-    ("schedulerNames: a", "unknown field `schedulerNames`"),
-    ("log: {colour: red}", "unknown field `colour`"),
-    ("log: {format: xml}", "unknown variant `xml`"),
+    (
+        "schedulerNames: a",
+        "schedulerNames: there is no such key; did you mean schedulerName? (line 3)",
+    ),
+    (
+        "log: {colour: red}",
+        "log.colour: there is no such key; there are format, level (line 3)",
+    ),
+    (
+        "log: {format: xml}",
+        "log.format: must be text or json, not \"xml\" (line 3)",
+    ),
     ("log: {level: 'a=loud'}", "log.level: must be error, warn"),
     ("schedulerName: ''", "schedulerName: must be of lower case"),
     ("schedulerName: -a", "schedulerName: must be of lower case"),
@@ -97,7 +106,10 @@ const WRONG: &[(&str, &str)] = &[
         "placement: tight",
         "placement.gpu: `tight` is not a placement; use binpack, spread, best-fit or fragmentation",
     ),
-    ("placement: {gpus: spread}", "unknown field `gpus`"),
+    (
+        "placement: {gpus: spread}",
+        "placement.gpus: there is no such key; did you mean gpu?",
+    ),
     (
         "stalenessGracePeriod: never",
         "stalenessGracePeriod: `never` is not a duration; write it like 90s",
@@ -151,7 +163,56 @@ const WRONG: &[(&str, &str)] = &[
         "leaderElection: {retryPeriod: 0s}",
         "retryPeriod: must be longer than 0s",
     ),
-    ("schedulerName: a\nschedulerName: b", "schedulerName"),
+    (
+        "schedulerName: a\nschedulerName: b",
+        "schedulerName: the key is there twice (line 4)",
+    ),
+    (
+        "placement: null",
+        "placement: must be one of binpack, spread, best-fit, fragmentation, not null (line 3)",
+    ),
+    (
+        "placement: {gpu: [spread]}",
+        "placement.gpu: must be one of binpack, spread, best-fit, fragmentation, not a list",
+    ),
+    (
+        "inFlight: {actions: ten}",
+        "inFlight.actions: must be a whole number from 1 to 100000, not \"ten\" (line 3)",
+    ),
+    (
+        "inFlight: {actions: 1.5}",
+        "inFlight.actions: must be a whole number from 1 to 100000, not 1.5",
+    ),
+    (
+        "retryAfter: null",
+        "retryAfter: must be a duration such as 5s, not null",
+    ),
+    (
+        "log: loud",
+        "log: must be keys and values; the keys are format, level, not \"loud\"",
+    ),
+    (
+        "leaderElection: {enabled: maybe}",
+        "leaderElection.enabled: must be true or false, not \"maybe\"",
+    ),
+    (
+        "retryAfter: 999999999999999999999h",
+        "retryAfter: `999999999999999999999h` is too long; write it in hours, at most 876000h",
+    ),
+    (
+        "useHalfLife: 1000000000h",
+        "useHalfLife: `1000000000h` is too long",
+    ),
+    (
+        "leaderElection: {leaseDuration: 600000h}",
+        "leaderElection.leaseDuration: must be at most 596523h",
+    ),
+    (
+        "kind: Configuration\n---\nkind: Configuration",
+        "there is more than one document",
+    ),
+    ("placement: [", "this is not YAML: "),
+    ("- a", "cannot be used:"),
 ];
 
 #[test]
@@ -160,6 +221,17 @@ fn what_is_wrong_is_named_with_its_key_and_what_is_allowed() {
         let message = parse(text).expect_err(text).to_string();
         assert!(message.contains(expected), "{text}:\n{message}");
         assert!(message.starts_with("scheduler.yaml "), "{message}");
+        for word in [
+            "i64",
+            "serde",
+            "Options",
+            "unit value",
+            "expected",
+            "from_",
+            "error:",
+        ] {
+            assert!(!message.contains(word), "{text}:\n{message}");
+        }
     }
 }
 
@@ -190,10 +262,41 @@ fn the_version_must_be_written() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
-    let error = Configuration::load(Some(Path::new("/nowhere/scheduler.yaml"))).unwrap_err();
+fn a_duration_that_cannot_be_read_is_told_once() {
+    for text in [
+        "useHalfLife: 7d",
+        "useHalfLife: 1s",
+        "retryAfter: 0s",
+        "aging: 7d",
+        "aging: 0s",
+    ] {
+        let problems = parse(text).unwrap_err().problems;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+}
+
+#[test]
+fn several_keys_that_cannot_be_read_are_all_told() {
+    let problems =
+        parse("retryafter: 1s\ninFlight: {actions: ten, events: 0}\nlog: 1").unwrap_err();
+    let told = problems.problems;
+    assert_eq!(told.len(), 4, "{told:?}");
     assert!(
-        error.to_string().starts_with("/nowhere/scheduler.yaml "),
-        "{error}"
+        told.contains(&"retryafter: there is no such key; did you mean retryAfter?".to_owned())
+    );
+}
+
+#[test]
+fn what_is_no_file_says_what_to_do() {
+    let told = |path: &Path| Configuration::load(Some(path)).unwrap_err().to_string();
+    assert_eq!(
+        told(Path::new("/nowhere/scheduler.yaml")),
+        "/nowhere/scheduler.yaml cannot be used:\nthere is no such file; `gpu-batch config \
+         --print-defaults` prints one to begin with"
+    );
+    let folder = told(Path::new("/"));
+    assert!(
+        folder.contains("this is a folder; name the file in it"),
+        "{folder}"
     );
 }

@@ -2,7 +2,7 @@
 
 use super::problems::Problems;
 use super::{Converter, limits, names};
-use crate::api::{parse_duration_ms, parse_placement};
+use crate::api::{parse_duration_ms, parse_placement, parse_runtime_ms};
 use crate::objects::{Pod, Timestamp};
 use gpu_batch_policies::facts::{GangHints, Placement, PlacementChoice};
 
@@ -15,7 +15,7 @@ pub(super) fn hints(pod: &Pod, converter: &Converter, problems: &mut Problems) -
     GangHints {
         min_member: reader.read(names::MIN_MEMBER, min_member),
         expected_runtime_ms: reader
-            .read(names::EXPECTED_RUNTIME, limits::runtime)
+            .read(names::EXPECTED_RUNTIME, runtime)
             .or(deadline_ms),
         preemptible: reader.read(names::PREEMPTIBLE, truth),
         placement: PlacementChoice {
@@ -64,6 +64,10 @@ fn min_member(text: &str) -> Result<u32, String> {
 
 fn length(text: &str) -> Result<u64, String> {
     parse_duration_ms(text).map_err(|error| error.to_string())
+}
+
+fn runtime(text: &str) -> Result<u64, String> {
+    parse_runtime_ms(text).map_err(|error| error.to_string())
 }
 
 fn truth(text: &str) -> Result<bool, String> {

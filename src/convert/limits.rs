@@ -18,8 +18,6 @@
 //!
 //! So 5,000 nodes take 40 MB as they usually are; a node at every limit takes 0.7 MB.
 
-use crate::api::parse_duration_ms;
-
 /// Labels of one object, resources of a node, entries of a pod's node selector.
 pub const PAIRS: usize = 512;
 
@@ -55,18 +53,3 @@ pub const PROBLEM_TEXT: usize = 256;
 
 /// Members of a gang, as in the schema of PodGroup.
 pub const MEMBERS: u32 = 1_000_000;
-
-/// How long something may be said to run, in hours: a hundred years.
-const RUNTIME_HOURS: u64 = 876_000;
-
-/// Reads how long something is said to run, in milliseconds.
-pub(super) fn runtime(text: &str) -> Result<u64, String> {
-    let runtime_ms = parse_duration_ms(text).map_err(|error| error.to_string())?;
-    if (1..=RUNTIME_HOURS * 3_600_000).contains(&runtime_ms) {
-        Ok(runtime_ms)
-    } else {
-        Err(format!(
-            "`{text}` must be longer than 0s and at most {RUNTIME_HOURS}h, which is a hundred years"
-        ))
-    }
-}

@@ -1,6 +1,6 @@
 //! Queues.
 
-use super::fields::Fields;
+use super::fields::{self, Fields};
 use super::problems::Problems;
 use super::{Converter, identity, limits, quantity, selector};
 use crate::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp, Watched};
@@ -33,10 +33,7 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
     let problems = &mut Problems::default();
     let meta = &queue.metadata;
     let mut spec = Fields::new("spec", queue.spec, problems);
-    let (placement, unknown) = spec.placement("placement", problems);
-    for field in unknown {
-        problems.push(field, "is not known");
-    }
+    let placement = spec.placement("placement", problems);
     let mut facts = QueueFacts {
         uid: identity::uid("Queue", meta),
         generation: meta.generation,
@@ -50,14 +47,16 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
         reclaim_min_runtime_ms: spec.duration("reclaimMinRuntime", problems),
         placement,
         namespace_selector: spec
-            .read::<LabelSelector>("namespaceSelector", problems)
+            .read::<LabelSelector>("namespaceSelector", "a label selector", problems)
             .map(|selector| selector::label_selector(selector, "spec.namespaceSelector", problems)),
-        closed: spec.read("closed", problems).unwrap_or(false),
+        closed: spec
+            .read("closed", fields::TRUTH, problems)
+            .unwrap_or(false),
         past_use: past_use(queue.status),
         name: queue.metadata.name,
         problems: Vec::new(),
     };
-    not_known(&spec, problems);
+    spec.end(problems);
     facts.problems = std::mem::take(problems).into_vec();
     facts
 }
@@ -94,13 +93,6 @@ fn past_use(status: Value) -> Option<PastUse> {
     })
 }
 
-/// Fields that are left over are problems.
-pub(super) fn not_known(fields: &Fields, problems: &mut Problems) {
-    for field in fields.unknown() {
-        problems.push(field, "is not known");
-    }
-}
-
 fn priority(spec: &mut Fields, problems: &mut Problems) -> i32 {
     let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
     let priority = spec.integer("priority", range, problems);
@@ -116,7 +108,6 @@ fn resources(spec: &mut Fields, problems: &mut Problems) -> Vec<QueueResource> {
         let Some(resource) = resource(&mut entry, problems) else {
             continue;
         };
-        not_known(&entry, problems);
         let twice = resources
             .iter()
             .any(|other| other.name == resource.name && other.product == resource.product);
@@ -129,6 +120,7 @@ fn resources(spec: &mut Fields, problems: &mut Problems) -> Vec<QueueResource> {
         } else {
             resources.push(resource);
         }
+        entry.end(problems);
     }
     resources
 }
@@ -170,11 +162,11 @@ fn is_part(product: &str) -> bool {
 
 fn amount(
     entry: &mut Fields,
-    field: &str,
+    field: &'static str,
     resource: &str,
     problems: &mut Problems,
 ) -> Option<Amount> {
-    let Quantity(text) = entry.read(field, problems)?;
+    let Quantity(text) = entry.read(field, "a quantity such as 16, 500m or 64Gi", problems)?;
     let amount = quantity::thousandths(&text).and_then(|thousandths| {
         let divided = resource.contains('/') && thousandths % 1_000 != 0;
         let amount = quantity::base_units(resource, thousandths)?;

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::problems::Problems;
-use super::{Converter, identity, limits, queue};
+use super::{Converter, identity, limits};
 use crate::objects::{Meta, Topology, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{TopologyFacts, TopologyLevel};
@@ -35,19 +35,20 @@ pub(super) fn topology(topology: Topology) -> TopologyFacts {
     let mut spec = Fields::new("spec", topology.spec, problems);
     let mut levels: Vec<TopologyLevel> = Vec::new();
     for mut entry in spec.objects("levels", limits::TOPOLOGY_LEVELS, problems) {
-        let Some(level) = level(&mut entry, problems) else {
-            continue;
-        };
-        let same = |other: &TopologyLevel| {
-            other.name == level.name || other.node_label == level.node_label
-        };
-        if levels.iter().any(same) {
-            entry.problem("name", "its name or its label is there twice", problems);
-        } else {
-            levels.push(level);
-        }
+        let level = level(&mut entry, problems).filter(|level| {
+            let same = |other: &TopologyLevel| {
+                other.name == level.name || other.node_label == level.node_label
+            };
+            let twice = levels.iter().any(same);
+            if twice {
+                entry.problem("name", "its name or its label is there twice", problems);
+            }
+            !twice
+        });
+        levels.extend(level);
+        entry.end(problems);
     }
-    queue::not_known(&spec, problems);
+    spec.end(problems);
     TopologyFacts {
         name: topology.metadata.name,
         uid,
@@ -59,7 +60,6 @@ pub(super) fn topology(topology: Topology) -> TopologyFacts {
 fn level(entry: &mut Fields, problems: &mut Problems) -> Option<TopologyLevel> {
     let name = entry.name("name", problems);
     let node_label = entry.name("nodeLabel", problems);
-    queue::not_known(entry, problems);
     let (Some(name), Some(node_label)) = (name, node_label) else {
         entry.problem("name", "a level needs a name and a nodeLabel", problems);
         return None;

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// How long the witness may take to hear of what the scheduler did last.
 const SETTLE: Duration = Duration::from_millis(500);
 
+/// How long the scheduler that is left running may take to say where it serves.
+const SERVES_WITHIN: Duration = Duration::from_secs(10);
+
 /// Prepares the cluster, shows the gangs, and cleans up. `binaries`: of the local control plane;
 /// without them the cluster is the user's.
 ///
@@ -45,7 +48,7 @@ pub(super) async fn run(
     }
     let interrupted = result?;
     if matches!(options.place, Place::Local { keep: true }) && !interrupted {
-        keep(cluster, binaries)?;
+        keep(cluster, binaries).await?;
     }
     Ok(())
 }
@@ -153,12 +156,21 @@ fn of_the_demo() -> ListParams {
 }
 
 /// Leaves the control plane and a scheduler of its own behind, and says how to use and to end them.
-fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
+async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
     let (Some(mut control_plane), Some(binaries)) = (cluster.control_plane, binaries) else {
         return Ok(());
     };
     let program = std::env::current_exe().context("failed to find this program")?;
-    control_plane.start_scheduler(program)?;
+    control_plane.start_scheduler(program.clone())?;
+    let start = Instant::now();
+    let address = loop {
+        match control_plane.scheduler_address() {
+            None if start.elapsed() < SERVES_WITHIN => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            address => break address,
+        }
+    };
     let kubeconfig = control_plane.kubeconfig().to_owned();
     let log = control_plane.folder().join("gpu-batch.log");
     let kubectl = binaries.path(Program::Kubectl);
@@ -180,6 +192,13 @@ fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
         "get podgroup -n demo-vision incomplete -o yaml",
     ] {
         say!("  {} {command}", kubectl.display());
+    }
+    say!("  {} queues", program.display());
+    if let Some(address) = address {
+        say!(
+            "  {} explain podgroup demo-vision/incomplete --server http://{address}",
+            program.display()
+        );
     }
     Ok(())
 }

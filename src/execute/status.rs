@@ -136,7 +136,7 @@ fn scheduled(status: &PodGroupStatus) -> Value {
 
 pub(crate) fn queue(status: &QueueStatus) -> Value {
     let (word, reason, message) = match &status.fault {
-        None => ("True", "Ready", ""),
+        None => ("True", "Ready", status.note.as_deref().unwrap_or_default()),
         Some((fault, message)) => ("False", fault.as_str(), &**message),
     };
     let mut value = json!({

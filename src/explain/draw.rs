@@ -129,12 +129,9 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         ));
         lines.push(format!("  {}", nodes(&shortage.all)));
     }
-    lines.extend(
-        shortage
-            .unknown_labels
-            .iter()
-            .map(|label| format!("  {label}")),
-    );
+    let sentences = shortage.unknown_labels.iter();
+    let sentences = sentences.chain(&shortage.unlabelled_level);
+    lines.extend(sentences.map(|sentence| format!("  {sentence}")));
     for holder in &shortage.holders {
         let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
         let on = match holder.nodes {
@@ -223,19 +220,28 @@ fn level(level: &LevelView) -> Vec<String> {
     lines
 }
 
-/// `quota used up, priority 0, share 0.5 (16 nvidia.com/gpu, weight 1)`.
+/// `it has no quota, priority 0, share 0.25 (8 of 32 nvidia.com/gpu) over weight 3 = 0.083333`.
 fn claim(claim: &ClaimView) -> String {
     let quota = match &claim.quota_used {
         Some(used) => format!("{used} of its quota used"),
-        None => "no quota left for it".to_owned(),
+        None if claim.has_quota => "no quota left for it".to_owned(),
+        None => "it has no quota".to_owned(),
     };
     let weightless = if claim.weightless { ", weight 0" } else { "" };
-    let of = match (&claim.resource, &claim.used, claim.weight) {
-        (Some(resource), Some(used), Some(weight)) => {
-            format!(" ({used} {resource}, weight {weight})")
-        }
-        _ => String::new(),
-    };
     let (priority, share) = (claim.priority, &claim.share);
-    format!("{quota}, priority {priority}{weightless}, share {share}{of}")
+    let before = format!("{quota}, priority {priority}{weightless}");
+    let (Some(resource), Some(used), Some(of), Some(weight)) =
+        (&claim.resource, &claim.used, &claim.of, claim.weight)
+    else {
+        return format!("{before}, share {share}");
+    };
+    let whole = &claim.dominant_share;
+    let over = match (&claim.counted_weight, weight) {
+        (Some(counted), _) => {
+            format!(" over weight {weight}, counted as {counted} for past use, = {share}")
+        }
+        (None, 0 | 1) => String::new(),
+        (None, _) => format!(" over weight {weight} = {share}"),
+    };
+    format!("{before}, share {whole} ({used} of {of} {resource}){over}")
 }

@@ -1,7 +1,7 @@
 //! A running control plane.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use super::binaries::{Binaries, Program};
 use super::certificates::Certificates;
 use super::command_lines::Setting;
 use super::process::Processes;
+use super::scheduler::address_in;
 
 /// How long the API server may take to become ready. It takes 4 s on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -211,6 +212,12 @@ impl ControlPlane {
         ];
         self.processes
             .start(Program::GpuBatch, executable, arguments)
+    }
+
+    /// Where the scheduler serves health and explanations; `None` until it says so in its log.
+    #[must_use]
+    pub fn scheduler_address(&self) -> Option<SocketAddr> {
+        address_in(&self.processes.log(Program::GpuBatch))
     }
 
     /// Stops `program` in its tracks: its connections stay open and nothing is answered.

@@ -81,13 +81,7 @@ impl SchedulerProcess {
     /// Where it serves health and metrics; `None` until it says so in its log.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        let log = self.log();
-        // The last line may be half written.
-        let (lines, _) = log.rsplit_once('\n')?;
-        let (_, address) = lines
-            .lines()
-            .find_map(|line| line.split_once(BEFORE_ADDRESS))?;
-        address.parse().ok()
+        address_in(&self.log())
     }
 
     /// Everything that it has logged.
@@ -105,4 +99,14 @@ impl SchedulerProcess {
     pub fn resume(&mut self) {
         self.processes.resume(Program::GpuBatch);
     }
+}
+
+/// Where a scheduler with this log serves health and metrics; `None` until it has said so.
+pub(super) fn address_in(log: &str) -> Option<SocketAddr> {
+    // The last line may be half written.
+    let (lines, _) = log.rsplit_once('\n')?;
+    let (_, address) = lines
+        .lines()
+        .find_map(|line| line.split_once(BEFORE_ADDRESS))?;
+    address.parse().ok()
 }

@@ -86,3 +86,18 @@ fn a_cluster_s_queue_shows_its_spec_and_what_the_scheduler_wrote() {
         "team no nvidia.com/gpu 2 7 8 16 0 1500m"
     );
 }
+
+#[test]
+fn a_ready_queue_shows_what_the_scheduler_says_of_its_entries() {
+    let message = "no node has example.com/fpga";
+    let queue: api::Queue = serde_json::from_value(json!({
+        "apiVersion": "gpu-batch.io/v1alpha1", "kind": "Queue", "metadata": {"name": "team"},
+        "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True",
+            "reason": "Ready", "message": message,
+            "lastTransitionTime": "2026-11-21T10:00:00Z"}]},
+    }))
+    .unwrap();
+    let view = QueueView::of_object(queue);
+    assert_eq!((view.ready, view.reason.as_deref()), (Some(true), None));
+    assert_eq!(view.note(), message);
+}

@@ -147,6 +147,15 @@ async fn what_is_kept_goes_on_to_schedule_until_it_is_stopped() {
         !kubectl(&output).await.is_empty()
     })
     .await;
+    // What is printed to try is tried as it is.
+    let command = shown
+        .lines()
+        .find(|line| line.contains(" explain podgroup "))
+        .unwrap_or_else(|| panic!("no explain in:\n{shown}"));
+    let mut words = command.split_whitespace();
+    let mut explain = Command::new(words.next().unwrap());
+    let explained = text(&explain.args(words).output().await.unwrap());
+    assert_shows(&explained, &["demo-vision/incomplete", "WaitingForMembers"]);
     std::fs::write(stop, "").unwrap();
     wait_for("end", async || {
         processes_that_name(temporary.path()).is_empty()

@@ -81,7 +81,10 @@ const BANS: &[Ban] = &[
 const DOORS: &[(&[&str], &[&str])] = &[
     (&["src/api"], &["facts", "status"]),
     (&["src/objects"], &["facts", "event"]),
-    (&["src/convert"], &["facts", "event", "reason", "status"]),
+    (
+        &["src/convert"],
+        &["facts", "event", "names", "reason", "status"],
+    ),
     (
         &[
             "src/",
@@ -91,7 +94,7 @@ const DOORS: &[(&[&str], &[&str])] = &[
             "benches/",
         ],
         &[
-            "command", "engine", "event", "explain", "facts", "lease", "reason", "report",
+            "command", "engine", "event", "explain", "facts", "lease", "names", "reason", "report",
             "settings", "status",
         ],
     ),

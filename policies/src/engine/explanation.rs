@@ -5,10 +5,11 @@ mod sub_groups;
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain::{
-    self, ExcessReport, Explanation, Missing, Names, NotFound, Proof, Shortage, Subject, suggestion,
+    self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject,
 };
 use crate::facts::{GroupSource, UnixMs};
 use crate::ids::GangId;
+use crate::names::{Names, suggestion};
 use crate::place::widest_scope;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;

@@ -8,15 +8,17 @@ use super::Engine;
 use crate::command::{Announcement, ObjectReference};
 use crate::event::{Event, Kind, Object, ObjectKey};
 use crate::facts::{Problem, Uid, amount};
-use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::status::QueueFault;
-use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format, vec::Vec};
+use crate::status::QueueStatus;
+use crate::topology::Unlabelled;
+use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format};
 
-/// The reason of the event on a queue that has a quota of what no node has.
+/// The reason of the event on a queue with entries that count what no node has.
 const NOT_THERE: &str = "ResourceNotFound";
 /// The reason of the event on a node of which more is used than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
+/// The reason of the event on a Topology with a level whose label no node has.
+const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
 /// What is wrong now, by kind and name: what was said, and what is still to be said.
 #[derive(Debug, Default)]
@@ -96,6 +98,8 @@ impl Engine {
                 ))
             }
             None if kind == Kind::Node => self.overcommitment(object),
+            // What nodes make of a Topology is looked at once the state has taken all in.
+            None if kind == Kind::Topology => return,
             None => None,
         };
         self.faults.note(kind, name, fault);
@@ -129,38 +133,32 @@ impl Engine {
     }
 
     /// A queue's status was worked out.
-    pub(crate) fn note_queue(
-        &mut self,
-        queue: QueueId,
-        (name, uid): (&str, Uid),
-        wrong: Option<&(QueueFault, Box<str>)>,
-    ) {
-        let fault = match wrong {
-            Some((wrong, message)) => {
-                let message = message.clone();
-                Some(fault(Kind::Queue, name, uid, wrong.as_str(), message))
-            }
-            None => self.quota_of_nothing(queue, name, uid),
-        };
+    pub(crate) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
+        let wrong = status
+            .fault
+            .as_ref()
+            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
+        // Nodes may come that have it, so this is no warning.
+        let absent = status.note.as_ref().map(|note| Announcement {
+            warning: false,
+            ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
+        });
+        let fault = wrong.or(absent);
         self.faults.note(Kind::Queue, name, fault);
         self.announce_faults();
     }
 
-    /// News of a quota of something that no node has. Nodes may come that have it, so the queue is
-    /// Ready, and this is no warning.
-    fn quota_of_nothing(&self, queue: QueueId, name: &str, uid: Uid) -> Option<Announcement> {
-        let absent: Vec<&str> = self.state.queues.absent(queue).collect();
-        if absent.is_empty() {
-            return None;
+    /// Nodes or Topologies have changed: looks at every Topology that can be read for a level whose
+    /// label no node has.
+    pub(crate) fn note_topologies(&mut self) {
+        let notes = self.state.topology_notes();
+        for (name, uid, unlabelled) in notes {
+            let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
+                warning: splits,
+                ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
+            });
+            self.faults.note(Kind::Topology, &name, fault);
         }
-        let message = format!(
-            "no Ready node has {}, of which the queue has a quota",
-            absent.join(" or ")
-        );
-        Some(Announcement {
-            warning: false,
-            ..fault(Kind::Queue, name, uid, NOT_THERE, message.into())
-        })
     }
 
     /// Says what has not been said yet; only who leads speaks.

@@ -115,11 +115,15 @@ impl Engine {
             .collect()
     }
 
-    /// The status of a queue, with its gangs.
+    /// The status of a queue, with its gangs and with what no node has of its entries.
     pub(crate) fn queue_status(&self, queue: QueueId) -> QueueStatus {
         let mut status = self.state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
         (status.pending, status.running) = (pending, running);
+        if status.fault.is_none() {
+            let missing = self.state.offered.missing(self.state.queues.entries(queue));
+            status.note = missing.map(Into::into);
+        }
         status
     }
 

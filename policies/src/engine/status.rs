@@ -249,7 +249,7 @@ impl Engine {
     fn queue_patch(&mut self, queue: QueueId) -> Option<StatusPatch> {
         let (name, uid) = self.state.queues.object(queue)?;
         let status = self.queue_status(queue);
-        self.note_queue(queue, (&name, uid), status.fault.as_ref());
+        self.note_queue(&name, uid, &status);
         if self.reported_queues.get(&queue) == Some(&status) {
             return None;
         }

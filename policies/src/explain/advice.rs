@@ -1,7 +1,7 @@
 //! What would let a gang start.
 
 use super::words::{amount_in_words as in_words, listed};
-use super::{ExcessReport, Explanation, Shortage};
+use super::{ExcessReport, Explanation, Holder, Shortage};
 use crate::reason::Reason;
 use alloc::{format, string::String, vec::Vec};
 
@@ -93,7 +93,13 @@ fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
         None => "in the cluster".into(),
     };
     let short = shortage.members_short();
-    let asks = &shortage.asks;
+    if let Some(sentence) = &shortage.unlabelled_level
+        && shortage.fits_anywhere > shortage.fits
+    {
+        remedies.push(format!(
+            "a label on the nodes, or a Topology without the level: {sentence}"
+        ));
+    }
     if shortage.fits_empty < shortage.need {
         let level = &*shortage.level;
         let held = match (shortage.fits_empty, level) {
@@ -114,10 +120,15 @@ fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
         let labels = shortage.unknown_labels.iter();
         remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
     } else if short > 0 {
-        let others = match shortage.sub_groups.len() {
-            0 | 1 => String::new(),
-            several => format!(
-                ", and for {} a {} with room for {}",
+        remedies.extend(of_holders(
+            &shortage.holders,
+            short,
+            shortage.domain.as_deref(),
+        ));
+        match shortage.sub_groups.len() {
+            0 | 1 => {}
+            several => remedies.push(format!(
+                "beside that, for {}, a {} with room for {}",
                 if several == 2 {
                     "the other sub-group"
                 } else {
@@ -125,21 +136,9 @@ fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
                 },
                 shortage.level,
                 members(shortage.need)
-            ),
-        };
-        remedies.push(format!(
-            "room for {} of {asks} {place}{others}",
-            members(short)
-        ));
-        for holder in shortage.holders.iter().take(HOLDERS_NAMED) {
-            let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
-            let on = match holder.nodes {
-                1 => "on 1 node".into(),
-                nodes => format!("on {nodes} nodes"),
-            };
-            let holds = &holder.holds;
-            remedies.push(format!("the end of {who}: it holds {holds} {on} {place}"));
+            )),
         }
+        remedies.push("more nodes that take its members".into());
     } else {
         remedies.push("nothing more: there is room now, and it is about to be tried".into());
     }
@@ -176,6 +175,47 @@ fn elsewhere(shortage: &Shortage) -> Option<String> {
         "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \
          {room}"
     ))
+}
+
+/// Whose end makes room for so many members: each alone where one is enough, else several
+/// together.
+fn of_holders(holders: &[Holder], short: u64, domain: Option<&str>) -> Option<String> {
+    let named = |holder: &Holder| {
+        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+        let on = match holder.nodes {
+            1 => "1 node".into(),
+            nodes => format!("{nodes} nodes"),
+        };
+        let place = domain.map_or_else(String::new, |domain| format!(" in {domain}"));
+        format!("{who} ({} on {on}{place})", holder.holds)
+    };
+    let enough = holders
+        .iter()
+        .filter(|holder| holder.makes_room_for >= short);
+    let enough: Vec<String> = enough.take(HOLDERS_NAMED).map(named).collect();
+    match enough.as_slice() {
+        [] => {}
+        [only] => return Some(format!("the end of {only}")),
+        several => return Some(format!("the end of any of {}", several.join(", "))),
+    }
+    let mut room = 0_u64;
+    let mut together = Vec::new();
+    for holder in holders.iter().filter(|holder| holder.makes_room_for > 0) {
+        if room >= short {
+            break;
+        }
+        room = room.saturating_add(holder.makes_room_for);
+        together.push(named(holder));
+    }
+    if together.is_empty() {
+        return None;
+    }
+    let together = together.join(" and ");
+    Some(if room >= short {
+        format!("the ends of {together}, together")
+    } else {
+        format!("the ends of more gangs, first of {together}")
+    })
 }
 
 fn members(count: u64) -> String {

@@ -11,12 +11,7 @@ use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::gang::{Gang, Scope};
 use crate::state::node::{KnownNode, Lacking};
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-    string::String,
-    vec::Vec,
-};
+use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 /// How many of those are named that hold what is missing.
@@ -112,6 +107,7 @@ pub(crate) fn shortage(
         requests: requests.collect(),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
+        unlabelled_level: unlabelled_level(state, missing.scope),
         level: level(state, missing.scope),
         domain,
         domains: u32::try_from(areas.len()).unwrap_or(u32::MAX),
@@ -265,6 +261,15 @@ fn level(state: &ClusterState, scope: Scope) -> Box<str> {
     }
 }
 
+fn unlabelled_level(state: &ClusterState, scope: Scope) -> Option<String> {
+    let (Scope::Level(topology, level) | Scope::DomainOf(topology, level, _)) = scope else {
+        return None;
+    };
+    let topology = &state.topologies[topology];
+    let at = topology.unlabelled_level()?;
+    (at <= level).then(|| topology.unlabelled().map(|unlabelled| unlabelled.sentence))?
+}
+
 fn counts(nodes: &[&Judged]) -> NodeCounts {
     let mut refused: BTreeMap<&Filter, (u32, u64)> = BTreeMap::new();
     let mut counts = NodeCounts::default();
@@ -291,7 +296,7 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
 }
 
 /// Which others hold what is missing on nodes that would take a member: who ends first, then who
-/// holds most.
+/// holds most. A node of a GPU model whose limit is reached takes none, whoever ends there.
 fn holders(
     state: &ClusterState,
     missing: &Missing,
@@ -299,11 +304,13 @@ fn holders(
     now_ms: UnixMs,
 ) -> Vec<Holder> {
     let own = missing.gang;
-    let would: Vec<&Judged> = nodes.iter().filter(|j| j.fits_empty > 0).copied().collect();
-    let primary = state.classes[missing.class].primary;
-    let missing = scarce(&state.resource_names, &would).unwrap_or(primary);
-    let mut held: BTreeMap<Option<GangId>, (Amount, BTreeSet<NodeId>)> = BTreeMap::new();
-    for judged in nodes.iter().filter(|judged| judged.fits_empty > 0) {
+    let takes = |j: &&&Judged| j.fits_empty > 0 && allowed(state, missing, j.model) > 0;
+    let would: Vec<&Judged> = nodes.iter().filter(takes).copied().collect();
+    let class = &state.classes[missing.class];
+    let missing = scarce(&state.resource_names, &would).unwrap_or(class.primary);
+    let asked = amount_of(&class.requests, missing);
+    let mut held: BTreeMap<Option<GangId>, (Amount, BTreeMap<NodeId, Amount>)> = BTreeMap::new();
+    for judged in &would {
         for pod in &state.nodes[judged.node].pods {
             let pod = &state.pods[*pod];
             let amount = amount_of(&state.classes[pod.class].requests, missing);
@@ -311,7 +318,8 @@ fn holders(
             if amount > 0 && gang != Some(own) {
                 let (total, on) = held.entry(gang).or_default();
                 *total = total.saturating_add(amount);
-                on.insert(judged.node);
+                let here = on.entry(judged.node).or_insert(0);
+                *here = here.saturating_add(amount);
             }
         }
     }
@@ -321,19 +329,27 @@ fn holders(
             let gang = gang.map(|gang| &state.gangs[gang]);
             let ends_ms = gang.and_then(|gang| ends_ms(state, gang, now_ms));
             let name = gang.map(|gang| String::from(&*gang.name));
+            let room = on.iter().map(|(node, amount)| {
+                let free = state.nodes[*node].free(missing);
+                let hold = |room: Amount| room.checked_div(asked).unwrap_or(0);
+                hold(free.saturating_add(*amount)) - hold(free)
+            });
             let order = (ends_ms.is_none(), ends_ms, Reverse(amount), name);
-            (order, on.len())
+            (order, on.len(), room.fold(0, sum))
         })
         .collect();
     holders.sort_unstable();
     let named = holders.into_iter().take(HOLDERS_NAMED);
     named
-        .map(|((_, ends_ms, Reverse(amount), gang), nodes)| Holder {
-            gang,
-            holds: amount_in_words(state.resource_names.name(missing), amount),
-            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
-            ends_ms,
-        })
+        .map(
+            |((_, ends_ms, Reverse(amount), gang), nodes, makes_room_for)| Holder {
+                gang,
+                holds: amount_in_words(state.resource_names.name(missing), amount),
+                nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+                makes_room_for,
+                ends_ms,
+            },
+        )
         .collect()
 }
 

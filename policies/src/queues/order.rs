@@ -17,7 +17,7 @@
 
 mod standing;
 
-pub use standing::{Claim, DecidedBy, Level};
+pub use standing::{Claim, DecidedBy, DominantShare, Level};
 
 use super::ledger::Matrix;
 use super::node::Node;

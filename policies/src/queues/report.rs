@@ -8,7 +8,8 @@ use crate::status::{GovernedAmounts, QueueStatus};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
-    /// The status of one queue. How many gangs wait and run is not known here and is 0.
+    /// The status of one queue. How many gangs wait and run, and what nodes have, is not known
+    /// here: there are 0, and there is no note.
     ///
     /// The dominant share is that of what the queue holds, without weights and rescaling. The
     /// trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
@@ -39,6 +40,7 @@ impl QueueTree {
         QueueStatus {
             observed_generation: facts.map_or(0, |facts| facts.generation),
             fault: node.fault.clone(),
+            note: None,
             ready_since_ms: node.ready_since_ms,
             allocated: by_name(view, held),
             requested: by_name(view, wanted),

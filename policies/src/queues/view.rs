@@ -1,7 +1,7 @@
 //! What the engine looks up in the tree.
 
 use super::{GovernedId, QueueId, QueueTree};
-use crate::facts::{Amount, Uid};
+use crate::facts::{Amount, QueueResource, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
@@ -29,6 +29,13 @@ impl QueueTree {
         Some((facts.name.clone(), facts.uid))
     }
 
+    /// `spec.resources` of the queue.
+    #[must_use]
+    pub fn entries(&self, queue: QueueId) -> &[QueueResource] {
+        let facts = self.definitions.get(self.name(queue));
+        facts.map_or(&[], |facts| &facts.resources)
+    }
+
     /// What the queue's definition names as its parent.
     #[must_use]
     pub fn parent_name(&self, queue: QueueId) -> Option<&str> {
@@ -40,14 +47,6 @@ impl QueueTree {
         let row = self.ledger.held.row(queue);
         let cells = self.ledger.all_keys().map(|key| (key, row[key.index()]));
         cells.filter(|(_, amount)| *amount > 0)
-    }
-
-    /// What the queue has a quota of, and no node that counts has any.
-    pub fn absent(&self, queue: QueueId) -> impl Iterator<Item = &str> {
-        let terms = self.structure.node(queue).terms.iter();
-        let absent =
-            terms.filter(|(key, terms)| terms.quota > 0 && self.ledger.capacity(*key) == 0);
-        absent.map(|(key, _)| self.keys.name(*key))
     }
 
     /// Whether the queue or an ancestor has a limit on a GPU model.

@@ -28,7 +28,12 @@ impl ClusterState {
         }
         let same_rules = before.is_some_and(|before| same_rules(before, &facts));
         let same_labels = before.is_some_and(|before| before.labels == facts.labels);
+        let same_offer =
+            same_labels && before.is_some_and(|before| before.allocatable == facts.allocatable);
         self.capacity.node_changed(id, before, &facts, now_ms);
+        if let Some(known) = known.as_ref().filter(|_| !same_offer) {
+            self.offered.remove(known);
+        }
         let gpu = if same_rules {
             known.map_or_else(|| GpuNode::read(&facts), |known| known.gpu)
         } else {
@@ -47,12 +52,15 @@ impl ClusterState {
             .map(|product| self.kinds.model(product));
         let node = &mut self.nodes[id];
         let grew = node.set_allocatable(&amounts) | node.cards.set(&facts.cards);
-        node.known = Some(KnownNode {
+        let known = node.known.insert(KnownNode {
             facts,
             gpu,
             model,
             model_id,
         });
+        if !same_offer {
+            self.offered.add(known);
+        }
         if model_changed {
             self.charge_node(id);
         }
@@ -74,6 +82,7 @@ impl ClusterState {
             return;
         };
         self.capacity.node_removed(id);
+        self.offered.remove(&known);
         self.nodes[id].known = Some(known);
         self.uncharge_node(id);
         self.nodes[id].known = None;

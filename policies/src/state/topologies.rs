@@ -1,9 +1,9 @@
 //! Topologies, and where nodes stand in them.
 
 use super::ClusterState;
-use crate::facts::{Labels, TopologyFacts, TopologyLevel};
+use crate::facts::{Labels, TopologyFacts, TopologyLevel, Uid};
 use crate::ids::{NodeId, TopologyId};
-use crate::topology::Topology;
+use crate::topology::{Topology, Unlabelled};
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use smallvec::SmallVec;
 
@@ -12,17 +12,20 @@ pub(crate) const DEFAULT_TOPOLOGY: &str = "default";
 
 impl ClusterState {
     pub(crate) fn apply_topology(&mut self, facts: TopologyFacts) {
-        let same = matches!(self.topology_ids.get(&facts.name), Some(Ok(id))
-            if facts.problems.is_empty() && self.topologies[*id].levels == facts.levels);
-        if same {
+        if let Some(Ok(id)) = self.topology_ids.get(&facts.name)
+            && facts.problems.is_empty()
+            && self.topologies[*id].levels == facts.levels
+        {
+            self.topologies[*id].uid = facts.uid;
             return;
         }
         self.drop_topology(&facts.name);
         let entry = match facts.problems.first() {
             Some(problem) => Err(format!("{}: {}", problem.field, problem.message)),
-            None => Ok(self.add_topology(facts.levels)),
+            None => Ok(self.add_topology(facts.levels, facts.uid)),
         };
         self.topology_ids.insert(facts.name.clone(), entry);
+        self.offered.changed = true;
         self.topology_replaced(&facts.name);
     }
 
@@ -42,6 +45,17 @@ impl ClusterState {
         }
     }
 
+    /// Every Topology object that can be read, with what its nodes lack.
+    pub(crate) fn topology_notes(&self) -> Vec<(Box<str>, Uid, Option<Unlabelled>)> {
+        let readable = self.topology_ids.iter();
+        let readable = readable.filter_map(|(name, id)| Some((name, *id.as_ref().ok()?)));
+        let notes = readable.map(|(name, id)| {
+            let topology = &self.topologies[id];
+            (name.clone(), topology.uid, topology.unlabelled())
+        });
+        notes.collect()
+    }
+
     /// A topology whose only level is a node label, as native groups name it.
     pub(crate) fn label_topology(&mut self, label: &str) -> TopologyId {
         if let Some(id) = self.label_topologies.get(label) {
@@ -51,7 +65,7 @@ impl ClusterState {
             name: label.into(),
             node_label: label.into(),
         };
-        let id = self.add_topology(Vec::from([level]));
+        let id = self.add_topology(Vec::from([level]), Uid(0));
         self.label_topologies.insert(label.into(), id);
         id
     }
@@ -61,8 +75,8 @@ impl ClusterState {
         self.label_topologies.get(label).copied()
     }
 
-    fn add_topology(&mut self, levels: Vec<TopologyLevel>) -> TopologyId {
-        let mut topology = Topology::new(levels, 0);
+    fn add_topology(&mut self, levels: Vec<TopologyLevel>, uid: Uid) -> TopologyId {
+        let mut topology = Topology::new(levels, uid);
         for (id, node) in self.nodes.iter() {
             if let Some(known) = &node.known {
                 topology.place(id, &node.name, &known.facts.labels);

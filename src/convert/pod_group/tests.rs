@@ -121,23 +121,84 @@ fn each_wrong_field_is_one_problem_with_its_path() {
     }
 }
 
+/// What is said of a spec: each field with its message.
+fn told(spec: Value) -> Vec<String> {
+    let problems = facts(spec).problems.into_iter();
+    let told = problems.map(|problem| format!("{}: {}", problem.field, problem.message));
+    told.collect()
+}
+
 #[test]
-fn what_is_not_built_yet_or_not_known_is_unsupported() {
-    for (spec, field) in [
+fn a_field_that_there_is_not_is_told_with_what_may_be_meant() {
+    for (spec, says) in [
         (
             json!({"placement": {"tpu": "binpack"}}),
-            "spec.placement.tpu",
+            "spec.placement.tpu: there is no such field; did you mean cpu or gpu?",
         ),
-        (json!({"minMembers": 8}), "spec.minMembers"),
+        (
+            json!({"minMembers": 8}),
+            "spec.minMembers: there is no such field; did you mean minMember?",
+        ),
         (
             json!({"topology": {"forbidden": "rack"}}),
-            "spec.topology.forbidden",
+            "spec.topology.forbidden: there is no such field",
+        ),
+        (
+            json!({"subGroups": [{"name": "a", "minmember": 2}]}),
+            "spec.subGroups[0].minmember: there is no such field; did you mean minMember?",
         ),
     ] {
-        let text = spec.to_string();
-        let facts = facts(spec);
-        assert_eq!(facts.unsupported, [field.into()], "{text}");
-        assert_eq!(facts.problems, [], "{text}");
+        assert_eq!(told(spec), [says]);
+    }
+}
+
+#[test]
+fn a_field_of_another_type_is_told_in_plain_words() {
+    for (spec, says) in [
+        (
+            json!({"minMember": "three"}),
+            "spec.minMember: \"three\" is not a whole number from 1 to 1000000",
+        ),
+        (
+            json!({"minMember": 0}),
+            "spec.minMember: 0 is not a whole number from 1 to 1000000",
+        ),
+        (
+            json!({"minMember": 1.5}),
+            "spec.minMember: 1.5 is not a whole number from 1 to 1000000",
+        ),
+        (json!({"queue": ["a"]}), "spec.queue: a list is not a text"),
+        (
+            json!({"preemptible": "no"}),
+            "spec.preemptible: \"no\" is not true or false",
+        ),
+        (
+            json!({"subGroups": {}}),
+            "spec.subGroups: an object is not a list",
+        ),
+        (
+            json!({"subGroups": ["prefill"]}),
+            "spec.subGroups[0]: is not an object that can be read",
+        ),
+        (
+            json!({"topology": "rack"}),
+            "spec.topology: is not an object that can be read",
+        ),
+        (
+            json!({"stalenessGracePeriod": 60}),
+            "spec.stalenessGracePeriod: 60 is not a duration such as 90s, 10m or 2h30m",
+        ),
+        (
+            json!({"expectedRuntime": "0s"}),
+            "spec.expectedRuntime: `0s` must be longer than 0s",
+        ),
+        (
+            json!({"preemptionDelay": "8766000h"}),
+            "spec.preemptionDelay: `8766000h` is too long; write it in hours, at most 876000h, which \
+             is a hundred years",
+        ),
+    ] {
+        assert_eq!(told(spec), [says]);
     }
 }
 
@@ -184,10 +245,7 @@ fn a_flood_of_unknown_fields_is_cut() {
     let spec: serde_json::Map<String, Value> = (0..10_000)
         .map(|index| (format!("field-{index}"), json!(1)))
         .collect();
-    assert_eq!(
-        facts(Value::Object(spec)).unsupported.len(),
-        limits::PROBLEMS
-    );
+    assert_eq!(facts(Value::Object(spec)).problems.len(), limits::PROBLEMS);
 }
 
 #[test]

@@ -367,6 +367,7 @@ impl Sequence {
         QueueStatus {
             observed_generation: 1,
             fault: self.random.percent(30).then_some(fault),
+            note: None,
             ready_since_ms: TEN_O_CLOCK_MS + self.random.below(2_000),
             allocated: match self.random.percent(50) {
                 true => vec![("cpu".into(), 1_500), ("nvidia.com/gpu".into(), 8)],

@@ -1,8 +1,8 @@
 //! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
 
 use super::world::{World, gang, node, pod, queue, topology};
-use crate::facts::Problem;
-use alloc::{format, string::String, vec::Vec};
+use crate::facts::{Problem, QueueFacts, QueueResource};
+use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 
 fn problem(field: &str) -> Vec<Problem> {
     Vec::from([Problem {
@@ -96,6 +96,87 @@ fn a_node_that_loses_gpus_under_its_pods_says_so_and_gets_no_more() {
     assert_eq!(world.node_of("b").as_deref(), Some("n1"));
 }
 
+/// A queue with a quota of 8 of a resource, or of a model of it.
+fn promised(name: &str, resource: &str, product: Option<&str>) -> QueueFacts {
+    let mut facts = queue(name);
+    facts.resources.push(QueueResource {
+        name: resource.into(),
+        product: product.map(Into::into),
+        quota: 8,
+        limit: None,
+        weight: 1,
+    });
+    facts
+}
+
+#[test]
+fn a_queue_that_counts_what_no_node_has_says_so_until_a_node_has_it() {
+    const GPU: &str = "nvidia.com/gpu";
+    let mut world = World::new();
+    world.apply(promised("fpga", "example.com/fpga", None));
+    world.apply(promised("model", GPU, Some("H200")));
+    world.apply(promised("right", GPU, Some("H100")));
+    world.apply(queue("silent"));
+    world.settle();
+    assert_eq!(told(&world, "Queue"), Vec::<String>::new(), "without nodes");
+
+    world.pass(2_000);
+    world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
+    world.settle();
+    let fpga =
+        "Queue fpga: ResourceNotFound: no node has example.com/fpga; there are nvidia.com/gpu";
+    let model = "Queue model: ResourceNotFound: no node has the model H200 of nvidia.com/gpu; did you \
+                 mean H100?";
+    assert_eq!(told(&world, "Queue"), [fpga, model]);
+    // Nothing else is disturbed: what it names beside that is worth what it was.
+    world.apply(pod("a", 8).queue("model"));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+
+    world.pass(2_000);
+    world.apply(node("n2", 8).label("nvidia.com/gpu.product", "H200"));
+    world.settle();
+    world.pass(2_000);
+    world.lose_node("n2");
+    world.settle();
+    // It was there meanwhile, so it is news again.
+    assert_eq!(told(&world, "Queue"), [fpga, model, model]);
+}
+
+#[test]
+fn a_topology_with_a_level_that_no_node_has_says_so_until_a_node_has_it() {
+    let mut world = World::new();
+    world.apply(topology("default", &["zone", "rack"]));
+    world.settle();
+    assert_eq!(told(&world, "Topology"), Vec::<String>::new(), "no nodes");
+    world.apply(node("n1", 8).label("rack", "r1"));
+    world.settle();
+    world.apply(node("n2", 8).label("rack", "r1"));
+    world.settle();
+    let zone = "Topology default: LabelNotFound: no node has the label zone of the level zone, so \
+                every node is a domain of its own there and below";
+    assert_eq!(told(&world, "Topology"), [zone]);
+    world.apply(node("n1", 8).label("rack", "r1").label("zone", "a"));
+    world.settle();
+    world.apply(node("n1", 8).label("zone", "a"));
+    world.apply(node("n2", 8).label("zone", "a"));
+    world.settle();
+    let rack = zone.replace(
+        "the label zone of the level zone",
+        "the label rack of the level rack",
+    );
+    assert_eq!(told(&world, "Topology"), [zone.to_owned(), rack.clone()]);
+    // Where it is taken out there is nothing to say, and again something where it comes back.
+    world.apply(topology("default", &["zone"]));
+    world.settle();
+    world.apply(topology("default", &["zone", "rack"]));
+    world.settle();
+    assert_eq!(
+        told(&world, "Topology"),
+        [zone.to_owned(), rack.clone(), rack]
+    );
+}
+
 #[test]
 fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
     let mut world = World::new();
@@ -110,8 +191,8 @@ fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
     world.apply(pod("second-0", 4).of("second"));
     world.settle();
     assert!(world.node_of("first-0").is_some() && world.node_of("second-0").is_some());
-    let message = "Queue a: ResourceNotFound: no Ready node has example.com/tpu or \
-                   nvidia.com/gpu@NVIDIA-Z9000, of which the queue has a quota";
+    let message = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+                   nvidia.com/gpu; no node has the model NVIDIA-Z9000 of nvidia.com/gpu";
     assert_eq!(told(&world, "Queue"), [message]);
 
     // A node that has some takes the word back.
@@ -119,8 +200,8 @@ fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
     let model = node("n2", 8).label("nvidia.com/gpu.product", "NVIDIA-Z9000");
     world.apply(model);
     world.settle();
-    let of_tpus = "Queue a: ResourceNotFound: no Ready node has example.com/tpu, of which the \
-                   queue has a quota";
+    let of_tpus = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+                   nvidia.com/gpu";
     assert_eq!(
         told(&world, "Queue").last().map(String::as_str),
         Some(of_tpus)

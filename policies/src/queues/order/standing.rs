@@ -1,10 +1,14 @@
 //! Where queues stand among their siblings, and what puts one before another: for people.
 
 use super::{Key, Order};
+use crate::facts::Amount;
+use crate::queues::node::Terms;
 use crate::queues::shares::Fraction;
-use crate::queues::{Demand, QueueId, QueueTree, View};
+use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View};
 use alloc::{boxed::Box, vec::Vec};
 use core::cmp::Reverse;
+
+const MILLION: u64 = 1_000_000;
 
 /// Where one queue stands among its siblings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,15 +33,34 @@ pub struct Claim {
     /// Which part of its quota it has used, in millionths; `None`: it has no quota left for the
     /// gang.
     pub quota_used_millionths: Option<u64>,
+    /// Whether it has a quota at all.
+    pub has_quota: bool,
     /// Its priority.
     pub priority: i32,
     /// Its weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// Its dominant share over its weight, in millionths.
+    /// Its dominant share over its weight, as that counts, in millionths.
     pub share_millionths: u64,
-    /// The resource of that share, what the queue uses of it, and its weight; `None`: it uses
-    /// nothing that is divided.
-    pub dominant: Option<(Box<str>, u64, u16)>,
+    /// What that share is made of; `None`: it uses nothing that is divided.
+    pub dominant: Option<DominantShare>,
+}
+
+/// What the share of a queue is made of: `used / capacity` over the weight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DominantShare {
+    /// `resource` or `resource@product`.
+    pub resource: Box<str>,
+    /// What the queue uses of it, in base units.
+    pub used: Amount,
+    /// What there is to divide, in base units.
+    pub capacity: Amount,
+    /// `used / capacity`, in millionths.
+    pub millionths: u64,
+    /// Its weight, as the queue says it.
+    pub weight: u16,
+    /// What the weight counts because of past use, in millionths, where that is another: so scaled
+    /// that the weights of all siblings together are what they say.
+    pub counted_weight_millionths: Option<u64>,
 }
 
 /// What puts one queue before another.
@@ -135,16 +158,64 @@ impl Order {
             used > 0 && Fraction::new(used, view.ledger.capacity(*id), terms.weight) == key.share
         });
         let dominant = dominant
-            .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)));
+            .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
+            .map(|(id, terms)| Self::dominant_share(view, queue, (*id, terms), used[id.index()]));
         Claim {
             quota_used_millionths: key.quota_used.map(Fraction::millionths),
             priority: key.priority,
             weightless: key.weightless,
-            share_millionths: key.share.millionths(),
-            dominant: dominant
-                .map(|(id, terms)| (view.keys.name(*id).into(), used[id.index()], terms.weight)),
+            has_quota: view
+                .structure
+                .node(queue)
+                .terms
+                .iter()
+                .any(|(_, terms)| terms.quota > 0),
+            share_millionths: dominant.as_ref().map_or(0, |(_, share)| *share),
+            dominant: dominant.map(|(dominant, _)| dominant),
         }
     }
+
+    /// What a share is made of, and the share itself with the weight as it counts, in millionths.
+    fn dominant_share(
+        view: View<'_>,
+        queue: QueueId,
+        (key, terms): (GovernedId, &Terms),
+        used: Amount,
+    ) -> (DominantShare, u64) {
+        let capacity = view.ledger.capacity(key);
+        let millionths = Fraction::new(used, capacity, 1).millionths();
+        let counted = counted_weight(view, queue, key, terms);
+        // A weight of 0 counts as 1 in a share.
+        let over = counted.unwrap_or(u64::from(terms.said_weight.max(1)) * MILLION);
+        let share = u128::from(millionths) * u128::from(MILLION) / u128::from(over.max(1));
+        let dominant = DominantShare {
+            resource: view.keys.name(key).into(),
+            used,
+            capacity,
+            millionths,
+            weight: terms.said_weight,
+            counted_weight_millionths: counted,
+        };
+        (dominant, u64::try_from(share).unwrap_or(u64::MAX))
+    }
+}
+
+/// What a weight counts because of past use, in millionths; `None`: what it says.
+fn counted_weight(view: View<'_>, queue: QueueId, key: GovernedId, terms: &Terms) -> Option<u64> {
+    let parent = view.structure.node(queue).parent?;
+    let siblings = view.structure.node(parent).children.iter();
+    let siblings = siblings.filter_map(|id| view.structure.node(*id).terms_of(key));
+    let (mut said, mut counted, mut differs) = (0, 0, false);
+    for sibling in siblings {
+        said += u128::from(sibling.said_weight);
+        counted += u128::from(sibling.weight);
+        differs |= sibling.weight != sibling.said_weight;
+    }
+    if !differs || terms.weight == 0 {
+        return None;
+    }
+    let weight = u128::from(terms.weight) * u128::from(MILLION) * said / counted.max(1);
+    u64::try_from(weight).ok()
 }
 
 /// What puts the first before the second.

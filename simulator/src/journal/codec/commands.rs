@@ -32,7 +32,7 @@ fields! {
     }
     MemberCounts { expected, created, bound, running, succeeded, failed }
     QueueStatus {
-        observed_generation, fault, ready_since_ms, allocated, requested, fair_share,
+        observed_generation, fault, note, ready_since_ms, allocated, requested, fair_share,
         dominant_share_millionths, past_use, pending, running,
     }
 }

@@ -47,8 +47,9 @@ impl Names<'_> {
     }
 }
 
-/// `did you mean A or B?`, if any of the names is near.
-pub(crate) fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+/// `did you mean A or B?`, if any of the names is near: the nearest first.
+#[must_use]
+pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let most = 1 + name.len() / 5;
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|known| {

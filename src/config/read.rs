@@ -1,0 +1,162 @@
+//! From the text of a file to its fields.
+//!
+//! What cannot be read is said in the words of the file: the key, what stands there, and what may
+//! stand there. The library's own words are about its types, so the text is looked at once more
+//! where it refuses.
+
+use super::check::IN_FLIGHT;
+use super::file::{ConfigurationFile, LogFormat};
+use crate::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
+use gpu_batch_policies::names::suggestion;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::io;
+
+/// Reads a file.
+///
+/// # Errors
+/// Everything that keeps it from being read, with the keys and what is allowed.
+pub(super) fn read(text: &str) -> Result<ConfigurationFile, Vec<String>> {
+    let error = match serde_saphyr::from_str(text) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let mut misfits = Vec::new();
+    if let Ok(value) = serde_saphyr::from_str::<Value>(text) {
+        let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
+        compare("", &value, &template, &mut misfits);
+    }
+    let line = error.location().map(|location| location.line());
+    Err(match misfits.as_slice() {
+        [] => vec![at(line, &syntax(&error))],
+        [only] => vec![at(line, only)],
+        _ => misfits,
+    })
+}
+
+/// Why there is nothing to read, and what to do.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; `gpu-batch config --print-defaults` \
+                                    prints one to begin with"
+            .to_owned(),
+        io::ErrorKind::IsADirectory => "this is a folder; name the file in it".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
+        io::ErrorKind::InvalidData => "this is not text in UTF-8".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn at(line: Option<u64>, problem: &str) -> String {
+    match line.filter(|line| *line > 0) {
+        Some(line) => format!("{problem} (line {line})"),
+        None => problem.to_owned(),
+    }
+}
+
+/// What is wrong with the text before there are any keys.
+fn syntax(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    match error.without_snippet() {
+        Error::MultipleDocuments { .. } => {
+            "there is more than one document; a configuration is one, without `---`".to_owned()
+        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("{key}: the key is there twice")
+        }
+        Error::DuplicateMappingKey { key: None, .. } => "a key is there twice".to_owned(),
+        error => format!(
+            "this is not YAML: {}",
+            error.render_with_formatter(&serde_saphyr::UserMessageFormatter)
+        ),
+    }
+}
+
+/// Notes each key that there is not, and each value that is of another sort than the default.
+fn compare(key: &str, value: &Value, template: &Value, misfits: &mut Vec<String>) {
+    match (value, template) {
+        (Value::Object(values), Value::Object(templates)) => {
+            for (name, value) in values {
+                let inner = match key {
+                    "" => name.clone(),
+                    key => format!("{key}.{name}"),
+                };
+                match templates.get(name) {
+                    Some(template) => compare(&inner, value, template, misfits),
+                    None => misfits.push(no_such_key(&inner, name, templates)),
+                }
+            }
+        }
+        (Value::Object(values), _) if key == "placement" => {
+            let sorts: Map<String, Value> = ["gpu", "cpu"]
+                .map(|sort| (sort.to_owned(), template.clone()))
+                .into_iter()
+                .collect();
+            compare(
+                key,
+                &Value::Object(values.clone()),
+                &Value::Object(sorts),
+                misfits,
+            );
+        }
+        (value, template) if !fits(key, value, template) => {
+            let found = match value {
+                Value::Array(_) => "a list".to_owned(),
+                Value::Object(_) => "keys and values".to_owned(),
+                value => value.to_string(),
+            };
+            let expected = expected(key, template);
+            let key = if key.is_empty() { "the file" } else { key };
+            misfits.push(format!("{key}: must be {expected}, not {found}"));
+        }
+        _ => {}
+    }
+}
+
+fn no_such_key(key: &str, name: &str, known: &Map<String, Value>) -> String {
+    let names = || known.keys().map(String::as_str);
+    let meant = suggestion(name, names());
+    let meant = meant.unwrap_or_else(|| {
+        let names: Vec<&str> = names().collect();
+        format!("there are {}", names.join(", "))
+    });
+    format!("{key}: there is no such key; {meant}")
+}
+
+/// Whether a value is of the same sort as the default. Any scalar can be text.
+fn fits(key: &str, value: &Value, template: &Value) -> bool {
+    match (value, template) {
+        (value, _) if key == "log.format" => LogFormat::deserialize(value).is_ok(),
+        (value, Value::Number(_)) => value
+            .as_i64()
+            .is_some_and(|number| IN_FLIGHT.contains(&number)),
+        (value, Value::Bool(_)) => value.is_boolean(),
+        (value, Value::String(_)) => value.is_string() || value.is_number() || value.is_boolean(),
+        (value, Value::Null) => !value.is_object() && !value.is_array(),
+        (value, Value::Object(_)) => value.is_object(),
+        (value, Value::Array(_)) => value.is_array(),
+    }
+}
+
+/// What may stand at a key.
+fn expected(key: &str, template: &Value) -> String {
+    let (first, last) = (IN_FLIGHT.start(), IN_FLIGHT.end());
+    match template {
+        _ if key.starts_with("placement") => {
+            format!("one of {}", PLACEMENT_NAMES.join(", "))
+        }
+        _ if key == "log.format" => "text or json".to_owned(),
+        _ if matches!(key, "useHalfLife" | "aging") => "a duration such as 24h, or null".to_owned(),
+        Value::Number(_) => format!("a whole number from {first} to {last}"),
+        Value::Bool(_) => "true or false".to_owned(),
+        Value::String(default) => match parse_signed_duration_ms(default) {
+            Ok(_) => format!("a duration such as {default}"),
+            Err(_) => "a text".to_owned(),
+        },
+        Value::Object(keys) => {
+            let keys: Vec<&str> = keys.keys().map(String::as_str).collect();
+            format!("keys and values; the keys are {}", keys.join(", "))
+        }
+        Value::Null | Value::Array(_) => "a text, or null".to_owned(),
+    }
+}
