@@ -63,7 +63,9 @@ impl Agenda {
         }
         let mut over = self.rooms_over(state, &nodes);
         for (class, gangs) in &self.any_room {
-            if fits(state, *class, Scope::OneNode, &nodes, 1) > 0 {
+            // Also where no pod of the class fits: what was not found within its bound may be found
+            // when it is searched again.
+            if may_use(state, *class, &nodes) {
                 stirred.gangs.extend(gangs);
             }
         }
@@ -167,6 +169,16 @@ fn bound_is_over(state: &ClusterState, shortfall: Shortfall) -> bool {
         } => state.queues.bound_allows(queue, key, bound, asked),
         Shortfall::Room { .. } => false,
     }
+}
+
+/// Whether a class may use any of the nodes, as far as the static filters say.
+fn may_use(state: &mut ClusterState, class: ClassId, nodes: &BTreeSet<NodeId>) -> bool {
+    if nodes.is_empty() || state.classes.get(class).is_none() {
+        return false;
+    }
+    state.refresh(class);
+    let table = state.table_as_of(class);
+    table.is_some_and(|table| nodes.iter().any(|node| table.is_eligible(*node)))
 }
 
 /// How many pods of a class fit in a scope to which one of the nodes adds room; 0: none does.
