@@ -67,7 +67,7 @@ fn with_a_past(seed: u64) -> World {
 fn course(mut world: World, scene: &Scene, mut order: Rng, choice: &mut Rng) -> Vec<Said> {
     world.pass(FORGOTTEN_MS);
     told(&mut world, &scene.objects, &mut order);
-    world.settle();
+    world.settle_and_review();
     let mut course = Vec::from([said(&mut world)]);
     for later in &scene.later {
         world.pass(60_000);
@@ -83,7 +83,7 @@ fn course(mut world: World, scene: &Scene, mut order: Rng, choice: &mut Rng) -> 
             world.forget(object);
         }
         told(&mut world, &later.objects, &mut order);
-        world.settle();
+        world.settle_and_review();
         course.push(said(&mut world));
     }
     course

@@ -208,6 +208,15 @@ impl World {
         panic!("the engine does not come to rest");
     }
 
+    /// The same, until what is told of those that wait is what is true now. Nobody starts for it.
+    pub(super) fn settle_and_review(&mut self) {
+        self.settle();
+        let binds = self.binds;
+        self.engine.review();
+        self.settle();
+        assert_eq!(self.binds, binds, "a gang that fits has waited");
+    }
+
     /// One step; whether there were commands.
     pub(super) fn step(&mut self) -> bool {
         let events = core::mem::take(&mut self.events);
