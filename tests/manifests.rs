@@ -216,10 +216,7 @@ const PRESETS: [(&str, &[&str]); 6] = [
             "cloud.google.com/gce-topology-host",
         ],
     ),
-    (
-        "nvlink.yaml",
-        &["topology.kubernetes.io/zone", "nvidia.com/gpu.clique"],
-    ),
+    ("nvlink.yaml", &["nvidia.com/gpu.clique"]),
     (
         "oke.yaml",
         &[
@@ -245,6 +242,7 @@ const PRESETS: [(&str, &[&str]); 6] = [
             "fabric.topograph.run/tier-1",
             "fabric.topograph.run/tier-0",
             "accelerator.topograph.run/domain",
+            "accelerator.topograph.run/sub-domain",
         ],
     ),
 ];

@@ -10,6 +10,7 @@ use crate::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
 use gpu_batch_policies::names::suggestion;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use serde_saphyr::{Error, UserMessageFormatter};
 use std::io;
 
 /// Reads a file.
@@ -21,15 +22,16 @@ pub(super) fn read(text: &str) -> Result<ConfigurationFile, Vec<String>> {
         Ok(file) => return Ok(file),
         Err(error) => error,
     };
+    let value: Value = match serde_saphyr::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return Err(vec![syntax(&error)]),
+    };
     let mut misfits = Vec::new();
-    if let Ok(value) = serde_saphyr::from_str::<Value>(text) {
-        let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
-        compare("", &value, &template, &mut misfits);
-    }
-    let line = error.location().map(|location| location.line());
+    let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
+    compare("", &value, &template, &mut misfits);
     Err(match misfits.as_slice() {
-        [] => vec![at(line, &syntax(&error))],
-        [only] => vec![at(line, only)],
+        [] => vec![in_its_words(&error)],
+        [only] => vec![at(&error, only)],
         _ => misfits,
     })
 }
@@ -47,29 +49,32 @@ pub(super) fn unreadable(error: &io::Error) -> String {
     }
 }
 
-fn at(line: Option<u64>, problem: &str) -> String {
-    match line.filter(|line| *line > 0) {
-        Some(line) => format!("{problem} (line {line})"),
-        None => problem.to_owned(),
+fn at(error: &Error, problem: &str) -> String {
+    match error.location().map(|location| location.line()) {
+        Some(line) if line > 0 => format!("{problem} (line {line})"),
+        _ => problem.to_owned(),
     }
 }
 
+/// What the library says, without the lines of the text; it names the place.
+fn in_its_words(error: &Error) -> String {
+    let words = error.without_snippet();
+    words.render_with_formatter(&UserMessageFormatter)
+}
+
 /// What is wrong with the text before there are any keys.
-fn syntax(error: &serde_saphyr::Error) -> String {
-    use serde_saphyr::Error;
-    match error.without_snippet() {
+fn syntax(error: &Error) -> String {
+    let problem = match error.without_snippet() {
         Error::MultipleDocuments { .. } => {
-            "there is more than one document; a configuration is one, without `---`".to_owned()
+            "there is more than one document; a configuration is one, without `---`"
         }
         Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("{key}: the key is there twice")
+            return at(error, &format!("{key}: the key is there twice"));
         }
-        Error::DuplicateMappingKey { key: None, .. } => "a key is there twice".to_owned(),
-        error => format!(
-            "this is not YAML: {}",
-            error.render_with_formatter(&serde_saphyr::UserMessageFormatter)
-        ),
-    }
+        Error::DuplicateMappingKey { key: None, .. } => "a key is there twice",
+        error => return format!("this is not YAML: {}", in_its_words(error)),
+    };
+    at(error, problem)
 }
 
 /// Notes each key that there is not, and each value that is of another sort than the default.
