@@ -271,8 +271,8 @@ impl QueueTree {
         over.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
     }
 
-    /// Whether one bound of one queue now lets it hold so much more of a key; also where there is no
-    /// such bound any more.
+    /// Whether one bound of one queue now lets it hold so much more of a key; also where there is
+    /// no such bound any more.
     #[must_use]
     pub fn bound_allows(
         &self,
