@@ -138,13 +138,10 @@ fn for_helm(schema: &mut Value) {
                     .as_array()
                     .unwrap()
                     .iter()
-                    .flat_map(|rule| {
-                        rule["rule"]
-                            .as_str()
-                            .unwrap()
-                            .split("self.matches('")
-                            .skip(1)
-                    })
+                    .map(|rule| rule["rule"].as_str().unwrap())
+                    // How long a duration may be is no pattern; the program says it.
+                    .filter(|rule| !rule.starts_with('!'))
+                    .flat_map(|rule| rule.split("self.matches('").skip(1))
                     .map(|rest| json!({"pattern": rest.split("')").next().unwrap()}))
                     .collect();
                 fields.insert("allOf".to_owned(), Value::Array(patterns));

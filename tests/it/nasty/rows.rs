@@ -122,7 +122,7 @@ pub(super) fn crabs() -> Row {
     serde_json::from_value(json!({
         "nasty": "a megabyte of crabs",
         "apply": [group],
-        "expect": [{"on": "PodGroup/crabs", "reason": "Unsupported", "says": "spec.bogus"}],
+        "expect": [{"on": "PodGroup/crabs", "reason": "InvalidSpec", "says": "spec.bogus"}],
     }))
     .unwrap()
 }
