@@ -16,6 +16,7 @@ mod counts;
 mod evictions;
 mod explanation;
 mod faults;
+mod line;
 mod outbox;
 mod partial;
 mod parts;
@@ -289,9 +290,7 @@ impl Engine {
                 Timer::Rewrite(key) => self.rewrite(key),
             }
         }
-        for gang in self.agenda.woken(&mut self.state) {
-            self.wake(gang);
-        }
+        self.follow_freed();
         self.assess_touched(now_ms);
         self.state.settle_capacity(now_ms);
         if core::mem::take(&mut self.state.offered.changed) {

@@ -100,8 +100,8 @@ impl Proof {
 /// What is missing for the members of one shape, where it comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each for
-    /// itself. Empty: members of the whole gang.
+    /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each
+    /// for itself. Empty: members of the whole gang.
     pub sub_groups: Vec<String>,
     /// The sub-groups that require one domain of the level. Empty: the gang does, or nobody.
     pub required_by: Vec<String>,

@@ -6,7 +6,7 @@
 //! ```text
 //!  apply, delete, replace ──> definitions ──refresh──> structure ─────┬──> admit
 //!  charge, release ─────────> ledger ─────────────────────────────────┼──> room, budget
-//!  set_candidate ───────────> order (keys of what changed, lazily) ───┼──> next_leaf
+//!  set_candidate ───────────> orders (keys of what changed, lazily) ──┼──> next_leaf
 //!  add_requested ───────────> ledger ─────────────────────────────────┴──> divide, status
 //! ```
 //!
@@ -33,7 +33,7 @@ mod tests;
 pub use admission::Refusal;
 pub use keys::{Demand, GovernedId};
 pub use ledger::{Bound, Excess};
-pub use order::{Claim, DecidedBy, DominantShare, Level};
+pub use order::{Claim, DecidedBy, DominantShare, Level, LineUp};
 pub use refresh::Refreshed;
 
 use crate::facts::{Amount, QueueFacts};
@@ -55,9 +55,6 @@ impl QueueId {
     /// The implicit root. It is nobody's queue and is never handed out.
     const ROOT: Self = Self(0);
 
-    /// Not before any queue.
-    pub(crate) const LAST: Self = Self(u32::MAX);
-
     fn index(self) -> usize {
         self.0 as usize
     }
@@ -77,7 +74,8 @@ pub struct QueueTree {
     /// Rises whenever queues change.
     edits: u64,
     ledger: Ledger,
-    order: Order,
+    /// By line-up.
+    orders: Vec<Order>,
     fair: FairShares,
     past: Past,
     /// Queues that brought their past with them before time began, and as of which step.
@@ -110,7 +108,7 @@ impl QueueTree {
             epoch: 0,
             edits: 0,
             ledger: Ledger::default(),
-            order: Order::default(),
+            orders: Vec::from([Order::default()]),
             fair: FairShares::default(),
             past: Past::default(),
             adopted: BTreeMap::new(),
@@ -199,7 +197,7 @@ impl QueueTree {
     /// Sets how much of a key is divided: what Ready nodes have minus what foreign pods take.
     pub fn set_capacity(&mut self, key: GovernedId, capacity: Amount) {
         if self.ledger.set_capacity(key, capacity) {
-            self.order.mark_all(&self.structure);
+            self.mark_all();
             self.fair.outdated();
         }
     }

@@ -38,6 +38,18 @@ impl ResourceNames {
         self.0.name(id)
     }
 
+    /// The place of a resource in an order that does not depend on which was named first: CPU,
+    /// memory, GPUs, then all others by name.
+    pub(crate) fn place(&self, id: ResourceId) -> impl Ord + use<'_> {
+        (id.index().min(Self::gpu().index() + 1), self.name(id))
+    }
+
+    /// The same amounts in that order.
+    pub(crate) fn in_order(&self, mut vector: Resources) -> Resources {
+        vector.sort_by(|(one, _), (other, _)| self.place(*one).cmp(&self.place(*other)));
+        vector
+    }
+
     pub(crate) fn vector(&mut self, amounts: &Amounts) -> Resources {
         let mut vector: Resources = amounts
             .iter()

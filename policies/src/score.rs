@@ -50,7 +50,9 @@ impl ClusterState {
         let node = &self.nodes[id];
         let avoided = !class.accelerated && node.has_gpus();
         let score = match placement {
-            Placement::Random { seed } => draw(seed, self.pods[pod].uid.0, node.rank),
+            Placement::Random { seed } => {
+                draw(seed, self.pods[pod].uid.0, self.order.number(node.rank))
+            }
             _ => score(&mut self.scores, placement, node, &self.kinds[class.kind]),
         };
         (avoided, Reverse(score), node.rank)

@@ -54,7 +54,7 @@ pub(crate) struct ClusterState {
     pub(crate) resource_names: ResourceNames,
     pub(crate) nodes: Slab<NodeId, Node>,
     pub(crate) node_ids: Lookup<Box<str>, NodeId>,
-    order: NodeOrder,
+    pub(crate) order: NodeOrder,
     pub(crate) lanes: Lanes,
     pub(crate) changes: ChangeLog,
     pub(crate) topologies: Slab<TopologyId, Topology>,

@@ -281,6 +281,8 @@ fn identifier<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeOrder {
     ranks: BTreeMap<OrderKey, (u64, NodeId)>,
+    /// The same nodes in a row.
+    row: Vec<(u64, NodeId)>,
 }
 
 /// A node's path and name.
@@ -305,24 +307,40 @@ impl NodeOrder {
         let taken = rank <= before || after.is_some_and(|after| rank >= after);
         self.ranks.insert(key, (rank, node));
         if !taken {
+            self.row.insert(self.position(rank), (rank, node));
             return Some(rank);
         }
         for (position, (rank, _)) in (1u64..).zip(self.ranks.values_mut()) {
             *rank = position * RANK_GAP;
         }
+        self.row = self.ranks.values().copied().collect();
         None
     }
 
     pub(crate) fn remove(&mut self, key: &OrderKey) {
-        self.ranks.remove(key);
+        if let Some((rank, _)) = self.ranks.remove(key) {
+            self.row.remove(self.position(rank));
+        }
     }
 
-    /// All nodes with their ranks.
+    /// How many nodes come before a rank.
+    fn position(&self, rank: u64) -> usize {
+        self.row.partition_point(|(other, _)| *other < rank)
+    }
+
+    /// A number for the place of a rank that does not depend on when nodes came: the rank that it
+    /// would be if all had come in their order.
+    pub(crate) fn number(&self, rank: u64) -> u64 {
+        (self.position(rank) as u64 + 1).saturating_mul(RANK_GAP)
+    }
+
+    /// All nodes with their ranks, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> {
-        self.ranks.values().map(|(rank, node)| (*node, *rank))
+        self.row.iter().map(|(rank, node)| (*node, *rank))
     }
 
     pub(crate) fn clear(&mut self) {
         self.ranks.clear();
+        self.row.clear();
     }
 }

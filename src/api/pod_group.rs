@@ -142,8 +142,9 @@ pub struct PodGroupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
 
-    /// How long it will run, for backfill and start estimates. Omitted: activeDeadlineSeconds, else
-    /// learned from earlier runs of the same owner.
+    /// How long it will run, for backfill and start estimates: longer than 0s, at most 876000h (a
+    /// hundred years). Omitted: activeDeadlineSeconds, else learned from earlier runs of the same
+    /// owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_runtime: Option<Runtime>,
 

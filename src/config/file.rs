@@ -36,8 +36,8 @@ pub struct ConfigurationFile {
     /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
     /// spread}.
     pub placement: Placement,
-    /// Waiting raises a gang in the line of its queue: each such time counts as one more priority. A
-    /// duration of at most 168h, such as 1m; null: a higher priority always goes first.
+    /// Waiting raises a gang in the line of its queue: each such time counts as one more priority.
+    /// A duration of at most 168h, such as 1m; null: a higher priority always goes first.
     pub aging: Option<Duration>,
     /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
     /// say; a duration, negative (-1s): never.

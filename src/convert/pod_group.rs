@@ -32,8 +32,8 @@ impl Watched for PodGroup {
     }
 }
 
-/// The facts of a PodGroup. A field that this version does not know is a problem, so that the gang is
-/// held and not started without it.
+/// The facts of a PodGroup. A field that this version does not know is a problem, so that the gang
+/// is held and not started without it.
 pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts {
     let problems = &mut Problems::default();
     let mut spec = Fields::new("spec", group.spec, problems);

@@ -2,22 +2,32 @@
 //!
 //! A refused gang is parked under what its verdict names and looked at again only when an event
 //! touches that. Nobody polls.
+//!
+//! Most refusals are proved by counting: so many pods of a class find no room, so much more of a
+//! resource exceeds a limit. Gangs of one queue that lack the same stand in one *line*, and stay
+//! there when it may be over: only then the first of each such line is a candidate, and it is tried
+//! when its queue's turn comes. So room that becomes free is offered in the order of the queues,
+//! and whoever comes after it has been taken is not looked at:
+//!
+//! ```text
+//! freed ──> what may be over ──> a line-up: turns, and heads of these lines ──> the first is tried
+//!                ^                                                                   │
+//!                └──────────── looked at again: what the room still holds <──────────┘
+//! ```
 
-use crate::ids::{ClassId, GangId, NodeId};
-use crate::queues::QueueId;
+mod freed;
+mod line_ups;
+
+use crate::ids::{ClassId, GangId};
+use crate::queues::{LineUp, QueueId};
 use crate::settings::Queueing;
-use crate::state::ClusterState;
-use crate::state::gang::{CandidateKey, CandidateKind, Scope, Shortage, Wake};
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use crate::state::gang::{CandidateKey, CandidateKind, Shortfall, Wake};
+use alloc::collections::{BTreeMap, BTreeSet};
+use freed::Freed;
+use line_ups::LineUps;
 
 /// Gangs in the order of a queue.
 type Line = BTreeSet<(CandidateKey, GangId)>;
-
-/// Parked gangs by how many pods they need, and by queue.
-type Short = BTreeMap<(u64, QueueId), Line>;
 
 /// Candidates by queue, and parked gangs by what wakes them.
 #[derive(Debug)]
@@ -28,11 +38,20 @@ pub(crate) struct Agenda {
     /// The refused gangs that keep those behind them in their queue waiting.
     blocking: BTreeMap<QueueId, Line>,
     queueing: Queueing,
-    /// By class and scope, those that need least first.
-    fits: BTreeMap<ClassId, BTreeMap<Scope, Short>>,
-    any_room: BTreeMap<GangId, Vec<ClassId>>,
+    /// The refused gangs of each queue by what they lack.
+    lines: BTreeMap<QueueId, BTreeMap<Shortfall, Line>>,
+    /// The queues in which gangs lack something.
+    lacking: BTreeMap<Shortfall, BTreeSet<QueueId>>,
+    /// Those of which a part is bound and that lack something: no queue's turn is waited for.
+    unfinished_lacking: BTreeMap<GangId, Shortfall>,
+    any_room: BTreeMap<ClassId, BTreeSet<GangId>>,
     queues: BTreeMap<QueueId, BTreeSet<GangId>>,
+    freed: Freed,
+    line_ups: LineUps,
 }
+
+/// The first of a queue: who, and where it was refused for something that may be over, for what.
+pub(crate) type Head = (GangId, Option<Shortfall>);
 
 impl Agenda {
     pub(crate) fn new(queueing: Queueing) -> Self {
@@ -41,9 +60,13 @@ impl Agenda {
             unfinished: BTreeSet::new(),
             blocking: BTreeMap::new(),
             queueing,
-            fits: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            lacking: BTreeMap::new(),
+            unfinished_lacking: BTreeMap::new(),
             any_room: BTreeMap::new(),
             queues: BTreeMap::new(),
+            freed: Freed::default(),
+            line_ups: LineUps::new(),
         }
     }
 
@@ -52,10 +75,7 @@ impl Agenda {
             self.unfinished.insert((key, queue, gang));
             return;
         }
-        self.candidates
-            .entry(queue)
-            .or_default()
-            .insert((key, gang));
+        put_in(&mut self.candidates, queue, (key, gang));
     }
 
     pub(crate) fn remove(&mut self, queue: QueueId, key: CandidateKey, gang: GangId) {
@@ -72,36 +92,62 @@ impl Agenda {
         Some((*queue, *gang))
     }
 
-    /// The gang of a queue that is tried next.
-    pub(crate) fn head(&self, queue: QueueId) -> Option<GangId> {
-        let (key, gang) = self.candidates.get(&queue)?.first()?;
+    /// The gang of a queue that is tried next in a line-up.
+    pub(crate) fn head(&self, line_up: LineUp, queue: QueueId) -> Option<Head> {
+        let turn = self.candidates.get(&queue).and_then(BTreeSet::first);
+        let mut first = turn.map(|(key, gang)| (key, (*gang, None)));
+        let over = self.line_ups.over(line_up);
+        let lines = self.lines.get(&queue).filter(|_| !over.is_empty());
+        for (shortfall, line) in lines.into_iter().flatten() {
+            let Some((key, gang)) = line.first() else {
+                continue;
+            };
+            let earlier = first.is_none_or(|(first, _)| key < first);
+            if earlier && over.contains(shortfall) && !self.freed.in_vain(*shortfall, queue) {
+                first = Some((key, (*gang, Some(*shortfall))));
+            }
+        }
+        let (key, head) = first?;
         let blocker = self.blocking.get(&queue).and_then(BTreeSet::first);
         let blocked = blocker.is_some_and(|(blocker, _)| blocker < key);
-        (!blocked).then_some(*gang)
+        (!blocked).then_some(head)
+    }
+
+    /// The refused gang of a queue that stands before all whose turn it is, where nobody may pass
+    /// it.
+    pub(crate) fn blocker(&self, queue: QueueId) -> Option<GangId> {
+        let (blocker, gang) = self.blocking.get(&queue)?.first()?;
+        let turn = self.candidates.get(&queue).and_then(BTreeSet::first);
+        turn.is_none_or(|(key, _)| blocker < key).then_some(*gang)
     }
 
     /// Keeps a refused gang until what its refusal names changes.
     pub(crate) fn park(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
         match wake {
-            Wake::Fits { class, scope, need } => {
-                let scopes = self.fits.entry(*class).or_default();
-                let short = scopes.entry(*scope).or_default();
-                let line = short.entry((*need, queue)).or_default();
-                line.insert((key.clone(), gang));
+            Wake::Over(shortfall) if key.kind == CandidateKind::Unfinished => {
+                self.unfinished_lacking.insert(gang, *shortfall);
+            }
+            Wake::Over(shortfall) => {
+                let lines = self.lines.entry(queue).or_default();
+                put_in(lines, *shortfall, (key.clone(), gang));
+                if !self.lacking.contains_key(shortfall) {
+                    self.line_ups.changed();
+                }
+                put_in(&mut self.lacking, *shortfall, queue);
+                self.freed.refused(*shortfall, queue);
             }
             Wake::AnyRoom(classes, full) => {
-                self.any_room.insert(gang, classes.clone());
+                for class in classes {
+                    put_in(&mut self.any_room, *class, gang);
+                }
                 if let Some(full) = full {
-                    self.queues.entry(*full).or_default().insert(gang);
+                    put_in(&mut self.queues, *full, gang);
                 }
             }
-            Wake::Queue(full) => {
-                self.queues.entry(*full).or_default().insert(gang);
-            }
+            Wake::Queue(full) => put_in(&mut self.queues, *full, gang),
         }
         if self.queueing == Queueing::Strict {
-            let blocking = self.blocking.entry(queue).or_default();
-            blocking.insert((key.clone(), gang));
+            put_in(&mut self.blocking, queue, (key.clone(), gang));
         }
     }
 
@@ -110,22 +156,14 @@ impl Agenda {
         let entry = (key.clone(), gang);
         take_out(&mut self.blocking, &queue, &entry);
         match wake {
-            Wake::Fits { class, scope, need } => {
-                let Some(scopes) = self.fits.get_mut(class) else {
-                    return;
-                };
-                if let Some(short) = scopes.get_mut(scope) {
-                    take_out(short, &(*need, queue), &entry);
-                    if short.is_empty() {
-                        scopes.remove(scope);
-                    }
-                }
-                if scopes.is_empty() {
-                    self.fits.remove(class);
-                }
+            Wake::Over(_) if key.kind == CandidateKind::Unfinished => {
+                self.unfinished_lacking.remove(&gang);
             }
-            Wake::AnyRoom(_, full) => {
-                self.any_room.remove(&gang);
+            Wake::Over(shortfall) => self.leave_line(queue, *shortfall, &entry),
+            Wake::AnyRoom(classes, full) => {
+                for class in classes {
+                    take_out(&mut self.any_room, class, &gang);
+                }
                 if let Some(full) = full {
                     take_out(&mut self.queues, full, &gang);
                 }
@@ -134,44 +172,24 @@ impl Agenda {
         }
     }
 
-    /// The first in line of those that lack the same.
-    pub(crate) fn first_of(&self, shortage: &Shortage) -> Option<GangId> {
-        let short = self.fits.get(&shortage.class)?.get(&shortage.scope)?;
-        let line = short.get(&(shortage.need, shortage.queue))?;
-        line.first().map(|(_, gang)| *gang)
+    fn leave_line(&mut self, queue: QueueId, shortfall: Shortfall, entry: &(CandidateKey, GangId)) {
+        let Some(lines) = self.lines.get_mut(&queue) else {
+            return;
+        };
+        take_out(lines, &shortfall, entry);
+        let remains = lines.contains_key(&shortfall);
+        if lines.is_empty() {
+            self.lines.remove(&queue);
+        }
+        if !remains {
+            take_out(&mut self.lacking, &shortfall, &queue);
+        }
     }
+}
 
-    /// The gangs that what has been freed may help.
-    pub(crate) fn woken(&self, state: &mut ClusterState) -> BTreeSet<GangId> {
-        let mut woken = BTreeSet::new();
-        let freed = core::mem::take(&mut state.freed);
-        if !freed.is_empty() {
-            for (class, scopes) in &self.fits {
-                state.refresh(*class);
-                for node in &freed {
-                    wake_on_node(state, *class, scopes, *node, &mut woken);
-                }
-            }
-            for (gang, classes) in &self.any_room {
-                let helps = |node: &NodeId| {
-                    classes.iter().any(|class| {
-                        state.classes.get(*class).is_some_and(|_| {
-                            !matches!(state.static_verdict(*class, *node), None | Some(Err(_)))
-                        })
-                    })
-                };
-                if freed.iter().any(helps) {
-                    woken.insert(*gang);
-                }
-            }
-        }
-        for queue in core::mem::take(&mut state.released) {
-            for queue in state.queues.path(queue) {
-                woken.extend(self.queues.get(&queue).into_iter().flatten());
-            }
-        }
-        woken
-    }
+/// Puts one into a set, which is made for the first one.
+fn put_in<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: K, one: T) {
+    sets.entry(key).or_default().insert(one);
 }
 
 /// Takes one out of a set, and the set with the last one.
@@ -182,42 +200,4 @@ fn take_out<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, one: &
             sets.remove(key);
         }
     }
-}
-
-/// Wakes the gangs of a class for which one node's room completes what they need.
-fn wake_on_node(
-    state: &mut ClusterState,
-    class: ClassId,
-    scopes: &BTreeMap<Scope, Short>,
-    node: NodeId,
-    woken: &mut BTreeSet<GangId>,
-) {
-    let Some(mut table) = state.classes[class].table.take() else {
-        return;
-    };
-    if table.count(node) > 0 {
-        for (scope, short) in scopes {
-            let fits = match *scope {
-                Scope::Cluster => table.total,
-                Scope::OneNode => u64::from(table.count(node)),
-                Scope::Node(only) => u64::from(table.count(only)),
-                Scope::Level(id, level) | Scope::DomainOf(id, level, _) => {
-                    let anchor = if let Scope::DomainOf(_, _, anchor) = scope {
-                        *anchor
-                    } else {
-                        node
-                    };
-                    let Some(topology) = state.topologies.get(id) else {
-                        continue;
-                    };
-                    let domain = topology.path(anchor).get(level).copied();
-                    let sums = table.sums(id, topology);
-                    domain.map_or(0, |domain| sums[crate::ids::Id::index(domain)])
-                }
-            };
-            let helped = short.range(..=(fits, QueueId::LAST));
-            woken.extend(helped.filter_map(|(_, line)| Some(line.first()?.1)));
-        }
-    }
-    state.classes[class].table = Some(table);
 }

@@ -10,8 +10,7 @@ use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::LeafOrder;
 use crate::state::gang::{
-    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Scope, Shortage, Start, Tally, Verdict,
-    Wait,
+    CandidateKey, CandidateKind, Gang, GangKey, GangSpec, Start, Tally, Verdict, Wait,
 };
 use crate::state::membership::job_minimum;
 use crate::state::pod::{Own, Stage};
@@ -59,7 +58,6 @@ impl Engine {
     fn remove_gang(&mut self, id: GangId) {
         self.forget_search_of(id);
         self.leave_agenda(id);
-        self.hand_on(id);
         self.replace_tally(id, None);
         self.state.forget_submitted(id);
         if let Some(gang) = self.state.gangs.remove(id) {
@@ -362,11 +360,7 @@ impl Engine {
         }
         self.leave_agenda(id);
         let turn = wait == Wait::Turn;
-        let before = core::mem::replace(&mut self.state.gangs[id].wait, wait);
-        if !turn || before == Wait::Turn {
-            // Whatever has changed about it, those behind it must not wait for it.
-            self.hand_on(id);
-        }
+        self.state.gangs[id].wait = wait;
         if !turn {
             return;
         }
@@ -403,72 +397,11 @@ impl Engine {
             },
             created_ms: gang.spec.created_ms,
             name: gang.name.clone(),
+            namesake: gang.key.namesake(),
         };
         self.agenda.add(queue, key.clone(), id);
         self.state.gangs[id].place = Some((queue, key));
-        if self.agenda.head(queue) == Some(id) {
-            self.show_head(queue);
-        }
-    }
-
-    /// Takes a gang off the agenda, from wherever it stands there.
-    pub(crate) fn leave_agenda(&mut self, id: GangId) {
-        let gang = &mut self.state.gangs[id];
-        let Some((queue, key)) = gang.place.take() else {
-            return;
-        };
-        let head = self.agenda.head(queue);
-        match &gang.wait {
-            Wait::Room(_, wake) => self.agenda.unpark(id, wake, queue, &key),
-            _ => self.agenda.remove(queue, key, id),
-        }
-        if self.agenda.head(queue) != head {
-            self.show_head(queue);
-        }
-    }
-
-    /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
-    /// nothing has changed, so it is not assessed anew.
-    pub(crate) fn wake(&mut self, id: GangId) {
-        let gang = &mut self.state.gangs[id];
-        let shortage = gang.shortage();
-        let (Some((queue, key)), Wait::Room(_, wake)) = (&gang.place, &gang.wait) else {
-            return;
-        };
-        let (queue, key) = (*queue, key.clone());
-        let head = self.agenda.head(queue);
-        self.agenda.unpark(id, wake, queue, &key);
-        self.agenda.add(queue, key, id);
-        gang.wait = Wait::Turn;
-        gang.woken_from = shortage;
-        if self.agenda.head(queue) != head {
-            self.show_head(queue);
-        }
-    }
-
-    /// A gang that was woken as the first of those that lack the same has been tried, or will not
-    /// be. Unless it lacks the same still, the next of them is woken.
-    pub(crate) fn hand_on(&mut self, id: GangId) {
-        let gang = &mut self.state.gangs[id];
-        let shortage = gang.woken_from.take();
-        let Some(shortage) = shortage.filter(|_| gang.shortage() != shortage) else {
-            return;
-        };
-        if let Some(next) = self.agenda.first_of(&shortage)
-            && self.may_be_over(&shortage)
-        {
-            self.wake(next);
-        }
-    }
-
-    /// Whether there may be room again for what is lacking; cheap, and right where it says no.
-    fn may_be_over(&mut self, shortage: &Shortage) -> bool {
-        if shortage.scope != Scope::Cluster || self.state.classes.get(shortage.class).is_none() {
-            return true;
-        }
-        self.state.refresh(shortage.class);
-        let table = self.state.table_as_of(shortage.class);
-        table.is_some_and(|table| table.total >= shortage.need)
+        self.show_heads(queue);
     }
 
     /// What was tried: if it is the same again, nothing is gained by trying.

@@ -14,7 +14,7 @@ use crate::place::widest_scope;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::state::gang::{GangKey, Verdict, Wait, Wake};
+use crate::state::gang::{GangKey, Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::Pod;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -144,7 +144,7 @@ impl Engine {
         }
         if !of_queue {
             explanation.proof = Some(match (wake, verdict.reason) {
-                (Wake::Fits { .. }, _) | (_, Reason::DoesNotFit) => Proof::Proved,
+                (Wake::Over(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
                 _ => Proof::Bounded,
             });
         }
@@ -160,13 +160,15 @@ impl Engine {
             limits: self.state.queues.has_model_limits(queue).then_some(queue),
         };
         match wake {
-            Wake::Queue(_) => {
+            Wake::Queue(_) | Wake::Over(Shortfall::Bound { .. }) => {
                 if let Some(over) = self.over(id, queue) {
                     explanation.message = self.state.queues.describe(&over);
                     explanation.excess = Some(self.excess_report(&over));
                 }
             }
-            Wake::Fits { class, scope, need } if self.state.classes.get(*class).is_some() => {
+            Wake::Over(Shortfall::Room { class, scope, need })
+                if self.state.classes.get(*class).is_some() =>
+            {
                 let missing = missing(*class, *scope, *need);
                 let (shortage, message) = explain::shortage(&self.state, &missing, self.now_ms);
                 if !of_queue {
@@ -174,7 +176,7 @@ impl Engine {
                 }
                 explanation.shortages.push(shortage);
             }
-            Wake::Fits { .. } => {}
+            Wake::Over(_) => {}
             Wake::AnyRoom(..) if self.state.gangs[id].tree().is_some() => {
                 explanation.shortages = self.shortages_of_sub_groups(id, queue, counts);
             }

@@ -1,7 +1,7 @@
 //! Sub-groups that a gang could do without, and of which only a part is bound.
 //!
-//! Each begins as a whole or not at all, like the gang itself. One that was cut off, by a crash or a
-//! binding that was refused, is completed before all other gangs; if that fails, its members are
+//! Each begins as a whole or not at all, like the gang itself. One that was cut off, by a crash or
+//! a binding that was refused, is completed before all other gangs; if that fails, its members are
 //! evicted at once and the rest of the gang stays. One that was complete and lost members goes on
 //! without them: the gang has its minimum. A gang below its minimum is a matter of
 //! [`super::partial`].

@@ -8,8 +8,7 @@ use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::place::{Group, Memo, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
-use crate::settings::Queueing;
-use crate::state::gang::{Verdict, Wait, Wake};
+use crate::state::gang::{Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::{Pod, Stage};
 use crate::state::topologies::DEFAULT_TOPOLOGY;
 use crate::topology::Level;
@@ -35,28 +34,24 @@ impl Engine {
                 });
                 continue;
             }
-            let Some(queue) = self.state.queues.next_leaf() else {
+            let line_up = self.line_up(&mut work);
+            let Some(queue) = self.state.queues.next_leaf(line_up) else {
+                self.forget_freed();
                 return false;
             };
-            match self.agenda.head(queue) {
-                Some(gang) => self.in_hand(gang, |engine| {
+            match self.agenda.head(line_up, queue) {
+                Some((_, Some(shortfall))) if !self.agenda.is_over(&mut self.state, shortfall) => {}
+                Some((gang, _)) => self.in_hand(gang, |engine| {
                     engine.attempt(gang, queue, now_ms, &mut work);
                 }),
-                None => self.show_head(queue),
+                None => self.show_head(line_up, queue),
             }
         }
         true
     }
 
-    /// Tells the queue tree what the next gang of a leaf asks for.
-    pub(crate) fn show_head(&mut self, queue: QueueId) {
-        let head = self.agenda.head(queue);
-        let demand = head.map(|gang| self.in_hand(gang, |engine| engine.demand_of(gang, queue)));
-        self.state.queues.set_candidate(queue, demand);
-    }
-
     /// What the pods ask for that the gang wants to place next.
-    fn demand_of(&mut self, id: GangId, queue: QueueId) -> Demand {
+    pub(crate) fn demand_of(&mut self, id: GangId, queue: QueueId) -> Demand {
         if self.state.gangs[id].tree().is_some() {
             let pods = self.next_of_sub_groups(id, queue, UnixMs::MAX);
             return self.demand_of_pods(pods.iter());
@@ -123,31 +118,19 @@ impl Engine {
             *work = SLICE_WORK.max(*work);
             return;
         }
-        let place = self.state.gangs[id].place.clone();
-        self.leave_agenda(id);
         match result {
             Ok(placed) => {
+                self.leave_agenda(id);
                 for (pod, _) in placed {
                     self.start_binding(self.state.pods[pod].uid);
                 }
                 self.review.note();
                 self.state.gangs[id].wait = Wait::Nothing;
                 self.state.touched.insert(id);
-                self.hand_on(id);
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
-                if let Some((queue, key)) = &place {
-                    self.agenda.park(id, &wake, *queue, key);
-                }
-                let gang = &mut self.state.gangs[id];
-                gang.place = place;
-                gang.judged = self.review.now();
-                gang.wait = Wait::Room(verdict, wake);
-                if self.settings.queueing == Queueing::Strict {
-                    self.show_head(queue);
-                }
-                self.hand_on(id);
+                self.park(id, verdict, wake);
                 self.follow_unfinished(id, &counts, now_ms);
                 self.report(id, &counts);
             }
@@ -171,9 +154,9 @@ impl Engine {
         let need = counts.needed.max(1) as usize;
         *work += 20 * pods.len() as u64;
         let first = self.demand_of_pods(pods.iter().take(need));
-        if let Err((verdict, full)) = self.check_queue(id, queue, &first) {
+        if let Err((verdict, over)) = self.check_queue(id, queue, &first) {
             if pods.len() == need {
-                return Err((verdict, Wake::Queue(full)));
+                return Err((verdict, Wake::Over(over.into())));
             }
             return self.try_selections(id, queue, (pods, need), counts, memo, work);
         }
@@ -222,16 +205,16 @@ impl Engine {
     /// Whether the queue has room for so much more of the gang.
     ///
     /// # Errors
-    /// Why not, and the queue in which something must be released.
+    /// Why not, and the bound under which something must be released.
     pub(crate) fn check_queue(
         &self,
         id: GangId,
         queue: QueueId,
         demand: &Demand,
-    ) -> Result<(), (Verdict, QueueId)> {
+    ) -> Result<(), (Verdict, Excess)> {
         self.within_bounds(id, queue, demand).map_err(|over| {
             let message = self.state.queues.describe(&over);
-            (Verdict::new(over.reason(), message), over.queue)
+            (Verdict::new(over.reason(), message), over)
         })
     }
 
@@ -283,9 +266,9 @@ impl Engine {
         groups.sort_by_cached_key(|group| {
             let class = &self.state.classes[group.class];
             let amounts: Vec<_> = class
-                .requests
+                .in_order
                 .iter()
-                .map(|(id, n)| (Reverse(*id), *n))
+                .map(|(id, n)| (Reverse(self.state.resource_names.place(*id)), *n))
                 .collect();
             (
                 Reverse((class.gpus, class.cards)),
@@ -462,11 +445,11 @@ impl Engine {
         let wake = match refusal.innermost() {
             Refusal::TooFew {
                 class, scope, need, ..
-            } => Wake::Fits {
+            } => Wake::Over(Shortfall::Room {
                 class: *class,
                 scope: *scope,
                 need: *need,
-            },
+            }),
             _ => {
                 let classes = request.groups.iter().map(|group| group.class).collect();
                 Wake::AnyRoom(classes, None)

@@ -37,7 +37,6 @@ impl Engine {
             if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
                 self.leave_agenda(id);
                 self.state.gangs[id].wait = Wait::Nothing;
-                self.hand_on(id);
             }
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
@@ -62,7 +61,6 @@ impl Engine {
         for id in self.state.gangs.ids() {
             let gang = &mut self.state.gangs[id];
             gang.place = None;
-            gang.woken_from = None;
             gang.tally = None;
             gang.wait = Wait::Nothing;
         }

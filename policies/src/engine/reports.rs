@@ -12,12 +12,13 @@ use crate::status::{Phase, QueueStatus};
 use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
 impl Engine {
-    /// All pods of ours, in the order of namespace and name.
+    /// All pods of ours, in the order of namespace, name and UID.
     #[must_use]
     pub fn pod_reports(&self) -> Vec<PodReport> {
         let own = self.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
         let mut reports: Vec<PodReport> = own.map(|(_, pod)| self.pod_report(pod)).collect();
-        reports.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let key = |report: &PodReport| (report.namespace.clone(), report.name.clone(), report.uid);
+        reports.sort_by_cached_key(key);
         reports
     }
 
@@ -55,13 +56,13 @@ impl Engine {
     #[must_use]
     pub fn gang_reports(&self) -> Vec<GangReport> {
         let now_ms = self.now_ms;
-        let ids = self.state.gangs.ids();
-        let mut reports: Vec<GangReport> = ids
-            .into_iter()
-            .map(|id| self.gang_report(id, now_ms))
-            .collect();
-        reports.sort_by(|a, b| a.name.cmp(&b.name));
-        reports
+        let mut ids = self.state.gangs.ids();
+        ids.sort_by_cached_key(|id| {
+            let gang = &self.state.gangs[*id];
+            (gang.name.clone(), gang.key.namesake())
+        });
+        let reports = ids.into_iter().map(|id| self.gang_report(id, now_ms));
+        reports.collect()
     }
 
     fn gang_report(&self, id: GangId, now_ms: UnixMs) -> GangReport {

@@ -38,9 +38,9 @@ impl Engine {
             let chosen: Vec<PodId> = chosen.collect();
             *work += 20 * chosen.len() as u64;
             let demand = self.demand_of_pods(chosen.iter());
-            if let Err((verdict, queues)) = self.check_queue(id, queue, &demand) {
+            if let Err((verdict, excess)) = self.check_queue(id, queue, &demand) {
                 over.get_or_insert(verdict);
-                full = self.highest(queue, full, queues);
+                full = self.highest(queue, full, excess.queue);
                 continue;
             }
             let mut request = self.request(id, queue, chosen, need);

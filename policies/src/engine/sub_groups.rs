@@ -8,7 +8,7 @@ use crate::ids::{GangId, NodeId, PodId};
 use crate::place::{Memo, Near, Tree, TreeGroup, merged, place_tree, pods_of};
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::{GroupTree, SubGroup, Verdict, Wake};
+use crate::state::gang::{GroupTree, Shortfall, SubGroup, Verdict, Wake};
 use crate::state::pod::{Own, Pod, Stage};
 use crate::txn::Txn;
 use alloc::{format, string::String, sync::Arc, vec, vec::Vec};
@@ -203,12 +203,14 @@ impl Engine {
                 Ok(placed) => return Ok(placed),
                 Err((verdict, wake)) => {
                     match wake {
-                        Wake::Fits { class, .. } => classes.push(class),
+                        Wake::Over(Shortfall::Room { class, .. }) => classes.push(class),
                         Wake::AnyRoom(more, queues) => {
                             classes.extend(more);
                             full = queues.or(full);
                         }
-                        Wake::Queue(over) => full = self.highest(queue, full, over),
+                        Wake::Queue(over) | Wake::Over(Shortfall::Bound { queue: over, .. }) => {
+                            full = self.highest(queue, full, over);
+                        }
                     }
                     first.get_or_insert(verdict);
                 }
@@ -245,9 +247,9 @@ impl Engine {
             let pods: Vec<PodId> = pods_of(choice).collect();
             *work += 20 * pods.len() as u64;
             let demand = self.demand_of_pods(pods.iter());
-            if let Err((verdict, queues)) = self.check_queue(id, queue, &demand) {
+            if let Err((verdict, excess)) = self.check_queue(id, queue, &demand) {
                 over.get_or_insert(verdict);
-                full = self.highest(queue, full, queues);
+                full = self.highest(queue, full, excess.queue);
                 continue;
             }
             let mut request = tree.flat(merged(choice), pods.len());

@@ -2,9 +2,12 @@
 
 mod cards;
 mod faults;
+mod freed;
+mod histories;
 mod line;
 mod partial;
 mod parts;
+mod past_use;
 mod placement;
 mod quarantine;
 mod races;

@@ -7,7 +7,7 @@ use crate::facts::{Amount, UnixMs};
 use crate::filter::Filter;
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
-use crate::resources::amount_of;
+use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::gang::{Gang, Scope};
 use crate::state::node::{KnownNode, Lacking};
@@ -91,14 +91,14 @@ pub(crate) fn shortage(
     let (fits_here, here): (u64, &[&Judged]) = best.map_or((0, &[]), |(n, area)| (n, &area.judged));
     let domain = best.and_then(|(_, area)| area.name.clone());
     let fit = (missing.need, fits_here);
-    let scarce = scarce(&all);
+    let scarce = scarce(&state.resource_names, &all);
     let place = (missing.class, missing.scope, scarce);
     let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
     let message = nearest.map_or_else(
         || headline.clone(),
         |nearest| alloc::format!("{headline}: {nearest}"),
     );
-    let requests = class.requests.iter();
+    let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
     let shortage = Shortage {
@@ -307,7 +307,7 @@ fn holders(
     let takes = |j: &&&Judged| j.fits_empty > 0 && allowed(state, missing, j.model) > 0;
     let would: Vec<&Judged> = nodes.iter().filter(takes).copied().collect();
     let class = &state.classes[missing.class];
-    let missing = scarce(&would).unwrap_or(class.primary);
+    let missing = scarce(&state.resource_names, &would).unwrap_or(class.primary);
     let asked = amount_of(&class.requests, missing);
     let mut held: BTreeMap<Option<GangId>, (Amount, BTreeMap<NodeId, Amount>)> = BTreeMap::new();
     for judged in &would {
@@ -354,12 +354,12 @@ fn holders(
 }
 
 /// What most of these nodes have too little of.
-fn scarce(nodes: &[&Judged]) -> Option<ResourceId> {
+fn scarce(names: &ResourceNames, nodes: &[&Judged]) -> Option<ResourceId> {
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     for missing in nodes.iter().filter_map(|judged| judged.lacking) {
         *lacking.entry(missing).or_insert(0) += 1;
     }
-    scarcest(&lacking)
+    scarcest(names, &lacking)
 }
 
 /// When a gang ends that runs as long as it was said, if that has not passed.

@@ -3,8 +3,9 @@
 use super::labels;
 use crate::facts::{Amount, CardRequest, quantity};
 use crate::filter::Filter;
-use crate::ids::{ClassId, Id, ResourceId};
+use crate::ids::{ClassId, ResourceId};
 use crate::place::{Area, Group, Refusal, Request};
+use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::state::node::Lacking;
@@ -233,12 +234,16 @@ fn nodes(state: &mut ClusterState, class: ClassId) -> Described {
 }
 
 /// What most nodes have too little of; of equals the first.
-pub(super) fn scarcest(lacking: &BTreeMap<Lacking, u32>) -> Option<ResourceId> {
+pub(super) fn scarcest(
+    names: &ResourceNames,
+    lacking: &BTreeMap<Lacking, u32>,
+) -> Option<ResourceId> {
     let resources = lacking.iter().filter_map(|(missing, nodes)| match missing {
-        Lacking::Resource(id) => Some((*nodes, Reverse(id.index()), *id)),
+        Lacking::Resource(id) => Some((*nodes, *id)),
         Lacking::HostPort | Lacking::Cards => None,
     });
-    resources.max().map(|(_, _, id)| id)
+    let most = resources.max_by_key(|(nodes, id)| (*nodes, Reverse(names.place(*id))));
+    most.map(|(_, id)| id)
 }
 
 fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
@@ -261,7 +266,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
             *lacking.entry(missing).or_insert(0) += 1;
         }
     }
-    let scarce = scarcest(&lacking);
+    let scarce = scarcest(&state.resource_names, &lacking);
     for (missing, nodes) in lacking {
         let filter = match missing {
             Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),

@@ -72,7 +72,7 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
                 .into_iter()
                 .collect()
         }
-        Scope::OneNode => state.nodes.ids().into_iter().map(Area::Node).collect(),
+        Scope::OneNode => state.nodes_in_order().map(Area::Node).collect(),
         Scope::Node(node) => Vec::from([Area::Node(node)]),
     }
 }
@@ -155,10 +155,10 @@ pub(super) fn is_inside(state: &ClusterState, area: Area, node: NodeId) -> bool 
     }
 }
 
-/// All nodes of an area.
+/// All nodes of an area, in an order that follows from what they are called.
 pub(super) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
     match area {
-        Area::Cluster => state.nodes.ids(),
+        Area::Cluster => state.nodes_in_order().collect(),
         Area::Domain(id, domain) => {
             let mut nodes = Vec::new();
             state.topologies[id].nodes_in(domain, &mut nodes);

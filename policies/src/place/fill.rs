@@ -285,19 +285,26 @@ fn spread(
     for node in &request.occupied {
         *members.entry(*node).or_insert(0) += 1;
     }
-    let mut domains: BTreeMap<Option<DomainId>, (u64, BinaryHeap<Reverse<_>>)> = BTreeMap::new();
+    // Numbered in the order of their first nodes.
+    let mut numbers: BTreeMap<Option<DomainId>, usize> = BTreeMap::new();
+    let mut domains: Vec<(u64, BinaryHeap<Reverse<_>>)> = Vec::new();
     for (mut key, node) in keyed_nodes(state, request, class, area, work) {
         // The emptiest first.
         key.1 = Amount::MAX - key.1;
         let held = members.get(&node).copied().unwrap_or(0);
         let domain = spread_domain(state, request, node);
-        let (sum, heap) = domains.entry(domain).or_default();
+        let number = *numbers.entry(domain).or_insert(domains.len());
+        if number == domains.len() {
+            domains.push((0, BinaryHeap::new()));
+        }
+        let (sum, heap) = &mut domains[number];
         *sum += held;
         heap.push(Reverse((held, key, node)));
     }
     let mut order: BinaryHeap<_> = domains
         .iter()
-        .map(|(domain, (held, _))| Reverse((*held, *domain)))
+        .enumerate()
+        .map(|(domain, (held, _))| Reverse((*held, domain)))
         .collect();
     let mut pods = pods.iter();
     let mut next = pods.next();
@@ -305,9 +312,7 @@ fn spread(
         let Some(Reverse((held, domain))) = order.pop() else {
             return;
         };
-        let Some((_, heap)) = domains.get_mut(&domain) else {
-            return;
-        };
+        let (_, heap) = &mut domains[domain];
         let Some(Reverse((on_node, key, node))) = heap.pop() else {
             continue;
         };

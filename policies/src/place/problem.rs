@@ -282,7 +282,7 @@ fn useful_nodes(
     if let Some(first) = classes.first() {
         let class = &state.classes[*first];
         let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
-        nodes.sort_by_key(|node| (free(node), Reverse(*node)));
+        nodes.sort_by_key(|node| (free(node), Reverse(state.nodes[*node].rank)));
     }
     nodes
 }

@@ -5,7 +5,7 @@ use super::domains::{all_nodes_of, areas, is_inside};
 use crate::ids::{NodeId, TopologyId};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeSet, vec::Vec};
 
 /// All nodes that are in each of these areas: of each topology at most one, the smallest. Of none:
 /// the whole cluster.
@@ -45,14 +45,13 @@ impl Region {
         }
         let domains = match own {
             None if !self.areas.is_empty() => {
-                let mut domains: Vec<_> = self
-                    .nodes(state)
-                    .into_iter()
+                // In the order of their first nodes.
+                let mut known = BTreeSet::new();
+                let nodes = self.nodes(state).into_iter();
+                nodes
                     .filter_map(|node| topology.path(node).get(level).copied())
-                    .collect();
-                domains.sort_unstable();
-                domains.dedup();
-                domains
+                    .filter(|domain| known.insert(*domain))
+                    .collect()
             }
             own => topology.domains_at(level, own),
         };
@@ -108,7 +107,7 @@ impl Region {
 
     fn nodes(&self, state: &ClusterState) -> Vec<NodeId> {
         let Some((first, others)) = self.areas.split_first() else {
-            return state.nodes.ids();
+            return all_nodes_of(state, Area::Cluster);
         };
         let mut nodes = all_nodes_of(state, *first);
         nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));

@@ -73,7 +73,7 @@ impl Tree {
         merged(&choice.collect())
     }
 
-    /// The name of a group with those of the groups above it: `slices/a`; empty for the gang itself.
+    /// The name of a group with those of the groups above it: `slices/a`; empty for the gang.
     pub(crate) fn path(&self, mut index: usize) -> String {
         let mut path = String::new();
         while index != 0 {

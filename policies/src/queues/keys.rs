@@ -18,6 +18,9 @@ pub struct GovernedId(u32);
 impl GovernedId {
     pub(super) const GPU: Self = Self(0);
 
+    /// Not after any key.
+    pub(crate) const LOWEST: Self = Self(0);
+
     /// The keys with the lowest numbers, so many of them.
     pub(super) fn first(count: usize) -> impl Iterator<Item = Self> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self)
@@ -79,6 +82,12 @@ impl GovernedKeys {
 
     pub(super) fn name(&self, key: GovernedId) -> &str {
         self.keys.get(key.index()).map_or("", |known| &known.name)
+    }
+
+    /// The place of a key in an order that does not depend on which was named first: plain GPUs,
+    /// then all others by name.
+    pub(super) fn place(&self, key: GovernedId) -> impl Ord + use<'_> {
+        (key != GovernedId::GPU, self.name(key))
     }
 
     /// The plain key of a model's resource; `None` for plain keys.

@@ -166,7 +166,7 @@ pub struct Excess {
 }
 
 /// Which bound of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// `limit`: nobody exceeds it.
     Limit,
@@ -205,7 +205,7 @@ impl QueueTree {
                     .change(id, demand, direction);
             }
         }
-        self.order.mark(&self.structure, queue);
+        self.mark(queue);
         self.fair.outdated();
     }
 
@@ -231,15 +231,17 @@ impl QueueTree {
     /// ancestors.
     ///
     /// # Errors
-    /// Names the first limit on the way up that would be exceeded.
+    /// Names the first limit on the way up that would be exceeded; of several of one queue that of
+    /// plain GPUs, else the first by name.
     pub fn room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
         for id in self.structure.path(queue) {
             let held = self.ledger.held.row(id);
-            for (key, terms) in &self.structure.node(id).terms {
-                if let Some(allowed) = terms.limit {
-                    within(id, *key, Bound::Limit, allowed, held, demand)?;
-                }
-            }
+            let terms = self.structure.node(id).terms.iter();
+            let limits = terms.filter_map(|(key, terms)| Some((*key, terms.limit?)));
+            let over = limits.filter_map(|(key, allowed)| {
+                within(id, key, Bound::Limit, allowed, held, demand).err()
+            });
+            self.first(over).map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -254,13 +256,40 @@ impl QueueTree {
         for id in self.structure.path(queue) {
             let held = self.ledger.held_non_preemptible.row(id);
             let touches = |key| demand.iter().any(|(asked, _)| *asked == key);
-            for (key, terms) in self.structure.node(id).quota_terms(&self.keys, touches) {
-                if terms.written || id == queue {
-                    within(id, *key, Bound::Quota, terms.quota, held, demand)?;
-                }
-            }
+            let terms = self.structure.node(id).quota_terms(&self.keys, touches);
+            let terms = terms.filter(|(_, terms)| terms.written || id == queue);
+            let over = terms.filter_map(|(key, terms)| {
+                within(id, *key, Bound::Quota, terms.quota, held, demand).err()
+            });
+            self.first(over).map_or(Ok(()), Err)?;
         }
         Ok(())
+    }
+
+    /// The one that users are told of several: by what is exceeded, not by what was named first.
+    fn first(&self, over: impl Iterator<Item = Excess>) -> Option<Excess> {
+        over.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
+    }
+
+    /// Whether one bound of one queue now lets it hold so much more of a key; also where there is
+    /// no such bound any more.
+    #[must_use]
+    pub fn bound_allows(
+        &self,
+        queue: QueueId,
+        key: GovernedId,
+        bound: Bound,
+        asked: Amount,
+    ) -> bool {
+        let Some(terms) = self.structure.node(queue).terms_of(key) else {
+            return true;
+        };
+        let (allowed, held) = match bound {
+            Bound::Limit => (terms.limit, &self.ledger.held),
+            Bound::Quota => (Some(terms.quota), &self.ledger.held_non_preemptible),
+        };
+        let held = held.row(queue)[key.index()];
+        allowed.is_none_or(|allowed| held.saturating_add(asked) <= allowed)
     }
 
     /// How much more of one key the queue may hold under the tightest limit on its path; `None`:

@@ -11,6 +11,9 @@
 //!
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use.
+//!
+//! There are several such orders, one for each *line-up*: another set of candidates, all held to
+//! the same books. Whoever asks for one set and then for another finds both as they were left.
 
 mod standing;
 
@@ -76,7 +79,29 @@ impl Eq for Key {}
 
 type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHasher>>;
 
-/// The state of the order.
+/// A set of candidates that is kept in its order. The first one always exists; each further one
+/// exists from its first candidate on, until the hierarchy is built anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LineUp(u8);
+
+impl LineUp {
+    /// The one that always exists.
+    pub const FIRST: Self = Self(0);
+
+    /// The line-up of a number.
+    #[must_use]
+    pub const fn new(number: u8) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The order of one line-up.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// What the next gang of each leaf asks for; `None`: there is none to be tried.
@@ -87,6 +112,8 @@ pub(super) struct Order {
     sends: Vec<Option<QueueId>>,
     /// The rescaled use of each inner queue that is a candidate.
     used: Matrix,
+    /// What each inner queue held when the keys of its children were computed.
+    seen: Matrix,
     /// Marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
@@ -101,6 +128,7 @@ impl Order {
             candidates: (0..queues).map(|_| Candidates::default()).collect(),
             sends: vec![None; queues],
             used: Matrix::new(queues, keys),
+            seen: Matrix::new(queues, keys),
             marked: Vec::new(),
             is_marked: vec![false; queues],
         };
@@ -113,6 +141,7 @@ impl Order {
         self.candidates.resize_with(queues, Candidates::default);
         self.sends.resize(queues, None);
         self.used.grow(queues);
+        self.seen.grow(queues);
         self.is_marked.resize(queues, false);
     }
 
@@ -151,18 +180,45 @@ impl Order {
             let mut marked = core::mem::take(&mut self.marked[depth]);
             for id in marked.drain(..) {
                 self.is_marked[id.index()] = false;
-                let parent = view.structure.node(id).parent.unwrap_or(QueueId::ROOT);
-                let key = self.key(view, id);
-                let siblings = &mut self.candidates[parent.index()];
-                match key {
-                    Some(key) => drop(siblings.push(id, Reverse(key))),
-                    None => drop(siblings.remove(&id)),
+                let parent = view.structure.parent_id(id);
+                self.settle_key(view, id, parent);
+                for sibling in self.weighed_otherwise(view, parent) {
+                    self.settle_key(view, sibling, parent);
                 }
                 self.mark(view.structure, parent);
             }
             self.marked[depth] = marked;
         }
         self.sends[0] = self.sends_of_front(QueueId::ROOT);
+    }
+
+    fn settle_key(&mut self, view: View<'_>, id: QueueId, parent: QueueId) {
+        let key = self.key(view, id);
+        let siblings = &mut self.candidates[parent.index()];
+        match key {
+            Some(key) => drop(siblings.push(id, Reverse(key))),
+            None => drop(siblings.remove(&id)),
+        }
+    }
+
+    /// The candidates below an inner queue whose quotas weigh otherwise since what it holds has
+    /// changed: those that are larger than it held then, or holds now.
+    fn weighed_otherwise(&mut self, view: View<'_>, parent: QueueId) -> SmallVec<[QueueId; 8]> {
+        let (before, now) = (self.seen.row(parent), view.ledger.held.row(parent));
+        if parent == QueueId::ROOT || before == now {
+            return SmallVec::new();
+        }
+        let larger = |id: &&QueueId| {
+            let mut terms = view.structure.node(**id).terms.iter();
+            terms.any(|(key, terms)| {
+                let (before, now) = (before[key.index()], now[key.index()]);
+                before != now && terms.quota > before.min(now)
+            })
+        };
+        let candidates = self.candidates[parent.index()].iter().map(|(id, _)| id);
+        let found = candidates.filter(larger).copied().collect();
+        self.seen.row_mut(parent).copy_from_slice(now);
+        found
     }
 
     /// The child that an inner queue serves next.
@@ -251,7 +307,9 @@ impl Order {
 ///
 /// Quota is left if *every* divided key that the gang asks for has some left: a quota of 0 (also
 /// that of a queue without an entry) is never left, and a gang that asks for nothing that is
-/// divided has none. A quota above what the parent can have weighs as much as that.
+/// divided has none. A quota above what the parent has weighs as much as that: of the root what
+/// there is, of an inner queue what it holds. So quotas that promise more than there is are filled
+/// as they are divided (`filling`), at every level.
 fn quota_used(
     view: View<'_>,
     node: &Node,
@@ -261,7 +319,12 @@ fn quota_used(
     node.quota_terms(view.keys, asks)
         .map(|(key, terms)| {
             let held = held[key.index()];
-            let parent_amount = terms.reach.min(view.ledger.capacity(*key));
+            let parent_amount = match node.parent {
+                Some(parent) if parent != QueueId::ROOT => {
+                    view.ledger.held.row(parent)[key.index()]
+                }
+                _ => terms.reach.min(view.ledger.capacity(*key)),
+            };
             (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount), 1))
         })
         .reduce(|most, next| Some(most?.max(next?)))
@@ -273,11 +336,17 @@ impl QueueTree {
     /// none of them); `None`: the leaf has no gang to be tried. A leaf without a candidate counts
     /// as *blocked* in the hierarchical shares, so a gang that has been refused, and that nothing
     /// has happened to since, is no candidate. Only leaves have candidates.
-    pub fn set_candidate(&mut self, leaf: QueueId, head: Option<Demand>) {
+    pub fn set_candidate(&mut self, line_up: LineUp, leaf: QueueId, head: Option<Demand>) {
+        while self.orders.len() <= line_up.index() {
+            let mut order = Order::default();
+            order.reset(&self.structure, self.keys.interned());
+            self.orders.push(order);
+        }
+        let order = &mut self.orders[line_up.index()];
         let node = self.structure.node(leaf);
-        if node.exists && node.is_leaf() && self.order.heads[leaf.index()] != head {
-            self.order.heads[leaf.index()] = head;
-            self.order.mark(&self.structure, leaf);
+        if node.exists && node.is_leaf() && order.heads[leaf.index()] != head {
+            order.heads[leaf.index()] = head;
+            order.mark(&self.structure, leaf);
         }
     }
 
@@ -288,12 +357,27 @@ impl QueueTree {
     /// then weight 0 comes last; then the smaller dominant share over weight; then the older one,
     /// then the name.
     #[must_use]
-    pub fn next_leaf(&mut self) -> Option<QueueId> {
-        self.order.settle(View {
+    pub fn next_leaf(&mut self, line_up: LineUp) -> Option<QueueId> {
+        let order = self.orders.get_mut(line_up.index())?;
+        order.settle(View {
             structure: &self.structure,
             keys: &self.keys,
             ledger: &self.ledger,
         });
-        self.order.sends[0]
+        order.sends[0]
+    }
+
+    /// Something has changed that the keys of one queue depend on, in every line-up.
+    pub(super) fn mark(&mut self, queue: QueueId) {
+        for order in &mut self.orders {
+            order.mark(&self.structure, queue);
+        }
+    }
+
+    /// Something has changed that all keys depend on.
+    pub(super) fn mark_all(&mut self) {
+        for order in &mut self.orders {
+            order.mark_all(&self.structure);
+        }
     }
 }

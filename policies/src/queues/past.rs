@@ -161,7 +161,7 @@ impl QueueTree {
         for id in structure.walk().top_down {
             structure.weigh_as_said(id);
         }
-        self.order.mark_all(&self.structure);
+        self.mark_all();
         self.fair.outdated();
     }
 
@@ -266,7 +266,7 @@ impl QueueTree {
         for (id, key, weight) in weights {
             structure.set_weight(id, key, weight);
         }
-        self.order.mark_all(&self.structure);
+        self.mark_all();
         self.fair.outdated();
     }
 

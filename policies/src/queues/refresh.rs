@@ -88,12 +88,14 @@ impl QueueTree {
         }
         self.changed.clear();
         self.ledger.grow(self.structure.len());
-        self.order.grow(&self.structure);
-        for (leaf, parent) in edited.no_leaves {
-            self.order.forget(leaf, parent);
+        for order in &mut self.orders {
+            order.grow(&self.structure);
+            for (leaf, parent) in &edited.no_leaves {
+                order.forget(*leaf, *parent);
+            }
         }
         for id in edited.order {
-            self.order.mark(&self.structure, id);
+            self.mark(id);
         }
         self.fair.outdated();
         Some(Refreshed::Edited {
@@ -115,9 +117,12 @@ impl QueueTree {
             self.epoch += 1;
             self.ledger
                 .reset(self.structure.len(), self.keys.interned());
-            self.order.reset(&self.structure, self.keys.interned());
+            self.orders.truncate(1);
+            for order in &mut self.orders {
+                order.reset(&self.structure, self.keys.interned());
+            }
         }
-        self.order.mark_all(&self.structure);
+        self.mark_all();
     }
 
     /// Rises with every change of the rules by which the gangs of a queue fare.

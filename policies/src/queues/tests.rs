@@ -10,7 +10,7 @@ mod past;
 mod reference;
 mod speed;
 
-use super::{Demand, QueueId, QueueTree};
+use super::{Demand, LineUp, QueueId, QueueTree};
 use crate::facts::{Amount, PlacementChoice, QueueFacts, QueueResource, Uid};
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
@@ -101,17 +101,19 @@ impl QueueTree {
     /// Gives the leaf a candidate.
     fn wait(&mut self, name: &str, amounts: &[(&str, Amount)]) {
         let demand = self.demand(amounts);
-        self.set_candidate(self.at(name), Some(demand));
+        self.set_candidate(LineUp::FIRST, self.at(name), Some(demand));
     }
 
     /// What the next gang of a leaf asks for.
     fn order_head(&self, leaf: QueueId) -> Demand {
-        self.order.heads[leaf.index()].clone().expect("a candidate")
+        self.orders[0].heads[leaf.index()]
+            .clone()
+            .expect("a candidate")
     }
 
     /// The name of the leaf that is served next.
     fn next(&mut self) -> String {
-        match self.next_leaf() {
+        match self.next_leaf(LineUp::FIRST) {
             Some(leaf) => self.name(leaf).into(),
             None => "nobody".into(),
         }

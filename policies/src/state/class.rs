@@ -19,6 +19,8 @@ use smallvec::SmallVec;
 pub(crate) struct Class {
     pub(crate) shape: Arc<PodShape>,
     pub(crate) requests: Resources,
+    /// The same in an order that does not depend on which resource was named first.
+    pub(crate) in_order: Resources,
     /// `nvidia.com/gpu` of one pod.
     pub(crate) gpus: Amount,
     /// The scarcest resource that it asks for: nodes are searched in the order of what is free of
@@ -57,8 +59,9 @@ impl Class {
 
     pub(crate) fn new(shape: Arc<PodShape>, names: &mut ResourceNames, kinds: &mut Kinds) -> Self {
         let requests = names.vector(&shape.requests);
+        let in_order = names.in_order(requests.clone());
         let extended = |gpus_only: bool| {
-            let mut resources = requests.iter().map(|(resource, _)| *resource);
+            let mut resources = in_order.iter().map(|(resource, _)| *resource);
             resources.find(|resource| {
                 let name = names.name(*resource);
                 if gpus_only {
@@ -89,6 +92,7 @@ impl Class {
             accelerated: accelerator.is_some() || shape.cards.is_some(),
             shape,
             requests,
+            in_order,
             pods: 0,
             table: None,
         }

@@ -5,10 +5,10 @@ mod tree;
 pub(crate) use tree::{GroupTree, SubGroup};
 
 use crate::facts::{
-    GroupSource, PlacementChoice, PodGroupFacts, Problem, TopologyRequest, Uid, UnixMs,
+    Amount, GroupSource, PlacementChoice, PodGroupFacts, Problem, TopologyRequest, Uid, UnixMs,
 };
-use crate::ids::{NodeId, PodId};
-use crate::queues::QueueId;
+use crate::ids::{ClassId, NodeId, PodId};
+use crate::queues::{Bound, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
 use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
@@ -24,6 +24,18 @@ pub(crate) enum GangKey {
     Owner(Uid),
     /// A pod of its own.
     Pod(Uid),
+}
+
+impl GangKey {
+    /// A number that tells gangs of one name apart: groups of two sources, pods or owners of which
+    /// one is leaving.
+    pub(crate) fn namesake(&self) -> u128 {
+        match self {
+            Self::Group(GroupSource::GpuBatch, ..) => 0,
+            Self::Group(GroupSource::Native, ..) => 1,
+            Self::Owner(uid) | Self::Pod(uid) => uid.0,
+        }
+    }
 }
 
 /// A gang, from the moment that anybody mentions it.
@@ -47,8 +59,6 @@ pub(crate) struct Gang {
     pub(crate) wait: Wait,
     /// Its place in the line of its queue: as a candidate, or refused and parked.
     pub(crate) place: Option<PlaceInLine>,
-    /// It was woken as the first of those that lack the same, and has not been tried since.
-    pub(crate) woken_from: Option<Shortage>,
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
@@ -184,29 +194,32 @@ impl Verdict {
 /// What must change before a refused gang is looked at again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// So many pods of a class fit in the scope.
-    Fits {
-        /// The class.
-        class: crate::ids::ClassId,
-        /// Where.
-        scope: Scope,
-        /// How many.
-        need: u64,
-    },
+    /// What counting has proved to be lacking is there.
+    Over(Shortfall),
     /// Any node gets more room for one of the classes, or something is released in the queue.
-    AnyRoom(Vec<crate::ids::ClassId>, Option<QueueId>),
+    AnyRoom(Vec<ClassId>, Option<QueueId>),
     /// Something is released in the queue.
     Queue(QueueId),
 }
 
-/// Gangs of one queue that lack the same: so many pods of a class in a scope. What counting proves
-/// of one of them it proves of all, so only the first in line is woken and tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shortage {
-    pub(crate) queue: QueueId,
-    pub(crate) class: crate::ids::ClassId,
-    pub(crate) scope: Scope,
-    pub(crate) need: u64,
+/// What a refused gang lacks, where counting proves it. What it proves of one gang of a queue it
+/// proves of all that lack the same, so only the first of them is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shortfall {
+    /// Room for so many pods of a class in a scope. The smaller needs come first.
+    Room {
+        class: ClassId,
+        /// Where they must fit together.
+        scope: Scope,
+        need: u64,
+    },
+    /// So much more of a key under a bound of a queue. The smaller amounts come first.
+    Bound {
+        queue: QueueId,
+        key: GovernedId,
+        bound: Bound,
+        asked: Amount,
+    },
 }
 
 /// Where pods must fit together.
@@ -242,6 +255,8 @@ pub(crate) struct CandidateKey {
     pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
     pub(crate) name: Arc<str>,
+    /// Tells gangs of one name apart.
+    pub(crate) namesake: u128,
 }
 
 /// A place in the line of a queue.
@@ -259,6 +274,17 @@ pub(crate) enum CandidateKind {
     Ordinary,
 }
 
+impl From<Excess> for Shortfall {
+    fn from(over: Excess) -> Self {
+        Self::Bound {
+            queue: over.queue,
+            key: over.key,
+            bound: over.bound,
+            asked: over.asked,
+        }
+    }
+}
+
 impl Gang {
     pub(crate) fn new(key: GangKey, namespace: &str, name: String) -> Self {
         Self {
@@ -272,7 +298,6 @@ impl Gang {
             named: QueueNames::new(),
             wait: Wait::Nothing,
             place: None,
-            woken_from: None,
             tally: None,
             start: Start::NotBegun,
             parts: BTreeMap::new(),
@@ -344,20 +369,6 @@ impl Gang {
     /// Whether a PodGroup makes it.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))
-    }
-
-    /// With whom it is parked, if it is parked for a shortage that counting proves.
-    pub(crate) fn shortage(&self) -> Option<Shortage> {
-        let (queue, _) = self.place.as_ref()?;
-        match self.wait {
-            Wait::Room(_, Wake::Fits { class, scope, need }) => Some(Shortage {
-                queue: *queue,
-                class,
-                scope,
-                need,
-            }),
-            _ => None,
-        }
     }
 
     /// Why it waits.

@@ -239,7 +239,7 @@ impl Node {
 
     /// The first thing of which there is too little for one pod.
     pub(crate) fn lacking(&self, class: &Class) -> Lacking {
-        let mut requests = class.requests.iter();
+        let mut requests = class.in_order.iter();
         match requests.find(|(id, amount)| self.free(*id) < *amount) {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,

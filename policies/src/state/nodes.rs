@@ -91,6 +91,7 @@ impl ClusterState {
         self.nodes[id].cards.set(&[]);
         self.remove_from_topologies(id);
         self.unrank(id);
+        self.judge_node(id);
         self.node_changed(id, false);
         self.touch_gangs_on(id);
         self.drop_node_if_unused(id);

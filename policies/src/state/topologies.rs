@@ -141,6 +141,12 @@ impl ClusterState {
         }
     }
 
+    /// All nodes that are there, in the order of filling: whoever takes the first of equals takes
+    /// the same, whatever the order in which nodes came.
+    pub(crate) fn nodes_in_order(&self) -> impl Iterator<Item = NodeId> {
+        self.order.iter().map(|(node, _)| node)
+    }
+
     pub(crate) fn unrank(&mut self, id: NodeId) {
         self.order.remove(&self.nodes[id].order_key);
     }

@@ -22,7 +22,7 @@ use gpu_batch_policies::facts::UnixMs;
 use room::{Place, Room};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a choice of hosts makes of a trace. A *rack* is a domain of the lowest level of the network.
+/// What a choice of hosts makes of a trace. A *rack* is a domain of the lowest level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Nearness {
     /// Jobs that have started.
@@ -33,7 +33,7 @@ pub struct Nearness {
     pub gangs: u64,
     /// Gangs of which all members are in one rack.
     pub together: u64,
-    /// Gangs of at most as many hosts as the largest rack has: with an empty cluster each, all these
+    /// Gangs of at most as many hosts as the largest rack has: in an empty cluster each of them
     /// would be in one rack.
     pub together_at_best: u64,
     /// The racks of each gang, summed.

@@ -1,8 +1,8 @@
 //! Everything of the policy that a user could have on, so that no figure is without its cost.
 //!
-//! A tree of queues: four departments of five teams, each with quota, limit and weight for GPUs, for
-//! GPUs of a model, and for CPUs; past use adjusts the weights; the Topology `default`. Nothing is
-//! ever refused for a quota or a limit here: they are looked at, and are large enough.
+//! A tree of queues: four departments of five teams, each with quota, limit and weight for GPUs,
+//! for GPUs of a model, and for CPUs; past use adjusts the weights; the Topology `default`. Nothing
+//! is ever refused for a quota or a limit here: they are looked at, and are large enough.
 
 use super::facts::{GPU, GPU_MODEL, queue, topology};
 use gpu_batch_policies::event::Object;

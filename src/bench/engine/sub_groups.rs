@@ -19,9 +19,10 @@ const SLICES: usize = 8;
 const MEMBERS_OF_SLICE: usize = 8;
 const REPEATS: usize = 11;
 
-/// One block for all, and in it a rack for each of 8 slices of 8 pods of 8 GPUs. Every rack has one
-/// or two nodes that are taken, which leaves room for one slice; each fifth rack three, which leaves
-/// room for none. `refused`: each third rack is such a one, and no block has eight others.
+/// One block for all, and in it a rack for each of 8 slices of 8 pods of 8 GPUs. Every rack has
+/// one or two nodes that are taken, which leaves room for one slice; each fifth rack three, which
+/// leaves room for none. Where it is refused, each third rack is such a one, and no block has eight
+/// others.
 pub(super) fn measure() -> Vec<Row> {
     let worlds = [
         ("placing a gang of roles", 5),

@@ -20,8 +20,8 @@ const CHOICES: [(&str, Choice); 3] = [
     ("random", Choice::Random(SEED)),
 ];
 
-/// Two zones of four blocks of twelve racks of eight nodes, whose names follow the racks: as good as
-/// it gets for first-fit.
+/// Two zones of four blocks of twelve racks of eight nodes, whose names follow the racks: as good
+/// as it gets for first-fit.
 pub(super) fn racks() -> anyhow::Result<Vec<Row>> {
     let network = Network::of_racks(2, 4, 12, 8);
     on("96 racks of 8 nodes in 8 blocks", &network)

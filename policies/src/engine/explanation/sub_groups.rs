@@ -57,8 +57,8 @@ impl Engine {
         explained.min_by_key(short).unwrap_or_default()
     }
 
-    /// What to ask the nodes for: the chosen members by shape, inside each domain in which they must
-    /// be together. Sub-groups that lack the same are asked for once.
+    /// What to ask the nodes for: the chosen members by shape, inside each domain in which they
+    /// must be together. Sub-groups that lack the same are asked for once.
     fn questions(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
         let mut asked: Vec<Asked> = Vec::new();
         for group in bounds(tree) {

@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::command::{Action, Announcement, EvictionCause, ObjectReference, StatusPatch};
+use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
@@ -47,6 +47,12 @@ pub(super) struct World {
     /// Whether the watch is late and does not tell what we have bound.
     pub(super) late_watch: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
+    /// What else exists, with the past use that was last written of each queue.
+    nodes: BTreeMap<Box<str>, NodeFacts>,
+    queues: BTreeMap<Box<str>, QueueFacts>,
+    /// Whether what is written of queues gets lost.
+    pub(super) loses_queues: bool,
+    settings: Settings,
     events: Vec<Event>,
 }
 
@@ -71,7 +77,7 @@ impl World {
 
     pub(super) fn with(settings: Settings) -> Self {
         Self {
-            engine: Engine::new(settings),
+            engine: Engine::new(settings.clone()),
             now_ms: START_MS,
             pods: BTreeMap::new(),
             uids: BTreeMap::new(),
@@ -89,13 +95,40 @@ impl World {
             loses_binds: false,
             late_watch: false,
             last_group: None,
+            nodes: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            loses_queues: false,
+            settings,
             events: listings(),
         }
     }
 
     pub(super) fn apply(&mut self, thing: impl Thing) {
         let object = thing.object(self);
+        match &object {
+            Object::Node(facts) => drop(self.nodes.insert(facts.name.clone(), facts.clone())),
+            Object::Queue(facts) => drop(self.queues.insert(facts.name.clone(), facts.clone())),
+            _ => {}
+        }
         self.events.push(object.into());
+    }
+
+    /// Another engine takes over, which knows nothing but the nodes, queues and pods there are.
+    pub(super) fn take_over(&mut self) {
+        self.engine = Engine::new(self.settings.clone());
+        self.events = listings();
+        let nodes = self.nodes.values().cloned().map(Object::Node);
+        let queues = self.queues.values().cloned().map(Object::Queue);
+        let pods = self.pods.values().cloned().map(Object::Pod);
+        let objects = nodes.chain(queues).chain(pods).map(Event::from);
+        self.events.extend(objects);
+    }
+
+    /// What was written of the past of queues is not there any more.
+    pub(super) fn forget_past_use(&mut self) {
+        for queue in self.queues.values_mut() {
+            queue.past_use = None;
+        }
     }
 
     fn uid(&mut self, name: &str) -> Uid {
@@ -116,9 +149,9 @@ impl World {
     }
 
     pub(super) fn end(&mut self, name: &str) {
-        let mut facts = self.pods[name].clone();
+        let facts = self.pods.get_mut(name).unwrap();
         facts.phase = PodPhase::Succeeded;
-        self.events.push(Object::Pod(facts).into());
+        self.events.push(Object::Pod(facts.clone()).into());
     }
 
     fn rival_of(&self, pod: &str) -> Option<(&'static str, &'static str, bool)> {
@@ -133,6 +166,14 @@ impl World {
     pub(super) fn lose_node(&mut self, name: &str) {
         let key = ObjectKey::Node(name.into(), Uid(1 << 64));
         self.events.push(Event::Deleted(key));
+    }
+
+    /// The object is gone.
+    pub(super) fn forget(&mut self, object: &Object) {
+        if let Object::Pod(facts) = object {
+            self.pods.remove(&facts.name);
+        }
+        self.events.push(Event::Deleted(object.key()));
     }
 
     pub(super) fn delete(&mut self, name: &str) {
@@ -165,6 +206,15 @@ impl World {
             }
         }
         panic!("the engine does not come to rest");
+    }
+
+    /// The same, until what is told of those that wait is what is true now. Nobody starts for it.
+    pub(super) fn settle_and_review(&mut self) {
+        self.settle();
+        let binds = self.binds;
+        self.engine.review();
+        self.settle();
+        assert_eq!(self.binds, binds, "a gang that fits has waited");
     }
 
     /// One step; whether there were commands.
@@ -208,36 +258,7 @@ impl World {
 
     fn carry_out(&mut self, action: &Action) -> Outcome {
         match action {
-            Action::Bind(bind) => {
-                self.binds += 1;
-                if self.loses_binds {
-                    return Outcome::Unknown;
-                }
-                if self.refused.contains(&&*bind.pod.name) {
-                    let message = "a webhook says no".into();
-                    return Outcome::Refused { message };
-                }
-                if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
-                    let facts = self.pods.get_mut(&bind.pod.name).unwrap();
-                    facts.node = Some(node.into());
-                    if told_first {
-                        self.events.push(Object::Pod(facts.clone()).into());
-                    }
-                    return Outcome::Conflict;
-                }
-                self.last_group = bind
-                    .pod_group
-                    .clone()
-                    .map(|name| (GroupSource::GpuBatch, name));
-                let facts = self.pods.get_mut(&bind.pod.name).unwrap();
-                facts.node = Some(bind.node.clone());
-                facts.cards = bind.cards.clone();
-                facts.bound_ms = Some(self.now_ms);
-                facts.phase = PodPhase::Running;
-                if !self.late_watch {
-                    self.events.push(Object::Pod(facts.clone()).into());
-                }
-            }
+            Action::Bind(bind) => return self.bind(bind),
             Action::Evict(evict) => {
                 self.evictions += 1;
                 self.cause = Some(evict.cause);
@@ -264,12 +285,52 @@ impl World {
                     return Outcome::Unknown;
                 }
             }
+            Action::PatchStatus(StatusPatch::Queue { name, status, .. }) => {
+                if self.loses_queues {
+                    return Outcome::Unknown;
+                }
+                if let Some(queue) = self.queues.get_mut(name) {
+                    queue.past_use.clone_from(&status.past_use);
+                }
+            }
             Action::Publish(announcement) => self.publish(announcement),
             Action::Observe(pod) => {
                 let node = self.pods[&pod.name].node.clone();
                 return Outcome::Observed(node.map_or(PodSeen::Unbound, PodSeen::Bound));
             }
-            Action::PatchStatus(_) | Action::Lease(_) => {}
+            Action::Lease(_) => {}
+        }
+        Outcome::Done
+    }
+
+    fn bind(&mut self, bind: &Bind) -> Outcome {
+        self.binds += 1;
+        if self.loses_binds {
+            return Outcome::Unknown;
+        }
+        if self.refused.contains(&&*bind.pod.name) {
+            let message = "a webhook says no".into();
+            return Outcome::Refused { message };
+        }
+        if let Some((_, node, told_first)) = self.rival_of(&bind.pod.name) {
+            let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+            facts.node = Some(node.into());
+            if told_first {
+                self.events.push(Object::Pod(facts.clone()).into());
+            }
+            return Outcome::Conflict;
+        }
+        self.last_group = bind
+            .pod_group
+            .clone()
+            .map(|name| (GroupSource::GpuBatch, name));
+        let facts = self.pods.get_mut(&bind.pod.name).unwrap();
+        facts.node = Some(bind.node.clone());
+        facts.cards = bind.cards.clone();
+        facts.bound_ms = Some(self.now_ms);
+        facts.phase = PodPhase::Running;
+        if !self.late_watch {
+            self.events.push(Object::Pod(facts.clone()).into());
         }
         Outcome::Done
     }
@@ -297,6 +358,10 @@ impl World {
             .into_iter()
             .find(|report| &*report.name == name)
             .unwrap()
+    }
+
+    pub(super) fn engine(&mut self) -> &mut Engine {
+        &mut self.engine
     }
 
     pub(super) fn find(&self, name: &str) -> Option<PodReport> {
@@ -357,6 +422,15 @@ impl World {
 
     pub(super) fn message(&self, gang: &str) -> String {
         self.gang(gang).status.message.into()
+    }
+}
+
+impl Thing for Object {
+    fn object(self, world: &mut World) -> Object {
+        if let Object::Pod(facts) = &self {
+            world.pods.insert(facts.name.clone(), facts.clone());
+        }
+        self
     }
 }
 
@@ -487,7 +561,7 @@ impl Thing for PodSketch {
     }
 }
 
-fn amounts(amounts: &[(&str, u64)]) -> Amounts {
+pub(super) fn amounts(amounts: &[(&str, u64)]) -> Amounts {
     let mut amounts: Amounts = amounts
         .iter()
         .filter(|(_, amount)| *amount > 0)

@@ -152,11 +152,13 @@ impl Order {
 
     fn claim(&self, view: View<'_>, queue: QueueId, key: &Key) -> Claim {
         let used = self.used(view, queue);
-        let dominant = view.structure.node(queue).terms.iter().find(|(id, terms)| {
+        let terms = view.structure.node(queue).terms.iter();
+        let dominant = terms.filter(|(id, terms)| {
             let used = used[id.index()];
             used > 0 && Fraction::new(used, view.ledger.capacity(*id), terms.weight) == key.share
         });
         let dominant = dominant
+            .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
             .map(|(id, terms)| Self::dominant_share(view, queue, (*id, terms), used[id.index()]));
         Claim {
             quota_used_millionths: key.quota_used.map(Fraction::millionths),

@@ -83,7 +83,7 @@ fn enter_all(tree: &mut QueueTree, charges: &Charges) {
         if let Some(id) = tree.find(name) {
             let demand = demand(tree, *amounts);
             tree.charge(id, &demand, true);
-            tree.set_candidate(id, Some(demand));
+            tree.set_candidate(LineUp::FIRST, id, Some(demand));
         }
     }
 }
@@ -91,13 +91,13 @@ fn enter_all(tree: &mut QueueTree, charges: &Charges) {
 /// The leaves in the order in which they are served, if each is refused.
 fn ranking(tree: &mut QueueTree, charges: &Charges) -> Vec<String> {
     let mut ranking = Vec::new();
-    while let Some(leaf) = tree.next_leaf() {
+    while let Some(leaf) = tree.next_leaf(LineUp::FIRST) {
         ranking.push(String::from(tree.name(leaf)));
-        tree.set_candidate(leaf, None);
+        tree.set_candidate(LineUp::FIRST, leaf, None);
     }
     for name in &ranking {
         let demand = demand(tree, charges[name]);
-        tree.set_candidate(tree.at(name), Some(demand));
+        tree.set_candidate(LineUp::FIRST, tree.at(name), Some(demand));
     }
     ranking
 }
@@ -174,7 +174,7 @@ fn check(seed: u64) -> u32 {
         }
         for (name, amounts) in &charges {
             let demand = demand(&tree, *amounts);
-            tree.set_candidate(tree.at(name), Some(demand));
+            tree.set_candidate(LineUp::FIRST, tree.at(name), Some(demand));
         }
         if let Some(name) = definitions
             .keys()
@@ -186,7 +186,7 @@ fn check(seed: u64) -> u32 {
             tree.release(id, &before, true);
             let after = demand(&tree, charges[name]);
             tree.charge(id, &after, true);
-            tree.set_candidate(id, Some(after));
+            tree.set_candidate(LineUp::FIRST, id, Some(after));
         }
         compare(&mut tree, &definitions, &charges, seed, step);
     }

@@ -189,7 +189,7 @@ fn numbers_stay_while_a_queue_exists_and_the_epoch_tells_when_charges_are_gone()
     tree.refresh(11);
     let gpu = tree.demand(&[(GPU, 1)]);
     tree.charge(c, &gpu, true);
-    tree.set_candidate(c, Some(gpu.clone()));
+    tree.set_candidate(LineUp::FIRST, c, Some(gpu.clone()));
     assert_eq!(tree.next(), "nobody");
     assert_eq!(
         (tree.room(c, &gpu), tree.budget(c, gpu[0].0)),

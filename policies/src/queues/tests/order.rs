@@ -5,7 +5,9 @@ fn serve(tree: &mut QueueTree, units: u32) -> Vec<(String, u32)> {
     let unit = tree.demand(&[(GPU, 1)]);
     let mut served = std::collections::BTreeMap::new();
     for _ in 0..units {
-        let Some(leaf) = tree.next_leaf() else { break };
+        let Some(leaf) = tree.next_leaf(LineUp::FIRST) else {
+            break;
+        };
         tree.charge(leaf, &unit, true);
         *served.entry(String::from(tree.name(leaf))).or_insert(0) += 1;
     }
@@ -255,9 +257,9 @@ fn equal_siblings_are_served_by_age_then_name() {
     for leaf in ["a", "b", "c"] {
         tree.wait(leaf, &[(GPU, 1)]);
     }
-    while let Some(leaf) = tree.next_leaf() {
+    while let Some(leaf) = tree.next_leaf(LineUp::FIRST) {
         order.push(String::from(tree.name(leaf)));
-        tree.set_candidate(leaf, None);
+        tree.set_candidate(LineUp::FIRST, leaf, None);
     }
     assert_eq!(order, ["b", "c", "a"]);
 }
@@ -324,9 +326,9 @@ mod laws {
             tree.wait(&format!("leaf{at}"), &[(GPU, gpus), ("cpu", cpus)]);
         }
         let mut ranking = Vec::new();
-        while let Some(leaf) = tree.next_leaf() {
+        while let Some(leaf) = tree.next_leaf(LineUp::FIRST) {
             ranking.push(String::from(tree.name(leaf)));
-            tree.set_candidate(leaf, None);
+            tree.set_candidate(LineUp::FIRST, leaf, None);
         }
         ranking
     }
@@ -355,7 +357,7 @@ mod laws {
                 let leaf = tree.at(&format!("leaf{leaf}"));
                 tree.charge(leaf, &demand, true);
                 if ask {
-                    let _ = tree.next_leaf();
+                    let _ = tree.next_leaf(LineUp::FIRST);
                 }
                 undo.push((leaf, demand));
             }
@@ -380,7 +382,7 @@ mod laws {
             for (leaf, gpus, cpus) in charges {
                 let amounts = [(GPU, gpus), ("cpu", cpus)];
                 updated.hold(&format!("leaf{leaf}"), &amounts);
-                let _ = updated.next_leaf();
+                let _ = updated.next_leaf(LineUp::FIRST);
                 fresh.hold(&format!("leaf{leaf}"), &amounts);
             }
             fresh.capacities(&[(GPU, 40), ("cpu", 400)]);

@@ -33,7 +33,7 @@ impl QueueTree {
 fn serve(tree: &mut QueueTree, leaves: &[&str], units: u32) -> Vec<u32> {
     let unit = tree.demand(&[(GPU, 1)]);
     for leaf in leaves {
-        tree.set_candidate(tree.at(leaf), Some(unit.clone()));
+        tree.set_candidate(LineUp::FIRST, tree.at(leaf), Some(unit.clone()));
     }
     let mut served = std::vec![0; leaves.len()];
     for _ in 0..units {

@@ -34,7 +34,9 @@ fn charging_and_choosing_takes_microseconds_whatever_the_tree() {
         let rounds = 10_000;
         let start = Instant::now();
         for _ in 0..rounds {
-            let leaf = tree.next_leaf().expect("all leaves have candidates");
+            let leaf = tree
+                .next_leaf(LineUp::FIRST)
+                .expect("all leaves have candidates");
             tree.charge(leaf, &unit, true);
         }
         let each = start.elapsed().as_nanos() / rounds;

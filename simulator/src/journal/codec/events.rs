@@ -74,8 +74,8 @@ fields! {
     LeaseSeen { resource_version, holder, transitions, duration_ms }
     Settings {
         gpu_placement, cpu_placement, target_workload, leaf_order, queueing, aging_ms,
-        staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms, use_half_life_ms, retry_after_ms,
-        leadership,
+        staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms,
+        use_half_life_ms, retry_after_ms, leadership,
     }
     InFlight { actions, statuses, announcements }
     LeaseSettings { identity, duration_ms, renew_deadline_ms, retry_ms }

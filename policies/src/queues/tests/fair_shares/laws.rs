@@ -149,9 +149,9 @@ proptest! {
         while left > 0 {
             for (at, leaf) in leaves.iter().enumerate() {
                 let more = held(&tree, at) < leaf.wants.0 && tree.room(ids[at], &unit).is_ok();
-                tree.set_candidate(ids[at], Some(unit.clone()).filter(|_| more));
+                tree.set_candidate(LineUp::FIRST, ids[at], Some(unit.clone()).filter(|_| more));
             }
-            let Some(leaf) = tree.next_leaf() else { break };
+            let Some(leaf) = tree.next_leaf(LineUp::FIRST) else { break };
             tree.charge(leaf, &unit, true);
             tree.sub_requested(leaf, &unit);
             left -= 1;

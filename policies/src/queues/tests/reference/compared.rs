@@ -44,6 +44,19 @@ fn in_small_trees_every_queue_has_what_the_reference_says() {
 }
 
 #[test]
+fn where_more_is_promised_than_there_is_at_every_level_the_reference_agrees() {
+    for seed in 0..300 {
+        let mut random = Rng::with_seed(seed);
+        let size = Size {
+            queues: random.usize(2..30),
+            depth: random.usize(2..7),
+            keys: random.usize(1..4),
+        };
+        check(seed, size, Style::Promised);
+    }
+}
+
+#[test]
 fn in_large_trees_every_queue_has_what_the_reference_says() {
     let size = |queues| Size {
         queues,

@@ -11,11 +11,36 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
+/// How many leaves of a world get an equal.
+const TWINS: usize = 6;
+
 type Shares = Vec<Vec<BigRational>>;
 
-/// Judges random worlds of both styles; a failure names the seed.
-fn for_all(keys: usize, judge: impl Fn(&mut Rng, World) -> Result<(), String>) {
-    for seed in 0..300 {
+/// How many small worlds are judged, most of which show a mistake as well as large ones.
+const SMALL: u64 = 200;
+
+/// Queues, keys and style of a large world. The digits of exact fractions grow with all that is
+/// contested, and with them the time.
+type Large = (usize, usize, Style);
+
+/// Large worlds in which queues name some of the keys.
+const LARGE: [Large; 3] = [
+    (200, 6, Style::Wild),
+    (60, 2, Style::Contested),
+    (24, 6, Style::Contested),
+];
+
+/// Large worlds for laws that make every queue name every key.
+const DENSE: [Large; 3] = [
+    (200, 2, Style::Wild),
+    (30, 6, Style::Wild),
+    (12, 6, Style::Contested),
+];
+
+/// Judges random worlds of both styles, small ones with up to so many keys, and large ones; a
+/// failure names the seed.
+fn for_all(keys: usize, large: [Large; 3], judge: impl Fn(&mut Rng, World) -> Result<(), String>) {
+    for seed in 0..SMALL {
         let mut random = Rng::with_seed(seed);
         let size = Size {
             queues: random.usize(1..14),
@@ -27,10 +52,27 @@ fn for_all(keys: usize, judge: impl Fn(&mut Rng, World) -> Result<(), String>) {
         } else {
             Style::Contested
         };
-        let world = random_world(&mut random, size, style);
-        if let Err(problem) = judge(&mut random, world) {
-            panic!("seed {seed}, {size:?}, {style:?}: {problem}");
-        }
+        check(seed, (size, style), &mut random, &judge);
+    }
+    for (seed, (queues, most_keys, style)) in (SMALL..).zip(large) {
+        let size = Size {
+            queues,
+            depth: 6,
+            keys: if keys == 1 { 1 } else { most_keys },
+        };
+        check(seed, (size, style), &mut Rng::with_seed(seed), &judge);
+    }
+}
+
+fn check(
+    seed: u64,
+    (size, style): (Size, Style),
+    random: &mut Rng,
+    judge: &impl Fn(&mut Rng, World) -> Result<(), String>,
+) {
+    let world = random_world(random, size, style);
+    if let Err(problem) = judge(random, world) {
+        panic!("seed {seed}, {size:?}, {style:?}: {problem}");
     }
 }
 
@@ -43,7 +85,7 @@ fn useful(wants: &[u64], has: &[BigRational]) -> BigRational {
 
 #[test]
 fn pareto_efficiency() {
-    for_all(3, |_, world| {
+    for_all(3, LARGE, |_, world| {
         let shares = fair_shares(&world);
         for leaf in world.leaves() {
             let wants = &world.queues[leaf].wants;
@@ -78,7 +120,7 @@ fn usable(world: &World, q: usize) -> u64 {
 
 #[test]
 fn group_guarantee_of_quotas_at_every_level() {
-    for_all(1, |_, mut world| {
+    for_all(1, LARGE, |_, mut world| {
         // Quotas that their parents can keep, bottom up.
         for q in world.indices().rev() {
             let children = world.queues[q].children.clone();
@@ -108,9 +150,66 @@ fn group_guarantee_of_quotas_at_every_level() {
     });
 }
 
+/// Quotas are multiples of this, so that exact fractions stay short.
+const QUOTA_UNIT: u64 = 60;
+
+/// Large worlds in which all promises are kept: each ends at a moment of its own.
+const PROMISED: [Large; 3] = [
+    (60, 1, Style::Wild),
+    (30, 2, Style::Wild),
+    (14, 6, Style::Wild),
+];
+
+/// Gives every queue quotas of every key that its parent can keep.
+fn promise(random: &mut Rng, world: &mut World) {
+    for q in world.indices().rev() {
+        let children = world.queues[q].children.clone();
+        let below = |key: usize| children.iter().map(|&child| world.quota(child, key)).sum();
+        let promised: Vec<u64> = (0..world.keys()).map(below).collect();
+        if q == ROOT {
+            for (capacity, promised) in world.capacity.iter_mut().zip(promised) {
+                *capacity = promised.max(*capacity);
+            }
+            return;
+        }
+        let entry = |(key, promised): (usize, u64)| {
+            let quota = promised + random.u64(0..4) * QUOTA_UNIT;
+            Entry {
+                key,
+                quota,
+                limit: world.limit(q, key).map(|limit| limit.max(quota)),
+                weight: world.weight(q, key),
+            }
+        };
+        world.queues[q].entries = promised.into_iter().enumerate().map(entry).collect();
+    }
+}
+
+#[test]
+fn group_guarantee_of_quotas_of_several_resources() {
+    for_all(3, PROMISED, |random, mut world| {
+        promise(random, &mut world);
+        let shares = fair_shares(&world);
+        for leaf in world.leaves() {
+            let wants = &world.queues[leaf].wants;
+            let quotas: Vec<_> = (0..world.keys())
+                .map(|key| whole(world.quota(leaf, key)))
+                .collect();
+            let (has, promised) = (useful(wants, &shares[leaf]), useful(wants, &quotas));
+            if has < promised {
+                let name = World::name(leaf);
+                return Err(format!(
+                    "{name} could run {promised} in its quotas, and {has} runs"
+                ));
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn group_guarantee_of_weights_at_every_level() {
-    for_all(3, |random, mut world| {
+    for_all(3, DENSE, |random, mut world| {
         // Weights alone divide everything.
         for q in world.indices().skip(1) {
             let weight = random.u16(1..10);
@@ -152,15 +251,25 @@ fn group_guarantee_of_weights_at_every_level() {
 
 #[test]
 fn envy_freeness_between_equal_siblings() {
-    for_all(3, |random, mut world| {
-        let leaves: Vec<usize> = world.leaves().collect();
-        let one = leaves[random.usize(0..leaves.len())];
-        let equal = world.queues[one].clone();
-        let wants: Vec<u64> = equal.wants.iter().map(|_| random.u64(0..900)).collect();
-        let other = world.add(equal.parent, equal.entries, &wants);
-        world.queues[other].priority = equal.priority;
+    for_all(3, LARGE, |random, mut world| {
+        let mut leaves: Vec<usize> = world.leaves().collect();
+        random.shuffle(&mut leaves);
+        leaves.truncate(TWINS);
+        let twins: Vec<(usize, usize)> = leaves
+            .into_iter()
+            .map(|one| {
+                let equal = world.queues[one].clone();
+                let wants: Vec<u64> = equal.wants.iter().map(|_| random.u64(0..900)).collect();
+                let other = world.add(equal.parent, equal.entries, &wants);
+                world.queues[other].priority = equal.priority;
+                (one, other)
+            })
+            .collect();
         let shares = fair_shares(&world);
-        for (one, other) in [(one, other), (other, one)] {
+        let both = twins
+            .into_iter()
+            .flat_map(|(one, other)| [(one, other), (other, one)]);
+        for (one, other) in both {
             let wants = &world.queues[one].wants;
             if useful(wants, &shares[other]) > useful(wants, &shares[one]) {
                 let (one, other) = (World::name(one), World::name(other));
@@ -173,7 +282,7 @@ fn envy_freeness_between_equal_siblings() {
 
 #[test]
 fn no_gain_from_inflated_demand() {
-    for_all(3, |random, mut world| {
+    for_all(3, LARGE, |random, mut world| {
         let shares = fair_shares(&world);
         let leaves: Vec<usize> = world.leaves().collect();
         let liar = leaves[random.usize(0..leaves.len())];
@@ -195,7 +304,7 @@ fn no_gain_from_inflated_demand() {
 
 #[test]
 fn independence_of_the_order_in_which_queues_are_told() {
-    for_all(3, |random, world| {
+    for_all(3, LARGE, |random, world| {
         let expected = world.shares(&mut world.tree());
         let mut definitions = world.definitions();
         random.shuffle(&mut definitions);
@@ -214,7 +323,7 @@ fn independence_of_the_order_in_which_queues_are_told() {
 
 #[test]
 fn monotonicity_in_capacity_with_a_single_resource() {
-    for_all(1, |random, mut world| {
+    for_all(1, LARGE, |random, mut world| {
         let before: Shares = fair_shares(&world);
         world.capacity[0] += random.u64(1..200);
         let after: Shares = fair_shares(&world);
@@ -230,7 +339,7 @@ fn monotonicity_in_capacity_with_a_single_resource() {
 
 #[test]
 fn nobody_has_more_than_wanted_allowed_or_there() {
-    for_all(3, |_, world| {
+    for_all(3, LARGE, |_, world| {
         let shares = fair_shares(&world);
         for q in world.indices() {
             let (wants, most) = (world.wants_of(q), world.most(q));

@@ -3,7 +3,7 @@
 
 use super::world::{Entry, World};
 use super::{ROOT, fair_shares};
-use crate::queues::{QueueId, QueueTree};
+use crate::queues::{LineUp, QueueId, QueueTree};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
@@ -97,9 +97,10 @@ impl<'a> Session<'a> {
                 ];
                 let amounts: Vec<_> = amounts.into_iter().filter(|(_, it)| *it > 0).collect();
                 let demand = self.tree.demand(&amounts);
-                self.tree.set_candidate(id, fits.then_some(demand));
+                self.tree
+                    .set_candidate(LineUp::FIRST, id, fits.then_some(demand));
             }
-            let Some(next) = self.tree.next_leaf() else {
+            let Some(next) = self.tree.next_leaf(LineUp::FIRST) else {
                 return;
             };
             let (q, _) = *self

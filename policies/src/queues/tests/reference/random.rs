@@ -19,11 +19,13 @@ pub(super) enum Style {
     Contested,
     /// Nothing, a little or 40 bits, of whatever.
     Wild,
+    /// Much is wanted, and every queue is promised much more than there is.
+    Promised,
 }
 
 fn amount(random: &mut Rng, style: Style) -> u64 {
     match (style, random.u32(0..10)) {
-        (Style::Contested, _) => random.u64(1..1000),
+        (Style::Contested | Style::Promised, _) => random.u64(1..1000),
         (Style::Wild, 0) => 0,
         (Style::Wild, 1) => random.u64(0..1 << 40),
         (Style::Wild, _) => random.u64(0..200),
@@ -45,11 +47,10 @@ fn entries(random: &mut Rng, keys: usize, style: Style) -> Vec<Entry> {
         if random.bool() {
             continue;
         }
-        let promised = random.u32(0..3) == 0;
-        let quota = if promised {
-            amount(random, style) / 4
-        } else {
-            0
+        let quota = match style {
+            Style::Promised => amount(random, style),
+            _ if random.u32(0..3) == 0 => amount(random, style) / 4,
+            _ => 0,
         };
         let limited = random.u32(0..6) == 0;
         entries.push(Entry {
@@ -81,6 +82,7 @@ fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<u64> {
 fn capacity(random: &mut Rng, wanted: u64, style: Style) -> u64 {
     match (style, random.u32(0..8)) {
         (Style::Contested, _) => random.u64(0..=wanted),
+        (Style::Promised, _) => random.u64(0..=wanted / 3),
         (Style::Wild, 0) => 0,
         (Style::Wild, 1) => random.u64(0..1 << 42),
         (Style::Wild, _) => random.u64(1..2000),

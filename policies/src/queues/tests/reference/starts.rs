@@ -1,7 +1,9 @@
 //! Whole gangs instead of infinitely small units.
 
+use super::fair_shares;
 use super::random::{Size, Style, random_world};
-use super::world::World;
+use super::world::{Entry, World};
+use crate::queues::LineUp;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -51,9 +53,11 @@ fn check(seed: u64) {
             let demand = tree.demand(&demand);
             let room = wants.iter().zip(&left).all(|(wanted, left)| wanted <= left);
             let fits = room && tree.room(id, &demand).is_ok();
-            tree.set_candidate(id, fits.then_some(demand));
+            tree.set_candidate(LineUp::FIRST, id, fits.then_some(demand));
         }
-        let Some(next) = tree.next_leaf() else { break };
+        let Some(next) = tree.next_leaf(LineUp::FIRST) else {
+            break;
+        };
         let (leaf, _) = *names.iter().find(|(_, id)| *id == next).expect("a leaf");
         for (left, wanted) in left.iter_mut().zip(&world.queues[leaf].wants) {
             *left -= wanted;
@@ -87,5 +91,66 @@ fn equal(world: &World, one: usize, other: usize) -> bool {
 fn equal_siblings_differ_by_at_most_one_gang() {
     for seed in 0..300 {
         check(seed);
+    }
+}
+
+/// Starts gangs of one GPU until there is none left, where quotas promise more than there is at
+/// every level. How far any queue ends from what the reference divides, in GPUs.
+fn off_by(world: &World) -> u64 {
+    let mut tree = world.tree();
+    let unit = tree.demand(&[(world.names[0], 1)]);
+    let leaves: Vec<_> = world
+        .leaves()
+        .map(|q| (q, tree.at(&World::name(q))))
+        .collect();
+    for &(_, id) in &leaves {
+        tree.set_candidate(LineUp::FIRST, id, Some(unit.clone()));
+    }
+    let mut has: Vec<u64> = world.indices().map(|_| 0).collect();
+    for _ in 0..world.capacity[0] {
+        let next = tree.next_leaf(LineUp::FIRST).expect("all want more");
+        tree.charge(next, &unit, true);
+        let (leaf, _) = leaves.iter().find(|(_, id)| *id == next).expect("a leaf");
+        for q in world.path(*leaf) {
+            has[q] += 1;
+        }
+    }
+    let divided = fair_shares(world);
+    let off = world.indices().map(|q| {
+        let share = u64::try_from(divided[q][0].round().to_integer()).expect("an amount");
+        share.abs_diff(has[q])
+    });
+    off.max().unwrap_or(0)
+}
+
+/// A tree in which everybody wants everything, and is promised more than there is.
+fn promised(seed: u64) -> World {
+    let mut random = Rng::with_seed(seed);
+    let mut world = World::new(&[random.u64(50..600)]);
+    let all = world.capacity[0];
+    for _ in 0..random.usize(2..20) {
+        let parent = random.usize(0..world.queues.len());
+        let entry = Entry {
+            key: 0,
+            quota: random.u64(all / 4..=all),
+            limit: None,
+            weight: 1,
+        };
+        world.add(parent, [entry].into(), &[all]);
+    }
+    world
+}
+
+#[test]
+fn gangs_start_as_over_committed_quotas_are_divided() {
+    for seed in 0..60 {
+        let world = promised(seed);
+        let off = off_by(&world);
+        // Half a GPU a level, and what is left where children cannot divide it evenly.
+        assert!(
+            off <= 1 + world.depth() as u64 / 2,
+            "seed {seed}, {} levels: off by {off}",
+            world.depth()
+        );
     }
 }

@@ -1,0 +1,140 @@
+//! The line-ups that are kept: who is a candidate if given shortfalls are over.
+//!
+//! Between two moments at which something is free, the same few shortfalls are over again and
+//! again. So the order of the queues is kept for the sets of them that were asked for last, and
+//! each changes only where the world does.
+
+use super::Agenda;
+use crate::ids::GangId;
+use crate::queues::{LineUp, QueueId};
+use crate::state::gang::Shortfall;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+/// How many line-ups are kept.
+const KEPT: u8 = 8;
+/// A line-up that differs in so few queues is changed, and no other one made.
+const NEAR: usize = 8;
+
+/// All line-ups.
+#[derive(Debug)]
+pub(super) struct LineUps {
+    /// By number. For the first one nothing is ever over.
+    all: Vec<Kept>,
+    /// The one that was asked for last, unless something that it depends on has changed.
+    current: Option<LineUp>,
+    /// How often one was looked for.
+    asked: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// What is over for it.
+    over: BTreeSet<Shortfall>,
+    /// The heads that the tree of queues has been shown.
+    shown: BTreeMap<QueueId, GangId>,
+    /// When it was last asked for.
+    asked: u64,
+}
+
+impl LineUps {
+    pub(super) fn new() -> Self {
+        Self {
+            all: Vec::from([Kept::default()]),
+            current: Some(LineUp::FIRST),
+            asked: 0,
+        }
+    }
+
+    /// What is over for a line-up.
+    pub(super) fn over(&self, line_up: LineUp) -> &BTreeSet<Shortfall> {
+        &self.all[line_up.index()].over
+    }
+
+    /// Something has changed about what is lacking or over.
+    pub(super) fn changed(&mut self) {
+        self.current = None;
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = LineUp> + use<> {
+        (0..KEPT).take(self.all.len()).map(LineUp::new)
+    }
+}
+
+impl Agenda {
+    /// All line-ups.
+    pub(crate) fn line_ups(&self) -> impl Iterator<Item = LineUp> + use<> {
+        self.line_ups.numbers()
+    }
+
+    /// The head that the tree of queues was last shown.
+    pub(crate) fn shown(&self, line_up: LineUp, queue: QueueId) -> Option<GangId> {
+        self.line_ups.all[line_up.index()]
+            .shown
+            .get(&queue)
+            .copied()
+    }
+
+    /// Notes the head that the tree of queues is shown.
+    pub(crate) fn show(&mut self, line_up: LineUp, queue: QueueId, head: Option<GangId>) {
+        let shown = &mut self.line_ups.all[line_up.index()].shown;
+        match head {
+            Some(gang) => shown.insert(queue, gang),
+            None => shown.remove(&queue),
+        };
+    }
+
+    /// The line-up for what may be over now, and the queues whose head in it may be another one.
+    pub(crate) fn line_up(&mut self) -> (LineUp, BTreeSet<QueueId>) {
+        if let Some(current) = self.line_ups.current {
+            return (current, BTreeSet::new());
+        }
+        let line_up = self.nearest();
+        let queues = self.difference(line_up);
+        let queues = queues.flat_map(|(_, queues)| queues).copied().collect();
+        self.line_ups.asked += 1;
+        self.line_ups.current = Some(line_up);
+        let kept = &mut self.line_ups.all[line_up.index()];
+        kept.asked = self.line_ups.asked;
+        if line_up != LineUp::FIRST {
+            kept.over.clone_from(self.freed.over());
+        }
+        (line_up, queues)
+    }
+
+    /// The line-up that needs least to be changed; a new one, as long as there are few; else the
+    /// one that was not asked for longest.
+    fn nearest(&mut self) -> LineUp {
+        let distance = |line_up| -> usize {
+            let queues = self.difference(line_up).map(|(_, queues)| queues.len());
+            queues.sum()
+        };
+        if distance(LineUp::FIRST) == 0 {
+            return LineUp::FIRST;
+        }
+        let others = self.line_ups.numbers().skip(1);
+        let nearest = others.map(|line_up| (distance(line_up), line_up)).min();
+        if let Some((_, line_up)) = nearest.filter(|(distance, _)| *distance <= NEAR) {
+            return line_up;
+        }
+        if self.line_ups.all.len() < usize::from(KEPT) {
+            self.line_ups.all.push(Kept::default());
+            return self.line_ups.numbers().last().unwrap_or(LineUp::FIRST);
+        }
+        let asked = |line_up: &LineUp| self.line_ups.all[line_up.index()].asked;
+        let others = self.line_ups.numbers().skip(1);
+        others.min_by_key(asked).unwrap_or(LineUp::FIRST)
+    }
+
+    /// What is over now and not in a line-up, or the other way round, and the queues that lack it.
+    fn difference(
+        &self,
+        line_up: LineUp,
+    ) -> impl Iterator<Item = (&Shortfall, &BTreeSet<QueueId>)> {
+        let kept = self.line_ups.over(line_up);
+        let differ = kept.symmetric_difference(self.freed.over());
+        differ.filter_map(|shortfall| Some((shortfall, self.lacking.get(shortfall)?)))
+    }
+}

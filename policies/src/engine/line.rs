@@ -1,0 +1,114 @@
+//! The lines of queues: who comes into them, who leaves them, and whom the tree of queues compares.
+
+use super::Engine;
+use crate::ids::GangId;
+use crate::queues::{Demand, LineUp, QueueId};
+use crate::state::gang::{Verdict, Wait, Wake};
+
+impl Engine {
+    /// Follows what has been freed: where counting says whether it helps, what lacks it may be
+    /// over; everybody else is tried again.
+    pub(crate) fn follow_freed(&mut self) {
+        let stirred = self.agenda.take_freed(&mut self.state);
+        for queue in stirred.queues {
+            self.show_heads(queue);
+        }
+        for gang in stirred.gangs {
+            self.wake(gang);
+        }
+    }
+
+    /// Everybody whom it may help has been tried.
+    pub(crate) fn forget_freed(&mut self) {
+        for queue in self.agenda.forget_freed() {
+            self.show_heads(queue);
+        }
+    }
+
+    /// The line-up of all who may be tried now.
+    pub(crate) fn line_up(&mut self, work: &mut u64) -> LineUp {
+        let (line_up, queues) = self.agenda.line_up();
+        *work += 50 * queues.len() as u64;
+        for queue in queues {
+            self.show_head(line_up, queue);
+        }
+        line_up
+    }
+
+    /// Tells the tree of queues, in every line-up, what the next gang of a leaf asks for.
+    pub(crate) fn show_heads(&mut self, queue: QueueId) {
+        for line_up in self.agenda.line_ups() {
+            self.show_head(line_up, queue);
+        }
+    }
+
+    /// Tells the tree of queues what the next gang of a leaf asks for. What a gang asks for does
+    /// not change while it stands where it is.
+    pub(crate) fn show_head(&mut self, line_up: LineUp, queue: QueueId) {
+        let head = self.agenda.head(line_up, queue).map(|(gang, _)| gang);
+        if head == self.agenda.shown(line_up, queue) {
+            return;
+        }
+        let demand = head
+            .map(|gang| -> Demand { self.in_hand(gang, |engine| engine.demand_of(gang, queue)) });
+        self.state.queues.set_candidate(line_up, queue, demand);
+        self.agenda.show(line_up, queue, head);
+    }
+
+    /// Takes a gang off the agenda, from wherever it stands there.
+    pub(crate) fn leave_agenda(&mut self, id: GangId) {
+        if let Some(queue) = self.leave_line(id) {
+            self.show_heads(queue);
+            self.advance(queue);
+        }
+    }
+
+    /// The queue in which it stood; its head may be another one now.
+    fn leave_line(&mut self, id: GangId) -> Option<QueueId> {
+        let gang = &mut self.state.gangs[id];
+        let (queue, key) = gang.place.take()?;
+        match &gang.wait {
+            Wait::Room(_, wake) => self.agenda.unpark(id, wake, queue, &key),
+            _ => self.agenda.remove(queue, key, id),
+        }
+        Some(queue)
+    }
+
+    /// Keeps a gang that was refused in its place until what the refusal names changes.
+    pub(crate) fn park(&mut self, id: GangId, verdict: Verdict, wake: Wake) {
+        let place = self.state.gangs[id].place.clone();
+        self.leave_line(id);
+        if let Some((queue, key)) = &place {
+            self.agenda.park(id, &wake, *queue, key);
+        }
+        let gang = &mut self.state.gangs[id];
+        gang.place = place;
+        gang.judged = self.review.now();
+        gang.wait = Wait::Room(verdict, wake);
+        if let Some((queue, _)) = gang.place {
+            self.show_heads(queue);
+        }
+    }
+
+    /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
+    /// nothing has changed, so it is not assessed anew.
+    pub(crate) fn wake(&mut self, id: GangId) {
+        let gang = &mut self.state.gangs[id];
+        let (Some((queue, key)), Wait::Room(_, wake)) = (&gang.place, &gang.wait) else {
+            return;
+        };
+        let (queue, key) = (*queue, key.clone());
+        self.agenda.unpark(id, wake, queue, &key);
+        self.agenda.add(queue, key, id);
+        gang.wait = Wait::Turn;
+        self.show_heads(queue);
+    }
+
+    /// Somebody has left the line of a queue. Where nobody may pass those who are refused, whoever
+    /// comes first now is tried: what has been freed while it stood behind others was not offered.
+    fn advance(&mut self, queue: QueueId) {
+        if let Some(gang) = self.agenda.blocker(queue) {
+            self.wake(gang);
+        }
+    }
+}
