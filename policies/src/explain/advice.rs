@@ -3,7 +3,7 @@
 use super::words::{amount_in_words as in_words, listed};
 use super::{ExcessReport, Explanation, Holder, Shortage};
 use crate::reason::Reason;
-use alloc::{format, string::String, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 /// How many of those that hold what is missing are named.
 const HOLDERS_NAMED: usize = 2;
@@ -34,7 +34,9 @@ pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
             remedies.push(format!("more free room: each {each} would fit alone"));
         }
         shortages => {
-            for shortage in shortages {
+            // Of several shapes those that have room are in nobody's way.
+            let short = |one: &&Shortage| one.members_short() > 0 || shortages.len() == 1;
+            for shortage in shortages.iter().filter(short) {
                 of_shortage(shortage, &mut remedies);
             }
         }
@@ -44,6 +46,8 @@ pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
             "a smaller minimum: what runs goes on with it, and is not evicted as stale".into(),
         );
     }
+    let mut said = BTreeSet::new();
+    remedies.retain(|remedy| said.insert(remedy.clone()));
     remedies
 }
 

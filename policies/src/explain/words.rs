@@ -105,7 +105,7 @@ fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String 
     }
     let sizes = sizes.join(" and ");
     if proved {
-        format!("{sizes}: each would fit alone, all together do not")
+        format!("{sizes} do not fit together")
     } else {
         format!("no place was found for {sizes} within the bound of the search")
     }
