@@ -89,7 +89,7 @@ fn because(first: &CandidateKey, second: &CandidateKey) -> &'static str {
 
 /// What the members of a gang ask for that it wants to place next.
 pub(crate) fn demand(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Demand {
-    let mut pods: Vec<PodId> = state.gangs[id].members.clone();
+    let mut pods: Vec<PodId> = state.gangs[id].members.to_vec();
     pods.retain(|pod| state.pods[*pod].can_be_placed(now_ms));
     pods.sort_by_cached_key(|pod| {
         let pod = &state.pods[*pod];
