@@ -50,7 +50,6 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Binding;
-pub(crate) use explanation::members_needed;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;

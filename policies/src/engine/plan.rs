@@ -50,19 +50,19 @@ impl Engine {
         true
     }
 
-    /// What the pods ask for that the gang wants to place next.
-    pub(crate) fn demand_of(&mut self, id: GangId, queue: QueueId) -> Demand {
+    /// What the pods ask for that the gang wants to place next. The order of queues is by what it
+    /// is at [`UnixMs::MAX`]: it does not change while the gang waits.
+    pub(crate) fn demand_of(&self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Demand {
         if self.state.gangs[id].tree().is_some() {
-            let pods = self.next_of_sub_groups(id, queue, UnixMs::MAX);
+            let pods = self.next_of_sub_groups(id, queue, now_ms);
             return self.demand_of_pods(pods.iter());
         }
-        let counts = count(&self.state, id, UnixMs::MAX);
-        let need = if counts.needed == 0 { 1 } else { counts.needed };
-        let pods = self.waiting_pods(id, UnixMs::MAX);
-        self.demand_of_pods(pods.iter().take(need as usize))
+        let counts = count(&self.state, id, now_ms);
+        let pods = self.waiting_pods(id, now_ms);
+        self.demand_of_pods(pods.iter().take(counts.needed.max(1) as usize))
     }
 
-    pub(crate) fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
+    pub(crate) fn demand_of_pods<'a>(&self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
         let mut by_class: SmallVec<[(ClassId, u64); 2]> = SmallVec::new();
         for pod in pods {
             let class = self.state.pods[*pod].class;

@@ -17,7 +17,7 @@
 
 mod standing;
 
-pub use standing::{Claim, DecidedBy, DominantShare, Level};
+pub use standing::{Claim, DecidedBy, DominantShare, Level, Sibling};
 
 use super::ledger::Matrix;
 use super::node::Node;
