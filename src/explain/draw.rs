@@ -104,6 +104,7 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             ),
         },
         (short, 0) => format!("{short} too few"),
+        (short, 1) => format!("{short} too few, which is 1 GPU"),
         (short, gpus) => format!("{short} too few, which is {gpus} GPUs"),
     };
     let (member, each) = match shortage.sub_groups.as_slice() {
@@ -135,7 +136,10 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
     let sentences = sentences.chain(&shortage.unlabelled_level);
     lines.extend(sentences.map(|sentence| format!("  {sentence}")));
     for holder in &shortage.holders {
-        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+        let (who, holds) = match &holder.gang {
+            Some(gang) => (gang.as_str(), "holds"),
+            None => ("pods of other schedulers", "hold"),
+        };
         let on = match holder.nodes {
             1 => "on 1 node".to_owned(),
             nodes => format!("on {nodes} nodes"),
@@ -144,7 +148,7 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             Some(ends) => format!(", until {ends} if it runs as long as was said"),
             None => String::new(),
         };
-        lines.push(format!("{who} holds {} there {on}{ends}", holder.holds));
+        lines.push(format!("{who} {holds} {} there {on}{ends}", holder.holds));
     }
     lines
 }
