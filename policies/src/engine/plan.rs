@@ -391,9 +391,12 @@ impl Engine {
         {
             if topology.level(level).is_none() {
                 let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
+                let known: String = match known.as_slice() {
+                    [] => "no level but node".into(),
+                    known => format!("{} and node", known.join(", ")),
+                };
                 return Err(format!(
-                    "Topology {name:?} has no level {level:?}; it has {} and node",
-                    known.join(", ")
+                    "Topology {name:?} has no level {level:?}; it has {known}"
                 ));
             }
         }
