@@ -117,6 +117,9 @@ pub(super) struct Order {
     /// Marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
+    /// How many keys were computed, and how many children were looked at for them.
+    #[cfg(test)]
+    pub(super) looked_at: u64,
 }
 
 impl Order {
@@ -131,6 +134,8 @@ impl Order {
             seen: Matrix::new(queues, keys),
             marked: Vec::new(),
             is_marked: vec![false; queues],
+            #[cfg(test)]
+            looked_at: 0,
         };
     }
 
@@ -193,6 +198,10 @@ impl Order {
     }
 
     fn settle_key(&mut self, view: View<'_>, id: QueueId, parent: QueueId) {
+        #[cfg(test)]
+        {
+            self.looked_at += 1 + self.candidates[id.index()].len() as u64;
+        }
         let key = self.key(view, id);
         let siblings = &mut self.candidates[parent.index()];
         match key {

@@ -1,5 +1,6 @@
+//! What a change costs, counted: nothing grows with the number of queues but what must.
+
 use super::*;
-use std::time::Instant;
 
 /// So many leaves in a tree in which each inner queue has so many children.
 fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
@@ -26,36 +27,56 @@ fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     (tree, leaves)
 }
 
-#[test]
-fn charging_and_choosing_takes_microseconds_whatever_the_tree() {
-    for (leaves, branching) in [(1000, 6), (1000, 32), (1000, 1000)] {
-        let (mut tree, _) = large_tree(leaves, branching);
-        let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
-        let rounds = 10_000;
-        let start = Instant::now();
-        for _ in 0..rounds {
-            let leaf = tree
-                .next_leaf(LineUp::FIRST)
-                .expect("all leaves have candidates");
-            tree.charge(leaf, &unit, true);
-        }
-        let each = start.elapsed().as_nanos() / rounds;
-        std::println!("{leaves} leaves, {branching} per queue: {each} ns per charge and next leaf");
+/// How many keys are computed, and children looked at for them, for each of many charges one after
+/// the other.
+fn looked_at_each(leaves: usize, branching: usize) -> u64 {
+    const CHARGES: u64 = 4_000;
+    let (mut tree, _) = large_tree(leaves, branching);
+    let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
+    let mut leaf = tree.next_leaf(LineUp::FIRST);
+    let before = tree.orders[0].looked_at;
+    for _ in 0..CHARGES {
+        tree.charge(leaf.expect("all leaves have candidates"), &unit, true);
+        leaf = tree.next_leaf(LineUp::FIRST);
     }
+    (tree.orders[0].looked_at - before) / CHARGES
 }
 
 #[test]
-fn fair_shares_of_a_large_tree_take_milliseconds() {
-    for (leaves, branching) in [(50, 5), (200, 6), (1000, 6), (1000, 1000)] {
-        let (mut tree, ids) = large_tree(leaves, branching);
-        for (at, id) in ids.iter().enumerate() {
-            let at = u64::try_from(at).unwrap();
-            let demand = tree.demand(&[(GPU, 1 + at * 7 % 40), ("cpu", 1000 + at * 131 % 9000)]);
-            tree.add_requested(*id, &demand);
-        }
-        let start = Instant::now();
-        let share = tree.status(ids[0]).fair_share;
-        let took = start.elapsed().as_micros();
-        std::println!("{leaves} leaves, {branching} per queue: {took} us, first {share:?}");
+fn a_charge_looks_at_its_path_and_the_children_of_that_whatever_the_tree() {
+    for (leaves, branching, depth) in [(1000, 6, 4), (1000, 32, 2), (1000, 1000, 1)] {
+        let each = looked_at_each(leaves, branching);
+        // Each queue of the path, the children of those that have some, and siblings whose quota
+        // weighs otherwise now: nobody more than twice.
+        let most = 2 * (depth + (depth - 1) * branching as u64);
+        assert!(
+            each <= most,
+            "{leaves} leaves, {branching} per queue: {each} > {most}"
+        );
+    }
+}
+
+/// The work of dividing fair shares among so many leaves that ask for different amounts.
+fn work_of_division(leaves: usize, branching: usize) -> u64 {
+    let (mut tree, ids) = large_tree(leaves, branching);
+    for (at, id) in ids.iter().enumerate() {
+        let at = u64::try_from(at).unwrap();
+        let demand = tree.demand(&[(GPU, 1 + at * 7 % 40), ("cpu", 1000 + at * 131 % 9000)]);
+        tree.add_requested(*id, &demand);
+    }
+    let mut work = 0;
+    assert!(tree.divide(&mut work, u64::MAX));
+    work
+}
+
+#[test]
+fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_sixteen() {
+    // Beside each other all siblings are looked at when one is served otherwise.
+    for (branching, most) in [(6, 4), (32, 4), (1000, 10)] {
+        let [few, many] = [250, 1000].map(|leaves| work_of_division(leaves, branching));
+        assert!(
+            many <= most * few,
+            "{branching} per queue: {few} for 250, {many} for 1000"
+        );
     }
 }
