@@ -112,7 +112,7 @@ impl Engine {
         let counts = count(&self.state, id, now_ms);
         let mut search = self.begin_slice(id, queue, &counts, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, &mut search.memo, work);
-        self.charge_search(&search);
+        self.charge_search(&mut search);
         if result.is_err() && search.memo.is_interrupted() {
             self.keep_search(search, queue, &counts, now_ms);
             *work = SLICE_WORK.max(*work);
@@ -130,6 +130,7 @@ impl Engine {
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
+                self.note_refusal(id, &search, (&verdict, &wake));
                 self.park(id, verdict, wake);
                 self.follow_unfinished(id, &counts, now_ms);
                 self.report(id, &counts);
