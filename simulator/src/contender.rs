@@ -84,6 +84,13 @@ impl Contender {
         &self.settings
     }
 
+    /// The configuration has changed.
+    pub(crate) fn set_half_life(&mut self, half_life_ms: Option<u64>) {
+        self.settings.use_half_life_ms = half_life_ms;
+        let settings = Box::new(self.settings.clone());
+        self.inbox.other(Event::Configured(settings));
+    }
+
     fn clock_ms(&self, now_ms: UnixMs) -> UnixMs {
         now_ms.saturating_add_signed(self.clock_ahead_ms)
     }

@@ -10,7 +10,7 @@ use crate::contender::{Contender, listed};
 use gangs::{Gang, gangs};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
-use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs, amount};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
 use gpu_batch_policies::settings::{Leadership, Settings};
@@ -56,6 +56,19 @@ pub(crate) fn violations(
         found.push("I14: a rebuilt engine sees other places".to_owned());
     }
     found
+}
+
+/// What queues hold of what is always accounted, by queue and resource.
+pub(crate) fn held(cluster: &Cluster) -> BTreeMap<(Box<str>, Box<str>), u64> {
+    Rooms::of(cluster, &gangs(cluster)).held()
+}
+
+/// What all pods of ours ask for together, and have asked for that are done.
+pub(crate) fn asked_of_all(cluster: &Cluster, resource: &str) -> u64 {
+    let pods = cluster.api.pods().chain(&cluster.done);
+    let ours = pods.filter(|facts| facts.ours);
+    ours.map(|facts| amount(&facts.shape.requests, resource))
+        .sum()
 }
 
 /// I5, at every level. Who has done its part and was cleaned away counts. Not ours to mend: members

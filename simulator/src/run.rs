@@ -5,7 +5,11 @@
 //!  work arrives, faults strike -----30 s-----> faults stop, what was broken heals
 //!                                              -----> rest within 120 s, and it is judged
 //! ```
+//!
+//! Where past use counts, some minutes follow in which schedulers start anew, half-lives change and
+//! pods end.
 
+mod past_use;
 mod striking;
 
 use crate::cluster::{Cluster, Task};
@@ -22,11 +26,12 @@ use gpu_batch_policies::facts::{
 };
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use past_use::Remembered;
 use std::collections::BTreeMap;
 use std::fmt;
 use striking::Striking;
 
-/// When every run begins.
+/// When every run begins, but for those with a past: within the minute.
 pub const START_MS: UnixMs = 1_800_000_000_000;
 /// So long there are faults.
 const FAULTS_MS: u64 = 30_000;
@@ -129,6 +134,10 @@ enum Happening {
     Task(Task),
     /// A scheduler starts.
     Start(usize),
+    /// A scheduler is killed.
+    Kill(usize),
+    /// The configuration has another half-life of past use.
+    HalfLife(Option<u64>),
 }
 
 struct Run<'say> {
@@ -144,7 +153,12 @@ struct Run<'say> {
     starts: u32,
     happenings: BTreeMap<(UnixMs, u64), Happening>,
     numbered: u64,
+    start_ms: UnixMs,
     now_ms: UnixMs,
+    /// There must be rest by then.
+    rest_by_ms: UnixMs,
+    /// Where past use counts.
+    past: Option<Remembered>,
     healed: bool,
     active_ms: UnixMs,
     step: u32,
@@ -161,14 +175,18 @@ impl<'say> Run<'say> {
         } else {
             Faults::none()
         };
+        let past = scenario::past(&mut Random::new(seed.rotate_left(32)));
+        let start_ms = START_MS + past.as_ref().map_or(0, |past| past.offset_ms);
         let mut cluster = Cluster::default();
-        scenario::build(&mut cluster, &mut random, START_MS);
-        let (mut arrivals, gangs) = scenario::arrivals(&mut random, START_MS, FAULTS_MS * 9 / 10);
+        scenario::build(&mut cluster, &mut random, start_ms);
+        let (mut arrivals, gangs) = scenario::arrivals(&mut random, start_ms, FAULTS_MS * 9 / 10);
         scenario::grow(&mut arrivals, &mut Random::new(!seed));
+        let mut settings = settings(&mut random);
+        settings.use_half_life_ms = past.as_ref().map(|past| past.half_life_ms);
         let mut run = Self {
             seed,
             with_faults,
-            settings: settings(&mut random),
+            settings,
             random,
             faults,
             striking: Striking::default(),
@@ -178,9 +196,12 @@ impl<'say> Run<'say> {
             starts: 0,
             happenings: BTreeMap::new(),
             numbered: 0,
-            now_ms: START_MS,
+            start_ms,
+            now_ms: start_ms,
+            rest_by_ms: start_ms + FAULTS_MS + REST_MS,
+            past: past.map(Remembered::new),
             healed: false,
-            active_ms: START_MS,
+            active_ms: start_ms,
             step: 0,
             gangs,
             trace: 0,
@@ -191,11 +212,12 @@ impl<'say> Run<'say> {
         }
         let timed: Vec<FaultKind> = run.faults.timed().collect();
         for kind in timed {
-            let at_ms = START_MS + run.random.below(FAULTS_MS);
+            let at_ms = start_ms + run.random.below(FAULTS_MS);
             run.plan(at_ms, Happening::Strike(kind));
         }
-        run.plan(START_MS + FAULTS_MS, Happening::Heal);
-        run.plan(START_MS, Happening::Start(0));
+        run.plan(start_ms + FAULTS_MS, Happening::Heal);
+        run.plan(start_ms, Happening::Start(0));
+        run.begin_past();
         run
     }
 
@@ -206,7 +228,7 @@ impl<'say> Run<'say> {
 
     fn log(&mut self, line: impl FnOnce() -> String) {
         if let Some(say) = &mut self.say {
-            say(format!("{:>7} {}", self.now_ms - START_MS, line()));
+            say(format!("{:>7} {}", self.now_ms - self.start_ms, line()));
         }
     }
 
@@ -216,6 +238,7 @@ impl<'say> Run<'say> {
             self.log(|| format!("faults: {faults}"));
         }
         while self.step < STEPS_MAX {
+            self.count_use();
             while let Some(entry) = self.happenings.first_entry()
                 && entry.key().0 <= self.now_ms
             {
@@ -233,9 +256,15 @@ impl<'say> Run<'say> {
                 self.turn(slot)?;
             }
             if self.is_at_rest() {
-                return self.judge();
+                let mut violations = Vec::new();
+                if !self.live_on(&mut violations) {
+                    return self.judge();
+                }
+                if !violations.is_empty() {
+                    return Err(self.failure(violations));
+                }
             }
-            if self.now_ms > START_MS + FAULTS_MS + REST_MS {
+            if self.now_ms > self.rest_by_ms {
                 break;
             }
             self.now_ms = self.next_ms().max(self.now_ms);
@@ -292,6 +321,8 @@ impl<'say> Run<'say> {
                 cluster.perform(&task, faults, random, self.now_ms);
             }
             Happening::Start(slot) => self.start(slot),
+            Happening::Kill(slot) => self.kill(slot),
+            Happening::HalfLife(half_life_ms) => self.change_half_life(half_life_ms),
         }
     }
 
@@ -423,6 +454,7 @@ impl<'say> Run<'say> {
             let found = rest::violations(&self.cluster, leader, &binders, calm, self.now_ms);
             violations.extend(found);
         }
+        self.judge_past(&mut violations);
         if !violations.is_empty() {
             return Err(self.failure(violations));
         }
@@ -462,7 +494,7 @@ impl<'say> Run<'say> {
         Failure {
             seed: self.seed,
             with_faults: self.with_faults,
-            after_ms: self.now_ms - START_MS,
+            after_ms: self.now_ms - self.start_ms,
             step: self.step,
             violations,
         }

@@ -1,8 +1,10 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 
+mod past;
 mod trees;
 mod work;
 
+pub(crate) use past::{Later, Past, past};
 pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};
 

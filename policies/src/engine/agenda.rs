@@ -83,7 +83,17 @@ impl Agenda {
             self.unfinished.remove(&(key, queue, gang));
             return;
         }
-        take_out(&mut self.candidates, &queue, &(key, gang));
+        let Some(line) = self.candidates.get_mut(&queue) else {
+            return;
+        };
+        // Mostly it is the first, and need not be looked for.
+        match line.first().is_some_and(|(_, first)| *first == gang) {
+            true => drop(line.pop_first()),
+            false => drop(line.remove(&(key, gang))),
+        }
+        if line.is_empty() {
+            self.candidates.remove(&queue);
+        }
     }
 
     /// The unfinished gang that is tried next, and its queue.

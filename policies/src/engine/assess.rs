@@ -39,6 +39,12 @@ impl Engine {
         let spec = self.spec_of(&self.state.gangs[id]);
         self.state.gangs[id].spec = spec;
         self.state.note_submitted(id);
+        self.assess_as_specified(id, now_ms);
+    }
+
+    /// Looks at a gang that asks for the same as before: only what has become of its members may
+    /// be something else.
+    pub(crate) fn assess_as_specified(&mut self, id: GangId, now_ms: UnixMs) {
         let counts = count(&self.state, id, now_ms);
         if let Some(verdict) = self.quarantined(id) {
             let wait = Wait::Held(verdict);
@@ -92,12 +98,10 @@ impl Engine {
         let class = object.priority_class.as_ref();
         let class = class.and_then(|name| self.state.priority_classes.get(name));
         // A group that names no queue follows its oldest pod.
-        let queue = object
-            .queue
-            .clone()
-            .or_else(|| oldest.and_then(|own| own.queue.clone()));
+        let queue = object.queue.as_deref();
+        let queue = queue.or_else(|| oldest?.queue.as_deref());
         GangSpec {
-            queue: queue.unwrap_or_else(|| DEFAULT_QUEUE.into()),
+            queue: self.state.submitted.name(queue.unwrap_or(DEFAULT_QUEUE)),
             minimum: match object.minimum {
                 GangMinimum::Together(minimum) => minimum,
                 GangMinimum::Single => 1,
@@ -127,13 +131,11 @@ impl Engine {
             }
             GangKey::Group(..) | GangKey::Pod(_) => 1,
         };
-        let group_queue = self
-            .basic_group(gang, own)
-            .and_then(|object| object.queue.clone());
+        let group = self.basic_group(gang, own);
+        let queue = group.and_then(|object| object.queue.as_deref());
+        let queue = queue.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
         let mut spec = GangSpec {
-            queue: group_queue
-                .or_else(|| own.queue.clone())
-                .unwrap_or_else(|| DEFAULT_QUEUE.into()),
+            queue: self.state.submitted.name(queue),
             minimum,
             priority: lowest,
             preemptible: own.hints.preemptible.unwrap_or(true),
@@ -311,12 +313,12 @@ impl Engine {
             let message = format!("pod {name} has scheduling gates: {}", own.gates.join(", "));
             return held(Reason::SchedulingGated, message);
         }
-        if own.retry_at_ms > now_ms {
+        if pod.retry_at_ms > now_ms {
             let said = own.failure.as_deref().unwrap_or("no reason given");
             let message = format!("the API server refused to bind pod {name}: {said}");
             return Some((
                 Verdict::new(Reason::BindingFailed, message),
-                Some(own.retry_at_ms),
+                Some(pod.retry_at_ms),
             ));
         }
         let deadline_ms = self
@@ -476,10 +478,16 @@ impl Engine {
         }
     }
 
+    /// Sees to it that what has become of the gang is told. Of one that waits for its turn or for
+    /// nothing, its pods have nothing to say, nor has anybody but its PodGroup.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        self.outbox.status(StatusKey::Gang(id));
         self.dirty_queues = true;
-        if counts.waiting == 0 || !self.outbox.writes_statuses() {
+        let gang = &self.state.gangs[id];
+        let refused = gang.verdict().is_some();
+        if refused || gang.object.is_some() || gang.announced.is_some() {
+            self.outbox.status(StatusKey::Gang(id));
+        }
+        if !refused || counts.waiting == 0 || !self.outbox.writes_statuses() {
             return;
         }
         for pod in &self.state.gangs[id].members {

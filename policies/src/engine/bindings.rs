@@ -129,7 +129,9 @@ impl Engine {
             pod: pod.reference(),
             node: self.state.nodes[node].name.clone(),
             cards: pod.cards.to_vec(),
-            queue: gang.map(|gang| gang.spec.queue.clone()).unwrap_or_default(),
+            queue: gang
+                .map(|gang| (&*gang.spec.queue).into())
+                .unwrap_or_default(),
             pod_group,
         };
         let command = self
@@ -265,7 +267,7 @@ impl Engine {
         self.state.move_pod(id, Stage::Bound(node));
         // The annotation that the binding has written; the watch tells of it only later.
         if let Some(own) = &mut self.state.pods[id].own {
-            own.bound_queue = gang.map(|gang| self.state.gangs[gang].spec.queue.clone());
+            own.bound_queue = gang.map(|gang| (&*self.state.gangs[gang].spec.queue).into());
         }
         self.bindings.remove(&uid);
         self.announce_bound(uid);
@@ -298,13 +300,14 @@ impl Engine {
     fn binding_refused(&mut self, uid: Uid, message: Box<str>, now_ms: UnixMs) {
         let first_ms = self.settings.retry_after_ms;
         let id = self.state.pod_ids[&uid];
-        if let Some(own) = &mut self.state.pods[id].own
+        let pod = &mut self.state.pods[id];
+        if let Some(own) = &mut pod.own
             && let Some(gang) = own.gang
         {
             let backoff = &mut self.state.gangs[gang].backoff;
-            own.retry_at_ms = backoff.refused(now_ms, first_ms);
+            pod.retry_at_ms = backoff.refused(now_ms, first_ms);
             own.failure = Some(message);
-            self.timers.set(own.retry_at_ms, Timer::Gang(gang));
+            self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
         }
         self.take_back(uid);
     }

@@ -90,7 +90,7 @@ impl Engine {
         let mut explanation = Explanation {
             gang: (&*gang.name).into(),
             pod: None,
-            queue: gang.spec.queue.clone(),
+            queue: (&*gang.spec.queue).into(),
             phase: status.phase,
             members: status.members,
             needed: counts.needed,

@@ -57,9 +57,12 @@ impl Engine {
             let pods = self.next_of_sub_groups(id, queue, now_ms);
             return self.demand_of_pods(pods.iter());
         }
-        let counts = count(&self.state, id, now_ms);
         let pods = self.waiting_pods(id, now_ms);
-        self.demand_of_pods(pods.iter().take(counts.needed.max(1) as usize))
+        let need = match pods.len() {
+            0 | 1 => 1,
+            _ => count(&self.state, id, now_ms).needed.max(1),
+        };
+        self.demand_of_pods(pods.iter().take(need as usize))
     }
 
     pub(crate) fn demand_of_pods<'a>(&self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
@@ -126,7 +129,7 @@ impl Engine {
                 }
                 self.review.note();
                 self.state.gangs[id].wait = Wait::Nothing;
-                self.state.touched.insert(id);
+                self.assess_as_specified(id, now_ms);
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
@@ -168,7 +171,9 @@ impl Engine {
             Ok(()) => {}
             Err(refusal) => return Err(self.explain_refusal(id, &mut request, counts, &refusal)),
         }
-        if self.keeps_to_queue((id, queue), &request, &first, start, &mut txn) {
+        // Of one shape, all ask for the same.
+        let checked = request.groups.len() == 1;
+        if checked || self.keeps_to_queue((id, queue), &request, &first, start, &mut txn) {
             return Ok(txn.commit());
         }
         // Others than those that were checked found a place, and are too many for the queue.

@@ -86,7 +86,7 @@ impl Engine {
         nodes.dedup();
         GangReport {
             name: gang.name.as_ref().into(),
-            queue: gang.spec.queue.clone(),
+            queue: (&*gang.spec.queue).into(),
             explicit: gang.is_explicit(),
             status: self.gang_status(id, &counts, now_ms),
             created_ms: gang.spec.created_ms,

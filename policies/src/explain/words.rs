@@ -266,6 +266,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
             *lacking.entry(missing).or_insert(0) += 1;
         }
     }
+    let eligible = open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
     for (missing, nodes) in lacking {
         let filter = match missing {
@@ -298,10 +299,8 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
         _ => format!("of {all} nodes, {}", parts.join(", ")),
     };
     let mut sentences = vec![text];
-    if refused
-        .iter()
-        .any(|(filter, _)| *filter == Filter::NodeAffinity)
-    {
+    // A node that the static filters let pass has all the labels that are asked for.
+    if !eligible {
         sentences.extend(labels::unknown(state, &state.classes[class].shape));
     }
     let text = sentences.join("; ");

@@ -7,6 +7,12 @@ use crate::facts::{Amount, PlacementChoice, QueueResource, UnixMs};
 use alloc::{sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
+/// Weights have so many bits after the point. A rounded factor is then off by a part of 2^-45 at
+/// most, which of anything up to 2^44 base units moves less than one.
+pub(super) const WEIGHT_POINT_BITS: u32 = 46;
+/// The weight 1.
+pub(super) const WEIGHT_ONE: u64 = 1 << WEIGHT_POINT_BITS;
+
 /// What one queue may have of one key that is divided among its siblings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
@@ -14,8 +20,9 @@ pub(super) struct Terms {
     pub quota: Amount,
     /// Never exceeded.
     pub limit: Option<Amount>,
-    /// Share of what is over quota: adjusted by past use, if that counts.
-    pub weight: u16,
+    /// Share of what is over quota: the weight as the queue says it times a factor by past use, in
+    /// parts of [`WEIGHT_ONE`]. Below 2^64, because the factor is 4 at most.
+    pub weight: u64,
     /// The weight as the queue says it.
     pub said_weight: u16,
     /// Whether the queue has an entry, or these are the terms of a sibling without one.
@@ -26,13 +33,24 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(entry: Option<&QueueResource>, reach: Amount) -> Self {
+        let said_weight = entry.map_or(1, |entry| entry.weight);
         Self {
             quota: entry.map_or(0, |entry| entry.quota),
             limit: entry.and_then(|entry| entry.limit),
-            weight: entry.map_or(1, |entry| entry.weight),
-            said_weight: entry.map_or(1, |entry| entry.weight),
+            weight: u64::from(said_weight) * WEIGHT_ONE,
+            said_weight,
             written: entry.is_some(),
             reach,
+        }
+    }
+
+    /// The weight over which shares are taken: a weight of 0 counts as 1 there, and another rule
+    /// puts such queues last.
+    pub(super) fn divisor(&self) -> u64 {
+        if self.weight == 0 {
+            WEIGHT_ONE
+        } else {
+            self.weight
         }
     }
 }

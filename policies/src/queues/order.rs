@@ -334,7 +334,7 @@ fn quota_used(
                 }
                 _ => terms.reach.min(view.ledger.capacity(*key)),
             };
-            (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount), 1))
+            (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount)))
         })
         .reduce(|most, next| Some(most?.max(next?)))
         .flatten()

@@ -6,10 +6,13 @@
 //! A weight is divided by how much of its siblings' use the queue has had against how much of their
 //! weights it has: whoever had twice its part counts half, within a factor of four either way. The
 //! outcome is a weight again, so order and fair shares know nothing of it. What is within quota is
-//! not touched, and a weight of 0 stays 0.
+//! not touched, and a weight of 0 stays 0. Siblings of weight 0 do not count for the others.
+//!
+//! A minute adjusts all weights. A queue that changes adjusts those of its siblings alone, because
+//! a weight depends on nothing further away.
 
 use super::ledger::Ledger;
-use super::node::Node;
+use super::node::{WEIGHT_ONE, WEIGHT_POINT_BITS};
 use super::{GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, PastUse, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
@@ -20,12 +23,11 @@ pub(crate) const GRID_MS: u64 = 60_000;
 /// Fractions have so many bits.
 const FRACTION_BITS: u32 = 62;
 const ONE: u128 = 1 << FRACTION_BITS;
-/// Averages have so many bits after the point.
-const AVERAGE_BITS: u32 = 32;
-/// How much a weight may count more or less, as a power of two.
-const FACTOR_BITS: u32 = 2;
-/// Factors have so many bits after the point.
-const FACTOR_POINT_BITS: u32 = 16;
+/// Averages are in thousandths of base units, as statuses have them, so that what is read is exactly
+/// what was written; with so many bits after the point.
+const AVERAGE_BITS: u32 = 22;
+/// How many times as much, or as little, a weight counts at most.
+const FACTOR_MAX: u64 = 4;
 
 /// The average use of one queue, by key.
 type Averages = BTreeMap<GovernedId, u128>;
@@ -72,6 +74,11 @@ fn power(mut fraction: u128, mut times: u64) -> u128 {
     product
 }
 
+/// So many base units, as an average.
+fn constant(held: Amount) -> u128 {
+    (u128::from(held) * 1_000) << AVERAGE_BITS
+}
+
 /// The product of an average and a fraction. Averages are below 2^87.
 fn part_of(average: u128, fraction: u128) -> u128 {
     let (high, low) = (average >> FRACTION_BITS, average & (ONE - 1));
@@ -90,7 +97,7 @@ impl Past {
                 let held = ledger.held.row(*id)[key.index()];
                 let before = used.get(&key).copied().unwrap_or(0);
                 if held > 0 || before > 0 {
-                    let new = part_of(u128::from(held) << AVERAGE_BITS, ONE - kept);
+                    let new = part_of(constant(held), ONE - kept);
                     used.insert(key, part_of(before, kept) + new);
                 }
             }
@@ -108,26 +115,41 @@ impl Past {
     }
 }
 
-/// The weights of siblings for one key, by queue: what they say, and what they have used.
+/// What the weights of siblings count for one key, by queue, in parts of [`WEIGHT_ONE`]: of what
+/// they say, and what they have used.
+///
+/// Up to a million siblings have used less than 2^107 together, so nothing here reaches 2^128.
 fn adjusted(siblings: &[(u16, u128)]) -> Vec<u64> {
     let taking_part = || siblings.iter().filter(|(weight, _)| *weight > 0);
     let weights: u128 = taking_part().map(|(weight, _)| u128::from(*weight)).sum();
     let used: u128 = taking_part().map(|(_, used)| *used).sum();
-    let (most, one) = (FACTOR_POINT_BITS + FACTOR_BITS, 1u128 << FACTOR_POINT_BITS);
-    let factor = |weight: u16, own: u128| {
-        if used == 0 {
-            return one;
-        }
-        // Used is below 2^97 with a thousand siblings, so one of the shifts comes first.
-        let entitled = (used / weights.max(1)).saturating_mul(u128::from(weight));
-        let factor = entitled.saturating_mul(one) / own.max(1);
-        factor.clamp(1 << (FACTOR_POINT_BITS - FACTOR_BITS), 1 << most)
+    let adjusted = |&(weight, own): &(u16, u128)| {
+        let factor = if used == 0 || weight == 0 {
+            WEIGHT_ONE
+        } else {
+            factor(used * u128::from(weight), own * weights)
+        };
+        u64::from(weight) * factor
     };
-    let one = |&(weight, own): &(u16, u128)| {
-        let adjusted = u128::from(weight) * factor(weight, own);
-        u64::try_from(adjusted).unwrap_or(u64::MAX)
-    };
-    siblings.iter().map(one).collect()
+    siblings.iter().map(adjusted).collect()
+}
+
+/// What a queue is entitled to over what it has had, within [`FACTOR_MAX`] either way, to the
+/// nearest part of [`WEIGHT_ONE`].
+fn factor(entitled: u128, own: u128) -> u64 {
+    let most = u128::from(FACTOR_MAX);
+    if own * most <= entitled {
+        return WEIGHT_ONE * FACTOR_MAX;
+    }
+    if entitled * most <= own {
+        return WEIGHT_ONE / FACTOR_MAX;
+    }
+    // Neither is much smaller than the other, so the digits that are dropped make no difference.
+    let most_bits = u128::BITS - WEIGHT_POINT_BITS - 1;
+    let dropped = (u128::BITS - entitled.leading_zeros()).saturating_sub(most_bits);
+    let (entitled, own) = (entitled >> dropped, own >> dropped);
+    let quotient = ((entitled << WEIGHT_POINT_BITS) + own / 2) / own.max(1);
+    u64::try_from(quotient).unwrap_or(WEIGHT_ONE)
 }
 
 impl QueueTree {
@@ -214,7 +236,7 @@ impl QueueTree {
             let Some(key) = self.keys.lookup(resource, product) else {
                 continue;
             };
-            used.insert(key, (u128::from(*thousandths) << AVERAGE_BITS) / 1_000);
+            used.insert(key, u128::from(*thousandths) << AVERAGE_BITS);
         }
         let step = past.at_ms / GRID_MS;
         self.past.used.insert(name.into(), used);
@@ -242,7 +264,7 @@ impl QueueTree {
         let mut averages: Vec<(Box<str>, Amount)> = used
             .iter()
             .map(|(key, average)| {
-                let thousandths = (average * 1_000 + (1 << (AVERAGE_BITS - 1))) >> AVERAGE_BITS;
+                let thousandths = (average + (1 << (AVERAGE_BITS - 1))) >> AVERAGE_BITS;
                 let thousandths = Amount::try_from(thousandths).unwrap_or(Amount::MAX);
                 (self.keys.name(*key).into(), thousandths)
             })
@@ -255,48 +277,55 @@ impl QueueTree {
 
     /// Adjusts the weights of all siblings.
     pub(super) fn adjust_weights(&mut self) {
+        let parents: Vec<QueueId> = self.structure.walk().with_root().collect();
+        self.adjust_weights_below(parents);
+    }
+
+    /// Adjusts the weights of the children of some queues.
+    pub(super) fn adjust_weights_below(&mut self, parents: impl IntoIterator<Item = QueueId>) {
         if self.past.kept.is_none() {
             return;
         }
-        let mut weights: Vec<(QueueId, GovernedId, u16)> = Vec::new();
-        for parent in self.structure.walk().with_root() {
-            self.adjusted_below(parent, &mut weights);
+        let mut changed: Vec<(QueueId, GovernedId, u64)> = Vec::new();
+        for parent in parents {
+            self.adjusted_below(parent, &mut changed);
+        }
+        if changed.is_empty() {
+            return;
         }
         let structure = Arc::make_mut(&mut self.structure);
-        for (id, key, weight) in weights {
-            structure.set_weight(id, key, weight);
+        for (id, key, weight) in &changed {
+            structure.set_weight(*id, *key, *weight);
         }
-        self.mark_all();
+        for (id, ..) in changed {
+            self.mark(id);
+        }
         self.fair.outdated();
     }
 
-    fn adjusted_below(&self, parent: QueueId, weights: &mut Vec<(QueueId, GovernedId, u16)>) {
-        let children = &self.structure.node(parent).children;
-        let mut found: Vec<(QueueId, GovernedId, u64)> = Vec::new();
+    /// Which of the weights below a queue count for something else than before.
+    fn adjusted_below(&self, parent: QueueId, changed: &mut Vec<(QueueId, GovernedId, u64)>) {
+        let children = || {
+            let children = self.structure.node(parent).children.iter();
+            children.map(|&id| (id, self.structure.node(id)))
+        };
         for key in self.structure.divided_below(parent) {
-            let said = |node: &Node| node.terms_of(key).map_or(0, |terms| terms.said_weight);
-            let of = |&id: &QueueId| {
-                let node = self.structure.node(id);
-                (said(node), self.past.average(&node.name, key))
-            };
-            let siblings: Vec<(u16, u128)> = children.iter().map(of).collect();
-            let adjusted = children.iter().zip(adjusted(&siblings));
-            found.extend(adjusted.map(|(&id, weight)| (id, key, weight)));
+            let weighed = children().filter_map(|(id, node)| Some((id, node, node.terms_of(key)?)));
+            let siblings: Vec<(u16, u128)> = weighed
+                .clone()
+                .map(|(_, node, terms)| (terms.said_weight, self.past.average(&node.name, key)))
+                .collect();
+            let differs = weighed.zip(adjusted(&siblings));
+            let differs = differs.filter(|((.., terms), weight)| terms.weight != *weight);
+            changed.extend(differs.map(|((id, ..), weight)| (id, key, weight)));
         }
-        // Only their ratios mean anything; the largest becomes the largest that there is.
-        let largest = found.iter().map(|(.., weight)| *weight).max().unwrap_or(0);
-        weights.extend(found.into_iter().map(|(id, key, weight)| {
-            let most = u64::from(u16::MAX);
-            let fitting = weight.saturating_mul(most) / largest.max(1);
-            let fitting = fitting.max(u64::from(weight > 0));
-            (id, key, u16::try_from(fitting).unwrap_or(u16::MAX))
-        }));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ONE, adjusted, halved, power};
+    use super::{ONE, WEIGHT_ONE, adjusted, factor, halved, power};
+    use alloc::vec::Vec;
 
     #[test]
     fn fractions_halve_with_each_half_life() {
@@ -314,20 +343,32 @@ mod tests {
 
     #[test]
     fn weights_fall_with_use_within_a_factor_of_four() {
-        let check = |siblings: &[(u16, u128)], expected: &[f64]| {
-            let adjusted = adjusted(siblings);
-            for (found, expected) in adjusted.iter().zip(expected) {
-                #[expect(clippy::cast_precision_loss, reason = "a test of digits")]
-                let found = *found as f64 / 65_536.0;
-                assert!((found - expected).abs() < 1e-3, "{adjusted:?} {expected}");
-            }
+        let parts = |over: u64, under: u64| {
+            let weight = u128::from(WEIGHT_ONE) * u128::from(over);
+            u64::try_from((weight + u128::from(under / 2)) / u128::from(under)).unwrap()
         };
-        check(&[(1, 0), (1, 0)], &[1.0, 1.0]);
-        check(&[(1, 1_000_000), (1, 1_000_000)], &[1.0, 1.0]);
-        check(&[(2, 2_000_000), (1, 1_000_000)], &[2.0, 1.0]);
-        check(&[(1, 3_000_000), (1, 1_000_000)], &[2.0 / 3.0, 2.0]);
-        check(&[(1, 9_000_000), (1, 0)], &[0.5, 4.0]);
-        check(&[(1, 0), (1, 0), (8, 8 << 80)], &[4.0, 4.0, 6.4]);
-        check(&[(0, 5_000_000), (3, 5_000_000)], &[0.0, 3.0]);
+        let check = |siblings: &[(u16, u128)], expected: &[(u64, u64)]| {
+            let expected: Vec<u64> = expected.iter().map(|it| parts(it.0, it.1)).collect();
+            assert_eq!(adjusted(siblings), expected, "{siblings:?}");
+        };
+        check(&[(1, 0), (1, 0)], &[(1, 1), (1, 1)]);
+        check(&[(1, 7), (1, 7)], &[(1, 1), (1, 1)]);
+        check(&[(2, 2_000_000), (1, 1_000_000)], &[(2, 1), (1, 1)]);
+        check(&[(1, 3), (1, 1)], &[(2, 3), (2, 1)]);
+        check(&[(1, 9_000_000), (1, 0)], &[(1, 2), (4, 1)]);
+        check(&[(1, 0), (1, 0), (1, 1 << 86)], &[(4, 1), (4, 1), (1, 3)]);
+        check(&[(0, 5_000_000), (3, 5_000_000)], &[(0, 1), (3, 1)]);
+        check(&[(1, 100), (99, 1)], &[(1, 4), (99 * 4, 1)]);
+        let huge = [(u16::MAX, u128::MAX >> 41); 1_000];
+        assert_eq!(adjusted(&huge)[999], u64::from(u16::MAX) * WEIGHT_ONE);
+    }
+
+    #[test]
+    fn factors_of_huge_uses_are_those_of_small_ones() {
+        for (entitled, own) in [(1, 3), (7, 5), (999, 1_000), (4, 1), (1, 4), (1_000, 251)] {
+            let small = factor(entitled, own);
+            let huge = factor(entitled << 115, own << 115);
+            assert_eq!(small, huge, "{entitled} over {own}");
+        }
     }
 }

@@ -52,10 +52,10 @@ impl QueueTree {
         }
         self.edits += 1;
         let changed: Vec<Box<str>> = self.changed.keys().cloned().collect();
-        let refreshed = self.edit(now_ms).unwrap_or_else(|| {
+        let edited = self.edit(now_ms);
+        if edited.is_none() {
             self.rebuild(now_ms);
-            Refreshed::Rebuilt
-        });
+        }
         for name in changed {
             let facts = self.definitions.get(&name);
             if facts.is_none() {
@@ -65,12 +65,22 @@ impl QueueTree {
                 self.adopt_past(&name, &past);
             }
         }
-        self.adjust_weights();
-        refreshed
+        let Some(Edited {
+            rules,
+            bounds,
+            weighed,
+            ..
+        }) = edited
+        else {
+            self.adjust_weights();
+            return Refreshed::Rebuilt;
+        };
+        self.adjust_weights_below(weighed);
+        Refreshed::Edited { rules, bounds }
     }
 
     /// Carries out the changes one by one, if that is all that is needed.
-    fn edit(&mut self, now_ms: UnixMs) -> Option<Refreshed> {
+    fn edit(&mut self, now_ms: UnixMs) -> Option<Edited> {
         let (changes, named) = simple(
             &self.changed,
             &self.definitions,
@@ -94,14 +104,11 @@ impl QueueTree {
                 order.forget(*leaf, *parent);
             }
         }
-        for id in edited.order {
+        for &id in &edited.order {
             self.mark(id);
         }
         self.fair.outdated();
-        Some(Refreshed::Edited {
-            rules: edited.rules,
-            bounds: edited.bounds,
-        })
+        Some(edited)
     }
 
     /// Builds the hierarchy anew. Amounts held survive a change of quotas, limits, weights,

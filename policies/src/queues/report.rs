@@ -34,7 +34,7 @@ impl QueueTree {
         };
         let dominant = node.terms.iter().map(|(key, _)| {
             let capacity = Some(view.ledger.capacity(*key)).filter(|&capacity| capacity > 0);
-            Fraction::new(held(*key), capacity.unwrap_or(held(*key)), 1)
+            Fraction::new(held(*key), capacity.unwrap_or(held(*key)))
         });
         let facts = self.definitions.get(&*node.name);
         QueueStatus {

@@ -6,8 +6,8 @@ use super::node::{Node, Terms};
 use crate::facts::{AMOUNT_MAX, Amount};
 use core::cmp::Ordering;
 
-/// An amount over something, compared exactly: amounts are below 2^55 and denominators at most
-/// 2^55 x 2^16, so a cross product is below 2^126.
+/// An amount over something, compared exactly: amounts are below 2^55 and denominators, a total
+/// times a weight, below 2^119, so a cross product has two parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fraction {
     amount: Amount,
@@ -17,21 +17,31 @@ pub(super) struct Fraction {
 impl Fraction {
     pub(super) const ZERO: Self = Self { amount: 0, over: 1 };
 
-    /// `amount / (total x weight)`. Nothing divided by nothing is 0; something divided by nothing
-    /// is as large as a fraction of that amount can be.
-    pub(super) fn new(amount: Amount, total: Amount, weight: u16) -> Self {
-        let total = u128::from(total.clamp(1, AMOUNT_MAX));
+    /// `amount / total`. Nothing divided by nothing is 0; something divided by nothing is as large
+    /// as a fraction of that amount can be.
+    pub(super) fn new(amount: Amount, total: Amount) -> Self {
         Self {
             amount: amount.min(AMOUNT_MAX),
-            over: total * u128::from(weight.max(1)),
+            over: u128::from(total.clamp(1, AMOUNT_MAX)),
         }
     }
 
+    /// `amount / (total x weight)`, the weight in parts of
+    /// [`WEIGHT_ONE`](super::node::WEIGHT_ONE): to be compared with its like alone.
+    pub(super) fn weighted(amount: Amount, total: Amount, weight: u64) -> Self {
+        let Self { amount, over } = Self::new(amount, total);
+        let over = over * u128::from(weight.max(1));
+        Self { amount, over }
+    }
+
     /// The largest amount that, in the place of this fraction's own, makes it no larger than
-    /// `other`: at most 2^126 before the division.
+    /// `other`, which is smaller.
     fn lowered_to(self, other: Self) -> Amount {
-        let amount = u128::from(other.amount) * self.over / other.over;
-        Amount::try_from(amount).map_or(self.amount, |amount| amount.min(self.amount))
+        let quotient = match u128::from(other.amount).checked_mul(self.over) {
+            Some(product) => product / other.over,
+            None => long_quotient(product(other.amount, self.over), other.over),
+        };
+        Amount::try_from(quotient).map_or(self.amount, |amount| amount.min(self.amount))
     }
 
     /// In millionths, rounded down.
@@ -43,9 +53,31 @@ impl Fraction {
 
 impl Ord for Fraction {
     fn cmp(&self, other: &Self) -> Ordering {
-        let left = u128::from(self.amount) * other.over;
-        left.cmp(&(u128::from(other.amount) * self.over))
+        product(self.amount, other.over).cmp(&product(other.amount, self.over))
     }
+}
+
+/// The product, of up to 192 bits: all but the last 64, and those.
+fn product(amount: Amount, over: u128) -> (u128, u128) {
+    const LAST: u128 = u64::MAX as u128;
+    let amount = u128::from(amount);
+    let low = amount * (over & LAST);
+    (amount * (over >> 64) + (low >> 64), low & LAST)
+}
+
+/// The quotient of such a product and a number below 2^127, where that is larger than the first
+/// part, digit by digit.
+fn long_quotient((high, low): (u128, u128), divisor: u128) -> u128 {
+    let (mut rest, mut quotient) = (high, 0);
+    for bit in (0..64).rev() {
+        rest = rest << 1 | (low >> bit & 1);
+        quotient <<= 1;
+        if rest >= divisor {
+            rest -= divisor;
+            quotient |= 1;
+        }
+    }
+    quotient
 }
 
 impl PartialOrd for Fraction {
@@ -62,8 +94,7 @@ impl PartialEq for Fraction {
 
 impl Eq for Fraction {}
 
-/// The largest weighted share of a queue over the keys that count. A weight of 0 counts as 1 here;
-/// the order puts such queues last by another rule.
+/// The largest weighted share of a queue over the keys that count.
 pub(super) fn dominant(
     node: &Node,
     ledger: &Ledger,
@@ -74,7 +105,11 @@ pub(super) fn dominant(
         .iter()
         .filter(|(key, _)| counts(*key))
         .map(|(key, terms)| {
-            Fraction::new(amount_of(*key, terms), ledger.capacity(*key), terms.weight)
+            Fraction::weighted(
+                amount_of(*key, terms),
+                ledger.capacity(*key),
+                terms.divisor(),
+            )
         })
         .max()
         .unwrap_or(Fraction::ZERO)
@@ -115,4 +150,37 @@ pub(super) fn rescale(total: &mut [Amount], child: &ChildUse<'_>, front: Fractio
 fn scaled(amount: Amount, part: Amount, whole: Amount) -> Amount {
     let product = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
     Amount::try_from(product).unwrap_or(amount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fraction;
+    use crate::facts::AMOUNT_MAX;
+    use num_rational::BigRational;
+    use proptest::prelude::*;
+
+    fn number() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0u32..64).prop_map(|(digits, bits)| digits >> bits)
+    }
+
+    fn exact(fraction: Fraction) -> BigRational {
+        BigRational::new(fraction.amount.into(), fraction.over.into())
+    }
+
+    proptest! {
+        #[test]
+        fn fractions_of_any_size_are_compared_and_lowered_exactly(
+            one in (number(), number(), number()),
+            other in (number(), number(), number()),
+        ) {
+            let weighted = |(amount, total, weight)| Fraction::weighted(amount, total, weight);
+            let (one, other) = (weighted(one), weighted(other));
+            prop_assert_eq!(one.cmp(&other), exact(one).cmp(&exact(other)));
+            let (large, small) = if one < other { (other, one) } else { (one, other) };
+            let lowered = large.lowered_to(small);
+            let with = |amount: u64| exact(Fraction { amount, ..large });
+            prop_assert!(with(lowered) <= exact(small));
+            prop_assert!(lowered >= AMOUNT_MAX || with(lowered + 1) > exact(small) || one == other);
+        }
+    }
 }

@@ -5,7 +5,7 @@ mod walk;
 
 use super::graph::{Place, places};
 use super::keys::GovernedKeys;
-use super::node::{Node, Terms};
+use super::node::{Node, Terms, WEIGHT_ONE};
 use super::{GovernedId, QueueId};
 use crate::facts::{AMOUNT_MAX, Amount, PlacementChoice, QueueFacts, QueueResource, Uid, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
@@ -195,12 +195,12 @@ impl Structure {
     /// Every weight of a queue counts for what it says.
     pub(super) fn weigh_as_said(&mut self, id: QueueId) {
         for (_, terms) in &mut self.nodes[id.index()].terms {
-            terms.weight = terms.said_weight;
+            terms.weight = u64::from(terms.said_weight) * WEIGHT_ONE;
         }
     }
 
-    /// Sets what a queue's weight counts for.
-    pub(super) fn set_weight(&mut self, id: QueueId, key: GovernedId, weight: u16) {
+    /// Sets what a queue's weight counts for, in parts of [`WEIGHT_ONE`].
+    pub(super) fn set_weight(&mut self, id: QueueId, key: GovernedId, weight: u64) {
         let terms = &mut self.nodes[id.index()].terms;
         if let Some((_, terms)) = terms.iter_mut().find(|(known, _)| *known == key) {
             terms.weight = weight;

@@ -14,6 +14,7 @@ use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
 use crate::status::PodGroupStatus;
 use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use smallvec::SmallVec;
 
 /// What makes pods a gang.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +39,9 @@ impl GangKey {
     }
 }
 
+/// The pods of a gang: most are gangs of one.
+pub(crate) type Members = SmallVec<[PodId; 4]>;
+
 /// A gang, from the moment that anybody mentions it.
 #[derive(Debug)]
 pub(crate) struct Gang {
@@ -50,7 +54,7 @@ pub(crate) struct Gang {
     /// The sub-groups of its PodGroup, or what is wrong with them.
     pub(crate) tree: Result<Option<Arc<GroupTree>>, Problem>,
     /// Its pods, in no order.
-    pub(crate) members: Vec<PodId>,
+    pub(crate) members: Members,
     /// What it asks for, as of the last look.
     pub(crate) spec: GangSpec,
     /// The queues under whose names it is found.
@@ -148,7 +152,7 @@ pub(crate) struct Tally {
 /// What a gang asks for, from its PodGroup or from its pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GangSpec {
-    pub(crate) queue: Box<str>,
+    pub(crate) queue: Arc<str>,
     pub(crate) minimum: u32,
     pub(crate) priority: i32,
     pub(crate) preemptible: bool,
@@ -293,7 +297,7 @@ impl Gang {
             namespace: namespace.into(),
             object: None,
             tree: Ok(None),
-            members: Vec::new(),
+            members: Members::new(),
             spec: GangSpec::default(),
             named: QueueNames::new(),
             wait: Wait::Nothing,
@@ -354,10 +358,9 @@ impl Gang {
     /// Whether a member stands where the gang has a place for it: in a leaf of the tree, or in the
     /// gang itself where there is no tree.
     pub(crate) fn has_group_of(&self, pod: &Pod) -> bool {
-        let named = pod.own.as_ref().and_then(|own| own.sub_group.as_deref());
-        match (self.tree(), named) {
-            (None, named) => named.is_none(),
-            (Some(tree), named) => named.is_some_and(|name| tree.leaf(name).is_some()),
+        match self.tree() {
+            None => !pod.glance.in_sub_group,
+            Some(_) => self.leaf_of(pod).is_some(),
         }
     }
 

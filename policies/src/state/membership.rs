@@ -204,11 +204,12 @@ impl ClusterState {
 
     /// Until when a pod waits for news of the Job that owns it.
     pub(crate) fn job_deadline(&self, pod: &Pod) -> Option<UnixMs> {
-        let own = pod.own.as_ref()?;
-        let owner = own.owner.as_ref().filter(|owner| &*owner.kind == "Job")?;
-        let grouped = own.pod_group.is_some() || own.native_group.is_some();
+        if !pod.glance.needs_job {
+            return None;
+        }
+        let owner = pod.own.as_ref()?.owner.as_ref()?;
         let known = self.jobs.contains_key(&owner.uid);
-        (!grouped && !known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
+        (!known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
     }
 
     fn gang(&mut self, key: GangKey, namespace: &str, name: String) -> GangId {

@@ -23,8 +23,24 @@ pub(crate) struct Pod {
     pub(crate) deleting: bool,
     /// `status.phase` is Running.
     pub(crate) running: bool,
+    /// A binding failed: it waits until then.
+    pub(crate) retry_at_ms: UnixMs,
+    pub(crate) glance: Glance,
     /// What only pods of ours have.
     pub(crate) own: Option<Box<Own>>,
+}
+
+/// What is asked of every pod again and again: so its [`Own`] need not be looked at, which is large
+/// and somewhere else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Glance {
+    /// Nothing that it says of itself forbids that it is placed: it has no gates and no problems,
+    /// and names one group at most.
+    pub(crate) ready: bool,
+    /// It names a sub-group.
+    pub(crate) in_sub_group: bool,
+    /// A Job owns it, and it is in no group: whether it is of a gang only the Job says.
+    pub(crate) needs_job: bool,
 }
 
 /// What has become of a pod.
@@ -88,8 +104,6 @@ pub(crate) struct Own {
     pub(crate) condition_ms: UnixMs,
     /// What it counts for in its queue.
     pub(crate) account: Option<Account>,
-    /// A binding failed: it waits until then.
-    pub(crate) retry_at_ms: UnixMs,
     /// What the API server said of the last binding.
     pub(crate) failure: Option<Box<str>>,
 }
@@ -115,12 +129,20 @@ impl Pod {
 
     /// It waits, and nothing about the pod itself forbids that it is placed.
     pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
-        self.stage == Stage::Waiting
-            && !self.deleting
-            && self.own.as_ref().is_some_and(|own| {
-                let one_group = own.pod_group.is_none() || own.native_group.is_none();
-                let ready = own.gates.is_empty() && own.problems.is_empty();
-                ready && one_group && own.retry_at_ms <= now_ms
-            })
+        let waits = self.stage == Stage::Waiting && !self.deleting;
+        waits && self.glance.ready && self.retry_at_ms <= now_ms
+    }
+}
+
+impl Own {
+    pub(crate) fn glance(&self) -> Glance {
+        let groups = [&self.pod_group, &self.native_group];
+        let groups = groups.into_iter().flatten().count();
+        let of_job = |owner: &OwnerReference| &*owner.kind == "Job";
+        Glance {
+            ready: groups <= 1 && self.gates.is_empty() && self.problems.is_empty(),
+            in_sub_group: self.sub_group.is_some(),
+            needs_job: groups == 0 && self.owner.as_ref().is_some_and(of_job),
+        }
     }
 }

@@ -25,6 +25,7 @@ impl ClusterState {
         let class = self.enter_class(&facts.shape);
         let node = facts.node.as_deref().map(|name| self.node_id(name));
         let ended = facts.phase.ended();
+        let own = facts.ours.then(|| Box::new(own(&facts, None)));
         let pod = self.pods.insert(Pod {
             uid: facts.uid,
             namespace: facts.namespace.clone(),
@@ -36,7 +37,9 @@ impl ClusterState {
             cards: held(&facts),
             deleting: facts.deleting,
             running: facts.phase == PodPhase::Running,
-            own: facts.ours.then(|| Box::new(own(&facts, None))),
+            retry_at_ms: 0,
+            glance: own.as_deref().map(Own::glance).unwrap_or_default(),
+            own,
         });
         self.pod_ids.insert(facts.uid, pod);
         self.note_owner(pod);
@@ -67,8 +70,10 @@ impl ClusterState {
         record.priority = facts.priority;
         if record.own.is_some() {
             self.forget_owner(pod);
-            let before = self.pods[pod].own.take();
-            self.pods[pod].own = Some(Box::new(own(&facts, before)));
+            let record = &mut self.pods[pod];
+            let own = own(&facts, record.own.take());
+            record.glance = own.glance();
+            record.own = Some(Box::new(own));
             self.note_owner(pod);
             self.regroup(pod);
         }
@@ -186,17 +191,16 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 /// What only pods of ours have; what the engine knows of the pod is kept from before.
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
-    let (gang, account, retry_at_ms, failure, condition_ms, bound_queue) = match before {
+    let (gang, account, failure, condition_ms, bound_queue) = match before {
         Some(own) => (
             own.gang,
             own.account,
-            own.retry_at_ms,
             own.failure,
             own.condition_ms,
             // News from before the binding do not know of it.
             own.bound_queue.filter(|_| facts.node.is_none()),
         ),
-        None => (None, None, 0, None, 0, None),
+        None => (None, None, None, 0, None),
     };
     Own {
         gang,
@@ -213,7 +217,6 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         unscheduled: facts.unscheduled.clone(),
         condition_ms,
         account,
-        retry_at_ms,
         failure,
     }
 }

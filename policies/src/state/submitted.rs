@@ -1,25 +1,28 @@
 //! Which gangs name which queue.
 
-use super::ClusterState;
+use super::{ClusterState, Lookup};
 use crate::ids::GangId;
-use alloc::{
-    boxed::Box,
-    collections::{BTreeMap, BTreeSet},
-};
+use alloc::{collections::BTreeSet, sync::Arc};
 use smallvec::SmallVec;
 
 /// The queues that a gang names, sorted: its own and those that its members were bound for.
-pub(crate) type QueueNames = SmallVec<[Box<str>; 1]>;
+pub(crate) type QueueNames = SmallVec<[Arc<str>; 1]>;
 
 /// Gangs by the names of queues, whether such queues exist or not. So a change of one queue looks
 /// at its gangs alone.
 #[derive(Debug, Default)]
-pub(crate) struct Submitted(BTreeMap<Box<str>, BTreeSet<GangId>>);
+pub(crate) struct Submitted(Lookup<Arc<str>, BTreeSet<GangId>>);
 
 impl Submitted {
     /// The gangs that name a queue.
     pub(crate) fn to(&self, queue: &str) -> impl Iterator<Item = GangId> {
         self.0.get(queue).into_iter().flatten().copied()
+    }
+
+    /// A queue's name as the gangs share it that name it already.
+    pub(crate) fn name(&self, queue: &str) -> Arc<str> {
+        let known = self.0.get_key_value(queue);
+        known.map_or_else(|| queue.into(), |(name, _)| Arc::clone(name))
     }
 
     fn remove(&mut self, queue: &str, gang: GangId) {
@@ -41,13 +44,14 @@ impl ClusterState {
             let own = self.pods[*pod].own.as_ref()?;
             own.bound_queue.as_deref()
         });
-        let own = core::iter::once(&*gang.spec.queue);
+        let own = &gang.spec.queue;
         let known = gang.named.len();
-        let mut names = own.clone().chain(bound_for.clone());
-        if known == 1 && names.all(is_noted) {
+        if known == 1 && is_noted(own) && bound_for.clone().all(is_noted) {
             return;
         }
-        let mut now: QueueNames = own.chain(bound_for).map(Into::into).collect();
+        let others = bound_for.filter(|name| *name != &**own);
+        let others = others.map(|name| self.submitted.name(name));
+        let mut now: QueueNames = core::iter::once(Arc::clone(own)).chain(others).collect();
         now.sort();
         now.dedup();
         let before = core::mem::replace(&mut self.gangs[id].named, now.clone());

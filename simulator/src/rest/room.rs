@@ -66,6 +66,22 @@ impl Rooms {
         rooms
     }
 
+    /// What each queue holds of what is accounted: GPUs, and CPUs where a queue has an entry for
+    /// them.
+    pub(super) fn held(&self) -> BTreeMap<(Box<str>, Box<str>), Amount> {
+        let entries = || self.queues.values().flat_map(|queue| &queue.resources);
+        let is_accounted =
+            |name: &str| name == "nvidia.com/gpu" || entries().any(|entry| *entry.name == *name);
+        let amounts = self.held.iter().flat_map(|(queue, held)| {
+            let named = RESOURCES
+                .iter()
+                .zip(held)
+                .filter(|(name, _)| is_accounted(name));
+            named.map(|(name, held)| ((queue.clone(), Box::from(*name)), *held))
+        });
+        amounts.collect()
+    }
+
     /// The queue and those above it.
     fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
         let parent = |queue: &&QueueFacts| self.queues.get(queue.parent.as_deref()?);

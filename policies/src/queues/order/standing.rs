@@ -2,7 +2,7 @@
 
 use super::{Key, Order};
 use crate::facts::Amount;
-use crate::queues::node::Terms;
+use crate::queues::node::{Terms, WEIGHT_ONE};
 use crate::queues::shares::Fraction;
 use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View};
 use alloc::{boxed::Box, vec::Vec};
@@ -172,7 +172,8 @@ impl Order {
         let terms = view.structure.node(queue).terms.iter();
         let dominant = terms.filter(|(id, terms)| {
             let used = used[id.index()];
-            used > 0 && Fraction::new(used, view.ledger.capacity(*id), terms.weight) == key.share
+            let capacity = view.ledger.capacity(*id);
+            used > 0 && Fraction::weighted(used, capacity, terms.divisor()) == key.share
         });
         let dominant = dominant
             .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
@@ -200,7 +201,7 @@ impl Order {
         used: Amount,
     ) -> (DominantShare, u64) {
         let capacity = view.ledger.capacity(key);
-        let millionths = Fraction::new(used, capacity, 1).millionths();
+        let millionths = Fraction::new(used, capacity).millionths();
         let counted = counted_weight(view, queue, key, terms);
         // A weight of 0 counts as 1 in a share.
         let over = counted.unwrap_or(u64::from(terms.said_weight.max(1)) * MILLION);
@@ -226,7 +227,7 @@ fn counted_weight(view: View<'_>, queue: QueueId, key: GovernedId, terms: &Terms
     for sibling in siblings {
         said += u128::from(sibling.said_weight);
         counted += u128::from(sibling.weight);
-        differs |= sibling.weight != sibling.said_weight;
+        differs |= sibling.weight != u64::from(sibling.said_weight) * WEIGHT_ONE;
     }
     if !differs || terms.weight == 0 {
         return None;

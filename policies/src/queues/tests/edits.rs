@@ -1,7 +1,7 @@
 //! Queues that are changed one by one are as if all had been there from the beginning.
 
 use super::*;
-use crate::facts::Placement;
+use crate::facts::{PastUse, Placement};
 use crate::queues::Refreshed;
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -102,6 +102,27 @@ fn ranking(tree: &mut QueueTree, charges: &Charges) -> Vec<String> {
     ranking
 }
 
+/// A tree without queues, in which the past counts or does not.
+fn empty(past: bool) -> QueueTree {
+    let mut tree = QueueTree::new();
+    tree.set_half_life(past.then_some(3_600_000));
+    tree.count_use(0);
+    tree
+}
+
+/// What a queue of this name has used, as its status says: nothing, or much more than others.
+fn past_use(name: &str) -> Option<PastUse> {
+    let seed = name.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
+    let mut random = Rng::with_seed(seed);
+    random.bool().then(|| PastUse {
+        at_ms: 0,
+        averages: KEYS
+            .map(|key| (key.into(), random.u64(1..9_000)))
+            .into_iter()
+            .collect(),
+    })
+}
+
 /// Compares a tree with one that is built anew.
 fn compare(
     tree: &mut QueueTree,
@@ -110,7 +131,9 @@ fn compare(
     seed: u64,
     step: u32,
 ) {
-    let mut fresh = super::tree(definitions.values().cloned().collect());
+    let mut fresh = empty(tree.next_use_ms().is_some());
+    fresh.replace(definitions.values().cloned().collect());
+    fresh.refresh(5);
     fresh.capacities(&[(GPU, 20)]);
     enter_all(&mut fresh, charges);
     for name in definitions.keys().map(String::as_str).chain(["default"]) {
@@ -135,8 +158,15 @@ fn compare(
 
 fn check(seed: u64) -> u32 {
     let mut random = Rng::with_seed(seed);
-    let mut tree = QueueTree::new();
+    let past = seed % 2 == 1;
+    let mut tree = empty(past);
     let mut definitions: BTreeMap<String, QueueFacts> = BTreeMap::new();
+    if past {
+        // What was used of something that nobody names is forgotten, so somebody always does.
+        let facts = with(queue("p", ""), &KEYS.map(|key| entry(key, 0, None, 1)));
+        definitions.insert("p".into(), facts.clone());
+        tree.apply(facts);
+    }
     let mut charges = Charges::new();
     let mut edits = 0;
     for step in 0..60 {
@@ -152,7 +182,8 @@ fn check(seed: u64) -> u32 {
                 None if random.bool() => String::new(),
                 None => format!("q{}", random.u32(0..12)),
             };
-            let facts = any_queue(&mut random, &name, &parent);
+            let mut facts = any_queue(&mut random, &name, &parent);
+            facts.past_use = past_use(&name).filter(|_| past);
             definitions.insert(name, facts.clone());
             tree.apply(facts);
         }

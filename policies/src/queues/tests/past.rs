@@ -77,9 +77,35 @@ fn who_has_used_more_than_its_part_is_given_less_for_a_while() {
     assert_eq!(serve(&mut tree, &["a", "b"], 12), [3, 9]);
     tree.want("a", &[(GPU, 12)]);
     tree.want("b", &[(GPU, 12)]);
-    // Adjusted weights have 16 bits, so that 3 may be a hair less.
-    assert!((2..=3).contains(&tree.fair("a", GPU)));
-    assert_eq!(tree.fair("b", GPU), 9);
+    assert_eq!((tree.fair("a", GPU), tree.fair("b", GPU)), (3, 9));
+}
+
+#[test]
+fn whole_gpus_come_out_whole_whatever_past_use_has_made_of_the_weights() {
+    // The queue `default` is a sibling that has used nothing.
+    let cases = [
+        (12, 4),
+        (4, 4),
+        (8, 4),
+        (15, 5),
+        (1, 3),
+        (10, 5),
+        (9, 1),
+        (5, 7),
+    ];
+    for (a, b) in cases {
+        let mut tree = remembering(vec![gpus("a", "", 0), gpus("b", "", 0)]);
+        tree.capacities(&[(GPU, a + b)]);
+        tree.hold("a", &[(GPU, a)]);
+        tree.hold("b", &[(GPU, b)]);
+        tree.pass_steps(37);
+        for name in ["a", "b"] {
+            tree.want(name, &[(GPU, 1_000)]);
+        }
+        // Who has used a part of all gets what the other has used.
+        let fair = (tree.fair("a", GPU), tree.fair("b", GPU));
+        assert_eq!(fair, (b, a), "{a} and {b} were used");
+    }
 }
 
 #[test]

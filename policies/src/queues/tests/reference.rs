@@ -11,6 +11,7 @@
 
 mod compared;
 mod laws;
+mod past;
 mod published;
 mod random;
 mod starts;
@@ -98,6 +99,8 @@ struct Filling<'a> {
     world: &'a World,
     /// What each parent has for its children, by key.
     parent_has: &'a [Vec<u64>],
+    /// What every weight counts, by queue and key.
+    weights: Vec<Vec<BigRational>>,
     has: Vec<Vec<BigRational>>,
     /// Which part of all that it wants each leaf has.
     met: Vec<BigRational>,
@@ -109,6 +112,7 @@ impl<'a> Filling<'a> {
         let mut filling = Self {
             world,
             parent_has,
+            weights: past::counted_weights(world),
             has: std::vec![nothing; world.queues.len()],
             met: std::vec![BigRational::zero(); world.queues.len()],
         };
@@ -326,10 +330,10 @@ impl<'a> Filling<'a> {
         divided()
             .filter(|&key| all || asks(key))
             .map(|key| {
-                let weight = u64::from(world.weight(q, key).max(1));
+                let weight = &self.weights[q][key];
                 let mut gauge = gauge(key, world.capacity[key]);
-                gauge.level /= whole(weight);
-                gauge.pace /= whole(weight);
+                gauge.level /= weight;
+                gauge.pace /= weight;
                 gauge
             })
             .collect()

@@ -10,7 +10,7 @@ use crate::queues::graph::invalid;
 use crate::queues::keys::GovernedKeys;
 use crate::queues::node::Node;
 use crate::queues::{GovernedId, QueueId};
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
 /// One queue's definition before and after.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,8 @@ pub(in crate::queues) struct Edited {
     pub(in crate::queues) rules: Vec<QueueId>,
     /// Queues whose bounds may leave more room than before.
     pub(in crate::queues) bounds: Vec<QueueId>,
+    /// Queues below which some weights count for what they say again.
+    pub(in crate::queues) weighed: BTreeSet<QueueId>,
 }
 
 /// What holds for the gangs of all queues below, too.
@@ -267,6 +269,7 @@ impl Structure {
         edited: &mut Edited,
     ) {
         let parent = self.parent_id(id);
+        edited.weighed.insert(parent);
         match self.divided_as_before(id, definitions, keys) {
             Some(divided) => {
                 let columns = self.columns(parent, divided);
@@ -290,6 +293,7 @@ impl Structure {
     ) {
         for below in self.subtree(id) {
             self.divide_below(below, definitions, keys);
+            edited.weighed.insert(below);
             edited.order.extend(&self.node(below).children);
         }
     }

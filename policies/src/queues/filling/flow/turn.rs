@@ -1,7 +1,6 @@
 //! Whose turn it is.
 
 use super::Filling;
-use crate::facts::Amount;
 use crate::queues::filling::number::Number;
 use crate::queues::node::Terms;
 use crate::queues::{GovernedId, QueueId};
@@ -114,7 +113,7 @@ impl Filling<'_> {
                 .filter(|(key, _)| all || self.gets(id, *key))
                 .map(|(key, terms)| {
                     let capacity = Number::from(self.given.capacity(*key).max(1));
-                    let weight = Number::from(Amount::from(terms.weight.max(1)));
+                    let weight = Number::from(terms.divisor());
                     gauge(*key, capacity.times(weight))
                 })
                 .collect()

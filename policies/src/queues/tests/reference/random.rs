@@ -89,6 +89,20 @@ fn capacity(random: &mut Rng, wanted: u64, style: Style) -> u64 {
     }
 }
 
+/// What every queue has used: nothing, a few units, thousandths of one, or 50 bits.
+pub(super) fn random_use(random: &mut Rng, world: &mut World) {
+    world.half_life = Some(random.u64(1..=365 * 24 * 60));
+    for q in world.indices().skip(1) {
+        let used = |_| match random.u32(0..12) {
+            0..=2 => 0,
+            3..=8 => random.u64(1..7) * 1_000,
+            9..=10 => random.u64(1..20_000),
+            _ => random.u64(0..1 << 50),
+        };
+        world.queues[q].used = (0..world.keys()).map(used).collect();
+    }
+}
+
 pub(super) fn random_world(random: &mut Rng, size: Size, style: Style) -> World {
     let mut world = World::new(&[0; 6][..size.keys]);
     for _ in 0..size.queues {

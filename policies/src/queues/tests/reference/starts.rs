@@ -1,7 +1,7 @@
 //! Whole gangs instead of infinitely small units.
 
 use super::fair_shares;
-use super::random::{Size, Style, random_world};
+use super::random::{Size, Style, random_use, random_world};
 use super::world::{Entry, World};
 use crate::queues::LineUp;
 use fastrand::Rng;
@@ -18,6 +18,9 @@ fn check(seed: u64) {
         keys: random.usize(1..=3),
     };
     let mut world = random_world(&mut random, size, Style::Contested);
+    if seed % 2 == 1 {
+        random_use(&mut random, &mut world);
+    }
     for leaf in world.leaves().collect::<Vec<_>>() {
         let mut gang: Vec<u64> = (0..world.keys()).map(|_| random.u64(0..40)).collect();
         for (key, plain) in world.plain.iter().enumerate() {
@@ -31,6 +34,7 @@ fn check(seed: u64) {
             let it = world.queues[leaf].clone();
             let twin = world.add(it.parent, it.entries, &it.wants);
             world.queues[twin].priority = it.priority;
+            world.queues[twin].used = it.used;
         }
     }
     let mut tree = world.tree();
@@ -84,6 +88,7 @@ fn equal(world: &World, one: usize, other: usize) -> bool {
     one.parent == other.parent
         && one.wants == other.wants
         && one.priority == other.priority
+        && one.used == other.used
         && one.entries == other.entries
 }
 

@@ -1,8 +1,9 @@
 //! Queues, amounts and demands for the reference: as plain numbers, and for the tree under test.
 
-use super::super::{GPU, QueueTree, entry, queue, tree, with};
+use super::super::{GPU, QueueTree, entry, queue, with};
 use super::ROOT;
-use crate::facts::QueueFacts;
+use crate::facts::{PastUse, QueueFacts};
+use crate::queues::past::GRID_MS;
 use std::vec::Vec;
 use std::{format, string::String};
 
@@ -24,6 +25,8 @@ pub(in super::super) struct Queue {
     pub(in super::super) entries: Vec<Entry>,
     /// By key; nothing for inner queues.
     pub(in super::super) wants: Vec<u64>,
+    /// What it has used on average, by key, in thousandths; where there is no number, nothing.
+    pub(in super::super) used: Vec<u64>,
 }
 
 /// All that shares depend on. Queues that are older have lower numbers, and so have parents.
@@ -35,6 +38,8 @@ pub(in super::super) struct World {
     pub(in super::super) plain: Vec<Option<usize>>,
     pub(in super::super) capacity: Vec<u64>,
     pub(in super::super) queues: Vec<Queue>,
+    /// In minutes; `None`: the past does not count.
+    pub(in super::super) half_life: Option<u64>,
 }
 
 /// The keys that worlds take theirs from.
@@ -48,6 +53,10 @@ const KEYS: [(&str, Option<usize>); 6] = [
 ];
 
 impl World {
+    /// Below the root there are two more queues, `default` and one that is not Ready: each with a
+    /// weight of 1, and neither wants or has used anything.
+    pub(in super::super) const IDLE_AT_ROOT: u64 = 2;
+
     /// A world of the root alone, with the first keys of six.
     pub(in super::super) fn new(capacity: &[u64]) -> Self {
         let keys = &KEYS[..capacity.len()];
@@ -56,6 +65,7 @@ impl World {
             plain: keys.iter().map(|(_, plain)| *plain).collect(),
             capacity: capacity.to_vec(),
             queues: std::vec![Queue::default()],
+            half_life: None,
         }
     }
 
@@ -138,6 +148,12 @@ impl World {
         self.entry(q, key).map_or(1, |entry| entry.weight)
     }
 
+    /// What has been used on average, as far as that counts.
+    pub(in super::super) fn used(&self, q: usize, key: usize) -> u64 {
+        let used = self.half_life.and_then(|_| self.queues[q].used.get(key));
+        used.copied().unwrap_or(0)
+    }
+
     pub(in super::super) fn limit(&self, q: usize, key: usize) -> Option<u64> {
         self.entry(q, key)?.limit
     }
@@ -190,6 +206,11 @@ impl World {
             let mut facts = with(queue(&Self::name(q), &parent), &entries);
             facts.priority = it.priority;
             facts.created_ms = q as u64;
+            let used = (0..self.keys()).map(|key| (self.names[key].into(), self.used(q, key)));
+            facts.past_use = self.half_life.map(|_| PastUse {
+                at_ms: 0,
+                averages: used.collect(),
+            });
             facts
         };
         let mut definitions: Vec<_> = self.queues.iter().enumerate().skip(1).map(one).collect();
@@ -203,8 +224,18 @@ impl World {
         definitions
     }
 
+    /// A tree in which nothing has happened yet.
+    pub(in super::super) fn empty_tree(&self) -> QueueTree {
+        let mut tree = QueueTree::new();
+        tree.set_half_life(self.half_life.map(|minutes| minutes * GRID_MS));
+        tree.count_use(0);
+        tree
+    }
+
     pub(in super::super) fn tree(&self) -> QueueTree {
-        let mut tree = tree(self.definitions());
+        let mut tree = self.empty_tree();
+        tree.replace(self.definitions());
+        tree.refresh(5);
         self.fill(&mut tree);
         tree
     }

@@ -1,0 +1,277 @@
+//! Past use: what statuses tell of it against what queues have held.
+//!
+//! While faults strike, nobody can say at which moment a scheduler saw what. What it tells must
+//! then be no less than what is left of the use that it began with, and no more than if everybody
+//! had held everything since. Once the world has come to rest, every minute is beyond doubt: what is
+//! told follows from what was told at first, however often schedulers start and half-lives change.
+
+use super::{Happening, Run};
+use crate::api_server::Request;
+use crate::faults::FaultKind;
+use crate::rest;
+use crate::scenario::{Arrival, Later, Past};
+use gpu_batch_policies::command::StatusPatch;
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{PastUse, UnixMs};
+use gpu_batch_policies::status::QueueStatus;
+use std::collections::BTreeMap;
+
+/// Use is looked at so often.
+const GRID_MS: u64 = 60_000;
+/// While faults strike, a clock may be so many minutes from the world's, or a status so old.
+const DOUBT: u64 = 2;
+/// How far what is told may be from what is expected, in thousandths: a reading and a writing round
+/// by half of one each; so does each restart.
+const OFF_MAX: f64 = 2.0;
+
+/// Averages in thousandths, by queue and resource.
+type Averages = BTreeMap<(Box<str>, Box<str>), f64>;
+
+/// What is known of past use in a world where it counts.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    past: Past,
+    /// `None`: the past does not count any more.
+    half_life_ms: Option<u64>,
+    /// What is expected, as of a minute; from the first rest on.
+    expected: Option<(u64, Averages)>,
+    /// Whether there has been a first rest.
+    rested: bool,
+    restarts: u32,
+}
+
+impl Remembered {
+    pub(super) fn new(past: Past) -> Self {
+        Self {
+            half_life_ms: Some(past.half_life_ms),
+            past,
+            expected: None,
+            rested: false,
+            restarts: 0,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "times and amounts of small worlds"
+)]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+/// What is left of an average after some minutes.
+fn left(minutes: u64, half_life_ms: u64) -> f64 {
+    let half_lives = number(minutes * GRID_MS) / number(half_life_ms);
+    (-half_lives).exp2()
+}
+
+impl Run<'_> {
+    /// Writes the past of queues into their statuses, as schedulers before have done.
+    pub(super) fn begin_past(&mut self) {
+        let Some(remembered) = &self.past else { return };
+        let at_ms = self.now_ms / GRID_MS * GRID_MS;
+        for (name, averages) in remembered.past.used.clone() {
+            let Some(Object::Queue(facts)) = self.find(Kind::Queue, name) else {
+                continue;
+            };
+            let past_use = Some(PastUse { at_ms, averages });
+            let status = QueueStatus {
+                past_use,
+                ..QueueStatus::default()
+            };
+            let patch = StatusPatch::Queue {
+                name: name.into(),
+                uid: facts.uid,
+                status,
+            };
+            let request = Request::PatchStatus(patch);
+            self.cluster.api.handle(request, self.now_ms);
+        }
+    }
+
+    /// A minute may have passed since the world came to rest.
+    pub(super) fn count_use(&mut self) {
+        let now = self.now_ms / GRID_MS;
+        let Some(remembered) = &mut self.past else {
+            return;
+        };
+        let Some((minute, averages)) = &mut remembered.expected else {
+            return;
+        };
+        if *minute >= now {
+            return;
+        }
+        let kept = remembered
+            .half_life_ms
+            .map_or(0.0, |half_life_ms| left(now - *minute, half_life_ms));
+        let held = rest::held(&self.cluster);
+        for key in held.keys() {
+            averages.entry(key.clone()).or_default();
+        }
+        for (key, average) in averages {
+            let held = held.get(key).map_or(0.0, |held| number(held * 1_000));
+            *average = *average * kept + held * (1.0 - kept);
+        }
+        *minute = now;
+    }
+
+    /// At the first rest, what was told so far is judged, and more happens. Whether it does.
+    pub(super) fn live_on(&mut self, found: &mut Vec<String>) -> bool {
+        if self.past.as_ref().is_none_or(|past| past.rested) {
+            return false;
+        }
+        let told = self.told();
+        self.judge_first(&told, found);
+        let sharp = self.schedulers_agree();
+        let now = self.now_ms / GRID_MS;
+        let slot = usize::from(self.shells[0].process().is_none());
+        let Some(remembered) = &mut self.past else {
+            return false;
+        };
+        remembered.rested = true;
+        remembered.expected = sharp.then(|| (now, averages(&told)));
+        let later = std::mem::take(&mut remembered.past.later);
+        for (minute, later) in (now + 1..).zip(later) {
+            for later in later {
+                self.plan_later(minute * GRID_MS, slot, &later);
+            }
+        }
+        self.rest_by_ms = self.now_ms + 10 * GRID_MS;
+        true
+    }
+
+    fn plan_later(&mut self, minute_ms: UnixMs, slot: usize, later: &Later) {
+        match *later {
+            Later::Restart { after_ms, down_ms } => {
+                self.plan(minute_ms + after_ms, Happening::Kill(slot));
+                self.plan(minute_ms + after_ms + down_ms, Happening::Start(slot));
+            }
+            Later::HalfLife {
+                after_ms,
+                half_life_ms,
+            } => self.plan(
+                minute_ms + after_ms,
+                Happening::HalfLife(Some(half_life_ms)),
+            ),
+            Later::Forget { after_ms } => {
+                self.plan(minute_ms + after_ms, Happening::HalfLife(None));
+            }
+            Later::PodEnds { after_ms, number } => {
+                let ends = Arrival::PodEnds(number);
+                self.plan(minute_ms + after_ms, Happening::Arrival(ends));
+            }
+        }
+    }
+
+    /// Whether the one scheduler that runs has the world's time, and so have those that follow it.
+    /// Of two schedulers, one may have seen what the other has not.
+    fn schedulers_agree(&self) -> bool {
+        let clocks = [FaultKind::ClockJumps, FaultKind::ClockStalls];
+        let one = self.shells.iter().filter_map(|shell| shell.process());
+        one.count() == 1 && clocks.iter().all(|kind| self.faults.struck(*kind) == 0)
+    }
+
+    /// The configuration of every scheduler changes.
+    pub(super) fn change_half_life(&mut self, half_life_ms: Option<u64>) {
+        self.settings.use_half_life_ms = half_life_ms;
+        for shell in &mut self.shells {
+            if let Some(process) = shell.process_mut() {
+                process.set_half_life(half_life_ms);
+            }
+        }
+        if let Some(remembered) = &mut self.past {
+            remembered.half_life_ms = half_life_ms;
+        }
+    }
+
+    /// A scheduler is killed, and will start again.
+    pub(super) fn kill(&mut self, slot: usize) {
+        self.shells[slot].kill();
+        if let Some(remembered) = &mut self.past {
+            remembered.restarts += 1;
+        }
+    }
+
+    /// What the statuses of queues tell.
+    fn told(&self) -> BTreeMap<Box<str>, PastUse> {
+        let queues = self.cluster.api.objects(Kind::Queue);
+        let told = queues.filter_map(|stored| match &stored.object {
+            Object::Queue(facts) => Some((facts.name.clone(), facts.past_use.clone()?)),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// P1: between what is left of the first use, and that with everything since. A clock that
+    /// jumps takes any part of it away.
+    fn judge_first(&self, told: &BTreeMap<Box<str>, PastUse>, found: &mut Vec<String>) {
+        let Some(remembered) = &self.past else { return };
+        if self.faults.struck(FaultKind::ClockJumps) > 0 {
+            return;
+        }
+        let half_life_ms = remembered.past.half_life_ms;
+        let minutes = self.now_ms / GRID_MS - self.start_ms / GRID_MS;
+        let least = left(minutes + DOUBT, half_life_ms);
+        let most = left(minutes.saturating_sub(DOUBT), half_life_ms);
+        let told = averages(told);
+        let mut first = Averages::new();
+        for (queue, used) in &remembered.past.used {
+            for (resource, thousandths) in used {
+                first.insert(((*queue).into(), resource.clone()), number(*thousandths));
+            }
+        }
+        for key in first.keys().chain(told.keys()) {
+            let of = |averages: &Averages| averages.get(key).copied().unwrap_or(0.0);
+            let all = number(rest::asked_of_all(&self.cluster, &key.1) * 1_000);
+            let low = of(&first) * least - OFF_MAX;
+            let high = of(&first) * most + all * (1.0 - least) + OFF_MAX;
+            let told = of(&told);
+            if !(low..=high).contains(&told) {
+                let (queue, resource) = key;
+                found.push(format!(
+                    "P1: {queue} tells {told} thousandths of {resource}, not {low} to {high}"
+                ));
+            }
+        }
+    }
+
+    /// P2: what is told at the end is what follows from the first rest, minute by minute.
+    pub(super) fn judge_past(&self, found: &mut Vec<String>) {
+        let told = self.told();
+        let Some(remembered) = &self.past else {
+            if let Some(queue) = told.keys().next() {
+                found.push(format!("P2: {queue} tells of a past that does not count"));
+            }
+            return;
+        };
+        let Some((minute, expected)) = &remembered.expected else {
+            return;
+        };
+        let told_averages = averages(&told);
+        let off_max = OFF_MAX + f64::from(remembered.restarts);
+        for key in expected.keys().chain(told_averages.keys()) {
+            let counts = remembered.half_life_ms.is_some();
+            let of = |averages: &Averages| averages.get(key).copied().unwrap_or(0.0);
+            let (expected, now) = (if counts { of(expected) } else { 0.0 }, of(&told_averages));
+            let at = told.get(&key.0).map(|past| past.at_ms / GRID_MS);
+            if (expected - now).abs() > off_max || at.is_some_and(|at| at != *minute) {
+                let (queue, resource) = key;
+                found.push(format!(
+                    "P2: {queue} tells {now} thousandths of {resource} as of minute {at:?}, and \
+                     has used {expected} as of {minute}"
+                ));
+            }
+        }
+    }
+}
+
+fn averages(told: &BTreeMap<Box<str>, PastUse>) -> Averages {
+    let each = told.iter().flat_map(|(queue, past)| {
+        let averages = past.averages.iter();
+        averages.map(|(resource, thousandths)| {
+            ((queue.clone(), resource.clone()), number(*thousandths))
+        })
+    });
+    each.collect()
+}
