@@ -41,9 +41,9 @@ impl std::error::Error for BadInput {}
 /// Reads files, folders (their `.yaml`, `.yml` and `.json` files, not those of folders in them) and
 /// standard input (`-`).
 ///
-/// A field of a Node or a Pod that the API server would have refused is an error. What a cluster may
-/// well have, though it is wrong, is what the scheduler itself judges: it becomes a note, and the
-/// plan shows what comes of it, for that object alone.
+/// A field of a Node or a Pod that the API server would have refused is an error. What a cluster
+/// may well have, though it is wrong, is what the scheduler itself judges: it becomes a note, and
+/// the plan shows what comes of it, for that object alone.
 ///
 /// # Errors
 /// Everything that cannot be read, and that no cluster has.

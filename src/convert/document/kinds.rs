@@ -71,8 +71,8 @@ impl Known {
 }
 
 impl Known {
-    /// Whether clusters may serve the kind in other versions, which nobody here can read: Kubernetes
-    /// has not settled it yet.
+    /// Whether clusters may serve the kind in other versions, which nobody here can read:
+    /// Kubernetes has not settled it yet.
     pub(super) fn is_unsettled(&self) -> bool {
         (self.group, self.kind) == ("scheduling.k8s.io", "PodGroup")
     }
