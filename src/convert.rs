@@ -32,7 +32,7 @@ mod unsupported;
 pub use document::{Document, FromFiles, RefusedDocument, from_files, from_value};
 
 use crate::objects::Timestamp;
-use gpu_batch_policies::facts::{PodShape, UnixMs};
+use gpu_batch_policies::facts::{PodShape, Problem, UnixMs};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -50,6 +50,9 @@ pub struct Converter {
     priority_classes: BTreeMap<Box<str>, (i64, bool)>,
     /// The class of pods in files that name none.
     default_priority_class: Option<Box<str>>,
+    /// What the API server would have refused of the Node, or of the pod of ours, that was read
+    /// last. Only files have such.
+    impossible: Vec<Problem>,
 }
 
 impl Converter {
@@ -65,6 +68,7 @@ impl Converter {
             shapes_before_sweep: Self::SHAPES_BEFORE_FIRST_SWEEP,
             priority_classes: BTreeMap::new(),
             default_priority_class: None,
+            impossible: Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ pub use draw::draw;
 use crate::api::Members;
 use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
-    Claim, DominantShare, Explanation, Holder, Level, NodeCounts, Shortage, Standing,
+    Claim, DominantShare, Explanation, Holder, NodeCounts, QueueStanding, Shortage, Standing,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -228,8 +228,13 @@ pub struct SiblingView {
     pub queue: String,
     /// What it is compared by.
     pub claim: ClaimView,
-    /// What puts it before: Quota, Priority, Weight, Share or Age.
+    /// What puts it before: Quota, Priority, Weight, Share, Age or Name.
     pub decided_by: String,
+    /// The gang that it would send: the first in its line, or in that of a queue below it.
+    pub gang: String,
+    /// Why that gang waits. `WaitingForTurn`: it is tried before. Everything else: it was refused,
+    /// and is passed over until something helps it.
+    pub reason: String,
 }
 
 /// What a queue is compared by.
@@ -372,12 +377,16 @@ impl From<Standing> for StandingView {
     }
 }
 
-impl From<Level> for LevelView {
-    fn from(level: Level) -> Self {
-        let before = level.before.map(|(queue, claim, decided_by)| SiblingView {
-            queue: queue.into(),
-            claim: claim.into(),
-            decided_by: decided_by.as_str().to_owned(),
+impl From<QueueStanding> for LevelView {
+    fn from(standing: QueueStanding) -> Self {
+        let level = standing.level;
+        let before = level.before.zip(standing.sent_before);
+        let before = before.map(|(before, (gang, reason))| SiblingView {
+            queue: before.queue.into(),
+            claim: before.claim.into(),
+            decided_by: before.decided_by.as_str().to_owned(),
+            gang,
+            reason: reason.as_str().to_owned(),
         });
         Self {
             queue: level.queue.into(),

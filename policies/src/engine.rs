@@ -13,6 +13,7 @@ mod agenda;
 mod assess;
 mod bindings;
 mod counts;
+mod cut;
 mod evictions;
 mod explanation;
 mod faults;
@@ -50,7 +51,7 @@ use alloc::{
     vec::Vec,
 };
 use bindings::Binding;
-pub(crate) use explanation::members_needed;
+use cut::Cut;
 use faults::Faults;
 use outbox::{Flight, Outbox};
 use quarantine::Quarantine;
@@ -69,6 +70,7 @@ pub struct Engine {
     /// The search that is not finished, if there is one.
     search: Option<Search>,
     allowance: Allowance,
+    cut: Cut,
     bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     evicting: BTreeMap<Uid, EvictionCause>,
@@ -119,6 +121,7 @@ impl Engine {
             agenda: Agenda::new(settings.queueing),
             search: None,
             allowance: Allowance::full(),
+            cut: Cut::default(),
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
             outbox: Outbox::new(settings.in_flight),
@@ -276,7 +279,7 @@ impl Engine {
     /// Follows the world, and acts on it if we lead.
     fn follow(&mut self, now_ms: UnixMs) {
         self.refresh_queues(now_ms);
-        let mut reviewed = false;
+        let (mut reviewed, mut searched) = (false, false);
         while let Some(timer) = self.timers.due(now_ms) {
             match timer {
                 Timer::Gang(gang) => {
@@ -287,6 +290,7 @@ impl Engine {
                 Timer::Binding(uid) => self.binding_due(uid),
                 Timer::QueueStatus => {}
                 Timer::Review => reviewed = true,
+                Timer::Search => searched = self.cut.is_due(),
                 Timer::Rewrite(key) => self.rewrite(key),
             }
         }
@@ -305,12 +309,16 @@ impl Engine {
         if reviewed && !self.stopping {
             self.review_due(now_ms);
         }
+        if searched && !self.stopping {
+            self.try_next_cut();
+        }
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.send_actions(now_ms);
         self.announce_faults();
         self.unfinished |= self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
         self.plan_review(now_ms);
+        self.plan_cut(now_ms);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
     }

@@ -11,11 +11,11 @@ mod room;
 mod words;
 
 pub(crate) use advice::remedies;
-pub(crate) use line::{demand, demand_of, standing};
+pub(crate) use line::standing;
 pub(crate) use room::{Missing, shortage};
 pub(crate) use words::{Described, refusal};
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level};
+pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, Sibling};
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;
@@ -216,7 +216,17 @@ pub struct Standing {
     /// Those right before it, the nearest first.
     pub before: Vec<Ahead>,
     /// Where its queue and those above it stand among their siblings, the highest first.
-    pub levels: Vec<Level>,
+    pub levels: Vec<QueueStanding>,
+}
+
+/// Where a queue stands among its siblings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueStanding {
+    /// Its place, and the sibling that is served right before it.
+    pub level: Level,
+    /// The gang that this sibling would send, and why that waits. One that was refused is passed
+    /// over until something helps it.
+    pub sent_before: Option<(String, Reason)>,
 }
 
 /// What orders the gangs of one queue: each line decides where those before are equal.

@@ -75,7 +75,8 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
     })
 }
 
-fn listed<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
+/// The first of these names, and how many more there are.
+pub(crate) fn listed<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
     let shown: Vec<&str> = names.by_ref().take(SUGGESTED).collect();
     let rest = match names.count() {
         0 => String::new(),

@@ -44,7 +44,7 @@ pub struct FromFiles<S> {
     pub objects: Vec<(S, Object)>,
     /// Kinds that the scheduler has no use for: `apiVersion` and `kind`.
     pub ignored: Vec<(S, String)>,
-    /// What cannot be read.
+    /// What cannot be read, and what the API server would have refused of Nodes and pods of ours.
     pub refused: Vec<(S, RefusedDocument)>,
 }
 
@@ -72,7 +72,16 @@ pub fn from_files<S: Clone>(
     let mut seen = BTreeSet::new();
     for (source, value) in objects {
         let title = title(&value);
-        match from_value(value, converter) {
+        let document = from_value(value, converter);
+        let impossible = std::mem::take(&mut converter.impossible).into_iter();
+        let impossible = impossible.map(|problem| RefusedDocument {
+            object: title.clone(),
+            field: problem.field.into(),
+            message: problem.message.into(),
+        });
+        let refused = impossible.map(|refused| (source.clone(), refused));
+        result.refused.extend(refused);
+        match document {
             Ok(Document::Object(object)) if seen.insert(identity(&object)) => {
                 result.objects.push((source, *object));
             }
@@ -122,6 +131,9 @@ pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, R
         return Ok(Document::Ignored(format!("{api_version} {kind}")));
     };
     if version != known.version {
+        if known.is_unsettled() {
+            return Ok(Document::Ignored(format!("{api_version} {kind}")));
+        }
         let only = known.version;
         return Err(refuse(
             "apiVersion",

@@ -22,8 +22,8 @@ impl Watched for Node {
         )
     }
 
-    fn convert(self, _converter: &mut Converter) -> Option<Object> {
-        Some(Object::Node(node(self)))
+    fn convert(self, converter: &mut Converter) -> Option<Object> {
+        Some(Object::Node(node(self, converter)))
     }
 }
 
@@ -31,7 +31,7 @@ impl Watched for Node {
 ///
 /// A node with more labels or annotations than there may be is cordoned here: nobody can say what
 /// it would match.
-pub(super) fn node(node: Node) -> NodeFacts {
+pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     let mut problems = Problems::default();
     let uid = identity::uid("Node", &node.metadata);
     let taints = taints(
@@ -54,6 +54,7 @@ pub(super) fn node(node: Node) -> NodeFacts {
     let labels_whole = labels.len() <= limits::PAIRS;
     problems.at_most(limits::PAIRS, &labels, "metadata.labels");
     labels.truncate(limits::PAIRS);
+    converter.impossible = problems.impossible();
     NodeFacts {
         name: node.metadata.name,
         uid,
@@ -108,7 +109,7 @@ fn taints(taints: &[objects::Taint], problems: &mut Problems) -> Vec<Taint> {
         .enumerate()
     {
         let effect = shape::taint_effect(&taint.effect).unwrap_or_else(|| {
-            problems.push(
+            problems.push_impossible(
                 format_args!("spec.taints[{index}].effect"),
                 format_args!(
                     "`{}` is not an effect; it counts as NoSchedule",

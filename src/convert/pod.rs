@@ -55,6 +55,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.bound_queue = annotation(pod, names::BOUND_QUEUE);
     facts.bound_pod_group = annotation(pod, names::BOUND_POD_GROUP);
     facts.unscheduled = unscheduled(pod);
+    converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
     facts
 }

@@ -8,6 +8,8 @@ use std::fmt;
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     problems: Vec<Problem>,
+    /// Those of them that no object of an API server has.
+    impossible: Vec<Problem>,
 }
 
 impl Problems {
@@ -20,6 +22,13 @@ impl Problems {
                 message: shortened(message, limits::PROBLEM_TEXT).into(),
             });
         }
+    }
+
+    /// Notes a problem that the API server would have refused: the object is from a file.
+    pub(super) fn push_impossible(&mut self, field: impl fmt::Display, message: impl fmt::Display) {
+        let before = self.problems.len();
+        self.push(field, message);
+        self.impossible.extend_from_slice(&self.problems[before..]);
     }
 
     /// The first `limit` entries; a longer list is a problem.
@@ -37,6 +46,11 @@ impl Problems {
             }
             _ => list,
         }
+    }
+
+    /// Those problems that no object of an API server has.
+    pub(super) fn impossible(&self) -> Vec<Problem> {
+        self.impossible.clone()
     }
 
     pub(super) fn into_vec(self) -> Vec<Problem> {

@@ -67,7 +67,10 @@ pub(super) fn amounts(
     for (name, sum) in sums {
         match quantity::base_units(name, sum) {
             Ok(amount) => amounts.push((name.into(), amount)),
-            Err(error) => problems.push(format_args!("{field}[{name}]"), error),
+            Err(error) => problems.push(
+                format_args!("{field}[{name}]"),
+                format_args!("{} {error}", sum.div_ceil(1_000)),
+            ),
         }
     }
     amounts
@@ -143,8 +146,13 @@ impl<'a> Statuses<'a> {
         problems: &mut Problems,
     ) -> Sums<'s> {
         let mut sums = if self.infeasible { Sums::new() } else { asked };
+        // The API server does not ask whether a status makes sense.
+        let mut of_status = Problems::default();
         for quantities in [in_force, admitted] {
-            raise(&mut sums, &read(quantities, "status", problems));
+            raise(&mut sums, &read(quantities, "status", &mut of_status));
+        }
+        for problem in of_status.into_vec() {
+            problems.push(problem.field, problem.message);
         }
         sums
     }

@@ -83,14 +83,21 @@ fn requirements(
             .at_most(limits::ENTRIES, values, values_field)
             .to_vec();
         let Some(operator) = operator(&requirement.operator) else {
-            problems.push(
+            problems.push_impossible(
                 format_args!("{field}[{index}].operator"),
                 format_args!("`{}` is not an operator", requirement.operator),
             );
             continue;
         };
         if let Err(message) = rule(requirement, operator) {
-            problems.push(format_args!("{field}[{index}]"), message);
+            let field = format_args!("{field}[{index}]");
+            // Whether the value is a number, the API server does not ask.
+            let compares = matches!(operator, MatchOperator::Gt | MatchOperator::Lt);
+            if compares && values.len() == 1 {
+                problems.push(field, message);
+            } else {
+                problems.push_impossible(field, message);
+            }
         }
         requirements.push(MatchRequirement {
             key: requirement.key.clone(),

@@ -75,7 +75,7 @@ fn tolerations(
             Err(Unread::Unsupported) => {
                 unsupported.push(format!("spec.tolerations[{index}].operator").into());
             }
-            Err(Unread::Wrong(field, text)) => problems.push(
+            Err(Unread::Wrong(field, text)) => problems.push_impossible(
                 format_args!("spec.tolerations[{index}].{field}"),
                 format_args!("`{text}` is not known"),
             ),
@@ -121,7 +121,9 @@ fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
         for (index, port) in container.ports.iter().flatten().enumerate() {
             match host_port(port, host_network) {
                 Ok(port) => ports.extend(port),
-                Err(message) => problems.push(format_args!("{field}.ports[{index}]"), message),
+                Err(message) => {
+                    problems.push_impossible(format_args!("{field}.ports[{index}]"), message);
+                }
             }
         }
     }

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// After the given time gangs may take a half of it longer to end, and this.
 const GRACE: Duration = Duration::from_secs(15);
+/// How long it goes on after the last end, so that what is told of those that still wait is true of
+/// the idle cluster: the scheduler follows with a few of them a second.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// What is on the screen, and what was there a tick ago.
 pub(super) struct Show<'a> {
@@ -70,14 +73,16 @@ impl<'a> Show<'a> {
         });
     }
 
-    /// Whether all gangs have ended, but for those that never can start, or time is up.
+    /// Whether all gangs have ended a while ago, but for those that never can start, or time is up.
     pub(super) fn is_over(&self, length: Duration, now: Instant) -> bool {
         let witness = self.books.open();
         let mut courses = witness.courses.values();
         let give_up = length + length / 2 + GRACE;
         now.duration_since(self.start) > give_up
             || courses.all(|course| {
-                course.ended.is_some() || course.gang.hopeless && course.submitted.is_some()
+                let hopeless = course.gang.hopeless && course.submitted.is_some();
+                let ended = |ended| now.duration_since(ended) >= LAST_WORDS;
+                hopeless || course.ended.is_some_and(ended)
             })
     }
 

@@ -1,6 +1,8 @@
 //! An explanation for people: the short form first, then what is missing, the turn, and what helps.
 
-use super::{ClaimView, ExplanationView, LevelView, NodesView, ShortageView, StandingView};
+use super::{
+    ClaimView, ExplanationView, LevelView, NodesView, ShortageView, SiblingView, StandingView,
+};
 use std::fmt::Write;
 
 /// How many refusals of nodes a line names.
@@ -102,6 +104,7 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             ),
         },
         (short, 0) => format!("{short} too few"),
+        (short, 1) => format!("{short} too few, which is 1 GPU"),
         (short, gpus) => format!("{short} too few, which is {gpus} GPUs"),
     };
     let (member, each) = match shortage.sub_groups.as_slice() {
@@ -133,7 +136,10 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
     let sentences = sentences.chain(&shortage.unlabelled_level);
     lines.extend(sentences.map(|sentence| format!("  {sentence}")));
     for holder in &shortage.holders {
-        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+        let (who, holds) = match &holder.gang {
+            Some(gang) => (gang.as_str(), "holds"),
+            None => ("pods of other schedulers", "hold"),
+        };
         let on = match holder.nodes {
             1 => "on 1 node".to_owned(),
             nodes => format!("on {nodes} nodes"),
@@ -142,7 +148,7 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             Some(ends) => format!(", until {ends} if it runs as long as was said"),
             None => String::new(),
         };
-        lines.push(format!("{who} holds {} there {on}{ends}", holder.holds));
+        lines.push(format!("{who} {holds} {} there {on}{ends}", holder.holds));
     }
     lines
 }
@@ -203,21 +209,26 @@ fn level(level: &LevelView) -> Vec<String> {
         level.siblings,
         claim(&level.claim)
     )];
-    if let Some(before) = &level.before {
-        let because = match before.decided_by.as_str() {
-            "Quota" => "its quota goes first",
-            "Priority" => "its priority is higher",
-            "Weight" => "the other has weight 0",
-            "Share" => "its share is smaller",
-            _ => "it is older",
-        };
-        lines.push(format!(
-            "  before it {}: {because} ({})",
-            before.queue,
-            claim(&before.claim)
-        ));
-    }
+    lines.extend(level.before.as_ref().map(before));
     lines
+}
+
+/// `  before it prod, whose vision/train waits with OverLimit: its quota goes first (...)`.
+fn before(before: &SiblingView) -> String {
+    let because = match before.decided_by.as_str() {
+        "Quota" => "its quota goes first",
+        "Priority" => "its priority is higher",
+        "Weight" => "the other has weight 0",
+        "Share" => "its share is smaller",
+        "Age" => "it is older",
+        _ => "it is as old, and its name comes first",
+    };
+    let waits = match before.reason.as_str() {
+        "WaitingForTurn" => "is tried before".to_owned(),
+        reason => format!("waits with {reason}"),
+    };
+    let (queue, gang, claim) = (&before.queue, &before.gang, claim(&before.claim));
+    format!("  before it {queue}, whose {gang} {waits}: {because} ({claim})")
 }
 
 /// `it has no quota, priority 0, share 0.25 (8 of 32 nvidia.com/gpu) over weight 3 = 0.083333`.

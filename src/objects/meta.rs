@@ -60,7 +60,8 @@ pub struct ListMeta {
     pub continue_token: Box<str>,
 }
 
-/// A time as Kubernetes writes it (RFC 3339), in milliseconds. Times before 1970 are 1970.
+/// A time as Kubernetes writes it (RFC 3339), in milliseconds. Times before 1970 are 1970, those of
+/// the last two days of the year 9999 are the one before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub UnixMs);
 
@@ -68,10 +69,16 @@ impl Timestamp {
     /// Reads RFC 3339; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let timestamp: jiff::Timestamp = text.parse().ok()?;
-        Some(Self(
-            UnixMs::try_from(timestamp.as_millisecond()).unwrap_or(0),
-        ))
+        let timestamp: jiff::Timestamp = text.parse().ok().or_else(|| Self::last(text))?;
+        let unix_ms = timestamp.as_millisecond();
+        Some(Self(UnixMs::try_from(unix_ms).unwrap_or(0)))
+    }
+
+    /// The last time that there is, for those after it. Somebody may mean "never" by them.
+    fn last(text: &str) -> Option<jiff::Timestamp> {
+        let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+        let whole = pieces.time().is_some() && pieces.offset().is_some();
+        (whole && pieces.date().year() == 9999).then_some(jiff::Timestamp::MAX)
     }
 }
 

@@ -41,12 +41,12 @@ impl std::error::Error for BadInput {}
 /// Reads files, folders (their `.yaml`, `.yml` and `.json` files, not those of folders in them) and
 /// standard input (`-`).
 ///
-/// A wrong field of a Node or a Pod, which the API server would have refused, is an error. A wrong
-/// field of a kind of ours is what the scheduler itself judges: it becomes a note, and the plan
-/// shows what comes of it.
+/// A field of a Node or a Pod that the API server would have refused is an error. What a cluster
+/// may well have, though it is wrong, is what the scheduler itself judges: it becomes a note, and
+/// the plan shows what comes of it, for that object alone.
 ///
 /// # Errors
-/// Everything that cannot be read.
+/// Everything that cannot be read, and that no cluster has.
 pub fn read(paths: &[PathBuf], scheduler_name: &str, now_ms: UnixMs) -> Result<Input, BadInput> {
     let mut documents = Vec::new();
     let mut errors = Vec::new();
@@ -57,14 +57,13 @@ pub fn read(paths: &[PathBuf], scheduler_name: &str, now_ms: UnixMs) -> Result<I
     }
     let mut converter = Converter::new(scheduler_name, now_ms);
     let read = from_files(documents, &mut converter);
-    let refused = read.refused.iter().map(refusal);
-    errors.extend(refused);
-    let mut notes = Vec::new();
-    for (source, object) in &read.objects {
-        problems_of(source, object, &mut errors, &mut notes);
-    }
+    errors.extend(read.refused.iter().map(refusal));
     if !errors.is_empty() {
         return Err(BadInput(errors));
+    }
+    let mut notes = Vec::new();
+    for (source, object) in &read.objects {
+        problems_of(source, object, &mut notes);
     }
     notes.extend(ignored(&read));
     let objects: Vec<Object> = read.objects.into_iter().map(|(_, object)| object).collect();
@@ -149,8 +148,8 @@ fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
     serde_saphyr::from_multiple_with_options(text, options)
 }
 
-/// Sorts what is wrong with an object into errors and notes.
-fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &mut Vec<String>) {
+/// What is wrong with an object that a cluster may have.
+fn problems_of(source: &str, object: &Object, notes: &mut Vec<String>) {
     let (title, problems) = match object {
         Object::Node(node) => (format!("Node {}", node.name), &node.problems),
         Object::Pod(pod) => (format!("Pod {}/{}", pod.namespace, pod.name), &pod.problems),
@@ -166,12 +165,7 @@ fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &
         Object::PriorityClass(_) | Object::Job(_) => return,
     };
     for Problem { field, message } in problems {
-        let text = format!("{source}: {title}: {field}: {message}");
-        if is_refused_by_the_api_server(object, field) {
-            errors.push(text);
-        } else {
-            notes.push(text);
-        }
+        notes.push(format!("{source}: {title}: {field}: {message}"));
     }
     if let Object::PodGroup(group) = object {
         let not_yet = group.unsupported.iter();
@@ -179,12 +173,6 @@ fn problems_of(source: &str, object: &Object, errors: &mut Vec<String>, notes: &
             not_yet.map(|field| format!("{source}: {title}: {field}: is not supported yet")),
         );
     }
-}
-
-/// A PriorityClass may well exist in the cluster without being in the files.
-fn is_refused_by_the_api_server(object: &Object, field: &str) -> bool {
-    let core = matches!(object, Object::Node(_) | Object::Pod(_));
-    core && !field.starts_with("metadata") && field != "spec.priorityClassName"
 }
 
 /// Kinds that the scheduler has no use for, in one line.

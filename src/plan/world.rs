@@ -95,6 +95,10 @@ impl World {
         let mut events = listings(objects);
         for cycle in 1..=cycles {
             world.settle(events).ok_or(NotQuiet { cycle })?;
+            while world.engine.search_on() {
+                let quiet = world.settle(Vec::from([Event::Continue]));
+                quiet.ok_or(NotQuiet { cycle })?;
+            }
             if cycle == cycles {
                 break;
             }

@@ -63,6 +63,7 @@ impl Engine {
 
     fn remove_gang(&mut self, id: GangId) {
         self.forget_search_of(id);
+        self.forget_cut(id);
         self.leave_agenda(id);
         self.replace_tally(id, None);
         self.state.forget_submitted(id);

@@ -13,7 +13,6 @@ use crate::names::{Names, suggestion};
 use crate::place::widest_scope;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
-use crate::state::ClusterState;
 use crate::state::gang::{GangKey, Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::Pod;
 use alloc::{format, string::String, vec::Vec};
@@ -21,11 +20,6 @@ use core::cmp::Reverse;
 
 /// How many shapes of members are explained.
 const SHAPES_EXPLAINED: usize = 4;
-
-/// How many more members the minimum of a gang wants.
-pub(crate) fn members_needed(state: &ClusterState, id: GangId, now_ms: UnixMs) -> u32 {
-    count(state, id, now_ms).needed
-}
 
 impl Engine {
     /// Why a gang waits, or the gang of a pod.
@@ -105,7 +99,9 @@ impl Engine {
             proof: None,
             shortages: Vec::new(),
             excess: None,
-            standing: explain::standing(&self.state, id, now_ms),
+            standing: explain::standing(&self.state, id, |gang, queue| {
+                self.demand_of(gang, queue, UnixMs::MAX)
+            }),
             remedies: Vec::new(),
         };
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
@@ -203,13 +199,7 @@ impl Engine {
 
     /// The bound that the gang would exceed now.
     pub(crate) fn over(&self, id: GangId, queue: QueueId) -> Option<Excess> {
-        let demand = match self.state.gangs[id].tree() {
-            None => explain::demand(&self.state, id, self.now_ms),
-            Some(_) => {
-                let pods = self.next_of_sub_groups(id, queue, self.now_ms);
-                explain::demand_of(&self.state, &pods)
-            }
-        };
+        let demand = self.demand_of(id, queue, self.now_ms);
         self.within_bounds(id, queue, &demand).err()
     }
 

@@ -1,6 +1,7 @@
 //! The lines of queues: who comes into them, who leaves them, and whom the tree of queues compares.
 
 use super::Engine;
+use crate::facts::UnixMs;
 use crate::ids::GangId;
 use crate::queues::{Demand, LineUp, QueueId};
 use crate::state::gang::{Verdict, Wait, Wake};
@@ -49,8 +50,9 @@ impl Engine {
         if head == self.agenda.shown(line_up, queue) {
             return;
         }
-        let demand = head
-            .map(|gang| -> Demand { self.in_hand(gang, |engine| engine.demand_of(gang, queue)) });
+        let demand = head.map(|gang| -> Demand {
+            self.in_hand(gang, |engine| engine.demand_of(gang, queue, UnixMs::MAX))
+        });
         self.state.queues.set_candidate(line_up, queue, demand);
         self.agenda.show(line_up, queue, head);
     }

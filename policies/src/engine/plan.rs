@@ -50,21 +50,22 @@ impl Engine {
         true
     }
 
-    /// What the pods ask for that the gang wants to place next.
-    pub(crate) fn demand_of(&mut self, id: GangId, queue: QueueId) -> Demand {
+    /// What the pods ask for that the gang wants to place next. The order of queues is by what it
+    /// is at [`UnixMs::MAX`]: it does not change while the gang waits.
+    pub(crate) fn demand_of(&self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Demand {
         if self.state.gangs[id].tree().is_some() {
-            let pods = self.next_of_sub_groups(id, queue, UnixMs::MAX);
+            let pods = self.next_of_sub_groups(id, queue, now_ms);
             return self.demand_of_pods(pods.iter());
         }
-        let pods = self.waiting_pods(id, UnixMs::MAX);
+        let pods = self.waiting_pods(id, now_ms);
         let need = match pods.len() {
             0 | 1 => 1,
-            _ => count(&self.state, id, UnixMs::MAX).needed.max(1),
+            _ => count(&self.state, id, now_ms).needed.max(1),
         };
         self.demand_of_pods(pods.iter().take(need as usize))
     }
 
-    pub(crate) fn demand_of_pods<'a>(&mut self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
+    pub(crate) fn demand_of_pods<'a>(&self, pods: impl Iterator<Item = &'a PodId>) -> Demand {
         let mut by_class: SmallVec<[(ClassId, u64); 2]> = SmallVec::new();
         for pod in pods {
             let class = self.state.pods[*pod].class;
@@ -114,7 +115,7 @@ impl Engine {
         let counts = count(&self.state, id, now_ms);
         let mut search = self.begin_slice(id, queue, &counts, now_ms);
         let result = self.try_place(id, queue, &counts, now_ms, &mut search.memo, work);
-        self.charge_search(&search);
+        self.charge_search(&mut search);
         if result.is_err() && search.memo.is_interrupted() {
             self.keep_search(search, queue, &counts, now_ms);
             *work = SLICE_WORK.max(*work);
@@ -132,6 +133,7 @@ impl Engine {
             }
             Err((verdict, wake)) => {
                 self.state.gangs[id].tried = self.fingerprint(id, &counts);
+                self.note_refusal(id, &search, (&verdict, &wake));
                 self.park(id, verdict, wake);
                 self.follow_unfinished(id, &counts, now_ms);
                 self.report(id, &counts);
@@ -395,9 +397,12 @@ impl Engine {
         {
             if topology.level(level).is_none() {
                 let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
+                let known: String = match known.as_slice() {
+                    [] => "no level but node".into(),
+                    known => format!("{} and node", known.join(", ")),
+                };
                 return Err(format!(
-                    "Topology {name:?} has no level {level:?}; it has {} and node",
-                    known.join(", ")
+                    "Topology {name:?} has no level {level:?}; it has {known}"
                 ));
             }
         }

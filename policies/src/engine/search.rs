@@ -14,7 +14,7 @@
 //! Between two slices nothing is assumed and all events are applied. The gang keeps its turn: only
 //! gangs of which a part is bound go before it. So that it does not keep the others waiting for
 //! long, all that goes beyond the first slice of an attempt comes from an [`Allowance`] that all
-//! gangs share.
+//! gangs share. One search takes no more than all of it; one that got less is made again (`cut`).
 
 use super::Engine;
 use super::counts::Counts;
@@ -64,6 +64,18 @@ impl Allowance {
         self.steps.saturating_add(back).min(ALLOWANCE_STEPS)
     }
 
+    /// When all of it is back.
+    pub(crate) fn full_at(&self, now_ms: UnixMs) -> UnixMs {
+        let lacking = ALLOWANCE_STEPS - self.left_at(now_ms);
+        now_ms.saturating_add(lacking.div_ceil(ALLOWANCE_STEPS_PER_MS))
+    }
+
+    /// Gives all of it back at once.
+    pub(crate) fn refill_whole(&mut self, now_ms: UnixMs) {
+        self.steps = ALLOWANCE_STEPS;
+        self.as_of_ms = now_ms;
+    }
+
     fn refill(&mut self, now_ms: UnixMs) {
         self.steps = self.left_at(now_ms);
         self.as_of_ms = now_ms;
@@ -77,6 +89,32 @@ pub(crate) struct Search {
     pub(crate) memo: Memo,
     /// What it is about, from its second slice on.
     basis: Option<Basis>,
+    /// How many more steps it may take, were it alone.
+    own: u64,
+    /// How many it may take in the slice in hand and after, and how many of these cost nothing.
+    granted: u64,
+    first: u64,
+    /// It has not begun anew, and others left it all that it may take.
+    whole: bool,
+}
+
+impl Search {
+    fn new(gang: GangId) -> Self {
+        Self {
+            gang,
+            memo: Memo::default(),
+            basis: None,
+            own: SLICE_STEPS + ALLOWANCE_STEPS,
+            granted: 0,
+            first: SLICE_STEPS,
+            whole: true,
+        }
+    }
+
+    /// Whether what it says follows from the state alone.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
 }
 
 #[derive(Debug)]
@@ -115,25 +153,20 @@ impl Engine {
             let asked = search.basis.as_ref().map(|basis| basis.asked);
             asked == Some(self.asked(id, queue, counts, now_ms))
         });
-        let mut search = kept.unwrap_or_else(|| Search {
-            gang: id,
-            memo: Memo::default(),
-            basis: None,
-        });
+        let mut search = kept.unwrap_or_else(|| Search::new(id));
         self.allowance.refill(now_ms);
-        let first = if search.basis.is_none() {
-            SLICE_STEPS
-        } else {
-            0
-        };
         let limits = self.model_limits(queue);
         if let Some(basis) = &mut search.basis
             && !basis.rooms.is_as_read(&mut self.state, limits)
         {
             search.memo.forget();
+            search.whole = false;
             basis.rooms = self.rooms(id, queue, now_ms);
         }
-        search.memo.begin_slice(first + self.allowance.steps);
+        let shared = search.first + self.allowance.steps;
+        search.whole &= shared >= search.own;
+        search.granted = shared.min(search.own);
+        search.memo.begin_slice(search.granted);
         search
     }
 
@@ -156,10 +189,12 @@ impl Engine {
     }
 
     /// Takes what a slice has used from the allowance, but for a first slice.
-    pub(crate) fn charge_search(&mut self, search: &Search) {
-        if search.basis.is_some() {
-            self.allowance.steps = self.allowance.steps.min(search.memo.left());
-        }
+    pub(crate) fn charge_search(&mut self, search: &mut Search) {
+        let used = search.granted.saturating_sub(search.memo.left());
+        search.own = search.own.saturating_sub(used.max(search.first));
+        let charged = used.saturating_sub(search.first);
+        self.allowance.steps = self.allowance.steps.saturating_sub(charged);
+        search.first = 0;
     }
 
     /// The gang has gone, and its number may be given to another.

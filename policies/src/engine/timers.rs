@@ -17,6 +17,8 @@ pub(crate) enum Timer {
     QueueStatus,
     /// Look at some refusals again.
     Review,
+    /// Search once more for a gang whose search ended early.
+    Search,
     /// Write a status again: an older write may have arrived late.
     Rewrite(StatusKey),
 }

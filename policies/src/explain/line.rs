@@ -1,15 +1,12 @@
 //! The place of a gang in the line of its queue, and of its queue among the others.
 
-use super::{Ahead, Rank, Standing};
-use crate::engine::members_needed;
-use crate::facts::UnixMs;
-use crate::ids::{GangId, PodId};
+use super::{Ahead, QueueStanding, Rank, Standing};
+use crate::ids::GangId;
 use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::gang::{CandidateKey, CandidateKind};
-use alloc::{collections::BTreeMap, vec::Vec};
-use core::cmp::Reverse;
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 /// How many are named that stand before a gang.
 const BEFORE_NAMED: usize = 3;
@@ -17,8 +14,12 @@ const BEFORE_NAMED: usize = 3;
 /// The place of a gang; `None`: it has none, because something keeps it out of the line.
 ///
 /// Queues are compared as if everybody first in line were tried now, and the gang itself in its own
-/// queue. Looks at every gang once.
-pub(crate) fn standing(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Option<Standing> {
+/// queue, by what the planning loop compares, `demand_of` among it. Looks at every gang once.
+pub(crate) fn standing(
+    state: &ClusterState,
+    id: GangId,
+    demand_of: impl Fn(GangId, QueueId) -> Demand,
+) -> Option<Standing> {
     let (queue, key) = state.gangs[id].place.as_ref()?;
     let mut line: Vec<(&CandidateKey, GangId)> = Vec::new();
     let mut firsts: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
@@ -37,17 +38,25 @@ pub(crate) fn standing(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Opti
     let at = line.iter().position(|(_, other)| *other == id)?;
     let before = line[..at].iter().rev().take(BEFORE_NAMED);
     let before = before.map(|(other, gang)| {
-        let gang = &state.gangs[*gang];
-        let verdict = gang.verdict();
+        let (gang, reason) = waiting(state, *gang);
         Ahead {
-            gang: (&*gang.name).into(),
+            gang,
             because: because(other, key),
-            reason: verdict.map_or(Reason::WaitingForTurn, |verdict| verdict.reason),
+            reason,
         }
     });
     firsts.insert(*queue, (key, id));
-    let heads = firsts.into_iter();
-    let heads = heads.map(|(queue, (_, gang))| (queue, demand(state, gang, now_ms)));
+    let heads = firsts.iter();
+    let heads = heads.map(|(queue, (_, gang))| (*queue, demand_of(*gang, *queue)));
+    let levels = state.queues.standing(*queue, heads.collect()).into_iter();
+    let levels = levels.map(|level| {
+        let sends = level.before.as_ref().map(|before| before.sends);
+        let gang = sends.and_then(|leaf| firsts.get(&leaf));
+        QueueStanding {
+            level,
+            sent_before: gang.map(|(_, gang)| waiting(state, *gang)),
+        }
+    });
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Some(Standing {
         position: count(at + 1),
@@ -60,8 +69,16 @@ pub(crate) fn standing(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Opti
             created_ms: key.created_ms,
         },
         before: before.collect(),
-        levels: state.queues.standing(*queue, heads.collect()),
+        levels: levels.collect(),
     })
+}
+
+/// The name of a gang in the line, and why it waits.
+fn waiting(state: &ClusterState, id: GangId) -> (String, Reason) {
+    let gang = &state.gangs[id];
+    let reason = gang.verdict().map(|verdict| verdict.reason);
+    let reason = reason.unwrap_or(Reason::WaitingForTurn);
+    ((&*gang.name).into(), reason)
 }
 
 /// What puts the first before the second.
@@ -85,28 +102,4 @@ fn because(first: &CandidateKey, second: &CandidateKey) -> &'static str {
     } else {
         "it is as old, and its name comes first"
     }
-}
-
-/// What the members of a gang ask for that it wants to place next.
-pub(crate) fn demand(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Demand {
-    let mut pods: Vec<PodId> = state.gangs[id].members.to_vec();
-    pods.retain(|pod| state.pods[*pod].can_be_placed(now_ms));
-    pods.sort_by_cached_key(|pod| {
-        let pod = &state.pods[*pod];
-        (Reverse(pod.priority), pod.created_ms, pod.name.clone())
-    });
-    pods.truncate(members_needed(state, id, now_ms).max(1) as usize);
-    demand_of(state, &pods)
-}
-
-/// What these members ask for, where they count in a queue.
-pub(crate) fn demand_of(state: &ClusterState, pods: &[PodId]) -> Demand {
-    let own = pods.iter().filter_map(|pod| state.pods[*pod].own.as_ref());
-    let accounts = own.filter_map(|own| own.account.as_ref());
-    let mut sum = BTreeMap::new();
-    for (entry, amount) in accounts.flat_map(|account| &account.demand) {
-        let total: &mut u64 = sum.entry(*entry).or_insert(0);
-        *total = total.saturating_add(*amount);
-    }
-    sum.into_iter().collect()
 }

@@ -110,15 +110,14 @@ impl Capacity {
 
 impl ClusterState {
     /// What one pod of a class counts for in a queue; on a node also in the entry of its model.
-    pub(crate) fn demand(&mut self, class: ClassId, node: Option<NodeId>) -> Demand {
+    pub(crate) fn demand(&self, class: ClassId, node: Option<NodeId>) -> Demand {
+        let class = &self.classes[class];
         let mut demand = Demand::new();
-        for index in 0..self.classes[class].requests.len() {
-            let (resource, amount) = self.classes[class].requests[index];
-            if let Some(entry) = self.entry(resource) {
-                demand.push((entry, amount));
+        for (resource, amount) in &class.requests {
+            if let Some(entry) = self.entry(*resource) {
+                demand.push((entry, *amount));
             }
         }
-        let class = &self.classes[class];
         let model = match node {
             Some(node) => self.nodes[node]
                 .known
@@ -136,15 +135,25 @@ impl ClusterState {
     }
 
     /// The entry of queues for a resource.
-    fn entry(&mut self, resource: ResourceId) -> Option<GovernedId> {
-        if let Some(entry) = self.governed.get(&resource) {
-            return *entry;
+    fn entry(&self, resource: ResourceId) -> Option<GovernedId> {
+        let kept = self.governed.get(&resource);
+        kept.copied().unwrap_or_else(|| self.find_entry(resource))
+    }
+
+    fn find_entry(&self, resource: ResourceId) -> Option<GovernedId> {
+        let name = self.resource_names.name(resource);
+        self.queues.governed_id(name, None)
+    }
+
+    /// Keeps the entries for what a class asks for, so that its next pod finds them by number.
+    fn keep_entries(&mut self, class: ClassId) {
+        for index in 0..self.classes[class].requests.len() {
+            let (resource, _) = self.classes[class].requests[index];
+            if !self.governed.contains_key(&resource) {
+                let entry = self.find_entry(resource);
+                self.governed.insert(resource, entry);
+            }
         }
-        let entry = self
-            .queues
-            .governed_id(self.resource_names.name(resource), None);
-        self.governed.insert(resource, entry);
-        entry
     }
 
     /// The entry of queues for the GPUs of a node.
@@ -205,7 +214,9 @@ impl ClusterState {
         preemptible: bool,
         node: Option<NodeId>,
     ) {
-        let demand = self.demand(self.pods[pod].class, node);
+        let class = self.pods[pod].class;
+        self.keep_entries(class);
+        let demand = self.demand(class, node);
         let held = node.is_some();
         if held {
             self.queues.charge(queue, &demand, preemptible);

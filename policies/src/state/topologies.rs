@@ -3,6 +3,7 @@
 use super::ClusterState;
 use crate::facts::{Labels, TopologyFacts, TopologyLevel, Uid};
 use crate::ids::{NodeId, TopologyId};
+use crate::names::listed;
 use crate::topology::{Topology, Unlabelled};
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use smallvec::SmallVec;
@@ -41,7 +42,13 @@ impl ClusterState {
         match self.topology_ids.get(name) {
             Some(Ok(id)) => Ok(*id),
             Some(Err(fault)) => Err(format!("Topology {name:?} cannot be used: {fault}")),
-            None => Err(format!("there is no Topology {name:?}")),
+            None => {
+                let known = listed(self.topology_ids.keys().map(|known| &**known));
+                Err(match known.as_str() {
+                    "" => format!("there is no Topology {name:?}, nor any other"),
+                    known => format!("there is no Topology {name:?}; those that exist: {known}"),
+                })
+            }
         }
     }
 

@@ -71,6 +71,12 @@ impl Known {
 }
 
 impl Known {
+    /// Whether clusters may serve the kind in other versions, which nobody here can read:
+    /// Kubernetes has not settled it yet.
+    pub(super) fn is_unsettled(&self) -> bool {
+        (self.group, self.kind) == ("scheduling.k8s.io", "PodGroup")
+    }
+
     /// Reads an object of this kind; `None`: a pod of another scheduler that has ended.
     pub(super) fn read(
         &self,

@@ -51,6 +51,7 @@ fn other_kinds_are_ignored_by_name() {
         ("policy/v1", "PodDisruptionBudget"),
         ("v1", "Service"),
         ("example.com/v1", "Queue"),
+        ("scheduling.k8s.io/v1beta1", "PodGroup"),
     ] {
         let document = from_value(named(api_version, kind), &mut converter());
         assert_eq!(
@@ -77,10 +78,6 @@ fn what_cannot_be_read_is_refused_with_object_and_field() {
         (
             named("gpu-batch.io/v1beta1", "Queue"),
             "Queue x: apiVersion: of Queue, only v1alpha1 is known",
-        ),
-        (
-            named("scheduling.k8s.io/v1beta1", "PodGroup"),
-            "PodGroup x: apiVersion: of PodGroup, only v1alpha2 is known",
         ),
         (
             named("gpu-batch.io/v1alpha1", "Gang"),

@@ -7,7 +7,8 @@ const GB200: &str = include_str!("tests/gb200.yaml");
 const A100_MIG: &str = include_str!("tests/a100-mig.yaml");
 
 fn facts(value: Value) -> NodeFacts {
-    node(serde_json::from_value(value).unwrap())
+    let mut converter = Converter::new("gpu-batch", 0);
+    node(serde_json::from_value(value).unwrap(), &mut converter)
 }
 
 fn from_yaml(text: &str) -> NodeFacts {

@@ -22,7 +22,7 @@ pub(super) fn read<'a>(
                 sums.insert(name, amount);
             }
             Err(error) => {
-                problems.push(
+                problems.push_impossible(
                     format_args!("{field}[{name}]"),
                     format_args!("`{text}` {error}"),
                 );
@@ -50,8 +50,14 @@ pub(super) fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
 pub(super) fn base_units(sums: Sums<'_>, field: &str, problems: &mut Problems) -> Amounts {
     let mut amounts = Amounts::with_capacity(sums.len());
     for (name, sum) in sums {
-        let amount = quantity::base_units(name, sum).unwrap_or_else(|error| {
-            problems.push(field, format_args!("the sum of {name} {error}"));
+        let amount = quantity::base_units(name, sum).unwrap_or_else(|_| {
+            let sum = sum.div_ceil(1_000);
+            let parts = if name == "cpu" { 1_000 } else { 1 };
+            let most = AMOUNT_MAX / parts;
+            problems.push(
+                field,
+                format_args!("asks for {sum} {name}; {most} is the most that can be counted"),
+            );
             AMOUNT_MAX
         });
         amounts.push((name.into(), amount));

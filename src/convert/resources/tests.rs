@@ -294,7 +294,7 @@ fn more_than_there_can_be_is_a_problem_and_counts_as_the_most() {
     let problems = problems.into_vec();
     assert_eq!(
         &*problems[0].message,
-        "the sum of memory is larger than 2^55 - 1 base units"
+        "asks for 45035996273704960 memory; 36028797018963967 is the most that can be counted"
     );
 }
 

@@ -263,6 +263,59 @@ fn what_searches_may_take_comes_back_with_time() {
 }
 
 #[test]
+fn what_is_told_does_not_depend_on_who_searched_right_before() {
+    let mut world = World::new();
+    // Enough for the first, and not for the others.
+    world.allow_search(10 * SLICE_STEPS);
+    tight(&mut world, 5, &TOO_MANY);
+    for group in ["h", "i"] {
+        world.apply(gang(group, 17));
+        for (number, size) in TOO_MANY.iter().enumerate() {
+            world.apply(pod(&format!("{group}{number}"), *size).of(group));
+        }
+    }
+    world.settle();
+    let told = |world: &World| ["g", "h", "i"].map(|name| world.reason(&format!("default/{name}")));
+    let bounded = Some(Reason::NotFoundWithinBound);
+    assert!(told(&world).contains(&bounded), "{:?}", told(&world));
+    for _ in 0..4 {
+        world.pass(2_000);
+        world.settle();
+    }
+    assert_eq!(told(&world), [Some(Reason::DoesNotFit); 3]);
+    assert!(!world.search_on(), "nobody is left");
+}
+
+#[test]
+fn what_a_whole_search_does_not_find_is_not_searched_for_again() {
+    let mut world = World::new();
+    world.allow_search(0);
+    // Two more nodes, and more than twenty times the steps.
+    let more = [48, 50, 52, 50];
+    tight(&mut world, 7, &[&TOO_MANY[..], &more[..]].concat());
+    world.settle();
+    let reason = Some(Reason::NotFoundWithinBound);
+    assert_eq!(world.reason("default/g"), reason);
+    assert!(world.search_on());
+    world.settle();
+    assert_eq!(world.reason("default/g"), reason);
+    assert!(!world.search_on());
+}
+
+#[test]
+fn what_was_cut_short_is_searched_for_at_once_where_no_time_passes() {
+    let mut world = World::new();
+    world.allow_search(0);
+    tight(&mut world, 5, &FITTING);
+    world.settle();
+    assert_eq!(world.binds, 0);
+    assert!(world.search_on());
+    world.settle();
+    assert_eq!(world.binds, FITTING.len());
+    assert!(!world.search_on());
+}
+
+#[test]
 fn a_process_that_starts_anew_in_the_midst_of_it_comes_to_the_same() {
     let mut world = World::new();
     tight(&mut world, 5, &FITTING);

@@ -389,7 +389,7 @@ fn contradictions_are_told_and_nothing_else_is_disturbed() {
         &mut world,
         other,
         Reason::TopologyNotFound,
-        "there is no Topology \"x\"",
+        "there is no Topology \"x\"; those that exist: default",
     );
     let cycle = gang("g", 1).sub_groups(&[inner("a", "b"), inner("b", "a")]);
     check(&mut world, cycle, Reason::InvalidSpec, "makes a cycle");

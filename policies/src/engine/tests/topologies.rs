@@ -204,3 +204,31 @@ fn another_definition_of_a_topology_counts_from_then_on() {
     assert_eq!(world.nodes_of(&["h0", "h1"]), ["a2".into(), "b0".into()]);
     assert_eq!(world.evictions, 0);
 }
+
+#[test]
+fn a_topology_or_a_level_that_is_missing_is_told_with_those_that_exist() {
+    let told = |topologies: &[(&str, &[&str])], name: &str, level: &str| {
+        let mut world = World::new();
+        world.apply(node("n1", 8));
+        for (name, levels) in topologies {
+            world.apply(topology(name, levels));
+        }
+        world.apply(gang("g", 1).required(level).in_topology(name));
+        world.apply(pod("p", 1).of("g"));
+        world.settle();
+        assert_eq!(world.reason("default/g"), Some(Reason::TopologyNotFound));
+        world.message("default/g")
+    };
+    assert_eq!(
+        told(&[], "x", "rack"),
+        "there is no Topology \"x\", nor any other"
+    );
+    assert_eq!(
+        told(&[("b", &["rack"]), ("a", &["rack"])], "x", "rack"),
+        "there is no Topology \"x\"; those that exist: a, b"
+    );
+    assert_eq!(
+        told(&[("flat", &[])], "flat", "rack"),
+        "Topology \"flat\" has no level \"rack\"; it has no level but node"
+    );
+}

@@ -192,6 +192,11 @@ impl World {
         self.engine.allowance = Allowance::of(steps, self.now_ms);
     }
 
+    /// Whether a search that ended early goes on now, in the next steps.
+    pub(super) fn search_on(&mut self) -> bool {
+        self.engine.search_on()
+    }
+
     /// The process starts anew; the world must be told again.
     pub(super) fn restart(&mut self) {
         self.engine = Engine::new(Settings::default());

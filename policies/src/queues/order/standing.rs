@@ -23,8 +23,21 @@ pub struct Level {
     pub siblings: u32,
     /// What it stands there with.
     pub claim: Claim,
-    /// The sibling that is served right before it, with what that has, and what decides.
-    pub before: Option<(Box<str>, Claim, DecidedBy)>,
+    /// The sibling that is served right before it.
+    pub before: Option<Sibling>,
+}
+
+/// The sibling that is served right before a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sibling {
+    /// Its name.
+    pub queue: Box<str>,
+    /// What it stands there with.
+    pub claim: Claim,
+    /// What puts it before.
+    pub decided_by: DecidedBy,
+    /// The leaf whose gang it would send: itself, or one below it.
+    pub sends: QueueId,
 }
 
 /// What a queue is compared by, for the gang that it would send.
@@ -74,8 +87,10 @@ pub enum DecidedBy {
     Weight,
     /// Its share over its weight is smaller.
     Share,
-    /// It is older, or of the same age and its name comes first.
+    /// It is older.
     Age,
+    /// It is as old, and its name comes first.
+    Name,
 }
 
 impl DecidedBy {
@@ -88,6 +103,7 @@ impl DecidedBy {
             Self::Weight => "Weight",
             Self::Share => "Share",
             Self::Age => "Age",
+            Self::Name => "Name",
         }
     }
 }
@@ -133,11 +149,12 @@ impl Order {
         let name = |id: QueueId| Box::from(&*view.structure.node(id).name);
         let before = at.checked_sub(1).map(|before| {
             let (other, id) = line[before];
-            (
-                name(id),
-                self.claim(view, id, other),
-                decided_by(other, key),
-            )
+            Sibling {
+                queue: name(id),
+                claim: self.claim(view, id, other),
+                decided_by: decided_by(other, key),
+                sends: self.sends[id.index()].unwrap_or(id),
+            }
         });
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Some(Level {
@@ -229,7 +246,9 @@ fn decided_by(first: &Key, second: &Key) -> DecidedBy {
         DecidedBy::Weight
     } else if first.share != second.share {
         DecidedBy::Share
-    } else {
+    } else if first.created_ms != second.created_ms {
         DecidedBy::Age
+    } else {
+        DecidedBy::Name
     }
 }

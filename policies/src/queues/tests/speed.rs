@@ -1,5 +1,6 @@
+//! What a change costs, counted: nothing grows with the number of queues but what must.
+
 use super::*;
-use std::time::Instant;
 
 /// So many leaves in a tree in which each inner queue has so many children.
 fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
@@ -26,43 +27,64 @@ fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     (tree, leaves)
 }
 
-#[test]
-fn charging_and_choosing_takes_microseconds_whatever_the_tree() {
-    for (leaves, branching) in [(1000, 6), (1000, 32), (1000, 1000)] {
-        let (mut tree, _) = large_tree(leaves, branching);
-        let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
-        let rounds = 10_000;
-        let start = Instant::now();
-        for _ in 0..rounds {
-            let leaf = tree
-                .next_leaf(LineUp::FIRST)
-                .expect("all leaves have candidates");
-            tree.charge(leaf, &unit, true);
-        }
-        let each = start.elapsed().as_nanos() / rounds;
-        std::println!("{leaves} leaves, {branching} per queue: {each} ns per charge and next leaf");
+/// How many keys are computed, and children looked at for them, for each of many charges one after
+/// the other.
+fn looked_at_each(leaves: usize, branching: usize) -> u64 {
+    const CHARGES: u64 = 4_000;
+    let (mut tree, _) = large_tree(leaves, branching);
+    let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
+    let mut leaf = tree.next_leaf(LineUp::FIRST);
+    let before = tree.orders[0].counted;
+    for _ in 0..CHARGES {
+        tree.charge(leaf.expect("all leaves have candidates"), &unit, true);
+        leaf = tree.next_leaf(LineUp::FIRST);
     }
+    let after = tree.orders[0].counted;
+    (after.keys - before.keys + after.children - before.children) / CHARGES
 }
 
 #[test]
-fn fair_shares_of_a_large_tree_take_milliseconds() {
-    for (leaves, branching) in [(50, 5), (200, 6), (1000, 6), (1000, 1000)] {
-        let (mut tree, ids) = large_tree(leaves, branching);
-        for (at, id) in ids.iter().enumerate() {
-            let at = u64::try_from(at).unwrap();
-            let demand = tree.demand(&[(GPU, 1 + at * 7 % 40), ("cpu", 1000 + at * 131 % 9000)]);
-            tree.add_requested(*id, &demand);
-        }
-        let start = Instant::now();
-        let share = tree.status(ids[0]).fair_share;
-        let took = start.elapsed().as_micros();
-        std::println!("{leaves} leaves, {branching} per queue: {took} us, first {share:?}");
+fn a_charge_looks_at_its_path_and_the_children_of_that_whatever_the_tree() {
+    for (leaves, branching, depth) in [(1000, 6, 4), (1000, 32, 2), (1000, 1000, 1)] {
+        let each = looked_at_each(leaves, branching);
+        // Each queue of the path, the children of those that have some, and siblings whose quota
+        // weighs otherwise now: nobody more than twice.
+        let most = 2 * (depth + (depth - 1) * branching as u64);
+        assert!(
+            each <= most,
+            "{leaves} leaves, {branching} per queue: {each} > {most}"
+        );
+    }
+}
+
+/// The work of dividing fair shares among so many leaves that ask for different amounts.
+fn work_of_division(leaves: usize, branching: usize) -> u64 {
+    let (mut tree, ids) = large_tree(leaves, branching);
+    for (at, id) in ids.iter().enumerate() {
+        let at = u64::try_from(at).unwrap();
+        let demand = tree.demand(&[(GPU, 1 + at * 7 % 40), ("cpu", 1000 + at * 131 % 9000)]);
+        tree.add_requested(*id, &demand);
+    }
+    let mut work = 0;
+    assert!(tree.divide(&mut work, u64::MAX));
+    work
+}
+
+#[test]
+fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_sixteen() {
+    // Beside each other all siblings are looked at when one is served otherwise.
+    for (branching, most) in [(6, 4), (32, 4), (1000, 10)] {
+        let [few, many] = [250, 1000].map(|leaves| work_of_division(leaves, branching));
+        assert!(
+            many <= most * few,
+            "{branching} per queue: {few} for 250, {many} for 1000"
+        );
     }
 }
 
 /// How many keys are computed for one charge to one of many siblings that all have a gang to be
 /// tried, where another of them holds so much and each is promised so much.
-fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> usize {
+fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> u64 {
     let mut queues = vec![gpus("p", "", held)];
     queues.extend((0..siblings).map(|at| gpus(&format!("q{at}"), "p", quota)));
     let mut tree = tree(queues);
@@ -72,10 +94,10 @@ fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> usize {
     }
     tree.hold("q1", &[(GPU, held)]);
     tree.next();
-    let before = tree.orders[0].computed;
+    let before = tree.orders[0].counted.keys;
     tree.hold("q0", &[(GPU, 1)]);
     tree.next();
-    tree.orders[0].computed - before
+    tree.orders[0].counted.keys - before
 }
 
 #[test]
@@ -114,12 +136,12 @@ fn a_changed_queue_adjusts_the_weights_of_its_siblings_alone() {
         }
         tree.count_use(600_000);
         tree.next();
-        let before = tree.orders[0].computed;
+        let before = tree.orders[0].counted.keys;
         tree.apply(with(queue("p1q1", "p1"), &[entry(GPU, 0, None, 7)]));
         tree.refresh(6);
         tree.next();
-        let computed = tree.orders[0].computed - before;
-        let most = usize::try_from(siblings).unwrap() + 1;
+        let computed = tree.orders[0].counted.keys - before;
+        let most = siblings + 1;
         assert!(computed <= most, "{parents} parents: {computed} keys");
     }
 }

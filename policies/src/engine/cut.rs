@@ -1,0 +1,82 @@
+//! Gangs whose search ended early because others had used what searches share.
+//!
+//! What is told of a refused gang must follow from the state, and not from who searched right
+//! before it. So a search that neither found a place nor proved that there is none, and that had
+//! less than a whole one may take, or had to begin anew in between, is made once more when all of
+//! the allowance is back; one gang after the other.
+
+use super::Engine;
+use super::search::Search;
+use super::timers::Timer;
+use crate::facts::UnixMs;
+use crate::ids::GangId;
+use crate::reason::Reason;
+use crate::state::gang::{Verdict, Wait, Wake};
+use alloc::collections::BTreeSet;
+
+/// Who is searched for once more.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    gangs: BTreeSet<GangId>,
+    /// A timer runs.
+    waits: bool,
+}
+
+impl Cut {
+    /// The timer has ended: all of the allowance may be back. Whether anybody waits for it.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.waits = false;
+        !self.gangs.is_empty()
+    }
+}
+
+impl Engine {
+    /// Notes whether a refusal is what a whole search says.
+    pub(crate) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Verdict, &Wake)) {
+        let (verdict, wake) = of;
+        let proved = verdict.reason == Reason::DoesNotFit || verdict.reason.is_of_queue();
+        if matches!(wake, Wake::AnyRoom(..)) && !proved && !search.is_whole() {
+            self.cut.gangs.insert(id);
+        } else {
+            self.cut.gangs.remove(&id);
+        }
+    }
+
+    /// The gang has gone, and its number may be given to another.
+    pub(crate) fn forget_cut(&mut self, id: GangId) {
+        self.cut.gangs.remove(&id);
+    }
+
+    /// Sees to it that those who were cut short are searched for once more.
+    pub(crate) fn plan_cut(&mut self, now_ms: UnixMs) {
+        if self.cut.gangs.is_empty() || self.cut.waits || self.stopping {
+            return;
+        }
+        self.cut.waits = true;
+        // Not before the next millisecond, or one moment would have no end.
+        let at_ms = self.allowance.full_at(now_ms);
+        let at_ms = at_ms.max(now_ms.saturating_add(1));
+        self.timers.set(at_ms, Timer::Search);
+    }
+
+    /// Lets the next gang whose search ended early be searched for as long as one alone may be, in
+    /// the next steps. Whether there was one. For shells in which no time passes.
+    pub fn search_on(&mut self) -> bool {
+        self.allowance.refill_whole(self.now_ms);
+        let one = self.try_next_cut();
+        self.unfinished |= one;
+        one
+    }
+
+    /// Lets the next one be tried again. Whether there was one.
+    pub(crate) fn try_next_cut(&mut self) -> bool {
+        while let Some(id) = self.cut.gangs.pop_first() {
+            let gang = self.state.gangs.get(id);
+            if gang.is_some_and(|gang| matches!(gang.wait, Wait::Room(..))) {
+                self.wake(id);
+                return true;
+            }
+        }
+        false
+    }
+}
