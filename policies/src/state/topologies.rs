@@ -99,6 +99,7 @@ impl ClusterState {
 
     fn topology_replaced(&mut self, name: &str) {
         if name == DEFAULT_TOPOLOGY {
+            self.count_all_free();
             self.rank_all();
         }
         self.rules_changed();
