@@ -11,8 +11,8 @@
 //!
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
 //! O(candidates below it x keys) for its rescaled use. Where quotas below it are larger than what
-//! it holds, candidates with such a quota that hold something get new keys, too: fewer than there are
-//! units in that quota, because they hold less than it together.
+//! it holds, candidates with such a quota that hold something get new keys, too: fewer than there
+//! are units in that quota, because they hold less than it together.
 //!
 //! There are several such orders, one for each *line-up*: another set of candidates, all held to
 //! the same books. Whoever asks for one set and then for another finds both as they were left.

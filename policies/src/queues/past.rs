@@ -23,8 +23,8 @@ pub(crate) const GRID_MS: u64 = 60_000;
 /// Fractions have so many bits.
 const FRACTION_BITS: u32 = 62;
 const ONE: u128 = 1 << FRACTION_BITS;
-/// Averages are in thousandths of base units, as statuses have them, so that what is read is exactly
-/// what was written; with so many bits after the point.
+/// Averages are in thousandths of base units, as statuses have them, so that what is read is
+/// exactly what was written; with so many bits after the point.
 const AVERAGE_BITS: u32 = 22;
 /// How many times as much, or as little, a weight counts at most.
 const FACTOR_MAX: u64 = 4;

@@ -2,8 +2,9 @@
 //!
 //! While faults strike, nobody can say at which moment a scheduler saw what. What it tells must
 //! then be no less than what is left of the use that it began with, and no more than if everybody
-//! had held everything since. Once the world has come to rest, every minute is beyond doubt: what is
-//! told follows from what was told at first, however often schedulers start and half-lives change.
+//! had held everything since. Once the world has come to rest, every minute is beyond doubt: what
+//! is told follows from what was told at first, however often schedulers start and half-lives
+//! change.
 
 use super::{Happening, Run};
 use crate::api_server::Request;

@@ -1,5 +1,5 @@
-//! Past use: in some worlds it counts. What is drawn for it is drawn apart, so that worlds without it
-//! stay what they are.
+//! Past use: in some worlds it counts. What is drawn for it is drawn apart, so that worlds without
+//! it stay what they are.
 
 use crate::random::Random;
 use gpu_batch_policies::facts::Amount;
@@ -68,9 +68,9 @@ pub(crate) fn past(random: &mut Random) -> Option<Past> {
     })
 }
 
-/// What happens in a minute. Pods and the configuration change when it has begun and every scheduler
-/// is back that was down then, so that what is held, and how fast it is forgotten, is beyond doubt
-/// when it ends.
+/// What happens in a minute. Pods and the configuration change when it has begun and every
+/// scheduler is back that was down then, so that what is held, and how fast it is forgotten, is
+/// beyond doubt when it ends.
 fn drawn(random: &mut Random, last: bool) -> Vec<Later> {
     let mut later = Vec::new();
     let after_ms = random.between(10_000, 20_000);

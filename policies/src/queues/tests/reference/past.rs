@@ -136,8 +136,9 @@ fn live(random: &mut Rng, world: &World, tree: &mut QueueTree, half_life: u64) -
 ///
 /// An average is told in thousandths of a unit, to the nearest one. Each minute rounds it down by
 /// less than 2^-20 of a thousandth, of which a year's half-life keeps up to 800,000: less than one
-/// together. What a minute leaves is a product of up to 62 roots, each with 62 bits: right to a part
-/// of 2^-56, and what it takes away, with a half-life of a year a part of 2^-20, to one of 2^-36.
+/// together. What a minute leaves is a product of up to 62 roots, each with 62 bits: right to a
+/// part of 2^-56, and what it takes away, with a half-life of a year a part of 2^-20, to one of
+/// 2^-36.
 fn check(seed: u64, size: Size, half_life: u64) {
     let mut random = Rng::with_seed(seed);
     let mut world = random_world(&mut random, size, Style::Contested);
