@@ -320,7 +320,10 @@ impl<'say> Run<'say> {
                 } = self;
                 cluster.perform(&task, faults, random, self.now_ms);
             }
-            Happening::Start(slot) => self.start(slot),
+            Happening::Start(slot) => {
+                self.start(slot);
+                self.begin_counting();
+            }
             Happening::Kill(slot) => self.kill(slot),
             Happening::HalfLife(half_life_ms) => self.change_half_life(half_life_ms),
         }

@@ -10,7 +10,9 @@
 //! ```
 //!
 //! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
-//! O(candidates below it x keys) for its rescaled use.
+//! O(candidates below it x keys) for its rescaled use. Where quotas below it are larger than what
+//! it holds, candidates with such a quota that hold something get new keys, too: fewer than there are
+//! units in that quota, because they hold less than it together.
 //!
 //! There are several such orders, one for each *line-up*: another set of candidates, all held to
 //! the same books. Whoever asks for one set and then for another finds both as they were left.
@@ -117,9 +119,9 @@ pub(super) struct Order {
     /// Marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
-    /// How many keys were computed, and how many children were looked at for them.
+    /// How many keys were computed.
     #[cfg(test)]
-    pub(super) looked_at: u64,
+    pub(super) computed: usize,
 }
 
 impl Order {
@@ -135,7 +137,7 @@ impl Order {
             marked: Vec::new(),
             is_marked: vec![false; queues],
             #[cfg(test)]
-            looked_at: 0,
+            computed: 0,
         };
     }
 
@@ -200,7 +202,7 @@ impl Order {
     fn settle_key(&mut self, view: View<'_>, id: QueueId, parent: QueueId) {
         #[cfg(test)]
         {
-            self.looked_at += 1 + self.candidates[id.index()].len() as u64;
+            self.computed += 1;
         }
         let key = self.key(view, id);
         let siblings = &mut self.candidates[parent.index()];
@@ -211,17 +213,19 @@ impl Order {
     }
 
     /// The candidates below an inner queue whose quotas weigh otherwise since what it holds has
-    /// changed: those that are larger than it held then, or holds now.
+    /// changed: those that are larger than it held then, or holds now. Who holds nothing has used
+    /// nothing of a quota, however much that weighs.
     fn weighed_otherwise(&mut self, view: View<'_>, parent: QueueId) -> SmallVec<[QueueId; 8]> {
         let (before, now) = (self.seen.row(parent), view.ledger.held.row(parent));
         if parent == QueueId::ROOT || before == now {
             return SmallVec::new();
         }
         let larger = |id: &&QueueId| {
+            let held = view.ledger.held.row(**id);
             let mut terms = view.structure.node(**id).terms.iter();
             terms.any(|(key, terms)| {
                 let (before, now) = (before[key.index()], now[key.index()]);
-                before != now && terms.quota > before.min(now)
+                held[key.index()] > 0 && before != now && terms.quota > before.min(now)
             })
         };
         let candidates = self.candidates[parent.index()].iter().map(|(id, _)| id);

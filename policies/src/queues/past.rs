@@ -208,9 +208,13 @@ impl QueueTree {
         match last {
             Some(last) => self.past.pass(&names, &self.ledger, step - last),
             None => {
-                let adopted: Vec<_> = core::mem::take(&mut self.adopted).into_iter().collect();
-                for (name, since) in adopted {
-                    self.catch_up(&name, since, step);
+                let adopted = core::mem::take(&mut self.adopted);
+                // A queue of which nothing is told had used nothing when the others were told of.
+                let latest = adopted.values().max().copied().unwrap_or(step);
+                for (name, id) in &names {
+                    let created = self.structure.node(*id).created_ms / GRID_MS;
+                    let since = adopted.get(&**name).copied();
+                    self.catch_up(name, since.unwrap_or(latest.max(created)), step);
                 }
             }
         }

@@ -14,7 +14,7 @@ use gpu_batch_policies::command::StatusPatch;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{PastUse, UnixMs};
 use gpu_batch_policies::status::QueueStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Use is looked at so often.
 const GRID_MS: u64 = 60_000;
@@ -87,6 +87,20 @@ impl Run<'_> {
             };
             let request = Request::PatchStatus(patch);
             self.cluster.api.handle(request, self.now_ms);
+        }
+        // That was long ago: no list is older.
+        let revision = self.cluster.api.revision();
+        self.cluster.api.compact(revision);
+    }
+
+    /// A scheduler starts. Where nothing is told of any queue, it knows nothing of the minutes
+    /// since.
+    pub(super) fn begin_counting(&mut self) {
+        let now = self.now_ms / GRID_MS;
+        let knows_nothing = self.told().is_empty();
+        let expected = self.past.as_mut().and_then(|past| past.expected.as_mut());
+        if let Some(expected) = expected.filter(|_| knows_nothing) {
+            *expected = (now, Averages::new());
         }
     }
 
@@ -221,7 +235,8 @@ impl Run<'_> {
                 first.insert(((*queue).into(), resource.clone()), number(*thousandths));
             }
         }
-        for key in first.keys().chain(told.keys()) {
+        let keys: BTreeSet<_> = first.keys().chain(told.keys()).collect();
+        for key in keys {
             let of = |averages: &Averages| averages.get(key).copied().unwrap_or(0.0);
             let all = number(rest::asked_of_all(&self.cluster, &key.1) * 1_000);
             let low = of(&first) * least - OFF_MAX;
@@ -250,7 +265,8 @@ impl Run<'_> {
         };
         let told_averages = averages(&told);
         let off_max = OFF_MAX + f64::from(remembered.restarts);
-        for key in expected.keys().chain(told_averages.keys()) {
+        let keys: BTreeSet<_> = expected.keys().chain(told_averages.keys()).collect();
+        for key in keys {
             let counts = remembered.half_life_ms.is_some();
             let of = |averages: &Averages| averages.get(key).copied().unwrap_or(0.0);
             let (expected, now) = (if counts { of(expected) } else { 0.0 }, of(&told_averages));

@@ -96,3 +96,37 @@ fn drawn(random: &mut Random, last: bool) -> Vec<Later> {
     }
     later
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Later, past};
+    use crate::random::Random;
+
+    #[test]
+    fn there_is_something_of_every_sort() {
+        let (mut worlds, mut used) = (0, 0);
+        let (mut restarts, mut half_lives, mut forgotten, mut ends) = (0, 0, 0, 0);
+        for seed in 0..2_000 {
+            let Some(past) = past(&mut Random::new(seed)) else {
+                continue;
+            };
+            worlds += 1;
+            used += past.used.len();
+            for later in past.later.iter().flatten() {
+                let count = match later {
+                    Later::Restart { .. } => &mut restarts,
+                    Later::HalfLife { .. } => &mut half_lives,
+                    Later::Forget { .. } => &mut forgotten,
+                    Later::PodEnds { .. } => &mut ends,
+                };
+                *count += 1;
+            }
+        }
+        let counts = [worlds, used, restarts, half_lives, forgotten, ends];
+        let least = [300, 600, 500, 200, 20, 300];
+        assert!(
+            counts.iter().zip(least).all(|it| *it.0 > it.1),
+            "{counts:?}"
+        );
+    }
+}

@@ -199,6 +199,24 @@ pub(crate) const BUGS: &[Bug] = &[
         "                Timer::Rewrite(_) => {}",
     ),
     bug(
+        "who starts forgets what queues have used",
+        "policies/src/queues/past.rs",
+        "if self.past.kept.is_none() || self.past.used.contains_key(name) {",
+        "if self.past.kept.is_some() || self.past.used.contains_key(name) {",
+    ),
+    bug(
+        "who starts counts a minute twice",
+        "policies/src/queues/past.rs",
+        "let steps = now.saturating_sub(since);",
+        "let steps = now.saturating_sub(since) + 1;",
+    ),
+    bug(
+        "another half-life takes a restart",
+        "policies/src/engine.rs",
+        "        if settings.use_half_life_ms != self.settings.use_half_life_ms {",
+        "        if settings.use_half_life_ms.is_none() {",
+    ),
+    bug(
         "a sub-group counts as complete with one member",
         "policies/src/state/gang/tree.rs",
         "                group.minimum = entry.min_member.unwrap_or(1);",

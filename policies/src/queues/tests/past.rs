@@ -184,6 +184,28 @@ fn written(tree: &QueueTree, queues: &[QueueFacts]) -> Vec<QueueFacts> {
 }
 
 #[test]
+fn who_begins_between_the_last_status_and_a_restart_is_counted_like_the_others() {
+    let queues = vec![gpus("a", "", 0), gpus("b", "", 0), gpus("c", "", 0)];
+    let mut tree = remembering(queues.clone());
+    tree.hold("a", &[(GPU, 8)]);
+    tree.pass_steps(60);
+    let mut facts = written(&tree, &queues);
+    assert_eq!(facts[1].past_use, None);
+    facts[2].created_ms = 90 * GRID_MS;
+    let mut restarted = QueueTree::new();
+    restarted.set_half_life(Some(HALF_LIFE_MS));
+    restarted.replace(facts);
+    restarted.refresh(5);
+    for name in ["a", "b", "c"] {
+        restarted.hold(name, &[(GPU, 8)]);
+    }
+    restarted.count_use(120 * GRID_MS);
+    let told = ["a", "b", "c"].map(|name| restarted.average(name));
+    // An hour of what is held, and half of what was known; of the youngest half an hour.
+    assert_eq!(told, [6_000, 4_000, 2_343]);
+}
+
+#[test]
 fn after_a_restart_queues_are_served_in_the_same_order() {
     for seed in 0..100 {
         let mut random = Rng::with_seed(seed);

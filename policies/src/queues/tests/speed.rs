@@ -27,31 +27,28 @@ fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     (tree, leaves)
 }
 
-/// How many keys are computed, and children looked at for them, for each of many charges one after
-/// the other.
-fn looked_at_each(leaves: usize, branching: usize) -> u64 {
-    const CHARGES: u64 = 4_000;
+/// How many keys are computed for each of many charges, one after the other.
+fn keys_of_each_charge(leaves: usize, branching: usize) -> usize {
+    const CHARGES: usize = 4_000;
     let (mut tree, _) = large_tree(leaves, branching);
     let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
     let mut leaf = tree.next_leaf(LineUp::FIRST);
-    let before = tree.orders[0].looked_at;
+    let before = tree.orders[0].computed;
     for _ in 0..CHARGES {
         tree.charge(leaf.expect("all leaves have candidates"), &unit, true);
         leaf = tree.next_leaf(LineUp::FIRST);
     }
-    (tree.orders[0].looked_at - before) / CHARGES
+    (tree.orders[0].computed - before) / CHARGES
 }
 
 #[test]
-fn a_charge_looks_at_its_path_and_the_children_of_that_whatever_the_tree() {
+fn a_charge_computes_the_keys_of_its_path_whatever_the_tree() {
     for (leaves, branching, depth) in [(1000, 6, 4), (1000, 32, 2), (1000, 1000, 1)] {
-        let each = looked_at_each(leaves, branching);
-        // Each queue of the path, the children of those that have some, and siblings whose quota
-        // weighs otherwise now: nobody more than twice.
-        let most = 2 * (depth + (depth - 1) * branching as u64);
+        let each = keys_of_each_charge(leaves, branching);
+        // And those of siblings whose quota weighs otherwise now, at the beginning.
         assert!(
-            each <= most,
-            "{leaves} leaves, {branching} per queue: {each} > {most}"
+            (depth..=3 * depth).contains(&each),
+            "{leaves} leaves, {branching} per queue: {each} keys"
         );
     }
 }
@@ -78,5 +75,69 @@ fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_si
             many <= most * few,
             "{branching} per queue: {few} for 250, {many} for 1000"
         );
+    }
+}
+
+/// How many keys are computed for one charge to one of many siblings that all have a gang to be
+/// tried, where another of them holds so much and each is promised so much.
+fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> usize {
+    let mut queues = vec![gpus("p", "", held)];
+    queues.extend((0..siblings).map(|at| gpus(&format!("q{at}"), "p", quota)));
+    let mut tree = tree(queues);
+    tree.capacities(&[(GPU, 1_000_000)]);
+    for at in 0..siblings {
+        tree.wait(&format!("q{at}"), &[(GPU, 1)]);
+    }
+    tree.hold("q1", &[(GPU, held)]);
+    tree.next();
+    let before = tree.orders[0].computed;
+    tree.hold("q0", &[(GPU, 1)]);
+    tree.next();
+    tree.orders[0].computed - before
+}
+
+#[test]
+fn the_keys_of_a_charge_do_not_grow_with_the_number_of_siblings() {
+    for siblings in [10, 100, 1_000] {
+        assert_eq!(keys_of_a_charge(siblings, 1_000, 8), 2, "{siblings}");
+        // Quotas are larger than what the parent holds: those of the two that hold something are
+        // weighed anew, beside the leaf as charged and its parent.
+        assert_eq!(keys_of_a_charge(siblings, 4, 8), 4, "{siblings}");
+    }
+}
+
+#[test]
+fn a_changed_queue_adjusts_the_weights_of_its_siblings_alone() {
+    let siblings = 20;
+    for parents in [2, 20, 50] {
+        let mut queues: Vec<QueueFacts> = (0..parents)
+            .map(|parent| gpus(&format!("p{parent}"), "", 0))
+            .collect();
+        for parent in 0..parents {
+            let names = (0..siblings).map(|at| format!("p{parent}q{at}"));
+            queues.extend(names.map(|name| gpus(&name, &format!("p{parent}"), 0)));
+        }
+        let mut tree = QueueTree::new();
+        tree.set_half_life(Some(3_600_000));
+        tree.replace(queues);
+        tree.refresh(5);
+        tree.capacities(&[(GPU, 1_000)]);
+        tree.count_use(0);
+        for parent in 0..parents {
+            for at in 0..siblings {
+                let name = format!("p{parent}q{at}");
+                tree.hold(&name, &[(GPU, 1 + at % 3)]);
+                tree.wait(&name, &[(GPU, 1)]);
+            }
+        }
+        tree.count_use(600_000);
+        tree.next();
+        let before = tree.orders[0].computed;
+        tree.apply(with(queue("p1q1", "p1"), &[entry(GPU, 0, None, 7)]));
+        tree.refresh(6);
+        tree.next();
+        let computed = tree.orders[0].computed - before;
+        let most = usize::try_from(siblings).unwrap() + 1;
+        assert!(computed <= most, "{parents} parents: {computed} keys");
     }
 }
