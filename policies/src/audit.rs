@@ -25,6 +25,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     members(state, &mut found);
     accounts(state, &mut found);
     tables(state, &mut found);
+    free_nodes(state, &mut found);
     found
 }
 
@@ -153,6 +154,27 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             state.queues.name(queue),
             state.queues.governed_name(entry)
         ));
+    }
+}
+
+/// Each node that is free as a whole is counted in its domain, and knows how many are.
+fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
+    for (id, node) in state.nodes.iter() {
+        let domain = state.free_domain(id);
+        if state.free_nodes.counted_in(id) != domain {
+            found.push(format!("node {} counts in a wrong domain", node.name));
+        }
+        let fresh = domain.is_none_or(|domain| !state.free_nodes.is_stale(domain));
+        let openness = domain.map_or(0, |domain| state.free_nodes.openness(domain));
+        if fresh && node.openness != openness {
+            found.push(format!("node {} stands at a wrong place", node.name));
+        }
+    }
+    for (domain, nodes) in state.free_nodes.iter() {
+        let counted = |id: &NodeId| state.free_nodes.counted_in(*id) == Some(domain);
+        if !nodes.iter().all(counted) {
+            found.push("a domain counts a node that is elsewhere".into());
+        }
     }
 }
 

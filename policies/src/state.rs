@@ -6,6 +6,7 @@
 pub(crate) mod accounts;
 pub(crate) mod cards;
 pub(crate) mod class;
+pub(crate) mod domains;
 pub(crate) mod gang;
 pub(crate) mod kinds;
 pub(crate) mod lanes;
@@ -34,6 +35,7 @@ use alloc::{
     sync::Arc,
 };
 use class::Class;
+use domains::FreeNodes;
 use gang::{Gang, GangKey};
 use hashbrown::HashMap;
 use kinds::Kinds;
@@ -57,6 +59,9 @@ pub(crate) struct ClusterState {
     pub(crate) order: NodeOrder,
     pub(crate) lanes: Lanes,
     pub(crate) changes: ChangeLog,
+    pub(crate) free_nodes: FreeNodes,
+    /// Nodes that have another place among equals, though nothing has changed but their domain.
+    pub(crate) reordered: ChangeLog,
     pub(crate) topologies: Slab<TopologyId, Topology>,
     pub(crate) topology_ids: BTreeMap<Box<str>, Result<TopologyId, String>>,
     /// Topologies of one level that only native groups ask for, by node label.
@@ -102,6 +107,8 @@ impl ClusterState {
             order: NodeOrder::default(),
             lanes: Lanes::default(),
             changes: ChangeLog::default(),
+            free_nodes: FreeNodes::default(),
+            reordered: ChangeLog::default(),
             topologies: Slab::new(),
             topology_ids: BTreeMap::new(),
             label_topologies: BTreeMap::new(),

@@ -29,6 +29,7 @@ pub(super) fn only_pod(
     }
     let class = group.class;
     state.refresh(class);
+    state.order_domains();
     *work += 64;
     let table = state.table_as_of(class)?;
     if table.total == 0 {

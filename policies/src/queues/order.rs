@@ -103,6 +103,14 @@ impl LineUp {
     }
 }
 
+/// The work of an order.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counted {
+    pub(super) keys: u64,
+    pub(super) children: u64,
+}
+
 /// The order of one line-up.
 #[derive(Debug, Default)]
 pub(super) struct Order {
@@ -119,9 +127,9 @@ pub(super) struct Order {
     /// Marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
-    /// How many keys were computed.
+    /// How many keys were computed, and how many children were looked at for them.
     #[cfg(test)]
-    pub(super) computed: usize,
+    pub(super) counted: Counted,
 }
 
 impl Order {
@@ -137,7 +145,7 @@ impl Order {
             marked: Vec::new(),
             is_marked: vec![false; queues],
             #[cfg(test)]
-            computed: 0,
+            counted: Counted::default(),
         };
     }
 
@@ -202,7 +210,8 @@ impl Order {
     fn settle_key(&mut self, view: View<'_>, id: QueueId, parent: QueueId) {
         #[cfg(test)]
         {
-            self.computed += 1;
+            self.counted.keys += 1;
+            self.counted.children += self.candidates[id.index()].len() as u64;
         }
         let key = self.key(view, id);
         let siblings = &mut self.candidates[parent.index()];

@@ -34,6 +34,8 @@ struct ScoreLane {
     order: Buckets,
     /// How far in the log of changes it has read; `None`: it has not looked at any node.
     cursor: Option<u64>,
+    /// How far in the log of nodes that stand elsewhere among equals.
+    reordered: u64,
     version: u64,
 }
 
@@ -95,6 +97,7 @@ impl ClusterState {
         if placement == Placement::Fragmentation {
             self.retarget();
         }
+        self.order_domains();
         let version = match placement {
             Placement::Fragmentation => self.scores.version,
             _ => 0,
@@ -108,17 +111,22 @@ impl ClusterState {
                 ScoreLane {
                     order,
                     cursor,
+                    reordered: 0,
                     version,
                 }
             });
         let (scores, kind_of) = (&mut self.scores, &self.kinds[kind]);
         let mut update = |id: NodeId, node: Option<&Node>| {
             *work += 20;
-            let key = node.map(|node| (lane_key(scores, placement, node, kind_of), node.rank));
+            let key =
+                node.map(|node| (lane_key(scores, placement, node, kind_of), node.standing()));
             lane.order.set(id, key);
         };
-        match lane.cursor.and_then(|cursor| self.changes.since(cursor)) {
-            Some(changed) => changed.for_each(|id| update(id, self.nodes.get(id))),
+        let changed = lane.cursor.and_then(|cursor| self.changes.since(cursor));
+        match changed.zip(self.reordered.since(lane.reordered)) {
+            Some((changed, reordered)) => changed
+                .chain(reordered)
+                .for_each(|id| update(id, self.nodes.get(id))),
             None => {
                 for index in 0..self.nodes.bound() {
                     let id = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
@@ -127,6 +135,7 @@ impl ClusterState {
             }
         }
         lane.cursor = Some(self.changes.end());
+        lane.reordered = self.reordered.end();
         self.scores.lanes.insert((placement, kind), lane);
     }
 

@@ -6,7 +6,7 @@
 use crate::facts::Amount;
 use crate::ids::{Id, NodeId, ResourceId};
 use crate::resources::ResourceNames;
-use crate::state::node::Node;
+use crate::state::node::{Node, Standing};
 use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
 
 /// Which nodes a lane holds, and how they are ordered.
@@ -25,8 +25,8 @@ pub(crate) enum Lane {
 /// What is free, in the order that matters in the lane.
 pub(crate) type FreeKey = [Amount; 3];
 
-/// The nodes of one bucket, in the order of filling.
-pub(crate) type Bucket = BTreeSet<(u64, NodeId)>;
+/// The nodes of one bucket, as they stand among equals.
+pub(crate) type Bucket = BTreeSet<(Standing, NodeId)>;
 
 /// All lanes that anybody has asked for.
 #[derive(Debug, Default)]
@@ -40,12 +40,12 @@ struct LaneIndex {
     buckets: Buckets,
 }
 
-/// Nodes by a key; those of one key in the order of filling.
+/// Nodes by a key; those of one key as they stand among equals.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     buckets: BTreeMap<FreeKey, Bucket>,
     /// Where each node stands, by node.
-    keys: Vec<Option<(FreeKey, u64)>>,
+    keys: Vec<Option<(FreeKey, Standing)>>,
 }
 
 impl Lanes {
@@ -99,14 +99,14 @@ impl Lane {
 
 impl LaneIndex {
     fn update(&mut self, id: NodeId, node: Option<&Node>) {
-        let now = node.and_then(|node| Some((self.lane.key(node)?, node.rank)));
+        let now = node.and_then(|node| Some((self.lane.key(node)?, node.standing())));
         self.buckets.set(id, now);
     }
 }
 
 impl Buckets {
-    /// Puts a node under a key, with its rank; `None`: it is not there.
-    pub(crate) fn set(&mut self, id: NodeId, now: Option<(FreeKey, u64)>) {
+    /// Puts a node under a key, with its standing; `None`: it is not there.
+    pub(crate) fn set(&mut self, id: NodeId, now: Option<(FreeKey, Standing)>) {
         if self.keys.len() <= id.index() {
             self.keys.resize(id.index() + 1, None);
         }
@@ -114,16 +114,16 @@ impl Buckets {
         if before == now {
             return;
         }
-        if let Some((key, rank)) = before
+        if let Some((key, standing)) = before
             && let Some(bucket) = self.buckets.get_mut(&key)
         {
-            bucket.remove(&(rank, id));
+            bucket.remove(&(standing, id));
             if bucket.is_empty() {
                 self.buckets.remove(&key);
             }
         }
-        if let Some((key, rank)) = now {
-            self.buckets.entry(key).or_default().insert((rank, id));
+        if let Some((key, standing)) = now {
+            self.buckets.entry(key).or_default().insert((standing, id));
         }
     }
 

@@ -23,10 +23,18 @@ pub(crate) struct Node {
     pub(crate) cards: Cards,
     /// Pods that take room here, in no order.
     pub(crate) pods: Vec<PodId>,
+    /// Pods here that ask for a GPU of any sort.
+    accelerated: u32,
     /// The place in the order of filling.
     pub(crate) rank: u64,
+    /// Of a node that is free as a whole, how many others of its domain are, in powers of two; 0 of
+    /// others. See [`crate::state::domains`].
+    pub(crate) openness: u8,
     pub(crate) order_key: OrderKey,
 }
+
+/// See [`Node::standing`].
+pub(crate) type Standing = (u8, u64);
 
 /// What is known of a node that was seen.
 #[derive(Debug)]
@@ -74,7 +82,9 @@ impl Node {
             ports: Vec::new(),
             cards: Cards::default(),
             pods: Vec::new(),
+            accelerated: 0,
             rank: 0,
+            openness: 0,
             order_key: (SmallVec::new(), name.into()),
         }
     }
@@ -129,6 +139,7 @@ impl Node {
         if let Some(request) = &class.cards {
             self.cards.take(request, cards);
         }
+        self.accelerated += u32::from(class.accelerated);
         self.pods.push(pod);
     }
 
@@ -144,6 +155,7 @@ impl Node {
         }
         if let Some(position) = self.pods.iter().position(|id| *id == pod) {
             self.pods.swap_remove(position);
+            self.accelerated -= u32::from(class.accelerated);
         }
     }
 
@@ -245,6 +257,18 @@ impl Node {
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
             None => Lacking::Cards,
         }
+    }
+
+    /// Whether all of its GPUs are free to be used: what stays whole for those who need it.
+    pub(crate) fn is_whole(&self) -> bool {
+        let open = |known: &KnownNode| !known.facts.unschedulable;
+        self.accelerated == 0 && self.has_gpus() && self.known.as_ref().is_some_and(open)
+    }
+
+    /// The place among nodes that are equally good: the fullest domain first, then the order of
+    /// filling.
+    pub(crate) fn standing(&self) -> Standing {
+        (self.openness, self.rank)
     }
 
     pub(crate) fn has_gpus(&self) -> bool {

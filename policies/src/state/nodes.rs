@@ -119,6 +119,7 @@ impl ClusterState {
 
     /// A node's room has changed: every index hears of it.
     pub(crate) fn node_changed(&mut self, id: NodeId, grew: bool) {
+        self.count_free(id);
         self.lanes.update(id, self.nodes.get(id));
         self.changes.push(id, self.nodes.len());
         if grew {

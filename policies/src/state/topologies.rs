@@ -106,6 +106,7 @@ impl ClusterState {
 
     fn topology_replaced(&mut self, name: &str) {
         if name == DEFAULT_TOPOLOGY {
+            self.count_all_free();
             self.rank_all();
         }
         self.rules_changed();

@@ -40,12 +40,14 @@ pub struct Nearness {
     pub racks: u64,
     /// The same with an empty cluster for each gang.
     pub racks_at_best: u64,
-    /// From the first arrival to the last one, for which the two sums below are taken.
+    /// From the first arrival to the last one, for which the sums below are taken.
     pub lasted_ms: u64,
     /// The hosts of the largest gang that would still fit in one rack, times milliseconds.
     pub open_in_rack_ms: u64,
     /// The hosts of the largest gang that would still fit at all, times milliseconds.
     pub open_ms: u64,
+    /// The racks in which no GPU is in use, times milliseconds.
+    pub free_racks_ms: u64,
 }
 
 /// Runs all jobs to their ends on hosts of [`GPUS_PER_NODE`] GPUs. Jobs that are larger than the
@@ -117,6 +119,7 @@ impl Month<'_> {
     fn pass(&mut self, at_ms: UnixMs) {
         let passed_ms = at_ms.min(self.until_ms).saturating_sub(self.now_ms);
         self.found.open_ms += passed_ms * u64::from(self.room.open());
+        self.found.free_racks_ms += passed_ms * u64::from(self.room.free_racks());
         self.found.open_in_rack_ms += passed_ms * u64::from(self.room.open_in_rack());
         self.now_ms = self.now_ms.max(at_ms);
     }

@@ -68,11 +68,12 @@ pub(crate) fn past(random: &mut Random) -> Option<Past> {
     })
 }
 
-/// What happens in a minute. Pods and the configuration change when it has begun, so that what is
-/// held, and how fast it is forgotten, is beyond doubt when it ends.
+/// What happens in a minute. Pods and the configuration change when it has begun and every scheduler
+/// is back that was down then, so that what is held, and how fast it is forgotten, is beyond doubt
+/// when it ends.
 fn drawn(random: &mut Random, last: bool) -> Vec<Later> {
     let mut later = Vec::new();
-    let after_ms = random.between(5_000, 20_000);
+    let after_ms = random.between(10_000, 20_000);
     match random.below(10) {
         0..3 => {
             let number = random.next_u64();

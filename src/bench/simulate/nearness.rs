@@ -95,6 +95,11 @@ fn figures(found: &Nearness, scenario: &str) -> Vec<Row> {
             "nodes",
         ),
         row(
+            "racks that are free as a whole, mean",
+            over(found.free_racks_ms, found.lasted_ms),
+            "racks",
+        ),
+        row(
             "wait, mean",
             over(found.waited_ms, found.started) / 1_000.0,
             "s",

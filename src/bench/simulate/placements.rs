@@ -2,13 +2,16 @@
 //!
 //! Nothing here is a measurement of time: the same seed gives the same figures on every machine.
 
+mod room;
+
 use crate::bench::Row;
-use crate::bench::engine::facts::{START_MS, group_name, node, pod, pod_group, shape, topology};
+use crate::bench::engine::facts::{START_MS, group_name, pod, pod_group, shape, topology};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{GroupSource, Placement, PodShape, Uid};
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::random::Random;
 use gpu_batch_simulator::timeline::{Moment, Timeline};
+use room::{Amount, Room, Sums, nodes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +20,8 @@ const JOBS: usize = 20_000;
 const GPU_NODES: usize = 60;
 const PLAIN_NODES: usize = 24;
 const GPUS_PER_NODE: u64 = 8;
+/// Of all nodes.
+const CPUS_PER_NODE: u64 = 128;
 const NODES_PER_RACK: usize = 4;
 /// From one job to the next, on average: nine tenths of the GPUs are asked for.
 const BETWEEN_JOBS_MS: u64 = 47_000;
@@ -39,11 +44,26 @@ const RUNTIMES_S: [u64; 10] = [
     600, 600, 600, 600, 3_600, 3_600, 3_600, 14_400, 14_400, 21_600,
 ];
 
-const PLACEMENTS: [(&str, Placement); 4] = [
-    ("binpack", Placement::Binpack),
-    ("best-fit", Placement::BestFit),
-    ("fragmentation", Placement::Fragmentation),
-    ("spread", Placement::Spread),
+/// What is set for work with GPUs, and for work without.
+const PLACEMENTS: [(&str, Placement, Placement); 6] = [
+    ("binpack", Placement::Binpack, Placement::Binpack),
+    ("best-fit", Placement::BestFit, Placement::BestFit),
+    (
+        "fragmentation",
+        Placement::Fragmentation,
+        Placement::Fragmentation,
+    ),
+    ("spread", Placement::Spread, Placement::Spread),
+    (
+        "gpu: binpack, cpu: spread",
+        Placement::Binpack,
+        Placement::Spread,
+    ),
+    (
+        "gpu: spread, cpu: binpack",
+        Placement::Spread,
+        Placement::Binpack,
+    ),
 ];
 
 /// A job: members of one shape that start together.
@@ -55,12 +75,27 @@ struct Job {
     cpus: u64,
 }
 
-/// Each placement for GPU and CPU work.
+impl Job {
+    /// What one member takes.
+    fn member(&self) -> Amount {
+        Amount {
+            cpus: self.cpus,
+            gpus: self.gpus,
+        }
+    }
+}
+
+/// Each placement for GPU and CPU work, together and apart.
 pub(super) fn measure() -> anyhow::Result<Vec<Row>> {
     let jobs = jobs();
     let mut rows = Vec::new();
-    for (name, placement) in PLACEMENTS {
-        let world = World::run(&jobs, placement);
+    for (name, gpu_placement, cpu_placement) in PLACEMENTS {
+        let settings = Settings {
+            gpu_placement,
+            cpu_placement,
+            ..Settings::default()
+        };
+        let world = World::run(&jobs, settings);
         anyhow::ensure!(
             world.started == jobs.len(),
             "{name}: {} of {} jobs started",
@@ -103,28 +138,27 @@ struct World<'a> {
     jobs: &'a [Job],
     timeline: Timeline,
     shapes: BTreeMap<(u64, u64), Arc<PodShape>>,
-    /// GPUs in use, by node with GPUs.
-    used: BTreeMap<Box<str>, u64>,
-    /// Members with a node, by pod number: the node and the GPUs.
-    held: BTreeMap<Uid, (Box<str>, u64)>,
+    room: Room,
+    /// The nodes of members that have one.
+    held: BTreeMap<Uid, Box<str>>,
     /// What ends, by time.
     ends: BTreeMap<u64, Vec<Uid>>,
     started: usize,
     now_ms: u64,
-    /// Time times GPUs in use, and times nodes with none in use.
-    used_ms: u64,
-    whole_ms: u64,
     waits_ms: Vec<u64>,
     gang_waits_ms: Vec<u64>,
+    plain_waits_ms: Vec<u64>,
     plain_pods: u64,
     plain_pods_beside_gpus: u64,
+    /// Those of them whose whole gang would have found room elsewhere.
+    plain_pods_astray: u64,
     /// Fragmented and free thousandths of GPUs, summed over the samples.
     fragmented: (f64, f64),
 }
 
 impl<'a> World<'a> {
-    fn run(jobs: &'a [Job], placement: Placement) -> Self {
-        let mut world = Self::new(jobs, placement);
+    fn run(jobs: &'a [Job], settings: Settings) -> Self {
+        let mut world = Self::new(jobs, settings);
         let mut next_sample_ms = START_MS + SAMPLE_MS;
         for (number, job) in jobs.iter().enumerate() {
             while let Some(at_ms) = world.next_ms().filter(|at_ms| *at_ms < job.arrives_ms) {
@@ -138,45 +172,32 @@ impl<'a> World<'a> {
             }
         }
         // The queue runs empty, which says nothing of a placement but who still had to wait.
-        let (used_ms, whole_ms, until_ms) = (world.used_ms, world.whole_ms, world.now_ms);
+        let (sums, until_ms) = (world.room.sums, world.now_ms);
         while let Some(at_ms) = world.next_ms().filter(|_| world.started < jobs.len()) {
             world.advance(at_ms, Vec::new());
         }
-        (world.used_ms, world.whole_ms, world.now_ms) = (used_ms, whole_ms, until_ms);
+        (world.room.sums, world.now_ms) = (sums, until_ms);
         world
     }
 
-    fn new(jobs: &'a [Job], placement: Placement) -> Self {
-        let place = |number| [0, 0, number / NODES_PER_RACK];
-        let node_of = |number| {
-            let gpus = if number < GPU_NODES { GPUS_PER_NODE } else { 0 };
-            node(number, gpus, place(number))
-        };
-        let nodes: Vec<_> = (0..GPU_NODES + PLAIN_NODES).map(node_of).collect();
-        let used = nodes[..GPU_NODES].iter().map(|node| (node.name.clone(), 0));
-        let used = used.collect();
-        let mut objects: Vec<Object> = nodes.into_iter().map(Object::Node).collect();
+    fn new(jobs: &'a [Job], settings: Settings) -> Self {
+        let mut objects: Vec<Object> = nodes().map(Object::Node).collect();
         objects.push(Object::Topology(topology()));
-        let settings = Settings {
-            gpu_placement: placement,
-            cpu_placement: placement,
-            ..Settings::default()
-        };
         Self {
             jobs,
             timeline: Timeline::new(settings, START_MS, objects),
             shapes: BTreeMap::new(),
-            used,
+            room: Room::new(),
             held: BTreeMap::new(),
             ends: BTreeMap::new(),
             started: 0,
             now_ms: START_MS,
-            used_ms: 0,
-            whole_ms: 0,
             waits_ms: Vec::new(),
             gang_waits_ms: Vec::new(),
+            plain_waits_ms: Vec::new(),
             plain_pods: 0,
             plain_pods_beside_gpus: 0,
+            plain_pods_astray: 0,
             fragmented: (0.0, 0.0),
         }
     }
@@ -208,10 +229,7 @@ impl<'a> World<'a> {
 
     fn advance(&mut self, at_ms: u64, mut events: Vec<Event>) {
         let at_ms = at_ms.max(self.now_ms);
-        let passed_ms = at_ms - self.now_ms;
-        let whole = self.used.values().filter(|used| **used == 0).count() as u64;
-        self.used_ms += passed_ms * self.used.values().sum::<u64>();
-        self.whole_ms += passed_ms * whole;
+        self.room.pass(at_ms - self.now_ms);
         self.now_ms = at_ms;
         while let Some(entry) = self
             .ends
@@ -219,13 +237,11 @@ impl<'a> World<'a> {
             .filter(|entry| *entry.key() <= at_ms)
         {
             for uid in entry.remove() {
-                if let Some((node, gpus)) = self.held.remove(&uid)
-                    && let Some(used) = self.used.get_mut(&node)
-                {
-                    *used -= gpus;
+                let (job, member) = number_of(uid);
+                if let Some(node) = self.held.remove(&uid) {
+                    self.room.give_back(&node, self.jobs[job].member());
                 }
                 events.push(Event::Deleted(ObjectKey::Pod(uid)));
-                let (job, member) = number_of(uid);
                 if member == 0 {
                     let name = group_name(job);
                     let key = ObjectKey::PodGroup(GroupSource::GpuBatch, "team".into(), name);
@@ -238,28 +254,42 @@ impl<'a> World<'a> {
     }
 
     fn count(&mut self, moment: &Moment) {
+        // The gangs without GPUs that find room on nodes without: the members of a gang are bound
+        // one after the other.
+        let mut fits_elsewhere = BTreeMap::new();
         for bind in &moment.bound {
             let uid = bind.pod.uid;
             let (number, member) = number_of(uid);
             let job = &self.jobs[number];
             if member == 0 {
-                let wait_ms = self.now_ms - job.arrives_ms;
-                self.started += 1;
-                self.waits_ms.push(wait_ms);
-                if job.members > 1 && job.gpus > 0 {
-                    self.gang_waits_ms.push(wait_ms);
-                }
+                self.count_start(job);
             }
-            let used = self.used.get_mut(&bind.node);
             if job.gpus == 0 {
+                let members = u64::from(job.members);
+                let room = &self.room;
+                let fits = *fits_elsewhere
+                    .entry(number)
+                    .or_insert_with(|| room.fit_without_gpus(job.cpus) >= members);
+                let beside = self.room.has_gpus(&bind.node);
                 self.plain_pods += 1;
-                self.plain_pods_beside_gpus += u64::from(used.is_some());
-            } else if let Some(used) = used {
-                *used += job.gpus;
+                self.plain_pods_beside_gpus += u64::from(beside);
+                self.plain_pods_astray += u64::from(beside && fits);
             }
-            self.held.insert(uid, (bind.node.clone(), job.gpus));
+            self.room.take(&bind.node, job.member());
+            self.held.insert(uid, bind.node.clone());
             let ends_ms = self.now_ms + job.runs_ms;
             self.ends.entry(ends_ms).or_default().push(uid);
+        }
+    }
+
+    fn count_start(&mut self, job: &Job) {
+        let wait_ms = self.now_ms - job.arrives_ms;
+        self.started += 1;
+        self.waits_ms.push(wait_ms);
+        if job.gpus == 0 {
+            self.plain_waits_ms.push(wait_ms);
+        } else if job.members > 1 {
+            self.gang_waits_ms.push(wait_ms);
         }
     }
 
@@ -273,30 +303,47 @@ impl<'a> World<'a> {
 
     fn rows(&self, placement: &str) -> Vec<Row> {
         let scenario = format!("{JOBS} jobs in {GPU_NODES} nodes of 8 GPUs, {placement}");
-        let lasted = (self.now_ms - START_MS) as f64;
+        let lasted_ms = (self.now_ms - START_MS) as f64;
         let gpus = (GPU_NODES as u64 * GPUS_PER_NODE) as f64;
-        let beside = 100.0 * self.plain_pods_beside_gpus as f64 / self.plain_pods as f64;
-        let row = |name, value, unit| Row::new(name, scenario.clone(), value, unit);
-        vec![
-            row(
-                "GPUs in use",
-                100.0 * self.used_ms as f64 / lasted / gpus,
-                "%",
+        let mean = |sum_ms: u64| sum_ms as f64 / lasted_ms;
+        let of_plain = |pods: u64| 100.0 * pods as f64 / self.plain_pods as f64;
+        let Sums {
+            gpus_ms,
+            whole_ms,
+            racks_ms,
+            in_rack_ms,
+            plain_ms,
+        } = self.room.sums;
+        let useless = 100.0 * self.fragmented.0 / self.fragmented.1;
+        let beside = of_plain(self.plain_pods_beside_gpus);
+        let astray = of_plain(self.plain_pods_astray);
+        [
+            ("GPUs in use", 100.0 * mean(gpus_ms) / gpus, "%"),
+            ("free GPUs of no use for what was seen", useless, "%"),
+            ("whole free nodes", mean(whole_ms), "nodes"),
+            ("whole free racks", mean(racks_ms), "racks"),
+            (
+                "largest gang that would still fit in one rack",
+                mean(in_rack_ms),
+                "nodes",
             ),
-            row(
-                "free GPUs of no use for what was seen",
-                100.0 * self.fragmented.0 / self.fragmented.1,
-                "%",
-            ),
-            row("whole free nodes", self.whole_ms as f64 / lasted, "nodes"),
-            row("mean wait", mean_s(&self.waits_ms), "s"),
-            row(
+            ("whole free nodes without GPUs", mean(plain_ms), "nodes"),
+            ("mean wait", mean_s(&self.waits_ms), "s"),
+            (
                 "mean wait of gangs of whole nodes",
                 mean_s(&self.gang_waits_ms),
                 "s",
             ),
-            row("pods without GPUs on nodes with GPUs", beside, "%"),
+            (
+                "mean wait of jobs without GPUs",
+                mean_s(&self.plain_waits_ms),
+                "s",
+            ),
+            ("pods without GPUs on nodes with GPUs", beside, "%"),
+            ("the same while others had room", astray, "%"),
         ]
+        .map(|(name, value, unit)| Row::new(name, scenario.clone(), value, unit))
+        .into()
     }
 }
 

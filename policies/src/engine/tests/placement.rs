@@ -169,6 +169,62 @@ fn free_nodes_and_domains_stay_whole_for_those_who_need_them() {
 }
 
 #[test]
+fn of_equal_nodes_the_one_in_the_fullest_domain_is_taken() {
+    for placement in [
+        Placement::Binpack,
+        Placement::BestFit,
+        Placement::Fragmentation,
+    ] {
+        let mut world = World::with(Settings {
+            gpu_placement: placement,
+            ..Settings::default()
+        });
+        world.apply(topology("default", &["block", "rack"]));
+        for rack in ["a", "b", "c"] {
+            for number in 0..4 {
+                let node = node(&format!("{rack}{number}"), 8);
+                world.apply(node.label("block", "x").label("rack", rack));
+            }
+        }
+        // Names alone would say a0. Three are free in the second rack, and one in the third.
+        world.apply(pod("there-b", 8).foreign().on("b0"));
+        for number in 0..3 {
+            let name = format!("there-c{number}");
+            world.apply(pod(&name, 8).foreign().on(&format!("c{number}")));
+        }
+        for (number, (gpus, expected)) in [(8, "c3"), (1, "b1"), (8, "b2"), (8, "b3"), (8, "a0")]
+            .into_iter()
+            .enumerate()
+        {
+            let name = format!("p{number}");
+            world.apply(pod(&name, gpus));
+            world.settle();
+            assert_eq!(
+                world.node_of(&name).as_deref(),
+                Some(expected),
+                "{placement:?}"
+            );
+        }
+        // What ends makes its domain less full; a node that is cordoned counts as in use.
+        for name in ["p4", "there-c0", "there-c1", "p2"] {
+            world.delete(name);
+        }
+        let mut cordoned = node("c0", 8).label("block", "x").label("rack", "c");
+        cordoned.unschedulable = true;
+        world.apply(cordoned);
+        for (name, expected) in [("q0", "b2"), ("q1", "c1")] {
+            world.apply(pod(name, 8));
+            world.settle();
+            assert_eq!(
+                world.node_of(name).as_deref(),
+                Some(expected),
+                "{placement:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn pods_go_past_nodes_of_a_model_that_a_limit_keeps_them_from() {
     let mut world = World::new();
     // Binpack would fill the smaller node first.

@@ -27,28 +27,32 @@ fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     (tree, leaves)
 }
 
-/// How many keys are computed for each of many charges, one after the other.
-fn keys_of_each_charge(leaves: usize, branching: usize) -> usize {
-    const CHARGES: usize = 4_000;
+/// How many keys are computed, and children looked at for them, for each of many charges one after
+/// the other.
+fn looked_at_each(leaves: usize, branching: usize) -> u64 {
+    const CHARGES: u64 = 4_000;
     let (mut tree, _) = large_tree(leaves, branching);
     let unit = tree.demand(&[(GPU, 1), ("cpu", 1000)]);
     let mut leaf = tree.next_leaf(LineUp::FIRST);
-    let before = tree.orders[0].computed;
+    let before = tree.orders[0].counted;
     for _ in 0..CHARGES {
         tree.charge(leaf.expect("all leaves have candidates"), &unit, true);
         leaf = tree.next_leaf(LineUp::FIRST);
     }
-    (tree.orders[0].computed - before) / CHARGES
+    let after = tree.orders[0].counted;
+    (after.keys - before.keys + after.children - before.children) / CHARGES
 }
 
 #[test]
-fn a_charge_computes_the_keys_of_its_path_whatever_the_tree() {
+fn a_charge_looks_at_its_path_and_the_children_of_that_whatever_the_tree() {
     for (leaves, branching, depth) in [(1000, 6, 4), (1000, 32, 2), (1000, 1000, 1)] {
-        let each = keys_of_each_charge(leaves, branching);
-        // And those of siblings whose quota weighs otherwise now, at the beginning.
+        let each = looked_at_each(leaves, branching);
+        // Each queue of the path, the children of those that have some, and siblings whose quota
+        // weighs otherwise now: nobody more than twice.
+        let most = 2 * (depth + (depth - 1) * branching as u64);
         assert!(
-            (depth..=3 * depth).contains(&each),
-            "{leaves} leaves, {branching} per queue: {each} keys"
+            each <= most,
+            "{leaves} leaves, {branching} per queue: {each} > {most}"
         );
     }
 }
@@ -80,7 +84,7 @@ fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_si
 
 /// How many keys are computed for one charge to one of many siblings that all have a gang to be
 /// tried, where another of them holds so much and each is promised so much.
-fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> usize {
+fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> u64 {
     let mut queues = vec![gpus("p", "", held)];
     queues.extend((0..siblings).map(|at| gpus(&format!("q{at}"), "p", quota)));
     let mut tree = tree(queues);
@@ -90,10 +94,10 @@ fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> usize {
     }
     tree.hold("q1", &[(GPU, held)]);
     tree.next();
-    let before = tree.orders[0].computed;
+    let before = tree.orders[0].counted.keys;
     tree.hold("q0", &[(GPU, 1)]);
     tree.next();
-    tree.orders[0].computed - before
+    tree.orders[0].counted.keys - before
 }
 
 #[test]
@@ -132,12 +136,12 @@ fn a_changed_queue_adjusts_the_weights_of_its_siblings_alone() {
         }
         tree.count_use(600_000);
         tree.next();
-        let before = tree.orders[0].computed;
+        let before = tree.orders[0].counted.keys;
         tree.apply(with(queue("p1q1", "p1"), &[entry(GPU, 0, None, 7)]));
         tree.refresh(6);
         tree.next();
-        let computed = tree.orders[0].computed - before;
-        let most = usize::try_from(siblings).unwrap() + 1;
+        let computed = tree.orders[0].counted.keys - before;
+        let most = siblings + 1;
         assert!(computed <= most, "{parents} parents: {computed} keys");
     }
 }

@@ -23,7 +23,9 @@ pub struct Network {
     paths: Vec<Vec<String>>,
     /// The lowest domain of each host, numbered.
     racks: Vec<usize>,
-    /// How many hosts each rack has, the most first.
+    /// How many hosts each rack has.
+    hosts_in: Vec<u32>,
+    /// The same, the most first.
     sizes: Vec<usize>,
 }
 
@@ -73,15 +75,17 @@ impl Network {
         let all: BTreeSet<&Vec<String>> = paths.iter().collect();
         let numbers: BTreeMap<&Vec<String>, usize> = all.into_iter().zip(0..).collect();
         let racks: Vec<usize> = paths.iter().map(|path| numbers[path]).collect();
-        let mut sizes = vec![0; numbers.len()];
+        let mut hosts_in = vec![0; numbers.len()];
         for rack in &racks {
-            sizes[*rack] += 1;
+            hosts_in[*rack] += 1;
         }
+        let mut sizes: Vec<usize> = hosts_in.iter().map(|hosts| *hosts as usize).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         Self {
             levels,
             paths,
             racks,
+            hosts_in,
             sizes,
         }
     }
@@ -108,6 +112,12 @@ impl Network {
     #[must_use]
     pub fn rack(&self, host: usize) -> usize {
         self.racks[host]
+    }
+
+    /// How many hosts a rack has, by its number.
+    #[must_use]
+    pub fn hosts_in(&self, rack: usize) -> u32 {
+        self.hosts_in[rack]
     }
 
     /// In how few racks so many hosts can be. More hosts than there are count as all of them.

@@ -17,6 +17,8 @@ pub(super) struct Room<'a> {
     free: Vec<u32>,
     /// By rack, how many of its hosts are free as a whole.
     open: Vec<u32>,
+    /// How many racks have only such hosts.
+    free_racks: u32,
     /// By number of free GPUs, how many hosts have so many.
     hosts: [u32; GPUS_PER_NODE as usize + 1],
 }
@@ -27,6 +29,7 @@ impl<'a> Room<'a> {
             network,
             free: vec![0; network.hosts()],
             open: vec![0; network.racks()],
+            free_racks: 0,
             hosts: [0; GPUS_PER_NODE as usize + 1],
         };
         for host in 0..network.hosts() {
@@ -50,6 +53,11 @@ impl<'a> Room<'a> {
         self.open.iter().copied().max().unwrap_or(0)
     }
 
+    /// How many racks are free as a whole.
+    pub(super) fn free_racks(&self) -> u32 {
+        self.free_racks
+    }
+
     /// Whether there is room for all pods of a job, each on a host of its own.
     pub(super) fn fits(&self, job: &Job) -> bool {
         let mut needed = 0;
@@ -71,7 +79,11 @@ impl<'a> Room<'a> {
         let before = std::mem::replace(&mut self.free[host], free);
         let rack = self.network.rack(host);
         let whole = |gpus| u32::from(gpus == GPUS_PER_NODE);
+        let size = self.network.hosts_in(rack);
+        let was_free = self.open[rack] == size;
         self.open[rack] = self.open[rack] + whole(free) - whole(before);
+        let is_free = self.open[rack] == size;
+        self.free_racks = self.free_racks + u32::from(is_free) - u32::from(was_free);
         self.hosts[before as usize] = self.hosts[before as usize].saturating_sub(1);
         self.hosts[free as usize] += 1;
     }

@@ -33,7 +33,8 @@ fn a_month_is_added_up() {
     let found = measure(&jobs(&MONTH), &network, Choice::FirstFit);
     // The fourth holds the last host of the first rack; the gang takes the other three of it and
     // one of the second rack. For 20 s four hosts of the second rack are open, then three, and of
-    // all hosts four for 10 s, seven for 10 s, and three for 10 s.
+    // all hosts four for 10 s, seven for 10 s, and three for 10 s. The second rack is free as a
+    // whole for 20 s.
     let expected = Nearness {
         started: 6,
         waited_ms: 0,
@@ -45,6 +46,7 @@ fn a_month_is_added_up() {
         lasted_ms: 30_000,
         open_in_rack_ms: 4 * 20_000 + 3 * 10_000,
         open_ms: 4 * 10_000 + 7 * 10_000 + 3 * 10_000,
+        free_racks_ms: 20_000,
     };
     assert_eq!(found, expected);
     let engine = measure(&jobs(&MONTH), &network, Choice::Engine);

@@ -1,0 +1,124 @@
+//! How many nodes of each domain are free as a whole, so that among equal nodes the one in the
+//! fullest domain is taken, and domains that are free as a whole stay so.
+//!
+//! Only the finest domains of the Topology `default` count, as for the order of filling. How many
+//! nodes are free is told in powers of two: the nodes of a domain change their places only when
+//! half as many are free as before, or twice as many, which is less than two nodes for each that is
+//! taken, however large the domain is. They do so when somebody looks, not at each trial.
+
+use super::ClusterState;
+use super::topologies::DEFAULT_TOPOLOGY;
+use crate::ids::{DomainId, Id, NodeId};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
+
+/// Domains with more free nodes than this are alike.
+const COUNTED: usize = 64;
+
+/// The nodes that are free as a whole, by domain.
+#[derive(Debug, Default)]
+pub(crate) struct FreeNodes {
+    /// The domain in which each node is counted, by node.
+    counted_in: Vec<Option<DomainId>>,
+    nodes: BTreeMap<DomainId, BTreeSet<NodeId>>,
+    /// Domains whose nodes have other places among equals than they are known under.
+    stale: BTreeSet<DomainId>,
+}
+
+impl FreeNodes {
+    /// How open a domain is: 0 without free nodes, 1 with one, and 1 more for each doubling.
+    pub(crate) fn openness(&self, domain: DomainId) -> u8 {
+        let free = self.nodes.get(&domain).map_or(0, BTreeSet::len);
+        let power = free.min(COUNTED).checked_ilog2();
+        power.map_or(0, |power| 1 + u8::try_from(power).unwrap_or(u8::MAX))
+    }
+
+    /// The domain in which a node is counted; `None`: it is not free, or in no domain.
+    pub(crate) fn counted_in(&self, node: NodeId) -> Option<DomainId> {
+        self.counted_in.get(node.index()).copied().flatten()
+    }
+
+    /// Whether the nodes of a domain have other places than they are known under.
+    pub(crate) fn is_stale(&self, domain: DomainId) -> bool {
+        self.stale.contains(&domain)
+    }
+
+    /// All domains with free nodes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (DomainId, &BTreeSet<NodeId>)> {
+        self.nodes.iter().map(|(domain, nodes)| (*domain, nodes))
+    }
+
+    /// Counts a free node in this domain, and nowhere else.
+    fn set(&mut self, node: NodeId, domain: Option<DomainId>) {
+        if self.counted_in.len() <= node.index() {
+            self.counted_in.resize(node.index() + 1, None);
+        }
+        let before = core::mem::replace(&mut self.counted_in[node.index()], domain);
+        if before == domain {
+            return;
+        }
+        for (domain, enters) in [(before, false), (domain, true)] {
+            let Some(domain) = domain else { continue };
+            let openness = self.openness(domain);
+            let nodes = self.nodes.entry(domain).or_default();
+            if enters {
+                nodes.insert(node);
+            } else {
+                nodes.remove(&node);
+            }
+            if nodes.is_empty() {
+                self.nodes.remove(&domain);
+            }
+            if self.openness(domain) != openness {
+                self.stale.insert(domain);
+            }
+        }
+    }
+}
+
+impl ClusterState {
+    /// A node has changed: whether it is free as a whole, or the domain that it is in.
+    pub(crate) fn count_free(&mut self, id: NodeId) {
+        let domain = self.free_domain(id);
+        self.free_nodes.set(id, domain);
+        let openness = domain.map_or(0, |domain| self.free_nodes.openness(domain));
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.openness = openness;
+        }
+    }
+
+    /// The Topology `default` has become another one: every node is counted anew.
+    pub(crate) fn count_all_free(&mut self) {
+        self.free_nodes = FreeNodes::default();
+        for id in self.nodes.ids() {
+            self.count_free(id);
+        }
+    }
+
+    /// The domain in which a node counts as free; `None`: it is in use, or in no domain.
+    pub(crate) fn free_domain(&self, id: NodeId) -> Option<DomainId> {
+        if !self.nodes.get(id)?.is_whole() {
+            return None;
+        }
+        let topology = self.topology_ids.get(DEFAULT_TOPOLOGY)?.as_ref().ok()?;
+        self.topologies[*topology].path(id).last().copied()
+    }
+
+    /// Gives the nodes of all domains their places among equals as of now.
+    pub(crate) fn order_domains(&mut self) {
+        while let Some(domain) = self.free_nodes.stale.pop_first() {
+            let openness = self.free_nodes.openness(domain);
+            let nodes = self.free_nodes.nodes.get(&domain).into_iter().flatten();
+            for id in nodes {
+                let node = &mut self.nodes[*id];
+                if node.openness != openness {
+                    node.openness = openness;
+                    self.lanes.update(*id, Some(node));
+                    self.reordered.push(*id, self.nodes.len());
+                }
+            }
+        }
+    }
+}
