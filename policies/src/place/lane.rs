@@ -11,7 +11,7 @@ use crate::state::lanes::{Bucket, Lane};
 use smallvec::{SmallVec, smallvec};
 
 /// The place of a gang that is one pod without ties, or why there is none. `None`: the request is
-/// not of this kind.
+/// not of this kind, or limits on GPU models refuse it, which the general way counts.
 pub(super) fn only_pod(
     state: &mut ClusterState,
     request: &Request,
@@ -23,8 +23,7 @@ pub(super) fn only_pod(
     let [pod] = group.pods.as_slice() else {
         return None;
     };
-    // Limits that bind leave nodes out; the general way counts without them.
-    if request.anchor.is_some() || request.is_limited(state) {
+    if request.anchor.is_some() {
         return None;
     }
     let class = group.class;
@@ -45,11 +44,11 @@ pub(super) fn only_pod(
         placement @ (Placement::Binpack | Placement::Spread | Placement::Consolidated) => {
             lanes(&state.classes[class])
                 .iter()
-                .find_map(|lane| first_fit(state, *lane, class, placement, work))?
+                .find_map(|lane| first_fit(state, request, *lane, class, placement, work))?
         }
         // Its order is another one for each pod.
         Placement::Random { .. } => return None,
-        placement => best_score(state, class, placement, work)?,
+        placement => best_score(state, request, class, placement, work)?,
     };
     Some(Ok((*pod, node)))
 }
@@ -67,6 +66,7 @@ fn lanes(class: &Class) -> SmallVec<[Lane; 2]> {
 /// The first node in the order of scores that fits.
 fn best_score(
     state: &mut ClusterState,
+    request: &Request,
     class: ClassId,
     placement: Placement,
     work: &mut u64,
@@ -75,18 +75,23 @@ fn best_score(
     state.refresh_scores(placement, kind, work);
     // Work without GPUs keeps away from nodes with GPUs while there is other room.
     let keeps_away = !state.classes[class].accelerated
-        && first_fit(state, Lane::Plain, class, Placement::Binpack, work).is_some();
+        && first_fit(state, request, Lane::Plain, class, Placement::Binpack, work).is_some();
     let table = state.table_as_of(class)?;
+    let limited = request.is_limited(state);
     let mut nodes = state.by_score(placement, kind).flatten();
     let best = nodes.find(|(_, node)| {
         *work += 1;
-        table.count(*node) > 0 && !(keeps_away && state.nodes[*node].has_gpus())
+        table.count(*node) > 0
+            && !(keeps_away && state.nodes[*node].has_gpus())
+            && !(limited && request.model_allows(state, class, *node) == 0)
     });
     best.map(|(_, node)| *node)
 }
 
+/// The first node of a lane that fits, and that limits on GPU models allow.
 fn first_fit(
     state: &mut ClusterState,
+    request: &Request,
     lane: Lane,
     class: ClassId,
     placement: Placement,
@@ -97,11 +102,12 @@ fn first_fit(
     }
     let buckets = state.lanes.get(lane)?;
     let table = state.table_as_of(class)?;
+    let limited = request.is_limited(state);
     let mut visited = 0u64;
     let mut fits = |bucket: &Bucket| {
         bucket.iter().map(|(_, node)| *node).find(|node| {
             visited += 1;
-            table.count(*node) > 0
+            table.count(*node) > 0 && !(limited && request.model_allows(state, class, *node) == 0)
         })
     };
     let least = match lane {

@@ -251,3 +251,31 @@ fn pods_go_past_nodes_of_a_model_that_a_limit_keeps_them_from() {
     // Both fit on the first node, and one of them is allowed there.
     assert_eq!(world.nodes_of(&["d", "e"]), ["n1".into(), "n2".into()]);
 }
+
+#[test]
+fn single_pods_go_past_such_nodes_with_every_placement() {
+    for placement in OFFERED {
+        let mut world = World::with(Settings {
+            gpu_placement: placement,
+            ..Settings::default()
+        });
+        for (name, product) in [("n1", "H100"), ("n2", "A100")] {
+            world.apply(node(name, 8).label("nvidia.com/gpu.product", product));
+        }
+        let mut team = queue("team").limit(3);
+        team.resources[0].product = Some("H100".into());
+        world.apply(team);
+        let names: Vec<_> = (0..6).map(|number| format!("p{number}")).collect();
+        for name in &names {
+            world.apply(pod(name, 2).queue("team"));
+            world.settle();
+        }
+        let nodes: Vec<_> = names.iter().map(|name| world.node_of(name)).collect();
+        let on = |node| {
+            let nodes = nodes.iter().flatten();
+            nodes.filter(|other| &***other == node).count()
+        };
+        // The limit allows one, and the other node has room for four.
+        assert_eq!((on("n1"), on("n2")), (1, 4), "{placement:?}");
+    }
+}
