@@ -22,8 +22,8 @@ pub(crate) mod tables;
 pub(crate) mod topologies;
 
 use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
-use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId, Slab, TopologyId};
-use crate::queues::{GovernedId, QueueTree};
+use crate::ids::{ClassId, GangId, NodeId, PodId, Slab, TopologyId};
+use crate::queues::QueueTree;
 use crate::resources::ResourceNames;
 use crate::score::Scores;
 use crate::topology::{NodeOrder, Topology};
@@ -82,8 +82,7 @@ pub(crate) struct ClusterState {
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
     pub(crate) submitted: Submitted,
-    /// The entry of queues for each resource, as of `governed_epoch`.
-    governed: Lookup<ResourceId, Option<GovernedId>>,
+    /// As of when classes keep what queues govern.
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
@@ -127,7 +126,6 @@ impl ClusterState {
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
             submitted: Submitted::default(),
-            governed: Lookup::default(),
             governed_epoch: u64::MAX,
             capacity: Capacity::default(),
             offered: Offered::default(),

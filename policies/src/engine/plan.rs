@@ -57,11 +57,16 @@ impl Engine {
             let pods = self.next_of_sub_groups(id, queue, now_ms);
             return self.demand_of_pods(pods.iter());
         }
+        let gang = &self.state.gangs[id];
+        // Most gangs are of one.
+        if let [only] = gang.members.as_slice() {
+            let may_be_placed = self
+                .state
+                .may_be_placed(gang, &self.state.pods[*only], now_ms);
+            return self.demand_of_pods(Some(only).filter(|_| may_be_placed).into_iter());
+        }
+        let need = count(&self.state, id, now_ms).needed.max(1);
         let pods = self.waiting_pods(id, now_ms);
-        let need = match pods.len() {
-            0 | 1 => 1,
-            _ => count(&self.state, id, now_ms).needed.max(1),
-        };
         self.demand_of_pods(pods.iter().take(need as usize))
     }
 
@@ -74,10 +79,17 @@ impl Engine {
                 None => by_class.push((class, 1)),
             }
         }
-        let mut sum = Demand::new();
-        for (class, pods) in by_class {
-            for (entry, amount) in self.state.demand(class, None) {
-                let amount = amount.saturating_mul(pods);
+        let times = |(class, pods): (ClassId, u64)| {
+            let mut demand = self.state.demand(class, None);
+            for (_, amount) in &mut demand {
+                *amount = amount.saturating_mul(pods);
+            }
+            demand
+        };
+        let mut by_class = by_class.into_iter().map(times);
+        let mut sum = by_class.next().unwrap_or_default();
+        for demand in by_class {
+            for (entry, amount) in demand {
                 match sum.iter_mut().find(|(known, _)| *known == entry) {
                     Some((_, total)) => *total = total.saturating_add(amount),
                     None => sum.push((entry, amount)),

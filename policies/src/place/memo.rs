@@ -9,6 +9,7 @@ use super::Area;
 use super::exact::Exact;
 use crate::ids::{NodeId, PodId};
 use alloc::{
+    boxed::Box,
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
@@ -53,7 +54,8 @@ pub(crate) struct Memo {
     pub(super) choices: usize,
     packed: BTreeSet<Question>,
     known: BTreeMap<Question, Known>,
-    running: Option<(Question, Running)>,
+    /// Large, and mostly not there.
+    running: Option<Box<(Question, Running)>>,
 }
 
 impl Memo {
@@ -107,13 +109,13 @@ impl Memo {
 
     /// The method that was working on a question when the last slice ended.
     pub(super) fn resume(&mut self, question: Question) -> Option<Running> {
-        let (known, running) = self.running.take()?;
+        let (known, running) = *self.running.take()?;
         (known == question).then_some(running)
     }
 
     /// Keeps a method for the next slice.
     pub(super) fn suspend(&mut self, question: Question, running: Running) {
-        self.running = Some((question, running));
+        self.running = Some(Box::new((question, running)));
         self.interrupted = true;
     }
 }

@@ -1,6 +1,7 @@
 //! Who takes how much: rooms on nodes, accounts of queues, the capacity that shares divide.
 
 use super::ClusterState;
+use super::class::Class;
 use super::pod::{Account, Pod, Stage};
 use crate::facts::{NodeFacts, UnixMs, saturated};
 use crate::gpu::GpuNode;
@@ -112,12 +113,8 @@ impl ClusterState {
     /// What one pod of a class counts for in a queue; on a node also in the entry of its model.
     pub(crate) fn demand(&self, class: ClassId, node: Option<NodeId>) -> Demand {
         let class = &self.classes[class];
-        let mut demand = Demand::new();
-        for (resource, amount) in &class.requests {
-            if let Some(entry) = self.entry(*resource) {
-                demand.push((entry, *amount));
-            }
-        }
+        let kept = class.governed.clone();
+        let mut demand = kept.unwrap_or_else(|| self.governed_part(class));
         let model = match node {
             Some(node) => self.nodes[node]
                 .known
@@ -128,31 +125,30 @@ impl ClusterState {
                 .and_then(|m| self.queues.governed_id(GPU, Some(m))),
         };
         if let Some(model) = model.filter(|_| class.gpus > 0) {
-            demand.push((model, class.gpus));
+            let position = demand.partition_point(|(entry, _)| *entry < model);
+            demand.insert(position, (model, class.gpus));
         }
-        demand.sort_unstable_by_key(|(entry, _)| *entry);
         demand
     }
 
-    /// The entry of queues for a resource.
-    fn entry(&self, resource: ResourceId) -> Option<GovernedId> {
-        let kept = self.governed.get(&resource);
-        kept.copied().unwrap_or_else(|| self.find_entry(resource))
+    /// What one pod of a class asks for of the resources that queues name.
+    fn governed_part(&self, class: &Class) -> Demand {
+        let requests = class.requests.iter();
+        let mut part: Demand = requests
+            .filter_map(|(resource, amount)| {
+                let name = self.resource_names.name(*resource);
+                Some((self.queues.governed_id(name, None)?, *amount))
+            })
+            .collect();
+        part.sort_unstable_by_key(|(entry, _)| *entry);
+        part
     }
 
-    fn find_entry(&self, resource: ResourceId) -> Option<GovernedId> {
-        let name = self.resource_names.name(resource);
-        self.queues.governed_id(name, None)
-    }
-
-    /// Keeps the entries for what a class asks for, so that its next pod finds them by number.
-    fn keep_entries(&mut self, class: ClassId) {
-        for index in 0..self.classes[class].requests.len() {
-            let (resource, _) = self.classes[class].requests[index];
-            if !self.governed.contains_key(&resource) {
-                let entry = self.find_entry(resource);
-                self.governed.insert(resource, entry);
-            }
+    /// Keeps what queues govern of what a class asks for: its next pod need not look up the names.
+    fn keep_governed(&mut self, class: ClassId) {
+        if self.classes[class].governed.is_none() {
+            let part = self.governed_part(&self.classes[class]);
+            self.classes[class].governed = Some(part);
         }
     }
 
@@ -215,7 +211,7 @@ impl ClusterState {
         node: Option<NodeId>,
     ) {
         let class = self.pods[pod].class;
-        self.keep_entries(class);
+        self.keep_governed(class);
         let demand = self.demand(class, node);
         let held = node.is_some();
         if held {
@@ -295,7 +291,9 @@ impl ClusterState {
             return false;
         }
         self.governed_epoch = self.queues.governed_epoch();
-        self.governed.clear();
+        for class in self.classes.ids() {
+            self.classes[class].governed = None;
+        }
         self.released.clear();
         for id in self.nodes.ids() {
             let model = self.nodes[id]

@@ -7,6 +7,7 @@ use crate::facts::{
 use crate::filter::Filter;
 use crate::gpu;
 use crate::ids::{Id, KindId, NodeId, ResourceId, TopologyId};
+use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
@@ -34,6 +35,9 @@ pub(crate) struct Class {
     pub(crate) models: Vec<Box<str>>,
     /// What scores see of its pods.
     pub(crate) kind: KindId,
+    /// What one pod asks for of what queues govern, whatever its model; kept until they govern
+    /// something else.
+    pub(crate) governed: Option<Demand>,
     /// Pods of this shape; the class goes when it has had none for a while.
     pub(crate) pods: u32,
     /// Where it fits; made when the first pod of the class waits.
@@ -93,6 +97,7 @@ impl Class {
             shape,
             requests,
             in_order,
+            governed: None,
             pods: 0,
             table: None,
         }
