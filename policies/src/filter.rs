@@ -14,7 +14,7 @@ mod tests;
 use crate::facts::{
     HostPort, NodeFacts, PodShape, Taint, TaintEffect, Toleration, TolerationOperator,
 };
-use crate::gpu::{GpuNode, GpuRefusal};
+use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -99,6 +99,27 @@ pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Resu
         return Err(Filter::NodeAffinity);
     }
     gpu.verdict(shape)
+}
+
+/// Whether [`static_verdict`] says the same of two shapes on every node: they differ in nothing
+/// that it looks at.
+pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
+    // What is new in a shape must be put on one of the two sides here.
+    let PodShape {
+        requests,
+        largest_container,
+        node_selector,
+        node_affinity,
+        tolerations,
+        cards: _,
+        host_ports: _,
+        unsupported: _,
+    } = one;
+    *node_selector == other.node_selector
+        && *node_affinity == other.node_affinity
+        && *tolerations == other.tolerations
+        && *largest_container == other.largest_container
+        && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }
 
 /// The taint that stands for `spec.unschedulable`: who tolerates it may use a cordoned node.

@@ -183,7 +183,7 @@ impl GpuNode {
     /// [`Filter::GpuNode`] or [`Filter::SharedGpu`].
     pub fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
         if let Some(refusal) = self.refusal
-            && gpu_resources(&shape.requests).next().is_some()
+            && asks_for_gpus(&shape.requests)
         {
             return Err(Filter::GpuNode(refusal));
         }
@@ -193,6 +193,11 @@ impl GpuNode {
             None => Ok(()),
         }
     }
+}
+
+/// Whether there is a GPU of any sort among them.
+pub(crate) fn asks_for_gpus(requests: &Amounts) -> bool {
+    gpu_resources(requests).next().is_some()
 }
 
 fn gpu_resources(amounts: &Amounts) -> impl Iterator<Item = &str> {

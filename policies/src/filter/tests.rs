@@ -1,4 +1,4 @@
-use super::{Filter, host_ports_conflict, static_verdict};
+use super::{Filter, host_ports_conflict, judged_alike, static_verdict};
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Protocol,
     Taint, TaintEffect, Toleration, TolerationOperator,
@@ -438,6 +438,70 @@ fn refusals_read_as_sentences_about_nodes() {
     );
     let limit = "had NVIDIA-H100-80GB-HBM3, whose limit in the queue is reached";
     check(Filter::ModelLimit("NVIDIA-H100-80GB-HBM3".into()), limit);
+}
+
+#[test]
+fn shapes_that_are_judged_alike_hear_the_same_of_every_node() {
+    let toleration = Toleration {
+        key: "".into(),
+        operator: TolerationOperator::Exists,
+        value: "".into(),
+        effect: None,
+    };
+    let requests: [&[(&str, u64)]; 4] = [
+        &[],
+        &[(GPU, 1)],
+        &[(GPU, 2)],
+        &[("nvidia.com/mig-1g.5gb", 1)],
+    ];
+    let mut shapes = Vec::new();
+    for (requests, number) in requests.iter().zip(0..) {
+        for choice in 0..32 {
+            let mut shape = pod(requests);
+            shape.requests.push(("cpu".into(), 1_000 + (choice & 1)));
+            if choice & 2 > 0 {
+                shape.tolerations.push(toleration.clone());
+            }
+            if choice & 4 > 0 {
+                shape.node_selector = sorted(&[("zone", "a")]);
+            }
+            if choice & 8 > 0 {
+                let zone = requirement("zone", MatchOperator::In, &["a", "b"]);
+                shape.node_affinity = Some(vec![expressions([zone])]);
+            }
+            if choice & 16 > 0 {
+                shape.largest_container = vec![(GPU.into(), number)];
+            }
+            shapes.push(shape);
+        }
+    }
+    let mut cordoned = labelled_node();
+    cordoned.unschedulable = true;
+    let mut shared = h100();
+    set_label(&mut shared, "nvidia.com/gpu.sharing-strategy", "mps");
+    let nodes = [
+        labelled_node(),
+        cordoned,
+        shared,
+        h100(),
+        a100_mig(),
+        node("n1"),
+    ];
+    let mut pairs = 0;
+    for one in &shapes {
+        for other in shapes.iter().filter(|other| judged_alike(one, other)) {
+            pairs += usize::from(one != other);
+            for node in &nodes {
+                assert_eq!(
+                    verdict(one, node),
+                    verdict(other, node),
+                    "{one:?} {other:?}"
+                );
+            }
+        }
+    }
+    // Each at least with the one that asks for another amount of CPU.
+    assert!(pairs >= shapes.len(), "only {pairs} pairs are alike");
 }
 
 proptest! {

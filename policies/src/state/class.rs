@@ -175,6 +175,15 @@ impl Table {
         }
     }
 
+    /// The table of a class of which the static filters say the same as of this one's.
+    pub(crate) fn judged_like(other: &Self) -> Self {
+        Self {
+            verdicts: other.verdicts.clone(),
+            refused: other.refused.clone(),
+            ..Self::new()
+        }
+    }
+
     pub(crate) fn count(&self, node: NodeId) -> u32 {
         self.counts.get(node.index()).copied().unwrap_or(0)
     }

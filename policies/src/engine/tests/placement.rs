@@ -279,3 +279,25 @@ fn single_pods_go_past_such_nodes_with_every_placement() {
         assert_eq!((on("n1"), on("n2")), (1, 4), "{placement:?}");
     }
 }
+
+#[test]
+fn a_shape_that_comes_later_knows_what_has_become_of_the_nodes_since() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(node("n2", 8));
+    world.apply(pod("a", 8));
+    world.settle();
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+    let mut cordoned = node("n2", 8);
+    cordoned.unschedulable = true;
+    world.apply(cordoned);
+    world.apply(node("n3", 2));
+    world.apply(pod("b", 4));
+    world.settle();
+    assert_eq!(world.node_of("b"), None);
+    let message = world.message("default/pod/b");
+    assert!(message.contains("1 were unschedulable"), "{message}");
+    world.apply(node("n2", 8));
+    world.settle();
+    assert_eq!(world.node_of("b").as_deref(), Some("n2"));
+}
