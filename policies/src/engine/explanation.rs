@@ -182,12 +182,18 @@ impl Engine {
                 let request = self.request(id, queue, pods, need);
                 let scope = widest_scope(&self.state, request.near, request.anchor);
                 let groups = request.groups.iter().take(SHAPES_EXPLAINED);
-                let shortages = groups.map(|group| -> Shortage {
+                let shortages = groups.map(|group| {
                     let need = group.pods.len().min(need) as u64;
                     let missing = missing(group.class, scope, need);
-                    explain::shortage(&self.state, &missing, self.now_ms).0
+                    explain::shortage(&self.state, &missing, self.now_ms)
                 });
-                explanation.shortages = shortages.collect();
+                let told: Vec<(Shortage, String)> = shortages.collect();
+                if let [(_, message)] = told.as_slice()
+                    && !of_queue
+                {
+                    explanation.message.clone_from(message);
+                }
+                explanation.shortages = told.into_iter().map(|(shortage, _)| shortage).collect();
             }
         }
     }
