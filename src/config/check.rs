@@ -11,6 +11,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// How many requests of a sort may be under way.
 pub(super) const IN_FLIGHT: RangeInclusive<i64> = 1..=100_000;
@@ -69,7 +70,7 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
         );
     }
     problems.require(
-        EnvFilter::try_new(&file.log.level).is_ok(),
+        is_log_level(&file.log.level),
         "log.level",
         "must be error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug",
     );
@@ -97,6 +98,20 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
             Err(problems.0)
         }
     }
+}
+
+/// Levels, alone or for a module: `info,gpu_batch=debug`. A word that is no level would count as a
+/// module's name, and nothing else would be said any more.
+fn is_log_level(text: &str) -> bool {
+    let level = |part: &str| {
+        part.rsplit('=')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let known = |part| level(part).parse::<LevelFilter>().is_ok();
+    text.split(',').all(known) && EnvFilter::try_new(text).is_ok()
 }
 
 /// A DNS subdomain of at most 253 characters.

@@ -96,6 +96,7 @@ const WRONG: &[(&str, &str)] = &[
         "log.format: must be text or json, not \"xml\" (line 3)",
     ),
     ("log: {level: 'a=loud'}", "log.level: must be error, warn"),
+    ("log: {level: loud}", "log.level: must be error, warn"),
     ("schedulerName: ''", "schedulerName: must be of lower case"),
     ("schedulerName: -a", "schedulerName: must be of lower case"),
     (

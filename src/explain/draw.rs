@@ -97,9 +97,9 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         .collect();
     let short = match (shortage.members_short, shortage.gpus_short) {
         (0, _) => match (shortage.domains_with_room, shortage.domains) {
-            (_, 0 | 1) => "alone they would fit".to_owned(),
+            (_, 0 | 1) => "these alone would fit".to_owned(),
             (room, domains) => format!(
-                "alone they would fit, in {room} of {domains} domains of the level {}",
+                "these alone would fit, in {room} of {domains} domains of the level {}",
                 shortage.level
             ),
         },
@@ -126,10 +126,14 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         format!("  {}", nodes(nearest)),
     ];
     if shortage.domain.is_some() && shortage.all != *nearest {
-        lines.push(format!(
-            "the cluster has room for {}, but not in one {}",
-            shortage.fits_anywhere, shortage.level
-        ));
+        lines.push(match (shortage.fits_anywhere, shortage.members_short) {
+            (0, _) => "the whole cluster has room for none".to_owned(),
+            (fits, short) if short > 0 && fits >= shortage.need && shortage.need > 1 => {
+                let level = &shortage.level;
+                format!("the whole cluster has room for {fits}, but not in one {level}")
+            }
+            (fits, _) => format!("the whole cluster has room for {fits}"),
+        });
         lines.push(format!("  {}", nodes(&shortage.all)));
     }
     let sentences = shortage.unknown_labels.iter();
@@ -218,7 +222,7 @@ fn before(before: &SiblingView) -> String {
     let because = match before.decided_by.as_str() {
         "Quota" => "its quota goes first",
         "Priority" => "its priority is higher",
-        "Weight" => "the other has weight 0",
+        "Weight" => "its weight is not 0",
         "Share" => "its share is smaller",
         "Age" => "it is older",
         _ => "it is as old, and its name comes first",

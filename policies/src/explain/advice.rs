@@ -1,7 +1,7 @@
 //! What would let a gang start.
 
 use super::words::{amount_in_words as in_words, listed};
-use super::{ExcessReport, Explanation, Holder, Shortage};
+use super::{ExcessReport, Explanation, Holder, Proof, Shortage};
 use crate::reason::Reason;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -25,19 +25,14 @@ pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
             remedies.push("higher limits for these models".into());
         }
         shortages if fit_alone(shortages) => {
-            let apart = shortages.iter().any(|one| !one.required_by.is_empty());
-            let each = if apart {
-                "of its sub-groups"
-            } else {
-                "shape of its members"
-            };
-            remedies.push(format!("more free room: each {each} would fit alone"));
+            let enough = "what there is would do for the members of each shape alone";
+            remedies.push(format!("more free room: {enough}"));
         }
         shortages => {
             // Of several shapes those that have room are in nobody's way.
             let short = |one: &&Shortage| one.members_short() > 0 || shortages.len() == 1;
             for shortage in shortages.iter().filter(short) {
-                of_shortage(shortage, &mut remedies);
+                of_shortage(shortage, explanation.proof, &mut remedies);
             }
         }
     }
@@ -91,7 +86,7 @@ fn fit_alone(shortages: &[Shortage]) -> bool {
     several && shortages.iter().all(|one| one.members_short() == 0)
 }
 
-fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
+fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<String>) {
     let place = match &shortage.domain {
         Some(domain) => format!("in {domain}"),
         None => "in the cluster".into(),
@@ -143,6 +138,8 @@ fn of_shortage(shortage: &Shortage, remedies: &mut Vec<String>) {
             )),
         }
         remedies.push("more nodes that take its members".into());
+    } else if proof == Some(Proof::Proved) {
+        remedies.push("more free room where all its members may be together".into());
     } else {
         remedies.push("nothing more: there is room now, and it is about to be tried".into());
     }
