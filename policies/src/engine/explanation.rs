@@ -8,12 +8,12 @@ use crate::explain::{
     self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject,
 };
 use crate::facts::{GroupSource, UnixMs};
-use crate::ids::GangId;
+use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
-use crate::place::widest_scope;
+use crate::place::{Request, widest_scope};
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
-use crate::state::gang::{GangKey, Shortfall, Verdict, Wait, Wake};
+use crate::state::gang::{GangKey, Scope, Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::Pod;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -178,16 +178,8 @@ impl Engine {
             }
             Wake::AnyRoom(..) => {
                 let pods = self.waiting_pods(id, self.now_ms);
-                let need = counts.needed.max(1) as usize;
-                let request = self.request(id, queue, pods, need);
-                let scope = widest_scope(&self.state, request.near, request.anchor);
-                let groups = request.groups.iter().take(SHAPES_EXPLAINED);
-                let shortages = groups.map(|group| {
-                    let need = group.pods.len().min(need) as u64;
-                    let missing = missing(group.class, scope, need);
-                    explain::shortage(&self.state, &missing, self.now_ms)
-                });
-                let told: Vec<(Shortage, String)> = shortages.collect();
+                let request = self.request(id, queue, pods, counts.needed.max(1) as usize);
+                let told = self.shortages_of_shapes(&request, missing);
                 if let [(_, message)] = told.as_slice()
                     && !of_queue
                 {
@@ -196,6 +188,22 @@ impl Engine {
                 explanation.shortages = told.into_iter().map(|(shortage, _)| shortage).collect();
             }
         }
+    }
+
+    /// What is missing for the members of each shape, and the sentence for it.
+    fn shortages_of_shapes(
+        &self,
+        request: &Request,
+        missing: impl Fn(ClassId, Scope, u64) -> Missing,
+    ) -> Vec<(Shortage, String)> {
+        let scope = widest_scope(&self.state, request.near, request.anchor);
+        let groups = request.groups.iter().take(SHAPES_EXPLAINED);
+        let shortages = groups.map(|group| {
+            let need = group.pods.len().min(request.need) as u64;
+            let missing = missing(group.class, scope, need);
+            explain::shortage(&self.state, &missing, self.now_ms)
+        });
+        shortages.collect()
     }
 
     /// Whether it needs every member that waits, so that no choice of them asks for less.
