@@ -3,6 +3,7 @@
 use super::{
     ClaimView, ExplanationView, LevelView, NodesView, ShortageView, SiblingView, StandingView,
 };
+use gpu_batch_policies::explain::nodes_that;
 use std::fmt::Write;
 
 /// How many refusals of nodes a line names.
@@ -117,14 +118,16 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         }
     };
     let nearest = &shortage.nearest;
-    let mut lines = vec![
-        format!("{member} asks for {}", requests.join(", ")),
-        format!(
-            "{place} has room for {}, and {}{each} must be placed: {short}",
-            shortage.fits, shortage.need
-        ),
-        format!("  {}", nodes(nearest)),
-    ];
+    let mut lines = vec![format!("{member} asks for {}", requests.join(", "))];
+    // What no node has comes first: whatever else is short, it is in vain.
+    let sentences = shortage.unknown_resources.iter();
+    let sentences = sentences.chain(&shortage.unknown_labels);
+    lines.extend(sentences.map(|sentence| format!("  {sentence}")));
+    lines.push(format!(
+        "{place} has room for {}, and {}{each} must be placed: {short}",
+        shortage.fits, shortage.need
+    ));
+    lines.push(format!("  {}", nodes(nearest)));
     if shortage.domain.is_some() && shortage.all != *nearest {
         lines.push(match (shortage.fits_anywhere, shortage.members_short) {
             (0, _) => "the whole cluster has room for none".to_owned(),
@@ -136,9 +139,8 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         });
         lines.push(format!("  {}", nodes(&shortage.all)));
     }
-    let sentences = shortage.unknown_labels.iter();
-    let sentences = sentences.chain(&shortage.unlabelled_level);
-    lines.extend(sentences.map(|sentence| format!("  {sentence}")));
+    let sentence = shortage.unlabelled_level.iter();
+    lines.extend(sentence.map(|sentence| format!("  {sentence}")));
     for holder in &shortage.holders {
         let (who, holds) = match &holder.gang {
             Some(gang) => (gang.as_str(), "holds"),
@@ -161,11 +163,11 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
 fn nodes(counts: &NodesView) -> String {
     let mut parts = vec![format!("{} had room", counts.with_room)];
     let named = counts.refused.iter().take(REFUSALS_NAMED);
-    parts.extend(named.map(|refused| format!("{} {}", refused.nodes, refused.because)));
+    parts.extend(named.map(|refused| nodes_that(refused.nodes, &refused.because)));
     let rest = counts.refused.iter().skip(REFUSALS_NAMED);
     let rest: u32 = rest.map(|refused| refused.nodes).sum();
     if rest > 0 {
-        parts.push(format!("{rest} were refused for other reasons"));
+        parts.push(nodes_that(rest, "were refused for other reasons"));
     }
     let nodes = match counts.nodes {
         1 => "1 node".to_owned(),

@@ -107,6 +107,9 @@ impl Engine {
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
         }
+        // What no node has comes first: whatever else is short, it is in vain.
+        let in_vain = |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
+        explanation.shortages.sort_by_key(|one| !in_vain(one));
         explanation.remedies = explain::remedies(&explanation);
         if explanation.reason == Some(Reason::QueueNotFound) {
             let queues = self.state.queues.ids().into_iter();
