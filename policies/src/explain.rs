@@ -15,7 +15,7 @@ pub(crate) use line::standing;
 pub(crate) use room::{Missing, shortage};
 pub(crate) use words::{Described, refusal};
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, Sibling};
+pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;

@@ -237,13 +237,33 @@ fn before(before: &SiblingView) -> String {
     format!("  before it {queue}, whose {gang} {waits}: {because} ({claim})")
 }
 
+/// `0.5 of its quota used: 8 of 16 nvidia.com/gpu`, `no quota of memory`.
+fn quota(claim: &ClaimView) -> String {
+    let Some(quota) = claim.quota.as_ref() else {
+        return match claim.has_quota {
+            true => "no quota for it".to_owned(),
+            false => "it has no quota".to_owned(),
+        };
+    };
+    let (held, all, resource) = (&quota.held, &quota.quota, &quota.resource);
+    match &claim.quota_used {
+        None if all == "0" => format!("no quota of {resource}"),
+        None => format!("no quota left: {held} of {all} {resource} used"),
+        Some(used) if quota.counts_as == *all => {
+            format!("{used} of its quota used: {held} of {all} {resource}")
+        }
+        Some(used) => {
+            let counts_as = &quota.counts_as;
+            format!(
+                "{used} of its quota used: {held} of {all} {resource}, which counts as {counts_as}"
+            )
+        }
+    }
+}
+
 /// `it has no quota, priority 0, share 0.25 (8 of 32 nvidia.com/gpu) over weight 3 = 0.083333`.
 fn claim(claim: &ClaimView) -> String {
-    let quota = match &claim.quota_used {
-        Some(used) => format!("{used} of its quota used"),
-        None if claim.has_quota => "no quota left for it".to_owned(),
-        None => "it has no quota".to_owned(),
-    };
+    let quota = quota(claim);
     let weightless = if claim.weightless { ", weight 0" } else { "" };
     let (priority, share) = (claim.priority, &claim.share);
     let before = format!("{quota}, priority {priority}{weightless}");
@@ -252,7 +272,12 @@ fn claim(claim: &ClaimView) -> String {
     else {
         return format!("{before}, share {share}");
     };
-    let whole = &claim.dominant_share;
+    let plain = claim.counted_weight.is_none() && weight <= 1;
+    let whole = if plain {
+        share
+    } else {
+        &claim.dominant_share
+    };
     let over = match (&claim.counted_weight, weight) {
         (Some(counted), _) => {
             format!(" over weight {weight}, counted as {counted} for past use, = {share}")

@@ -1,7 +1,7 @@
 //! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
 
 use super::world::{World, gang, node, pod, queue, topology};
-use crate::facts::{Problem, QueueFacts, QueueResource};
+use crate::facts::{NodeFacts, Problem, QueueFacts, QueueResource};
 use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 
 fn problem(field: &str) -> Vec<Problem> {
@@ -247,4 +247,33 @@ fn entries_for_several_models_of_a_resource_that_is_missing_say_so_once() {
     world.settle();
     let message = "Queue models: ResourceNotFound: no node has nvidia.com/gpu";
     assert_eq!(told(&world, "Queue"), [message]);
+}
+
+#[test]
+fn a_label_of_zeros_is_told_as_what_it_is() {
+    let clique = |node: NodeFacts, value| node.label("clique", value);
+    let zeros = "00000000-0000-0000-0000-000000000000.0";
+    let mut world = World::new();
+    world.apply(topology("default", &["clique"]));
+    world.apply(node("n1", 8));
+    world.settle();
+    let absent = "Topology default: LabelNotFound: no node has the label clique of the level \
+                  clique, so every node is a domain of its own there and below";
+    assert_eq!(told(&world, "Topology"), [absent]);
+    world.apply(clique(node("n1", 8), zeros));
+    world.settle();
+    let void = absent.replace(
+        "no node has the label clique of the level clique",
+        "the label clique of the level clique is empty or all zeros on every node that has it, \
+         which means no domain",
+    );
+    assert_eq!(told(&world, "Topology"), [absent.to_owned(), void.clone()]);
+    // A node that is gone says nothing any more.
+    world.apply(clique(node("n2", 8), ""));
+    world.apply(node("n1", 8));
+    world.settle();
+    world.lose_node("n2");
+    world.settle();
+    let told = told(&world, "Topology");
+    assert_eq!(told, [absent.to_owned(), void, absent.to_owned()]);
 }
