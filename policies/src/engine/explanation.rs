@@ -112,12 +112,14 @@ impl Engine {
         explanation.shortages.sort_by_key(|one| !in_vain(one));
         explanation.remedies = explain::remedies(&explanation);
         if explanation.reason == Some(Reason::QueueNotFound) {
-            let queues = self.state.queues.ids().into_iter();
-            let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();
-            let others = names.into_iter().filter(|name| *name != &*gang.spec.queue);
-            explanation
-                .remedies
-                .extend(suggestion(&gang.spec.queue, others));
+            // Only of queues that would take it: no others are any help.
+            let queues = &self.state.queues;
+            let labels = self.state.namespaces.get(&gang.namespace);
+            let takes = |name: &&str| queues.admit(name, &gang.namespace, labels).is_ok();
+            let ids = queues.ids();
+            let others = ids.iter().map(|id| queues.name(*id)).filter(takes);
+            let meant = suggestion(&gang.spec.queue, others);
+            explanation.remedies.extend(meant);
         }
         explanation
     }
