@@ -273,11 +273,7 @@ fn claim(claim: &ClaimView) -> String {
         return format!("{before}, share {share}");
     };
     let plain = claim.counted_weight.is_none() && weight <= 1;
-    let whole = if plain {
-        share
-    } else {
-        &claim.dominant_share
-    };
+    let whole = if plain { share } else { &claim.dominant_share };
     let over = match (&claim.counted_weight, weight) {
         (Some(counted), _) => {
             format!(" over weight {weight}, counted as {counted} for past use, = {share}")
