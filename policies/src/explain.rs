@@ -13,7 +13,7 @@ mod words;
 pub(crate) use advice::remedies;
 pub(crate) use line::standing;
 pub(crate) use room::{Missing, shortage};
-pub(crate) use words::{Described, refusal};
+pub(crate) use words::{Described, model_limits, refusal};
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 

@@ -17,6 +17,8 @@ use core::cmp::Reverse;
 const SHAPES_NAMED: usize = 4;
 /// How many sub-groups a message names; the rest is counted.
 const SUB_GROUPS_NAMED: usize = 3;
+/// How many limits a message names; the rest is counted.
+const LIMITS_NAMED: usize = 3;
 /// How many filters a message names; the rest is summed up.
 const FILTERS_NAMED: usize = 4;
 
@@ -65,6 +67,26 @@ pub(crate) fn refusal(
         }
         Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
     }
+}
+
+/// Which limits on GPU models keep members out that would fit without them.
+pub(crate) fn model_limits(state: &ClusterState, request: &Request, refusal: &Refusal) -> String {
+    let text = "limits on GPU models leave no room for the members, which would fit otherwise";
+    let (Some(queue), Refusal::TooFew { class, need, .. }) =
+        (request.model_limits, refusal.innermost())
+    else {
+        return text.into();
+    };
+    let class = &state.classes[*class];
+    let asked = class.gpus.saturating_mul(*need);
+    let limits = state.queues.tight_model_limits(queue, asked, &class.models);
+    let mut named: Vec<String> = limits.iter().take(LIMITS_NAMED).cloned().collect();
+    match limits.len() - named.len() {
+        0 => {}
+        1 => named.push("1 more limit".into()),
+        more => named.push(format!("{more} more limits")),
+    }
+    format!("{text}: {}", joined(&named))
 }
 
 fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
