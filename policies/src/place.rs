@@ -242,7 +242,7 @@ impl Request {
     }
 
     /// Whether the limits on GPU models may keep one of these pods from a node.
-    fn is_limited(&self, state: &ClusterState) -> bool {
+    pub(crate) fn is_limited(&self, state: &ClusterState) -> bool {
         let left = |queue| state.queues.least_model_budget(queue);
         let Some(left) = self.model_limits.and_then(left) else {
             return false;

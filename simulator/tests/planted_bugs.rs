@@ -9,6 +9,8 @@ mod bugs;
 mod workshop;
 
 use bugs::{BUGS, Bug};
+use std::fs;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 use workshop::{SEEDS, Verdict, Workshop};
@@ -47,6 +49,17 @@ fn every_planted_bug_is_caught_by_the_seeds() {
         Vec::<&str>::new(),
         "not caught by the seeds {SEEDS}"
     );
+}
+
+/// Quick, so that who changes the code of a bug hears of it before the bugs are tried.
+#[test]
+fn the_code_that_a_bug_changes_is_there_once() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for bug in BUGS {
+        let code = fs::read_to_string(sources.join(bug.file)).expect(bug.file);
+        let found = code.matches(bug.code).count();
+        assert_eq!(found, 1, "{}: in {}:\n{}", bug.name, bug.file, bug.code);
+    }
 }
 
 #[test]

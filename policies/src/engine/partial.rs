@@ -26,8 +26,14 @@ pub(crate) const UNWIND_AFTER_MS: u64 = 1_000;
 
 impl Engine {
     /// Follows how far the gang has come, and evicts what is left of one that ran and stays below
-    /// its minimum.
+    /// its minimum. While the PodGroup is not known, nobody knows the minimum: what has become of
+    /// the gang in the meantime is seen when it is.
     pub(crate) fn follow_members(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
+        let gang = &mut self.state.gangs[id];
+        if gang.lacks_object() {
+            gang.lost_ms = None;
+            return;
+        }
         let lost = self.follow_start(id, counts, now_ms);
         self.follow_losses(id, counts, lost, now_ms);
     }

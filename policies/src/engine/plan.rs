@@ -463,17 +463,22 @@ impl Engine {
         refusal: &Refusal,
     ) -> (Verdict, Wake) {
         let proved = refusal.is_proved();
+        let limit = request
+            .model_limits
+            .filter(|_| request.is_limited(&self.state));
         let wake = match refusal.innermost() {
+            // Under limits on GPU models there may be room where nothing has been freed.
             Refusal::TooFew {
                 class, scope, need, ..
-            } => Wake::Over(Shortfall::Room {
+            } if limit.is_none() => Wake::Over(Shortfall::Room {
                 class: *class,
                 scope: *scope,
                 need: *need,
             }),
             _ => {
                 let classes = request.groups.iter().map(|group| group.class).collect();
-                Wake::AnyRoom(classes, None)
+                let limit = limit.and_then(|queue| self.state.queues.highest_model_limit(queue));
+                Wake::AnyRoom(classes, limit)
             }
         };
         if only_limits_refuse(&mut self.state, request, refusal) {

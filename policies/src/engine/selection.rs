@@ -31,7 +31,8 @@ impl Engine {
         let mut groups = self.by_class(pods);
         groups.sort_by_key(|group| self.state.classes[group.class].gpus);
         let sizes: Vec<usize> = groups.iter().map(|group| group.pods.len()).collect();
-        let (mut over, mut refused, mut full) = (None, None, None);
+        let mut full = self.state.queues.highest_model_limit(queue);
+        let (mut over, mut refused) = (None, None);
         for taken in selections(&sizes, need).0 {
             let chosen = groups.iter().zip(taken);
             let chosen = chosen.flat_map(|(group, taken)| group.pods.iter().take(taken).copied());

@@ -206,7 +206,9 @@ impl Engine {
                         Wake::Over(Shortfall::Room { class, .. }) => classes.push(class),
                         Wake::AnyRoom(more, queues) => {
                             classes.extend(more);
-                            full = queues.or(full);
+                            if let Some(queues) = queues {
+                                full = self.highest(queue, full, queues);
+                            }
                         }
                         Wake::Queue(over) | Wake::Over(Shortfall::Bound { queue: over, .. }) => {
                             full = self.highest(queue, full, over);
@@ -237,7 +239,8 @@ impl Engine {
         work: &mut u64,
     ) -> Result<Vec<(PodId, NodeId)>, (Verdict, Wake)> {
         let (choices, _) = tree.choices();
-        let (mut over, mut refused, mut full) = (None, None, None);
+        let mut full = self.state.queues.highest_model_limit(queue);
+        let (mut over, mut refused) = (None, None);
         // All choices at once, if the queue has room for the first of them.
         let whole = choices.first().map(|first| (first, tree.clone()));
         let single = choices.len() == 1;

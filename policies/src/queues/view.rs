@@ -52,9 +52,17 @@ impl QueueTree {
     /// Whether the queue or an ancestor has a limit on a GPU model.
     #[must_use]
     pub fn has_model_limits(&self, queue: QueueId) -> bool {
-        self.structure.path(queue).any(|id| {
-            let mut terms = self.structure.node(id).terms.iter();
+        self.highest_model_limit(queue).is_some()
+    }
+
+    /// The queue nearest to the root, of this one and its ancestors, that has a limit on a GPU
+    /// model: what is released under any such limit is released there.
+    #[must_use]
+    pub fn highest_model_limit(&self, queue: QueueId) -> Option<QueueId> {
+        let has_limit = |id: &QueueId| {
+            let mut terms = self.structure.node(*id).terms.iter();
             terms.any(|(key, terms)| terms.limit.is_some() && self.keys.plain(*key).is_some())
-        })
+        };
+        self.structure.path(queue).filter(has_limit).last()
     }
 }

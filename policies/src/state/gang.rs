@@ -374,6 +374,11 @@ impl Gang {
         matches!(self.key, GangKey::Group(..))
     }
 
+    /// Whether its PodGroup is not known: not yet, or not any more.
+    pub(crate) fn lacks_object(&self) -> bool {
+        self.is_explicit() && self.object.is_none()
+    }
+
     /// Why it waits.
     pub(crate) fn verdict(&self) -> Option<&Verdict> {
         match &self.wait {

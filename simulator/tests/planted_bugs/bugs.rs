@@ -177,8 +177,8 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "pods with gates are bound",
         "policies/src/state/pod.rs",
-        "own.gates.is_empty() && own.problems.is_empty()",
-        "own.problems.is_empty()",
+        "groups <= 1 && self.gates.is_empty() && self.problems.is_empty()",
+        "groups <= 1 && self.problems.is_empty()",
     ),
     bug(
         "what is left of a gang is never evicted",

@@ -3,6 +3,7 @@
 use super::Agenda;
 use crate::ids::{ClassId, GangId, Id, NodeId};
 use crate::queues::{Bound, GovernedId, QueueId};
+use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::gang::{Scope, Shortfall};
 use alloc::{
@@ -63,10 +64,11 @@ impl Agenda {
         }
         let mut over = self.rooms_over(state, &nodes);
         for (class, gangs) in &self.any_room {
-            // Also where no pod of the class fits: what was not found within its bound may be found
-            // when it is searched again.
-            if may_use(state, *class, &nodes) {
+            if fits(state, *class, Scope::Cluster, &nodes, 1) > 0 {
                 stirred.gangs.extend(gangs);
+            } else if may_use(state, *class, &nodes) {
+                let open = |gang: &&GangId| !needs_more_room(state, **gang);
+                stirred.gangs.extend(gangs.iter().filter(open));
             }
         }
         let paths = released.into_iter().map(|queue| state.queues.path(queue));
@@ -169,6 +171,22 @@ fn bound_is_over(state: &ClusterState, shortfall: Shortfall) -> bool {
         } => state.queues.bound_allows(queue, key, bound, asked),
         Shortfall::Room { .. } => false,
     }
+}
+
+/// Whether only more room for one of its classes can help a refused gang: it is proved that it does
+/// not fit. What was not found within its bound may be found when it is searched again, and limits
+/// on GPU models may leave room elsewhere.
+fn needs_more_room(state: &ClusterState, gang: GangId) -> bool {
+    let gang = &state.gangs[gang];
+    let proved = gang
+        .verdict()
+        .is_some_and(|verdict| verdict.reason == Reason::DoesNotFit);
+    let limited = |queue| state.queues.has_model_limits(queue);
+    proved
+        && gang
+            .place
+            .as_ref()
+            .is_some_and(|(queue, _)| !limited(*queue))
 }
 
 /// Whether a class may use any of the nodes, as far as the static filters say.

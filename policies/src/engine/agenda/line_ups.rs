@@ -91,9 +91,15 @@ impl Agenda {
         if let Some(current) = self.line_ups.current {
             return (current, BTreeSet::new());
         }
+        let known = self.line_ups.all.len();
         let line_up = self.nearest();
         let queues = self.difference(line_up);
-        let queues = queues.flat_map(|(_, queues)| queues).copied().collect();
+        let mut queues: BTreeSet<QueueId> =
+            queues.flat_map(|(_, queues)| queues).copied().collect();
+        if line_up.index() >= known {
+            // Of a new one the tree of queues has not been shown anything.
+            queues.extend(self.candidates.keys());
+        }
         self.line_ups.asked += 1;
         self.line_ups.current = Some(line_up);
         let kept = &mut self.line_ups.all[line_up.index()];

@@ -7,7 +7,7 @@ use crate::settings::{LeafOrder, Queueing, Settings};
 use alloc::{format, string::String, vec::Vec};
 use fastrand::Rng;
 
-const WORLDS: u64 = 150;
+const WORLDS: u64 = 450;
 const EVENTS: usize = 60;
 const NODES: usize = 5;
 const QUEUES: usize = 4;
@@ -68,17 +68,29 @@ impl Both {
         let gpus = self.random.u64(1..9);
         let rack = format!("r{}", number / 2);
         let name = format!("n{number}");
-        self.each(|world| world.apply(node(&name, gpus).label("rack", &rack)));
+        let product = if number.is_multiple_of(2) {
+            "H100"
+        } else {
+            "A100"
+        };
+        self.each(|world| {
+            let node = node(&name, gpus).label("rack", &rack);
+            world.apply(node.label("nvidia.com/gpu.product", product));
+        });
     }
 
     fn queue(&mut self, number: usize) {
         let limit = self.random.u64(0..24);
-        let facts = |limited: bool| -> QueueFacts {
+        let facts = |limited: bool, product: bool| -> QueueFacts {
             let facts = queue(&format!("q{number}"));
-            if limited { facts.limit(limit) } else { facts }
+            let mut facts = if limited { facts.limit(limit) } else { facts };
+            for resource in facts.resources.iter_mut().filter(|_| product) {
+                resource.product = Some("H100".into());
+            }
+            facts
         };
-        let limited = self.random.bool();
-        self.each(|world| world.apply(facts(limited)));
+        let (limited, product) = (self.random.bool(), self.random.bool());
+        self.each(|world| world.apply(facts(limited, product)));
     }
 
     /// A pod, or some that need each other, perhaps of different sizes, perhaps in one rack.

@@ -109,6 +109,25 @@ fn a_gang_that_lost_a_member_before_a_restart_keeps_its_grace_period() {
     );
 }
 
+/// A start may see pods before their group: of a list that is a little old.
+#[test]
+fn a_gang_whose_group_is_seen_after_its_pods_is_judged_by_its_minimum() {
+    for (late, grace_ms) in [(false, 1_000), (true, 60_000)] {
+        let mut world = World::new();
+        world.apply(node("n1", 4));
+        world.apply(pod("a", 4).of("g").on("n1"));
+        let waiting = pod("b", 4).of("g");
+        world.apply(if late { waiting.late() } else { waiting });
+        world.settle();
+        world.apply(gang("g", 2));
+        world.settle();
+        pass(&mut world, grace_ms - 1_000);
+        assert_eq!(world.evictions, 0, "late: {late}");
+        pass(&mut world, 2_000);
+        assert_eq!(world.evictions, 1, "late: {late}");
+    }
+}
+
 #[test]
 fn a_member_that_is_gone_before_it_was_bound_unwinds_the_gang() {
     let mut world = World::new();
