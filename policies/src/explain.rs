@@ -13,9 +13,9 @@ mod words;
 pub(crate) use advice::remedies;
 pub(crate) use line::standing;
 pub(crate) use room::{Missing, shortage};
-pub(crate) use words::{Described, refusal};
+pub(crate) use words::{Described, model_limits, refusal};
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, Sibling};
+pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;
@@ -110,6 +110,8 @@ pub struct Shortage {
     /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
     /// `8 nvidia.com/gpu and 600Gi memory`.
     pub asks: String,
+    /// A sentence for each resource that it asks for and no node has.
+    pub unknown_resources: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a
@@ -170,6 +172,15 @@ pub struct Refused {
     /// How many members their free amounts would hold if it were not for that; 0 where it is an
     /// amount that is missing.
     pub would_hold: u64,
+}
+
+/// What so many nodes did, in words: `1 was unschedulable` of `were unschedulable`.
+#[must_use]
+pub fn nodes_that(nodes: u32, because: &str) -> String {
+    match because.strip_prefix("were ") {
+        Some(rest) if nodes == 1 => alloc::format!("1 was {rest}"),
+        _ => alloc::format!("{nodes} {because}"),
+    }
 }
 
 /// A gang that holds what is missing.

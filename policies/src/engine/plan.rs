@@ -485,11 +485,7 @@ impl Engine {
             }
         };
         if only_limits_refuse(&mut self.state, request, refusal) {
-            let message = format!(
-                "the limits of the queue {} and its parents on GPU models leave no room for the \
-                 members, which would fit otherwise",
-                self.state.gangs[id].spec.queue
-            );
+            let message = explain::model_limits(&self.state, request, refusal);
             return (Verdict::new(Reason::OverLimit, message), wake);
         }
         let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();

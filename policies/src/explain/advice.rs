@@ -1,7 +1,8 @@
 //! What would let a gang start.
 
-use super::words::{amount_in_words as in_words, listed};
+use super::words::amount_in_words as in_words;
 use super::{ExcessReport, Explanation, Holder, Proof, Shortage};
+use crate::names::joined;
 use crate::reason::Reason;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -116,8 +117,7 @@ fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<Str
             "more nodes that take its members{smaller}: {held} of {}",
             shortage.need
         ));
-        let labels = shortage.unknown_labels.iter();
-        remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
+        remedies.extend(of_unknown(shortage));
     } else if short > 0 {
         remedies.extend(of_holders(
             &shortage.holders,
@@ -158,6 +158,14 @@ fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<Str
     remedies.extend(elsewhere(shortage));
 }
 
+/// What members ask for and no node has.
+fn of_unknown(shortage: &Shortage) -> impl Iterator<Item = String> {
+    let resources = shortage.unknown_resources.iter();
+    let resources = resources.map(|sentence| format!("pods that ask for less: {sentence}"));
+    let labels = shortage.unknown_labels.iter();
+    resources.chain(labels.map(|sentence| format!("another selector: {sentence}")))
+}
+
 /// What a wish would do where a level is required.
 fn elsewhere(shortage: &Shortage) -> Option<String> {
     let level = &*shortage.level;
@@ -170,7 +178,7 @@ fn elsewhere(shortage: &Shortage) -> Option<String> {
     let of = match shortage.required_by.as_slice() {
         [] => String::new(),
         [only] => format!(" in the sub-group {only}"),
-        several => format!(" in the sub-groups {}", listed(several)),
+        several => format!(" in the sub-groups {}", joined(several)),
     };
     Some(format!(
         "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \

@@ -1,7 +1,7 @@
 //! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
 
 use super::labels;
-use super::words::{amount_in_words, asks, headline, scarcest};
+use super::words::{amount_in_words, asks, headline, scarcest, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::{Amount, UnixMs};
 use crate::filter::Filter;
@@ -105,6 +105,7 @@ pub(crate) fn shortage(
         sub_groups: missing.sub_groups.clone(),
         required_by: missing.required_by.clone(),
         requests: requests.collect(),
+        unknown_resources: unknown_resources(state, missing.class),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),

@@ -38,7 +38,7 @@ fn a_refusal_follows_the_nodes() {
     seconds(&mut world, 2);
     says(
         &world,
-        "of 2 nodes, 1 were unschedulable, 1 had insufficient nvidia.com/gpu",
+        "of 2 nodes, 1 was unschedulable, 1 had insufficient nvidia.com/gpu",
     );
 }
 
