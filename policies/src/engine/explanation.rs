@@ -1,11 +1,13 @@
 //! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
 
+mod ends;
 mod sub_groups;
+mod together;
 
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain::{
-    self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject,
+    self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject, Tried,
 };
 use crate::facts::{GroupSource, UnixMs};
 use crate::ids::{ClassId, GangId};
@@ -97,6 +99,7 @@ impl Engine {
             reason: verdict.map(|verdict| verdict.reason).or(turn),
             message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
             proof: None,
+            together: None,
             shortages: Vec::new(),
             excess: None,
             standing: explain::standing(&self.state, id, |gang, queue| {
@@ -104,10 +107,12 @@ impl Engine {
             }),
             remedies: Vec::new(),
         };
+        let mut tried = Tried::default();
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
+            tried = self.explain_together((id, *queue), &counts, &mut explanation);
         }
-        explanation.remedies = explain::remedies(&explanation);
+        explanation.remedies = explain::remedies(&explanation, &tried);
         if explanation.reason == Some(Reason::QueueNotFound) {
             let queues = self.state.queues.ids().into_iter();
             let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();

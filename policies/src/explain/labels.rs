@@ -8,9 +8,9 @@ use core::cmp::Reverse;
 /// How many values that nodes do have are named.
 const VALUES_NAMED: usize = 3;
 
-/// A sentence for each label of the node selector, and of a required affinity with one term, that
-/// no node has: `no node has nvidia.com/gpu.product=A100; there are H100 (2 nodes)`.
-pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
+/// The labels of the node selector, and of a required affinity with one term, with the values that
+/// a node may have.
+pub(super) fn wanted(shape: &PodShape) -> Vec<(&str, Vec<&str>)> {
     let selector = shape.node_selector.iter();
     let mut wanted: Vec<(&str, Vec<&str>)> = selector
         .map(|(key, value)| (&**key, Vec::from([&**value])))
@@ -23,7 +23,13 @@ pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
             (&*requirement.key, values.collect())
         }));
     }
-    let sentences = wanted.into_iter();
+    wanted
+}
+
+/// A sentence for each label that a shape insists on and no node has:
+/// `no node has nvidia.com/gpu.product=A100; there are H100 (2 nodes)`.
+pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
+    let sentences = wanted(shape).into_iter();
     sentences
         .filter_map(|(key, values)| sentence(state, key, &values))
         .collect()
