@@ -3,50 +3,56 @@
 use crate::config::LogFormat;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
-use tracing_subscriber::EnvFilter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::Subscriber;
+use tracing_subscriber::filter::dynamic_filter_fn;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 /// The client's own lines for failed requests only repeat ours, without the reason.
 const SILENCED: &str = "kube_client::client::builder=off";
 
-/// Puts another filter in the place of the one that the log began with.
-type Replace = Box<dyn Fn(EnvFilter) + Send + Sync>;
-
-static REPLACE: OnceLock<Replace> = OnceLock::new();
+/// What is logged; set once this process has started its log.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+/// Whether lines are JSON objects.
+static JSON: AtomicBool = AtomicBool::new(false);
 
 /// Starts logging for the process. What is logged says `RUST_LOG`, else `level` (directives of
 /// `EnvFilter`). A second call does nothing, so that a program around the scheduler keeps its log.
 pub fn init(format: LogFormat, level: &str) {
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(level))
-        .with_writer(std::io::stderr);
+    let (filter, handle) = reload::Layer::new(filter(level));
+    let log = tracing_subscriber::registry().with(filter).with(lines());
     // An error means that logging has been started before.
-    let (replace, started): (Replace, _) = match format {
-        LogFormat::Text => {
-            let builder = builder
-                .with_target(false)
-                .with_ansi(std::io::stderr().is_terminal())
-                .with_filter_reloading();
-            let handle = builder.reload_handle();
-            let replace = move |filter| drop(handle.reload(filter));
-            (Box::new(replace), builder.try_init())
-        }
-        LogFormat::Json => {
-            let builder = builder.json().flatten_event(true).with_filter_reloading();
-            let handle = builder.reload_handle();
-            let replace = move |filter| drop(handle.reload(filter));
-            (Box::new(replace), builder.try_init())
-        }
-    };
-    if started.is_ok() {
-        REPLACE.get_or_init(|| replace);
+    if log.try_init().is_ok() {
+        JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+        FILTER.get_or_init(|| handle);
     }
 }
 
-/// Changes what is logged, if this process has started its log here; `RUST_LOG` still goes first.
-pub fn set_level(level: &str) {
-    if let Some(replace) = REPLACE.get() {
-        replace(filter(level));
+/// Changes how lines look and what is logged, if this process has started its log here; `RUST_LOG`
+/// still goes first.
+pub fn change(format: LogFormat, level: &str) {
+    if let Some(handle) = FILTER.get() {
+        JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+        // It only fails once the log is gone.
+        drop(handle.reload(filter(level)));
     }
+}
+
+/// Both formats, of which one writes: a format cannot take over the spans that another one began.
+fn lines<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
+    let text = fmt::layer()
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .with_filter(dynamic_filter_fn(|_, _| !JSON.load(Ordering::Relaxed)));
+    let json = fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_writer(std::io::stderr)
+        .with_filter(dynamic_filter_fn(|_, _| JSON.load(Ordering::Relaxed)));
+    text.and_then(json)
 }
 
 fn filter(level: &str) -> EnvFilter {

@@ -16,6 +16,7 @@ use crate::ids::{NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
 use crate::state::cards::Cards;
+use crate::state::pod::{Pod, Stage};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
 /// Every violation, as sentences.
@@ -118,7 +119,15 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     let mut held: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     for (_, pod) in state.pods.iter() {
         let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
-        let Some(account) = account else { continue };
+        let Some(account) = account else {
+            if is_unpaid(state, pod) {
+                found.push(format!(
+                    "I8: pod {}/{} is on its way and no queue pays for it",
+                    pod.namespace, pod.name
+                ));
+            }
+            continue;
+        };
         if account.held != pod.stage.node().is_some() {
             found.push(format!(
                 "I8: pod {}/{} is booked wrongly",
@@ -157,6 +166,14 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
+/// Whether a pod takes room by our decision and counts in no queue, though its queue is there.
+fn is_unpaid(state: &ClusterState, pod: &Pod) -> bool {
+    let gang = pod.own.as_ref().and_then(|own| own.gang);
+    let settled = gang.filter(|gang| !state.touched.contains(gang));
+    let queue = settled.and_then(|gang| state.queues.find(&state.gangs[gang].spec.queue));
+    matches!(pod.stage, Stage::Assumed(_)) && queue.is_some()
+}
+
 /// Each node that is free as a whole is counted in its domain, and knows how many are.
 fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
     for (id, node) in state.nodes.iter() {
@@ -181,6 +198,9 @@ fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
 /// The tables of classes agree with the nodes.
 fn tables(state: &ClusterState, found: &mut Vec<String>) {
     for (_, class) in state.classes.iter() {
+        if !state.offered.is_told_to(class) {
+            found.push("a class does not know whether nodes have what it asks for".into());
+        }
         let Some(table) = class.table.as_ref() else {
             continue;
         };

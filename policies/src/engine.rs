@@ -25,6 +25,7 @@ mod plan;
 mod quarantine;
 mod queues;
 mod reports;
+mod requests;
 mod review;
 mod search;
 mod selection;
@@ -295,6 +296,7 @@ impl Engine {
             }
         }
         self.follow_freed();
+        self.state.follow_offered();
         self.assess_touched(now_ms);
         self.state.settle_capacity(now_ms);
         if core::mem::take(&mut self.state.offered.changed) {

@@ -51,18 +51,46 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
     let mut scheduler = Scheduler::start_recorded(&cluster, configuration, journal).await?;
-    if let Some(path) = args.config {
-        scheduler.follow_configuration(path);
-    }
-    info!(
-        "scheduling for {}; health and metrics on {}",
-        cluster.cluster_url,
-        scheduler.address()
-    );
-    tokio::select! {
-        ended = scheduler.ended() => return Ok(ended?),
-        _ = terminate.recv() => info!("stopping on SIGTERM"),
-        _ = interrupt.recv() => info!("stopping on SIGINT"),
+    loop {
+        info!(
+            "scheduling for {}; health and metrics on {}",
+            cluster.cluster_url,
+            scheduler.address()
+        );
+        let changed = changed(&mut scheduler, args.config.clone());
+        let anew = tokio::select! {
+            ended = scheduler.ended() => return Ok(ended?),
+            _ = terminate.recv() => {
+                info!("stopping on SIGTERM");
+                break;
+            }
+            _ = interrupt.recv() => {
+                info!("stopping on SIGINT");
+                break;
+            }
+            configuration = changed => configuration,
+        };
+        info!("beginning anew, as the configuration asks for");
+        scheduler.stop().await?;
+        scheduler = Scheduler::start(&cluster, anew).await?;
     }
     Ok(scheduler.stop().await?)
+}
+
+/// The configuration with which the scheduler must begin anew, once it must.
+fn changed(
+    scheduler: &mut Scheduler,
+    file: Option<PathBuf>,
+) -> impl Future<Output = Configuration> + use<> {
+    let anew = file.map(|file| scheduler.follow_configuration(file));
+    async {
+        match anew {
+            Some(anew) => match anew.await {
+                Ok(configuration) => configuration,
+                // The follower is gone with its scheduler, which says so itself.
+                Err(_) => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
 }

@@ -1,16 +1,11 @@
-//! What is otherwise in another file, and which of it can change while the scheduler runs.
+//! What is otherwise in another file, and for which of it the scheduler begins anew.
 
 use super::ConfigurationFile;
 use serde_json::Value;
 
-/// Keys around which the running process was built, with all below them. Their documentation says
-/// that a change takes a restart.
-const FIXED: [&str; 4] = [
-    "schedulerName",
-    "serveAddress",
-    "log.format",
-    "leaderElection",
-];
+/// Keys around which the running scheduler was built, with all below them. Their documentation says
+/// that it begins anew.
+const FOUNDATIONS: [&str; 3] = ["schedulerName", "serveAddress", "leaderElection"];
 
 /// The keys whose values differ, in the order of their names: `placement`, `inFlight.actions`.
 pub(super) fn changed_keys(one: &ConfigurationFile, other: &ConfigurationFile) -> Vec<String> {
@@ -39,10 +34,10 @@ fn compare(key: &str, one: &Value, other: &Value, keys: &mut Vec<String>) {
     }
 }
 
-/// Whether a change of this key takes a restart.
-pub(super) fn is_fixed(key: &str) -> bool {
-    FIXED.iter().any(|fixed| {
-        let rest = key.strip_prefix(fixed);
+/// Whether the scheduler begins anew when this key has changed.
+pub(super) fn begins_anew(key: &str) -> bool {
+    FOUNDATIONS.iter().any(|foundation| {
+        let rest = key.strip_prefix(foundation);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     })
 }
@@ -50,7 +45,7 @@ pub(super) fn is_fixed(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{EVERY_KEY, parse};
-    use super::{changed_keys, is_fixed};
+    use super::{begins_anew, changed_keys};
     use crate::config::{Configuration, print_defaults};
 
     #[test]
@@ -62,10 +57,10 @@ mod tests {
         assert!(changed_keys(&defaults, &defaults).is_empty());
     }
 
-    /// Everything that can change while the scheduler runs reaches the engine or the log, and
-    /// nothing else says that it can.
+    /// Everything for which the scheduler does not begin anew reaches the engine or the log, and
+    /// everything for which it does says so.
     #[test]
-    fn each_key_takes_effect_or_says_that_it_takes_a_restart() {
+    fn each_key_takes_effect_or_says_that_the_scheduler_begins_anew() {
         let defaults = parse("").unwrap();
         let other = parse(EVERY_KEY).unwrap();
         let text = print_defaults().unwrap();
@@ -85,11 +80,12 @@ mod tests {
                 comments.copied().collect::<Vec<_>>().join(" ")
             };
             let told = [top, key.rsplit('.').next().unwrap()].map(comment);
-            let says = told.iter().any(|comment| comment.contains("restart"));
-            assert_eq!(is_fixed(&key), says, "{key}: {told:?}");
-            if !is_fixed(&key) {
+            let says = told.iter().any(|comment| comment.contains("begins anew"));
+            assert_eq!(begins_anew(&key), says, "{key}: {told:?}");
+            if !begins_anew(&key) {
                 let changed = only(&defaults, &other, &key);
                 let same = changed.settings == defaults.settings
+                    && changed.log_format == defaults.log_format
                     && changed.log_level == defaults.log_level;
                 assert!(!same, "{key} has no effect");
             }

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The configuration file as it is written. The doc comments are what
-/// `gpu-batch config --print-defaults` prints. Where they do not say that it takes a restart, a
-/// change takes effect within seconds.
+/// `gpu-batch config --print-defaults` prints. A change takes effect within seconds; where they say
+/// that the scheduler begins anew, it lets go of the Lease, lists everything again and goes on, in the
+/// same process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
@@ -19,18 +20,18 @@ pub struct ConfigurationFile {
     pub api_version: String,
     /// Always Configuration.
     pub kind: String,
-    /// Pods whose spec.schedulerName is this are ours. A change takes a restart.
+    /// Pods whose spec.schedulerName is this are ours. After a change the scheduler begins anew.
     #[schemars(
         regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
         length(max = 253)
     )]
     pub scheduler_name: String,
-    /// Address and port of /healthz, /readyz, /metrics and the other pages. A change takes a
-    /// restart.
+    /// Address and port of /healthz, /readyz, /metrics and the other pages. After a change the
+    /// scheduler begins anew.
     pub serve_address: String,
     /// The log, on standard error.
     pub log: LogFile,
-    /// Which of several replicas acts. A change takes a restart.
+    /// Which of several replicas acts. After a change the scheduler begins anew.
     pub leader_election: LeaderElectionFile,
     /// How nodes are chosen where neither gang nor queue says: binpack, spread, best-fit or
     /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
@@ -61,7 +62,7 @@ pub struct ConfigurationFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LogFile {
-    /// text, or json: one object a line. A change takes a restart.
+    /// text, or json: one object a line.
     pub format: LogFormat,
     /// error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug.
     pub level: String,

@@ -2,18 +2,21 @@
 //!
 //! The file is read every second: a ConfigMap in a pod is replaced by links, of which no event of
 //! the file system tells reliably. What was read twice alike is judged, so that nobody's half
-//! written file is. A file that is wrong, or that changes what takes a restart, is refused whole,
-//! and the old configuration goes on.
+//! written file is. A file that is wrong is refused whole, and the old configuration goes on. One
+//! that changes what the scheduler was built around ends the following: whoever runs the scheduler
+//! stops it and starts another.
 
-use super::changes::{changed_keys, is_fixed};
+use super::changes::{begins_anew, changed_keys};
 use super::read::unreadable;
 use super::{Configuration, InForce, InvalidConfiguration};
 use crate::driver::Inbox;
 use crate::serve::Metrics;
 use crate::telemetry;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +30,8 @@ pub(crate) struct Follower {
     in_force: Arc<InForce>,
     inbox: Arc<Inbox>,
     metrics: Arc<Metrics>,
+    /// A session that is recorded is one of one scheduler.
+    recorded: bool,
     last: Option<Read>,
     judged: Option<Read>,
 }
@@ -37,36 +42,46 @@ impl Follower {
         in_force: Arc<InForce>,
         inbox: Arc<Inbox>,
         metrics: Arc<Metrics>,
+        recorded: bool,
     ) -> Self {
         Self {
             path,
             in_force,
             inbox,
             metrics,
+            recorded,
             last: None,
             judged: None,
         }
     }
 
-    /// Follows until the task is cancelled.
-    pub(crate) async fn run(mut self) {
+    /// Follows until the task is cancelled, or until the scheduler must begin anew: then it tells
+    /// with what.
+    pub(crate) async fn run(mut self, anew: oneshot::Sender<Configuration>) {
         loop {
             let text = tokio::fs::read_to_string(&self.path).await;
-            self.look(text.map_err(|error| unreadable(&error)));
+            if let Some(configuration) = self.look(text.map_err(|error| unreadable(&error))) {
+                // Nobody listens any more where the scheduler is being stopped anyhow.
+                drop(anew.send(configuration));
+                return;
+            }
             tokio::time::sleep(INTERVAL).await;
         }
     }
 
-    fn look(&mut self, read: Read) {
+    /// The configuration with which the scheduler must begin anew, if it must.
+    fn look(&mut self, read: Read) -> Option<Configuration> {
         let settled = self.last.as_ref() == Some(&read);
+        let mut anew = None;
         if settled && self.judged.as_ref() != Some(&read) {
-            self.take_over(&read);
+            anew = self.take_over(&read);
             self.judged = Some(read.clone());
         }
         self.last = Some(read);
+        anew
     }
 
-    fn take_over(&self, read: &Read) {
+    fn take_over(&self, read: &Read) -> Option<Configuration> {
         match self.judge(read) {
             Ok((_, changed)) if changed.is_empty() => {
                 self.metrics.configuration_refused.set(0);
@@ -74,7 +89,10 @@ impl Follower {
             }
             Ok((configuration, changed)) => {
                 info!("the configuration has changed: {}", changed.join(", "));
-                telemetry::set_level(&configuration.log_level);
+                telemetry::change(configuration.log_format, &configuration.log_level);
+                if changed.iter().any(|key| begins_anew(key)) {
+                    return Some(configuration);
+                }
                 self.inbox.configured(configuration.settings);
                 self.in_force.accept(configuration.file);
                 self.metrics.configuration_changed("applied");
@@ -87,6 +105,7 @@ impl Follower {
                 self.metrics.configuration_refused.set(1);
             }
         }
+        None
     }
 
     /// The new configuration with the keys that are otherwise, or everything that is wrong with it.
@@ -101,17 +120,33 @@ impl Follower {
         let configuration = Configuration::parse(text, &name)?;
         let (before, _) = self.in_force.get();
         let changed = changed_keys(&before, &configuration.file);
-        let fixed: Vec<String> = changed
-            .iter()
-            .filter(|key| is_fixed(key))
-            .map(|key| format!("{key}: cannot change while the scheduler runs; restart it"))
-            .collect();
-        if fixed.is_empty() {
+        let mut problems = Vec::new();
+        if self.recorded {
+            let anew = changed.iter().filter(|key| begins_anew(key));
+            problems.extend(
+                anew.map(|key| format!("{key}: cannot change while a session is recorded")),
+            );
+        }
+        if before.serve_address != configuration.file.serve_address {
+            let problem = usable(configuration.serve_address, &before.serve_address);
+            problems.extend(problem.err());
+        }
+        if problems.is_empty() {
             Ok((configuration, changed))
         } else {
-            Err(invalid(fixed))
+            Err(invalid(problems))
         }
     }
+}
+
+/// Whether the scheduler can listen there. Of the port on which it listens now only the address is
+/// tried.
+fn usable(address: SocketAddr, before: &str) -> Result<(), String> {
+    let same_port = before.rsplit(':').next() == Some(address.port().to_string().as_str());
+    let port = if same_port { 0 } else { address.port() };
+    TcpListener::bind((address.ip(), port))
+        .map(drop)
+        .map_err(|error| format!("serveAddress: cannot listen on {address}: {error}"))
 }
 
 #[cfg(test)]
@@ -126,12 +161,12 @@ mod tests {
         let in_force = Arc::new(InForce::new(file));
         let inbox = Arc::new(Inbox::default());
         let path = PathBuf::from("scheduler.yaml");
-        Follower::new(path, in_force, inbox, Arc::new(Metrics::new()))
+        Follower::new(path, in_force, inbox, Arc::new(Metrics::new()), false)
     }
 
     /// What the engine is told after the file has been seen so.
     fn told(follower: &mut Follower, read: &Read) -> Vec<Event> {
-        follower.look(read.clone());
+        assert_eq!(follower.look(read.clone()), None);
         follower.inbox.take(Duration::ZERO, true).events
     }
 
@@ -163,9 +198,9 @@ mod tests {
             ),
             (
                 Ok(format!(
-                    "{HEAD}placement: spread\nleaderElection: {{name: other}}\n"
+                    "{HEAD}placement: spread\nserveAddress: 192.0.2.1:8080\n"
                 )),
-                "leaderElection.name: cannot change while the scheduler runs; restart it",
+                "serveAddress: cannot listen on 192.0.2.1:8080: ",
             ),
             (Ok("{".to_owned()), "scheduler.yaml cannot be used:\n"),
             (Err("No such file".to_owned()), "No such file"),
@@ -185,5 +220,22 @@ mod tests {
             assert_eq!(follower.in_force.get().1, None);
             assert_eq!(follower.metrics.configuration_refused.get(), 0);
         }
+    }
+
+    #[test]
+    fn what_the_scheduler_is_built_around_makes_it_begin_anew_unless_it_is_recorded() {
+        let text = format!("{HEAD}placement: spread\nschedulerName: other\n");
+        let mut follower = follower();
+        assert_eq!(told(&mut follower, &Ok(text.clone())), []);
+        let anew = follower.look(Ok(text.clone())).unwrap();
+        assert_eq!(anew.scheduler_name, "other");
+        let mut recorded = self::follower();
+        recorded.recorded = true;
+        for _ in 0..3 {
+            assert_eq!(told(&mut recorded, &Ok(text.clone())), []);
+        }
+        let refused = recorded.in_force.get().1.unwrap();
+        let says = "schedulerName: cannot change while a session is recorded";
+        assert!(refused.contains(says), "{refused}");
     }
 }

@@ -46,6 +46,7 @@ pub enum SchedulerError {
 pub struct Scheduler {
     sources: Sources,
     in_force: Arc<InForce>,
+    recorded: bool,
     address: SocketAddr,
     ended: oneshot::Receiver<Ended>,
     /// The watches and the HTTP server; cancelled when this is dropped.
@@ -106,6 +107,7 @@ impl Scheduler {
             relist: relisted,
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
+        let recorded = journal.is_some();
         let recording = journal
             .map(|file| Recording::start(file, &settings, &sources.metrics))
             .transpose()
@@ -135,21 +137,27 @@ impl Scheduler {
         Ok(Self {
             sources,
             in_force,
+            recorded,
             address,
             ended,
             tasks,
         })
     }
 
-    /// From now on takes over what changes in its configuration file.
-    pub fn follow_configuration(&mut self, path: PathBuf) {
+    /// From now on takes over what changes in its configuration file. What it was built around
+    /// (its name, its address, leader election) it cannot change: then the answer comes, with the
+    /// configuration with which another one is to be started after this one was stopped.
+    pub fn follow_configuration(&mut self, path: PathBuf) -> oneshot::Receiver<Configuration> {
         let follower = Follower::new(
             path,
             Arc::clone(&self.in_force),
             Arc::clone(&self.sources.inbox),
             Arc::clone(&self.sources.metrics),
+            self.recorded,
         );
-        self.tasks.spawn(follower.run());
+        let (sender, anew) = oneshot::channel();
+        self.tasks.spawn(follower.run(sender));
+        anew
     }
 
     /// Where it listens; the port is the real one if port 0 was asked for.
@@ -192,13 +200,15 @@ impl Scheduler {
     }
 
     /// Stops planning, waits for requests under way for at most five seconds, gives the lease back
-    /// last.
+    /// last. Afterwards its address is free.
     ///
     /// # Errors
     /// If the scheduler had ended in distress before.
     pub async fn stop(mut self) -> Result<(), SchedulerError> {
         self.sources.inbox.stop();
-        self.ended().await
+        let ended = self.ended().await;
+        self.tasks.shutdown().await;
+        ended
     }
 }
 

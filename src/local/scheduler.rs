@@ -78,7 +78,7 @@ impl SchedulerProcess {
         self.processes.id(Program::GpuBatch)
     }
 
-    /// Where it serves health and metrics; `None` until it says so in its log.
+    /// Where it serves health and metrics now; `None` until it says so in its log.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         address_in(&self.log())
@@ -101,12 +101,13 @@ impl SchedulerProcess {
     }
 }
 
-/// Where a scheduler with this log serves health and metrics; `None` until it has said so.
+/// Where a scheduler with this log serves health and metrics now; `None` until it has said so.
 pub(super) fn address_in(log: &str) -> Option<SocketAddr> {
     // The last line may be half written.
     let (lines, _) = log.rsplit_once('\n')?;
     let (_, address) = lines
         .lines()
+        .rev()
         .find_map(|line| line.split_once(BEFORE_ADDRESS))?;
     address.parse().ok()
 }

@@ -15,14 +15,19 @@ use crate::work::ensure;
 const HEAD: &str = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
      schedulerName: settled\nserveAddress: 127.0.0.1:0\nleaderElection: {enabled: false}\n";
 
-/// The node on which a new pod of one GPU is put.
+/// The node on which the scheduler of the tests' usual name puts a new pod of one GPU.
 async fn placed(cluster: &Cluster, name: &str) -> String {
+    placed_by(cluster, "settled", name).await
+}
+
+/// The node on which a scheduler puts a new pod of one GPU.
+async fn placed_by(cluster: &Cluster, scheduler: &str, name: &str) -> String {
     cluster
         .create(&json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name},
             "spec": {
-                "schedulerName": "settled",
+                "schedulerName": scheduler,
                 "nodeSelector": {TEST_LABEL: cluster.namespace},
                 "terminationGracePeriodSeconds": 0,
                 "containers": [{
@@ -72,12 +77,12 @@ async fn a_changed_configuration_takes_effect_and_a_wrong_one_is_refused_whole()
     let refused = page(address, 500, "retryAfter").await;
     assert!(refused.contains("placement: binpack"), "{refused}");
     scheduler
-        .configure(&format!("{HEAD}placement: spread\nlog: {{format: json}}\n"))
+        .configure(&format!("{HEAD}placement: spread\n").replace("settled", "other"))
         .unwrap();
     page(
         address,
         500,
-        "log.format: cannot change while the scheduler runs",
+        "schedulerName: cannot change while a session is recorded",
     )
     .await;
     let (_, metrics) = http::get(address, "/metrics").await;
@@ -124,4 +129,51 @@ async fn a_changed_configuration_takes_effect_and_a_wrong_one_is_refused_whole()
     let replayed = replay.kill_on_drop(true).output().await.unwrap();
     let said = String::from_utf8_lossy(&replayed.stdout).into_owned();
     assert!(said.contains("no difference"), "{said}");
+}
+
+/// The name, the address, the lease, and the looks of the log.
+#[tokio::test]
+async fn a_scheduler_begins_anew_where_it_was_built_around_what_changes() {
+    let Some(cluster) = cluster::shared("anew").await else {
+        return;
+    };
+    let executable = Path::new(env!("CARGO_BIN_EXE_gpu-batch"));
+    let first = HEAD.replace("settled", "first");
+    let scheduler =
+        SchedulerProcess::start_with(executable, &cluster.kubeconfig, &first, &[]).unwrap();
+    cluster.nodes(["r1"]).await;
+    placed_by(&cluster, "first", "a").await;
+    let address = scheduler.address().unwrap();
+
+    let somebody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = somebody.local_addr().unwrap().to_string();
+    let occupied = HEAD
+        .replace("settled", "second")
+        .replace("127.0.0.1:0", &taken);
+    scheduler.configure(&occupied).unwrap();
+    let says = format!("serveAddress: cannot listen on {taken}: ");
+    page(address, 500, &says).await;
+    drop(somebody);
+
+    let lease = format!(
+        "{{enabled: true, namespace: {}, name: anew}}",
+        cluster.namespace
+    );
+    let second = occupied.replace("{enabled: false}", &lease);
+    scheduler
+        .configure(&format!("{second}log: {{format: json}}\n"))
+        .unwrap();
+    placed_by(&cluster, "second", "b").await;
+    page(taken.parse().unwrap(), 200, "schedulerName: second").await;
+    let log = scheduler.log();
+    let last = log.lines().last().unwrap();
+    assert!(last.starts_with('{') && last.ends_with('}'), "{log}");
+    assert!(log.contains("beginning anew"), "{log}");
+    // It holds the new lease, and lets go of it before it begins anew once more.
+    scheduler
+        .configure(&first.replace("127.0.0.1:0", &taken))
+        .unwrap();
+    placed_by(&cluster, "first", "c").await;
+    let (status, audit) = http::get(taken.parse().unwrap(), "/debug/audit").await;
+    assert_eq!(status, 200, "{audit}");
 }

@@ -48,12 +48,12 @@ impl Engine {
         let counts = count(&self.state, id, now_ms);
         if let Some(verdict) = self.quarantined(id) {
             let wait = Wait::Held(verdict);
-            self.settle_accounts(id, &wait);
+            self.settle_accounts(id, &wait, &counts);
             self.enter(id, wait, &counts);
         } else {
             self.follow_members(id, &counts, now_ms);
             let wait = self.judge(id, &counts, now_ms);
-            self.settle_accounts(id, &wait);
+            self.settle_accounts(id, &wait, &counts);
             self.enter(id, wait, &counts);
             self.follow_unfinished(id, &counts, now_ms);
         }
@@ -155,34 +155,6 @@ impl Engine {
         self.state.gangs[*self.state.gang_ids.get(&key)?]
             .object
             .as_deref()
-    }
-
-    /// Members count in their gang's queue, if it exists: bound ones in the queue they were bound
-    /// for. Those that wait and cannot start as they stand ask for nothing.
-    fn settle_accounts(&mut self, id: GangId, wait: &Wait) {
-        let held = |verdict: &Verdict| verdict.reason.asks_for_nothing();
-        let idle = matches!(wait, Wait::Held(verdict) if held(verdict));
-        let gang = &self.state.gangs[id];
-        let preemptible = gang.spec.preemptible;
-        let queue = self.state.queues.find(&gang.spec.queue);
-        for index in 0..gang.members.len() {
-            let pod = self.state.gangs[id].members[index];
-            let record = &self.state.pods[pod];
-            let bound = record
-                .own
-                .as_ref()
-                .and_then(|own| own.bound_queue.as_deref());
-            let queue = match bound.filter(|_| record.stage.is_bound()) {
-                Some(name) => self.state.queues.find(name),
-                None => queue,
-            };
-            let own = record.own.as_ref();
-            let idle = idle || own.is_some_and(|own| !own.problems.is_empty());
-            let waits = record.stage == Stage::Waiting;
-            let queue = queue.filter(|_| !(waits && idle));
-            self.state
-                .settle_account(pod, queue.map(|queue| (queue, preemptible)));
-        }
     }
 
     /// What the gang waits for.

@@ -11,6 +11,7 @@ mod past_use;
 mod placement;
 mod quarantine;
 mod races;
+mod requests;
 mod review;
 mod search;
 mod sub_groups;

@@ -11,6 +11,7 @@ use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
+use crate::state::offered::Offered;
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -33,6 +34,9 @@ pub(crate) struct Class {
     pub(crate) cards: Option<CardRequest>,
     /// The GPU models that it can run on, sorted, where its selector says which; empty: all.
     pub(crate) models: Vec<Box<str>>,
+    /// Some node has each resource that it asks for, and some node one of those models; perhaps
+    /// not the same node, and whether they are free or not.
+    pub(crate) is_offered: bool,
     /// What scores see of its pods.
     pub(crate) kind: KindId,
     /// What one pod asks for of what queues govern, whatever its model; kept until they govern
@@ -61,7 +65,12 @@ impl Class {
         }
     }
 
-    pub(crate) fn new(shape: Arc<PodShape>, names: &mut ResourceNames, kinds: &mut Kinds) -> Self {
+    pub(crate) fn new(
+        shape: Arc<PodShape>,
+        names: &mut ResourceNames,
+        kinds: &mut Kinds,
+        offered: &Offered,
+    ) -> Self {
         let requests = names.vector(&shape.requests);
         let in_order = names.in_order(requests.clone());
         let extended = |gpus_only: bool| {
@@ -87,6 +96,7 @@ impl Class {
         });
         Self {
             cards: shape.cards,
+            is_offered: offered.has(&shape.requests, &models),
             models,
             kind,
             gpus,

@@ -193,6 +193,16 @@ impl ClusterState {
         }
     }
 
+    /// Whether a member that waits could start one day as it stands: nothing about it or its gang
+    /// forbids it, and there are nodes with what it asks for.
+    pub(crate) fn could_start(&self, gang: &Gang, pod: &Pod) -> bool {
+        let class = &self.classes[pod.class];
+        pod.could_be_placed()
+            && gang.has_group_of(pod)
+            && class.shape.unsupported.is_empty()
+            && class.is_offered
+    }
+
     /// Whether a member may be placed: it waits, and nothing about it or its gang forbids it.
     pub(crate) fn may_be_placed(&self, gang: &Gang, pod: &Pod, now_ms: UnixMs) -> bool {
         let deadline_ms = || self.job_deadline(pod);

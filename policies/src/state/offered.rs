@@ -1,10 +1,20 @@
 //! What nodes have: which resources and GPU models there are, and on how many nodes.
 
+use super::ClusterState;
+use super::class::Class;
 use super::node::KnownNode;
-use crate::facts::QueueResource;
+use crate::facts::{Amounts, QueueResource};
+use crate::ids::ClassId;
 use crate::names::suggestion;
 use crate::resources::GPU;
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use crate::state::pod::Stage;
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
 
 /// How many of the things that there are a sentence names.
 const NAMED: usize = 3;
@@ -14,22 +24,27 @@ const NAMED: usize = 3;
 struct Census(BTreeMap<Box<str>, u32>);
 
 impl Census {
-    fn add(&mut self, name: &str) {
-        match self.0.get_mut(name) {
-            Some(nodes) => *nodes += 1,
-            None => {
-                self.0.insert(name.into(), 1);
-            }
+    /// Whether the name is new.
+    fn add(&mut self, name: &str) -> bool {
+        if let Some(nodes) = self.0.get_mut(name) {
+            *nodes += 1;
+            return false;
         }
+        self.0.insert(name.into(), 1);
+        true
     }
 
-    fn remove(&mut self, name: &str) {
-        if let Some(nodes) = self.0.get_mut(name) {
-            *nodes -= 1;
-            if *nodes == 0 {
-                self.0.remove(name);
-            }
+    /// Whether no node has that name any more.
+    fn remove(&mut self, name: &str) -> bool {
+        let Some(nodes) = self.0.get_mut(name) else {
+            return false;
+        };
+        *nodes -= 1;
+        let gone = *nodes == 0;
+        if gone {
+            self.0.remove(name);
         }
+        gone
     }
 
     /// `did you mean A?`, or else `there are A and B`.
@@ -58,28 +73,44 @@ pub(crate) struct Offered {
     models: Census,
     /// A node came or went, or has other labels or resources, since somebody has taken this away.
     pub(crate) changed: bool,
+    /// The first node with something came, or the last one went, since classes were told.
+    names_changed: bool,
 }
 
 impl Offered {
     pub(crate) fn add(&mut self, node: &KnownNode) {
-        self.changed = true;
-        for (resource, _) in &node.facts.allocatable {
-            self.resources.add(resource);
-        }
-        if let Some(product) = &node.gpu.product {
-            self.models.add(product);
-        }
+        self.change(node, Census::add);
     }
 
     /// The exact reverse of [`Offered::add`].
     pub(crate) fn remove(&mut self, node: &KnownNode) {
+        self.change(node, Census::remove);
+    }
+
+    fn change(&mut self, node: &KnownNode, by: fn(&mut Census, &str) -> bool) {
         self.changed = true;
-        for (resource, _) in &node.facts.allocatable {
-            self.resources.remove(resource);
+        for (resource, amount) in &node.facts.allocatable {
+            if *amount > 0 {
+                self.names_changed |= by(&mut self.resources, resource);
+            }
         }
         if let Some(product) = &node.gpu.product {
-            self.models.remove(product);
+            self.names_changed |= by(&mut self.models, product);
         }
+    }
+
+    /// Whether nodes have each of these resources, and one of the models if there are any.
+    pub(crate) fn has(&self, requests: &Amounts, models: &[Box<str>]) -> bool {
+        let has_model = |model| self.models.0.contains_key(model);
+        let mut resources = requests.iter().filter(|(_, amount)| *amount > 0);
+        resources.all(|(resource, _)| self.resources.0.contains_key(resource))
+            && (models.is_empty() || models.iter().any(has_model))
+    }
+
+    /// Whether a class knows whether nodes have what it asks for, or will be told.
+    pub(crate) fn is_told_to(&self, class: &Class) -> bool {
+        let is_offered = self.has(&class.shape.requests, &class.models);
+        self.names_changed || class.is_offered == is_offered
     }
 
     /// What is wrong with entries of a queue that count what no node has, with what there is
@@ -114,5 +145,31 @@ impl Offered {
             Some(instead) => format!("{what}; {instead}"),
             None => what,
         })
+    }
+}
+
+impl ClusterState {
+    /// Looks again at which classes ask for what nodes have, where that may have changed: seldom.
+    /// The gangs with waiting members of classes for which it has are touched.
+    pub(crate) fn follow_offered(&mut self) {
+        if !core::mem::take(&mut self.offered.names_changed) {
+            return;
+        }
+        let mut changed: BTreeSet<ClassId> = BTreeSet::new();
+        for id in self.classes.ids() {
+            let class = &mut self.classes[id];
+            let is_offered = self.offered.has(&class.shape.requests, &class.models);
+            if core::mem::replace(&mut class.is_offered, is_offered) != is_offered {
+                changed.insert(id);
+            }
+        }
+        if changed.is_empty() {
+            return;
+        }
+        let pods = self.pods.iter().map(|(_, pod)| pod);
+        let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
+        let affected = waiting.filter(|pod| changed.contains(&pod.class));
+        let gangs = affected.filter_map(|pod| pod.own.as_ref()?.gang);
+        self.touched.extend(gangs);
     }
 }

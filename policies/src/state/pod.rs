@@ -129,8 +129,12 @@ impl Pod {
 
     /// It waits, and nothing about the pod itself forbids that it is placed.
     pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
-        let waits = self.stage == Stage::Waiting && !self.deleting;
-        waits && self.glance.ready && self.retry_at_ms <= now_ms
+        self.could_be_placed() && self.retry_at_ms <= now_ms
+    }
+
+    /// The same, but for the time after a binding that failed.
+    pub(crate) fn could_be_placed(&self) -> bool {
+        self.stage == Stage::Waiting && !self.deleting && self.glance.ready
     }
 }
 

@@ -52,7 +52,12 @@ impl ClusterState {
         let id = match self.class_ids.get(shape) {
             Some(id) => *id,
             None => {
-                let class = Class::new(shape.clone(), &mut self.resource_names, &mut self.kinds);
+                let class = Class::new(
+                    shape.clone(),
+                    &mut self.resource_names,
+                    &mut self.kinds,
+                    &self.offered,
+                );
                 let id = self.classes.insert(class);
                 self.class_ids.insert(shape.clone(), id);
                 id

@@ -9,6 +9,7 @@ use crate::facts::{
     PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts, TopologyFacts,
     TopologyLevel, TopologyRequest, Uid,
 };
+use crate::gpu::PRODUCT_LABEL;
 use crate::place::SLICE_STEPS;
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
@@ -453,6 +454,8 @@ pub(super) struct PodSketch {
     ours: bool,
     cards: Option<CardRequest>,
     held: Vec<CardIndex>,
+    model: Option<&'static str>,
+    more: Vec<(&'static str, u64)>,
 }
 
 pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
@@ -470,6 +473,8 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         ours: true,
         cards: None,
         held: Vec::new(),
+        model: None,
+        more: Vec::new(),
     }
 }
 
@@ -525,6 +530,18 @@ impl PodSketch {
         self
     }
 
+    /// It runs on GPUs of this model alone.
+    pub(super) fn model(mut self, model: &'static str) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// It asks for one of this, too.
+    pub(super) fn with_one(mut self, resource: &'static str) -> Self {
+        self.more.push((resource, 1));
+        self
+    }
+
     /// It is expected to run so long.
     pub(super) fn runtime(mut self, runtime_ms: u64) -> Self {
         self.runtime_ms = Some(runtime_ms);
@@ -534,9 +551,11 @@ impl PodSketch {
 
 impl Thing for PodSketch {
     fn object(self, world: &mut World) -> Object {
-        let requests = amounts(&[("cpu", 1000), ("nvidia.com/gpu", self.gpus), ("pods", 1)]);
+        let usual = [("cpu", 1000), ("nvidia.com/gpu", self.gpus), ("pods", 1)];
+        let label = |model: &str| (PRODUCT_LABEL.into(), model.into());
         let shape = PodShape {
-            requests,
+            requests: amounts(&[&usual[..], &self.more].concat()),
+            node_selector: self.model.map(label).into_iter().collect(),
             cards: self.cards,
             ..PodShape::default()
         };
