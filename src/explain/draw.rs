@@ -9,6 +9,8 @@ use std::fmt::Write;
 
 /// How many shapes are named that have no place beside the others.
 const LEFT_NAMED: usize = 4;
+/// Of how many shortages it is told what all nodes say: the whole is to be no more than a screen.
+const IN_DETAIL: usize = 2;
 /// How many refusals of nodes a line names.
 const REFUSALS_NAMED: usize = 6;
 
@@ -92,7 +94,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
     lines.extend(view.together.iter().flat_map(together));
     let mut said = BTreeSet::new();
     for one in &view.shortages {
-        lines.extend(shortage(one));
+        lines.extend(shortage(one, view.shortages.len() <= IN_DETAIL));
         if one.members_short == 0 && view.together.is_some() {
             continue;
         }
@@ -157,7 +159,8 @@ fn left_out(left: &LeftOutView) -> String {
     format!("  left over: {who} with {}{each}{others}", left.asks)
 }
 
-fn shortage(shortage: &ShortageView) -> Vec<String> {
+/// `in_detail`: with what all nodes say, where it is another domain that comes nearest.
+fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
     let place = shortage.domain.as_deref().unwrap_or("the cluster");
     let asked = shortage.requests.iter().filter(|(name, _)| *name != "pods");
     let requests: Vec<String> = asked
@@ -204,7 +207,9 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             }
             (fits, _) => format!("the whole cluster has room for {fits}"),
         });
-        lines.push(format!("  {}", nodes(&shortage.all)));
+        if in_detail {
+            lines.push(format!("  {}", nodes(&shortage.all)));
+        }
     }
     let sentences = shortage.unknown_labels.iter();
     let sentences = sentences.chain(&shortage.unlabelled_level);
