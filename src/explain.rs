@@ -41,7 +41,7 @@ pub struct ExplanationView {
     /// `null`: it waits for something else.
     pub proof: Option<String>,
     /// How near its members come to fit together, where they are of several shapes or sub-groups;
-    /// `null`: they are not, or none has a place.
+    /// `null`: they are not, none or all of them have places, or they ask for parts of cards.
     pub together: Option<TogetherView>,
     /// What is missing on nodes, for each shape of its members.
     pub shortages: Vec<ShortageView>,

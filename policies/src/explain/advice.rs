@@ -10,6 +10,9 @@ const HOLDERS_NAMED: usize = 5;
 /// How many shapes are named that need more room.
 const SHAPES_NAMED: usize = 3;
 
+/// What is said where nothing is missing any more.
+const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
+
 /// Whose ends let a gang start: that has been tried.
 #[derive(Debug)]
 pub(crate) struct Ends {
@@ -23,6 +26,8 @@ pub(crate) struct Ends {
 /// What was tried and lets the gang start, its turn and others aside.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
+    /// All have places as things are now.
+    pub(crate) fits: bool,
     pub(crate) ends: Option<Ends>,
     /// The shortages, by position, whose level need only be preferred.
     pub(crate) wishes: Vec<usize>,
@@ -41,6 +46,7 @@ pub(crate) fn remedies(explanation: &Explanation, tried: &Tried) -> Vec<String> 
         remedies.extend(of_reason(reason).map(String::from));
     }
     match explanation.shortages.as_slice() {
+        [_, ..] if tried.fits => remedies.push(TRIED_SOON.into()),
         [_, ..] if reason == Reason::OverLimit => {
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
@@ -162,7 +168,7 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
     } else if explanation.proof == Some(Proof::Proved) {
         remedies.push("more free room where all its members may be together".into());
     } else {
-        remedies.push("nothing more: there is room now, and it is about to be tried".into());
+        remedies.push(TRIED_SOON.into());
     }
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {

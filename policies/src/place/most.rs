@@ -63,23 +63,20 @@ pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most
     });
     let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(world.state)))?;
     let mut steps = STEPS;
-    loop {
-        let fewer = best.left.len().saturating_sub(1);
-        if fewer == 0 {
-            // That nobody is left out is what was refused.
-            best.proved = refused && !best.left.is_empty();
-            return Some(best);
-        }
+    while let Some(fewer) = best.left.len().checked_sub(1) {
         match leaving_out(&problems, fewer, &mut steps) {
             Some(Some(found)) => best = found,
             Some(None) => {
                 // An area that was not looked at holds no more than counting says.
                 best.proved = tree.fewest(0).saturating_sub(skipped) > fewer;
-                return Some(best);
+                break;
             }
-            None => return Some(best),
+            None => break,
         }
     }
+    // That all have a place is what was refused.
+    best.proved |= refused && best.left.len() == 1;
+    Some(best)
 }
 
 /// Places for all but so many; `Some(None)`: there are none, `None`: the steps are used up.

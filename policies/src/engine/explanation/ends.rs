@@ -97,15 +97,22 @@ impl Engine {
     /// Whether all find a place in an area: members for which the queue has room, too.
     pub(super) fn has_places(
         &self,
-        (gang, queue): (GangId, QueueId),
+        gang: (GangId, QueueId),
         tree: &Tree,
         world: &World<'_>,
         area: Area,
     ) -> bool {
-        places(world, tree, area).is_some_and(|placed| {
-            let demand = self.demand_of_pods(placed.iter().map(|(pod, _)| pod));
-            self.within_bounds(gang, queue, &demand).is_ok()
-        })
+        places(world, tree, area).is_some_and(|placed| self.has_room_for(gang, &placed))
+    }
+
+    /// Whether the queue has room for members that would be placed.
+    pub(super) fn has_room_for(
+        &self,
+        (gang, queue): (GangId, QueueId),
+        placed: &[(PodId, NodeId)],
+    ) -> bool {
+        let demand = self.demand_of_pods(placed.iter().map(|(pod, _)| pod));
+        self.within_bounds(gang, queue, &demand).is_ok()
     }
 
     /// What the gang asks for: first what most nodes have too little of.

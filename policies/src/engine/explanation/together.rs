@@ -30,10 +30,15 @@ impl Engine {
         };
         let mut world = World::judged(&self.state, &tree.classes());
         let refused = explanation.proof == Some(Proof::Proved);
-        let most = most(&world, &tree, refused);
-        let Some(most) = most.filter(|most| !most.left.is_empty()) else {
+        let Some(most) = most(&world, &tree, refused) else {
             return Tried::default();
         };
+        if most.left.is_empty() {
+            return Tried {
+                fits: self.has_room_for((id, queue), &most.placed),
+                ..Tried::default()
+            };
+        }
         if tree.groups.len() > 1 || tree.classes().len() > 1 {
             explanation.together = self.together((id, queue), &tree, &most);
         }
@@ -53,6 +58,7 @@ impl Engine {
             self.ends((id, queue), &tree, &mut world, areas)
         });
         Tried {
+            fits: false,
             ends: ends.flatten(),
             wishes,
         }
