@@ -36,7 +36,6 @@ pub(crate) struct Tried {
 /// A sentence for each thing that would help; the nearest comes first.
 pub(crate) fn remedies(explanation: &Explanation, tried: &Tried) -> Vec<String> {
     let mut remedies = Vec::new();
-    let mut turn = None;
     let Some(reason) = explanation.reason else {
         return remedies;
     };
@@ -51,41 +50,46 @@ pub(crate) fn remedies(explanation: &Explanation, tried: &Tried) -> Vec<String> 
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
         }
-        shortages => {
-            remedies.extend(tried.ends.as_ref().map(of_ends));
-            if fit_alone(shortages) {
-                remedies.push(match &explanation.together {
-                    Some(together) => of_together(together),
-                    None => "more free room: what there is would do for each of these alone".into(),
-                });
-            } else {
-                // Of several shapes those that have room are in nobody's way.
-                let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
-                for (position, shortage) in shortages.iter().enumerate() {
-                    if short(shortage) {
-                        of_shortage(shortage, explanation, &mut remedies);
-                    }
-                    if tried.wishes.contains(&position) {
-                        remedies.push(elsewhere(shortage));
-                    }
-                }
-            }
-            let standing = explanation
-                .standing
-                .as_ref()
-                .filter(|_| !shortages.is_empty());
-            turn = standing.and_then(those_before);
-        }
+        shortages => of_room(explanation, shortages, tried, &mut remedies),
     }
     if reason == Reason::MembersLost {
         remedies.push(
             "a smaller minimum: what runs goes on with it, and is not evicted as stale".into(),
         );
     }
-    remedies.extend(turn);
+    let shares_room = !explanation.shortages.is_empty() && !tried.fits && !reason.is_of_queue();
+    let standing = explanation.standing.as_ref().filter(|_| shares_room);
+    remedies.extend(standing.and_then(those_before));
     let mut said = BTreeSet::new();
     remedies.retain(|remedy| said.insert(remedy.clone()));
     remedies
+}
+
+/// What helps a gang that lacks room on nodes.
+fn of_room(
+    explanation: &Explanation,
+    shortages: &[Shortage],
+    tried: &Tried,
+    remedies: &mut Vec<String>,
+) {
+    remedies.extend(tried.ends.as_ref().map(of_ends));
+    if fit_alone(shortages) {
+        remedies.push(match &explanation.together {
+            Some(together) => of_together(together),
+            None => "more free room: what there is would do for each of these alone".into(),
+        });
+        return;
+    }
+    // Of several shapes those that have room are in nobody's way.
+    let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
+    for (position, shortage) in shortages.iter().enumerate() {
+        if short(shortage) {
+            of_shortage(shortage, explanation, remedies);
+        }
+        if tried.wishes.contains(&position) {
+            remedies.push(elsewhere(shortage));
+        }
+    }
 }
 
 fn of_excess(excess: &ExcessReport) -> Vec<String> {
@@ -199,7 +203,8 @@ fn elsewhere(shortage: &Shortage) -> String {
     )
 }
 
-/// `the end of any of a, b` where each is enough, `the ends of a and b together` where all must end.
+/// `the end of any of a, b` where each is enough, `the ends of a and b together` where all must
+/// end.
 fn of_ends(ends: &Ends) -> String {
     let named = ends.holders.iter().take(HOLDERS_NAMED);
     let named: Vec<String> = named
@@ -245,7 +250,7 @@ fn those_before(standing: &Standing) -> Option<String> {
     }
     let before = (!before.is_empty()).then(|| listed(&before))?;
     Some(format!(
-        "any of this helps those before it first, where they can use it: {before}"
+        "new room goes first to those before it that can use it: {before}"
     ))
 }
 

@@ -6,11 +6,14 @@
 use super::problem::{Problem, Step};
 use super::two_shapes::fits;
 use crate::facts::Amount;
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeMap, vec, vec::Vec};
 
 /// How much of a problem was placed.
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
+    /// By group, those of its children that may be placed, and the steps of its own pods.
+    children: Vec<Vec<usize>>,
+    pods: Vec<Vec<usize>>,
     free: Vec<Amount>,
     budgets: Vec<Amount>,
     /// Steps of members, and where they go.
@@ -25,8 +28,22 @@ type Mark = (usize, usize);
 impl<'a> Greedy<'a> {
     /// Places what it can.
     pub(super) fn of(problem: &'a Problem) -> Self {
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); problem.groups.len()];
+        for (group, rule) in problem.groups.iter().enumerate().skip(1) {
+            if rule.offered > 0 {
+                children[rule.parent].push(group);
+            }
+        }
+        let mut pods: Vec<Vec<usize>> = vec![Vec::new(); problem.groups.len()];
+        for (position, step) in problem.steps.iter().enumerate() {
+            if let Step::Member { leaf, .. } = step {
+                pods[*leaf].push(position);
+            }
+        }
         let mut greedy = Self {
             problem,
+            children,
+            pods,
             free: problem.free.clone(),
             budgets: problem.budgets.clone(),
             placed: Vec::new(),
@@ -56,66 +73,62 @@ impl<'a> Greedy<'a> {
         let Some(domains) = &rule.domains else {
             return self.inside(group, nodes);
         };
-        let found: BTreeSet<u32> = match rule.fixed {
-            Some(domain) => BTreeSet::from([domain]),
-            None => nodes.iter().map(|node| domains[*node]).collect(),
-        };
         // The domain of the tightest node goes first where several hold as many.
-        let first = |domain: &u32| nodes.iter().position(|node| domains[*node] == *domain);
-        let mut found: Vec<u32> = found.into_iter().collect();
-        found.sort_by_cached_key(first);
-        let of = |domain: u32| -> Vec<usize> {
-            let inside = nodes.iter().copied();
-            inside.filter(|node| domains[*node] == domain).collect()
-        };
+        let mut parts: Vec<Vec<usize>> = Vec::new();
+        let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+        for node in nodes {
+            let domain = domains[*node];
+            if rule.fixed.is_some_and(|fixed| fixed != domain) {
+                continue;
+            }
+            let part = *known.entry(domain).or_insert(parts.len());
+            if part == parts.len() {
+                parts.push(Vec::new());
+            }
+            parts[part].push(*node);
+        }
         let start = self.mark();
-        let mut best: Option<(usize, u32)> = None;
-        for domain in found {
-            self.inside(group, &of(domain));
+        let mut best: Option<(usize, usize)> = None;
+        for (position, part) in parts.iter().enumerate() {
+            self.inside(group, part);
             let left = self.left.len() - start.1;
+            if left == 0 {
+                return;
+            }
             self.take_back(start);
             if best.is_none_or(|(fewest, _)| left < fewest) {
-                best = Some((left, domain));
-            }
-            if left == 0 {
-                break;
+                best = Some((left, position));
             }
         }
-        let nodes = best.map_or_else(Vec::new, |(_, domain)| of(domain));
-        self.inside(group, &nodes);
+        let best = best.map_or(&[] as &[usize], |(_, position)| &parts[position]);
+        self.inside(group, best);
     }
 
     fn inside(&mut self, group: usize, nodes: &[usize]) {
         let rule = &self.problem.groups[group];
-        let children: Vec<usize> = (1..self.problem.groups.len())
-            .filter(|child| self.problem.groups[*child].parent == group)
-            .filter(|child| self.problem.groups[*child].end > 0)
-            .filter(|child| self.problem.groups[*child].offered > 0)
-            .collect();
+        let children = self.children[group].clone();
         if children.is_empty() {
             return self.leaf(group, nodes);
         }
-        if rule.need >= children.len() {
-            for child in children {
-                self.group(child, nodes);
+        // Of more than are needed, those that are complete, then those that come nearest.
+        let (mut need, more) = (rule.need, children.len() > rule.need);
+        let mut skipped: Vec<(usize, usize)> = Vec::new();
+        for child in children {
+            if need == 0 {
+                return;
             }
-            return;
-        }
-        // Those that come nearest, one after the other.
-        let mut open = children;
-        for _ in 0..rule.need {
             let start = self.mark();
-            let mut best: Option<(usize, usize)> = None;
-            for (position, child) in open.iter().enumerate() {
-                self.group(*child, nodes);
-                let left = self.left.len() - start.1;
+            self.group(child, nodes);
+            let left = self.left.len() - start.1;
+            if left > 0 && more {
                 self.take_back(start);
-                if best.is_none_or(|(fewest, _)| left < fewest) {
-                    best = Some((left, position));
-                }
+                skipped.push((left, child));
+            } else {
+                need -= 1;
             }
-            let Some((_, position)) = best else { return };
-            let child = open.remove(position);
+        }
+        skipped.sort_unstable();
+        for (_, child) in skipped.into_iter().take(need) {
             self.group(child, nodes);
         }
     }
@@ -123,11 +136,9 @@ impl<'a> Greedy<'a> {
     /// Places the pods of a leaf: of each shape as many on a node as fit.
     fn leaf(&mut self, leaf: usize, nodes: &[usize]) {
         let problem = self.problem;
-        let of_leaf = |(_, step): &(usize, &Step)| matches!(step, Step::Member { leaf: of, .. } if *of == leaf);
-        let steps = problem.steps.iter().enumerate().filter(of_leaf);
-        let steps: Vec<usize> = steps.map(|(position, _)| position).collect();
+        let steps = self.pods[leaf].clone();
         let mut need = problem.groups[leaf].need;
-        let mut out: Vec<usize> = Vec::new();
+        let mut left: Vec<usize> = Vec::new();
         let mut rest = steps.as_slice();
         while let Some(first) = rest.first() {
             let shape = self.shape(*first);
@@ -143,9 +154,9 @@ impl<'a> Greedy<'a> {
                     need -= 1;
                 }
             }
-            out.extend(run);
+            left.extend(run);
         }
-        self.left.extend(out.into_iter().take(need));
+        self.left.extend(left.into_iter().take(need));
     }
 
     fn shape(&self, step: usize) -> usize {
