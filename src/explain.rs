@@ -10,7 +10,7 @@ use crate::api::Members;
 use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
     Claim, DominantShare, Explanation, Holder, NodeCounts, QueueStanding, QuotaClaim, Shortage,
-    Standing,
+    Standing, Together,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -40,6 +40,9 @@ pub struct ExplanationView {
     /// `Proved`: there is no place. `Bounded`: none was found within the bound of the search.
     /// `null`: it waits for something else.
     pub proof: Option<String>,
+    /// How near its members come to fit together, where they are of several shapes or sub-groups;
+    /// `null`: they are not, none or all of them have places, or they ask for parts of cards.
+    pub together: Option<TogetherView>,
     /// What is missing on nodes, for each shape of its members.
     pub shortages: Vec<ShortageView>,
     /// The bound of a queue that it would exceed.
@@ -62,6 +65,48 @@ pub struct PodView {
     pub node: Option<String>,
 }
 
+/// How many members of several shapes or sub-groups have a place together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TogetherView {
+    /// Within what the gang must be: the name of a level, `node` or `cluster`.
+    pub level: String,
+    /// The domain or node that comes nearest; `null`: the cluster.
+    pub domain: Option<String>,
+    /// How many members must be placed.
+    pub need: u64,
+    /// How many of them have a place together.
+    pub placed: u64,
+    /// Whether no way to place them leaves out fewer; else none was found within a bound.
+    pub proved: bool,
+    /// How many have none.
+    pub members_short: u64,
+    /// The GPUs that those ask for.
+    pub gpus_short: u64,
+    /// Who they are in one way to place the most.
+    pub left: Vec<LeftOutView>,
+}
+
+/// Members of one shape and sub-group that have no place beside the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutView {
+    /// Their sub-group by path; `null`: the gang has none.
+    pub sub_group: Option<String>,
+    /// How many members of the sub-group, or of the gang, must be placed.
+    pub need: u64,
+    /// How many of this shape have no place.
+    pub members: u64,
+    /// What one of them asks for, in words that tell the shapes apart.
+    pub asks: String,
+    /// GPUs of all of them.
+    pub gpus: u64,
+    /// The level of which the sub-group, or one above it, requires one domain; `null`: none does.
+    pub level: Option<String>,
+    /// The domain of that level in which others of that group have their places; `null`: none has.
+    pub domain: Option<String>,
+}
+
 /// What is missing for the members of one shape, where it comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,6 +124,8 @@ pub struct ShortageView {
     /// A sentence for each resource that it asks for and no node has.
     #[serde(default)]
     pub unknown_resources: Vec<String>,
+    /// The labels that its nodes must have: `zone=a or b`.
+    pub selects: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a
@@ -304,6 +351,7 @@ impl From<Explanation> for ExplanationView {
             reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
             message: explanation.message,
             proof: explanation.proof.map(|proof| proof.as_str().to_owned()),
+            together: explanation.together.map(Into::into),
             shortages: explanation.shortages.into_iter().map(Into::into).collect(),
             excess: explanation.excess.map(|excess| {
                 let in_words = |amount| quantity_of(&excess.resource, amount);
@@ -322,6 +370,31 @@ impl From<Explanation> for ExplanationView {
     }
 }
 
+impl From<Together> for TogetherView {
+    fn from(together: Together) -> Self {
+        let left = together.left.iter().cloned();
+        let left = left.map(|left| LeftOutView {
+            sub_group: left.sub_group,
+            need: left.need,
+            members: left.members,
+            asks: left.asks,
+            gpus: left.gpus,
+            level: left.level.map(String::from),
+            domain: left.domain,
+        });
+        Self {
+            left: left.collect(),
+            members_short: together.members_short(),
+            level: together.level.into(),
+            domain: together.domain,
+            need: together.need,
+            placed: together.placed,
+            proved: together.proved,
+            gpus_short: together.gpus_short,
+        }
+    }
+}
+
 impl From<Shortage> for ShortageView {
     fn from(shortage: Shortage) -> Self {
         let requests = shortage.requests.iter();
@@ -335,6 +408,7 @@ impl From<Shortage> for ShortageView {
             domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
             unknown_resources: shortage.unknown_resources,
+            selects: shortage.selects,
             unknown_labels: shortage.unknown_labels,
             unlabelled_level: shortage.unlabelled_level,
             level: shortage.level.into(),

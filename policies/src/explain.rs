@@ -5,15 +5,19 @@
 //! on the state and not on its history, and the work is bounded by the nodes and the gangs.
 
 mod advice;
+mod held;
 mod labels;
 mod line;
 mod room;
+mod shapes;
 mod words;
 
-pub(crate) use advice::remedies;
+pub(crate) use advice::{Ends, Tried, remedies};
+pub(crate) use held::{Held, held};
 pub(crate) use line::standing;
-pub(crate) use room::{Missing, shortage};
-pub(crate) use words::{Described, model_limits, refusal};
+pub(crate) use room::{Missing, level, shortage};
+pub(crate) use shapes::told_apart;
+pub(crate) use words::{Described, area_name, asks, model_limits, refusal};
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
@@ -67,6 +71,8 @@ pub struct Explanation {
     pub message: String,
     /// How sure it is that there is no place; `None` where it waits for something else.
     pub proof: Option<Proof>,
+    /// How near its members come to fit together, where they are of several shapes or sub-groups.
+    pub together: Option<Together>,
     /// What is missing on nodes: an entry for each shape of its members.
     pub shortages: Vec<Shortage>,
     /// The bound of a queue that it would exceed.
@@ -97,6 +103,53 @@ impl Proof {
     }
 }
 
+/// How many members of several shapes or sub-groups find a place together, where it comes nearest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Together {
+    /// Within what the gang must be: the name of a level, `node`, or `cluster`.
+    pub level: Box<str>,
+    /// The domain or node that comes nearest; `None`: the level is the cluster.
+    pub domain: Option<String>,
+    /// How many members are needed.
+    pub need: u64,
+    /// How many of them have a place together. It is possible; whether more is, see `proved`.
+    pub placed: u64,
+    /// No way to place them leaves out fewer.
+    pub proved: bool,
+    /// GPUs that those ask for which have no place.
+    pub gpus_short: Amount,
+    /// Those which have no place.
+    pub left: Vec<LeftOut>,
+}
+
+impl Together {
+    /// How many members have no place.
+    #[must_use]
+    pub fn members_short(&self) -> u64 {
+        self.need - self.placed
+    }
+}
+
+/// Members of one shape, and of one sub-group where there are some, that have no place beside the
+/// others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The sub-group by path.
+    pub sub_group: Option<String>,
+    /// How many members of the sub-group, or of the gang if it has none, are needed.
+    pub need: u64,
+    /// How many of this shape have no place.
+    pub members: u64,
+    /// What one of them asks for, in words that tell the shapes of the gang apart.
+    pub asks: String,
+    /// GPUs of all of them.
+    pub gpus: Amount,
+    /// The level of which the sub-group, or one above it, requires one domain.
+    pub level: Option<Box<str>>,
+    /// The domain in which others of that group have their places.
+    pub domain: Option<String>,
+}
+
 /// What is missing for the members of one shape, where it comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
@@ -112,6 +165,8 @@ pub struct Shortage {
     pub asks: String,
     /// A sentence for each resource that it asks for and no node has.
     pub unknown_resources: Vec<String>,
+    /// The labels that its nodes must have: `zone=a or b`.
+    pub selects: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a

@@ -10,8 +10,10 @@ mod choices;
 mod domains;
 mod exact;
 mod fill;
+mod greedy;
 mod lane;
 mod memo;
+mod most;
 mod nested;
 mod pack;
 mod problem;
@@ -20,12 +22,17 @@ mod rooms;
 mod search;
 mod tree;
 mod two_shapes;
+mod world;
 
 pub(crate) use choices::selections;
+pub(crate) use domains::all_nodes_of;
+pub(crate) use exact::single;
 pub(crate) use memo::{Memo, SLICE_STEPS};
+pub(crate) use most::{Most, most, places};
 pub(crate) use nested::place_tree;
 pub(crate) use rooms::Rooms;
 pub(crate) use tree::{Choice, Tree, TreeGroup, merged, pods_of};
+pub(crate) use world::World;
 
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
@@ -67,7 +74,7 @@ pub(crate) struct Group {
 }
 
 /// A resolved topology request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Near {
     pub(crate) topology: TopologyId,
     pub(crate) required: Option<Level>,
@@ -115,8 +122,11 @@ pub(crate) enum Refusal {
     /// A sub-group that is needed would not even fit if it were alone.
     OfSubGroup {
         path: String,
-        /// Its pods that wait.
+        /// Its pods that wait, and how many of them are needed.
         groups: Vec<Group>,
+        need: usize,
+        /// Where they must be together.
+        place: (Option<Near>, Option<NodeId>),
         refusal: Box<Refusal>,
     },
 }
@@ -198,6 +208,15 @@ pub(crate) fn widest_scope(
 ) -> Scope {
     let scopes = domains::scopes(state, near, anchor);
     scopes.last().copied().unwrap_or(Scope::Cluster)
+}
+
+/// The areas of the widest scope in which members may be placed.
+pub(crate) fn widest_areas(
+    state: &ClusterState,
+    near: Option<Near>,
+    anchor: Option<NodeId>,
+) -> Vec<Area> {
+    domains::areas(state, widest_scope(state, near, anchor))
 }
 
 /// Whether the members were refused for the limits on GPU models alone: without them they would

@@ -1,11 +1,17 @@
 //! An explanation for people: the short form first, then what is missing, the turn, and what helps.
 
 use super::{
-    ClaimView, ExplanationView, LevelView, NodesView, ShortageView, SiblingView, StandingView,
+    ClaimView, ExplanationView, HolderView, LeftOutView, LevelView, NodesView, ShortageView,
+    SiblingView, StandingView, TogetherView,
 };
 use gpu_batch_policies::explain::nodes_that;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
+/// How many shapes are named that have no place beside the others.
+const LEFT_NAMED: usize = 4;
+/// Of how many shortages it is told what all nodes say: the whole is to be no more than a screen.
+const IN_DETAIL: usize = 2;
 /// How many refusals of nodes a line names.
 const REFUSALS_NAMED: usize = 6;
 
@@ -86,27 +92,90 @@ fn missing(view: &ExplanationView) -> Vec<String> {
             excess.bound, excess.resource, excess.queue, excess.allowed, excess.held, excess.asked
         ));
     }
-    lines.extend(view.shortages.iter().flat_map(shortage));
+    lines.extend(view.together.iter().flat_map(together));
+    let mut said = BTreeSet::new();
+    for one in &view.shortages {
+        lines.extend(shortage(one, view.shortages.len() <= IN_DETAIL));
+        if one.members_short == 0 && view.together.is_some() {
+            continue;
+        }
+        // Several shapes may lack what the same gangs hold.
+        let held = one.holders.iter().map(holder);
+        let new = held.filter(|line| said.insert((one.domain.clone(), line.clone())));
+        lines.extend(new);
+    }
     lines
 }
 
-fn shortage(shortage: &ShortageView) -> Vec<String> {
+/// `, which is 4 GPUs`.
+fn gpus(gpus: u64) -> String {
+    match gpus {
+        0 => String::new(),
+        1 => ", which is 1 GPU".to_owned(),
+        gpus => format!(", which is {gpus} GPUs"),
+    }
+}
+
+/// How many have a place together, and who has none.
+fn together(together: &TogetherView) -> Vec<String> {
+    let place = together.domain.as_deref().unwrap_or("the cluster");
+    let (sure, most) = if together.proved {
+        ("", "at best ")
+    } else {
+        ("as far as the search went, ", "")
+    };
+    let mut lines = vec![format!(
+        "{sure}{place} has room for {most}{} of the {} members together: {} too few{}",
+        together.placed,
+        together.need,
+        together.members_short,
+        gpus(together.gpus_short)
+    )];
+    lines.extend(together.left.iter().take(LEFT_NAMED).map(left_out));
+    let rest = together.left.iter().skip(LEFT_NAMED);
+    match rest.map(|left| left.members).sum() {
+        0 => {}
+        1 => lines.push("  and 1 member of another shape".to_owned()),
+        more => lines.push(format!("  and {more} members of other shapes")),
+    }
+    lines
+}
+
+/// `  left over: 2 of the 3 members of slices/b with 4 nvidia.com/gpu each; its others are in r1`.
+fn left_out(left: &LeftOutView) -> String {
+    let each = if left.members == 1 { "" } else { " each" };
+    let who = match (&left.sub_group, left.members) {
+        (Some(group), members) if left.need > 1 => {
+            format!("{members} of the {} members of {group}", left.need)
+        }
+        (Some(group), _) => format!("the member of {group}"),
+        (None, 1) => "1 member".to_owned(),
+        (None, members) => format!("{members} members"),
+    };
+    let others = match (&left.domain, &left.level) {
+        (Some(domain), _) => format!("; its others are in {domain}"),
+        (None, Some(level)) if left.need > 1 => format!("; no {level} is left for them"),
+        _ => String::new(),
+    };
+    format!("  left over: {who} with {}{each}{others}", left.asks)
+}
+
+/// `in_detail`: with what all nodes say, where it is another domain that comes nearest.
+fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
     let place = shortage.domain.as_deref().unwrap_or("the cluster");
     let asked = shortage.requests.iter().filter(|(name, _)| *name != "pods");
     let requests: Vec<String> = asked
         .map(|(name, amount)| format!("{amount} {name}"))
         .collect();
-    let short = match (shortage.members_short, shortage.gpus_short) {
-        (0, _) => match (shortage.domains_with_room, shortage.domains) {
+    let short = match shortage.members_short {
+        0 => match (shortage.domains_with_room, shortage.domains) {
             (_, 0 | 1) => "these alone would fit".to_owned(),
             (room, domains) => format!(
                 "these alone would fit, in {room} of {domains} domains of the level {}",
                 shortage.level
             ),
         },
-        (short, 0) => format!("{short} too few"),
-        (short, 1) => format!("{short} too few, which is 1 GPU"),
-        (short, gpus) => format!("{short} too few, which is {gpus} GPUs"),
+        short => format!("{short} too few{}", gpus(shortage.gpus_short)),
     };
     let (member, each) = match shortage.sub_groups.as_slice() {
         [] => ("a member".to_owned(), ""),
@@ -118,7 +187,12 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
         }
     };
     let nearest = &shortage.nearest;
-    let mut lines = vec![format!("{member} asks for {}", requests.join(", "))];
+    let selects = match shortage.selects.as_slice() {
+        [] => String::new(),
+        labels => format!(" on nodes with {}", labels.join(" and ")),
+    };
+    let asked_for = requests.join(", ");
+    let mut lines = vec![format!("{member} asks for {asked_for}{selects}")];
     // What no node has comes first: whatever else is short, it is in vain.
     let sentences = shortage.unknown_resources.iter();
     let sentences = sentences.chain(&shortage.unknown_labels);
@@ -137,26 +211,30 @@ fn shortage(shortage: &ShortageView) -> Vec<String> {
             }
             (fits, _) => format!("the whole cluster has room for {fits}"),
         });
-        lines.push(format!("  {}", nodes(&shortage.all)));
+        if in_detail {
+            lines.push(format!("  {}", nodes(&shortage.all)));
+        }
     }
     let sentence = shortage.unlabelled_level.iter();
     lines.extend(sentence.map(|sentence| format!("  {sentence}")));
-    for holder in &shortage.holders {
-        let (who, holds) = match &holder.gang {
-            Some(gang) => (gang.as_str(), "holds"),
-            None => ("pods of other schedulers", "hold"),
-        };
-        let on = match holder.nodes {
-            1 => "on 1 node".to_owned(),
-            nodes => format!("on {nodes} nodes"),
-        };
-        let ends = match &holder.ends {
-            Some(ends) => format!(", until {ends} if it runs as long as was said"),
-            None => String::new(),
-        };
-        lines.push(format!("{who} {holds} {} there {on}{ends}", holder.holds));
-    }
     lines
+}
+
+/// `vision/old holds 8 nvidia.com/gpu there on 1 node`.
+fn holder(holder: &HolderView) -> String {
+    let (who, holds) = match &holder.gang {
+        Some(gang) => (gang.as_str(), "holds"),
+        None => ("pods of other schedulers", "hold"),
+    };
+    let on = match holder.nodes {
+        1 => "on 1 node".to_owned(),
+        nodes => format!("on {nodes} nodes"),
+    };
+    let ends = match &holder.ends {
+        Some(ends) => format!(", until {ends} if it runs as long as was said"),
+        None => String::new(),
+    };
+    format!("{who} {holds} {} there {on}{ends}", holder.holds)
 }
 
 /// `4 nodes: 2 had room, 1 was unschedulable`.

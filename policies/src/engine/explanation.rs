@@ -1,11 +1,13 @@
 //! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
 
+mod ends;
 mod sub_groups;
+mod together;
 
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain::{
-    self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject,
+    self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject, Tried,
 };
 use crate::facts::{GroupSource, UnixMs};
 use crate::ids::{ClassId, GangId};
@@ -97,6 +99,7 @@ impl Engine {
             reason: verdict.map(|verdict| verdict.reason).or(turn),
             message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
             proof: None,
+            together: None,
             shortages: Vec::new(),
             excess: None,
             standing: explain::standing(&self.state, id, |gang, queue| {
@@ -104,13 +107,17 @@ impl Engine {
             }),
             remedies: Vec::new(),
         };
+        let mut tried = Tried::default();
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
+            // What no node has comes first: whatever else is short, it is in vain.
+            let in_vain = |one: &Shortage| {
+                !(one.unknown_resources.is_empty() && one.unknown_labels.is_empty())
+            };
+            explanation.shortages.sort_by_key(|one| !in_vain(one));
+            tried = self.explain_together((id, *queue), &counts, &mut explanation);
         }
-        // What no node has comes first: whatever else is short, it is in vain.
-        let in_vain = |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
-        explanation.shortages.sort_by_key(|one| !in_vain(one));
-        explanation.remedies = explain::remedies(&explanation);
+        explanation.remedies = explain::remedies(&explanation, &tried);
         if explanation.reason == Some(Reason::QueueNotFound) {
             // Only of queues that would take it: no others are any help.
             let queues = &self.state.queues;

@@ -1,16 +1,41 @@
 //! What would let a gang start.
 
 use super::words::amount_in_words as in_words;
-use super::{ExcessReport, Explanation, Holder, Proof, Shortage};
+use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
 use crate::names::joined;
 use crate::reason::Reason;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
-/// How many of those that hold what is missing are named.
-const HOLDERS_NAMED: usize = 2;
+/// How many of those that must end together are named.
+const HOLDERS_NAMED: usize = 5;
+/// How many shapes are named that need more room.
+const SHAPES_NAMED: usize = 3;
+
+/// What is said where nothing is missing any more.
+const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
+
+/// Whose ends let a gang start: that has been tried.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) holders: Vec<Holder>,
+    /// All of them must end; else each alone is enough.
+    pub(crate) together: bool,
+    /// Where that is; `None`: in the cluster.
+    pub(crate) domain: Option<String>,
+}
+
+/// What was tried and lets the gang start, its turn and others aside.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    /// All have places as things are now.
+    pub(crate) fits: bool,
+    pub(crate) ends: Option<Ends>,
+    /// The shortages, by position, whose level need only be preferred.
+    pub(crate) wishes: Vec<usize>,
+}
 
 /// A sentence for each thing that would help; the nearest comes first.
-pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
+pub(crate) fn remedies(explanation: &Explanation, tried: &Tried) -> Vec<String> {
     let mut remedies = Vec::new();
     let Some(reason) = explanation.reason else {
         return remedies;
@@ -21,30 +46,51 @@ pub(crate) fn remedies(explanation: &Explanation) -> Vec<String> {
         remedies.extend(of_reason(reason).map(String::from));
     }
     match explanation.shortages.as_slice() {
+        [_, ..] if tried.fits => remedies.push(TRIED_SOON.into()),
         [_, ..] if reason == Reason::OverLimit => {
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
         }
-        shortages if fit_alone(shortages) => {
-            let enough = "what there is would do for the members of each shape alone";
-            remedies.push(format!("more free room: {enough}"));
-        }
-        shortages => {
-            // Of several shapes those that have room are in nobody's way.
-            let short = |one: &&Shortage| one.members_short() > 0 || shortages.len() == 1;
-            for shortage in shortages.iter().filter(short) {
-                of_shortage(shortage, explanation.proof, &mut remedies);
-            }
-        }
+        shortages => of_room(explanation, shortages, tried, &mut remedies),
     }
     if reason == Reason::MembersLost {
         remedies.push(
             "a smaller minimum: what runs goes on with it, and is not evicted as stale".into(),
         );
     }
+    let shares_room = !explanation.shortages.is_empty() && !tried.fits && !reason.is_of_queue();
+    let standing = explanation.standing.as_ref().filter(|_| shares_room);
+    remedies.extend(standing.and_then(those_before));
     let mut said = BTreeSet::new();
     remedies.retain(|remedy| said.insert(remedy.clone()));
     remedies
+}
+
+/// What helps a gang that lacks room on nodes.
+fn of_room(
+    explanation: &Explanation,
+    shortages: &[Shortage],
+    tried: &Tried,
+    remedies: &mut Vec<String>,
+) {
+    remedies.extend(tried.ends.as_ref().map(of_ends));
+    if fit_alone(shortages) {
+        remedies.push(match &explanation.together {
+            Some(together) => of_together(together),
+            None => "more free room: what there is would do for each of these alone".into(),
+        });
+        return;
+    }
+    // Of several shapes those that have room are in nobody's way.
+    let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
+    for (position, shortage) in shortages.iter().enumerate() {
+        if short(shortage) {
+            of_shortage(shortage, explanation, remedies);
+        }
+        if tried.wishes.contains(&position) {
+            remedies.push(elsewhere(shortage));
+        }
+    }
 }
 
 fn of_excess(excess: &ExcessReport) -> Vec<String> {
@@ -87,7 +133,7 @@ fn fit_alone(shortages: &[Shortage]) -> bool {
     several && shortages.iter().all(|one| one.members_short() == 0)
 }
 
-fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<String>) {
+fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Vec<String>) {
     let place = match &shortage.domain {
         Some(domain) => format!("in {domain}"),
         None => "in the cluster".into(),
@@ -119,29 +165,14 @@ fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<Str
         ));
         remedies.extend(of_unknown(shortage));
     } else if short > 0 {
-        remedies.extend(of_holders(
-            &shortage.holders,
-            short,
-            shortage.domain.as_deref(),
-        ));
-        match shortage.sub_groups.len() {
-            0 | 1 => {}
-            several => remedies.push(format!(
-                "beside that, for {}, a {} with room for {}",
-                if several == 2 {
-                    "the other sub-group"
-                } else {
-                    "each of the other sub-groups"
-                },
-                shortage.level,
-                members(shortage.need)
-            )),
-        }
-        remedies.push("more nodes that take its members".into());
-    } else if proof == Some(Proof::Proved) {
+        remedies.push(match &explanation.together {
+            Some(together) => of_together(together),
+            None => "more nodes that take its members".into(),
+        });
+    } else if explanation.proof == Some(Proof::Proved) {
         remedies.push("more free room where all its members may be together".into());
     } else {
-        remedies.push("nothing more: there is room now, and it is about to be tried".into());
+        remedies.push(TRIED_SOON.into());
     }
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {
@@ -155,7 +186,6 @@ fn of_shortage(shortage: &Shortage, proof: Option<Proof>, remedies: &mut Vec<Str
             ));
         }
     }
-    remedies.extend(elsewhere(shortage));
 }
 
 /// What members ask for and no node has.
@@ -167,64 +197,97 @@ fn of_unknown(shortage: &Shortage) -> impl Iterator<Item = String> {
 }
 
 /// What a wish would do where a level is required.
-fn elsewhere(shortage: &Shortage) -> Option<String> {
-    let level = &*shortage.level;
-    let groups = shortage.sub_groups.len().max(1) as u64;
-    let fits = shortage.fits_anywhere >= shortage.need.saturating_mul(groups);
-    if level == "cluster" || shortage.members_short() == 0 || !fits {
-        return None;
-    }
+fn elsewhere(shortage: &Shortage) -> String {
+    let level = &shortage.level;
     let room = members(shortage.fits_anywhere);
     let of = match shortage.required_by.as_slice() {
         [] => String::new(),
         [only] => format!(" in the sub-group {only}"),
         several => format!(" in the sub-groups {}", joined(several)),
     };
-    Some(format!(
+    format!(
         "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \
          {room}"
+    )
+}
+
+/// `the end of any of a, b` where each is enough, `the ends of a and b together` where all must
+/// end.
+fn of_ends(ends: &Ends) -> String {
+    let named = ends.holders.iter().take(HOLDERS_NAMED);
+    let named: Vec<String> = named
+        .map(|holder| who(holder, ends.domain.as_deref()))
+        .collect();
+    match (named.as_slice(), ends.holders.len()) {
+        ([only], _) => format!("the end of {only}"),
+        (several, _) if !ends.together => format!("the end of any of {}", several.join(", ")),
+        (all, holders) if all.len() == holders => format!("the ends of {} together", joined(all)),
+        (first, holders) => {
+            let first = first.join(", ");
+            format!("the ends of {holders} gangs together: {first} and those that hold less")
+        }
+    }
+}
+
+fn who(holder: &Holder, domain: Option<&str>) -> String {
+    let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
+    let on = match holder.nodes {
+        1 => "1 node".into(),
+        nodes => format!("{nodes} nodes"),
+    };
+    let place = domain.map_or_else(String::new, |domain| format!(" in {domain}"));
+    format!("{who} ({} on {on}{place})", holder.holds)
+}
+
+/// Who has the first choice of whatever room there will be.
+fn those_before(standing: &Standing) -> Option<String> {
+    let mut before: Vec<String> = Vec::new();
+    match standing.position.saturating_sub(1) {
+        0 => {}
+        1 => before.push("1 gang in its queue".into()),
+        gangs => before.push(format!("{gangs} gangs in its queue")),
+    }
+    for level in &standing.levels {
+        let Some(sibling) = &level.level.before else {
+            continue;
+        };
+        before.push(match level.level.position {
+            0..=2 => format!("the queue {}", sibling.queue),
+            position => format!("{} queues beside {}", position - 1, level.level.queue),
+        });
+    }
+    let before = (!before.is_empty()).then(|| joined(&before))?;
+    Some(format!(
+        "new room goes first to those before it that can use it: {before}"
     ))
 }
 
-/// Whose end makes room for so many members: each alone where one is enough, else several
-/// together.
-fn of_holders(holders: &[Holder], short: u64, domain: Option<&str>) -> Option<String> {
-    let named = |holder: &Holder| {
-        let who = holder.gang.as_deref().unwrap_or("pods of other schedulers");
-        let on = match holder.nodes {
-            1 => "1 node".into(),
-            nodes => format!("{nodes} nodes"),
+/// Room for those who have none beside the others.
+fn of_together(together: &Together) -> String {
+    let mut room: Vec<String> = Vec::new();
+    for left in together.left.iter().take(SHAPES_NAMED) {
+        let each = if left.members == 1 { "" } else { " each" };
+        let whose = left.sub_group.iter().map(|path| format!(" of {path}"));
+        let whose = whose.collect::<String>();
+        let (members, asks) = (more_members(left.members), &left.asks);
+        let place = match (&left.domain, &left.level, &together.domain) {
+            (Some(domain), ..) | (None, None, Some(domain)) => format!(" in {domain}"),
+            (None, Some(level), _) if left.members > 1 => format!(" in one {level}"),
+            _ => String::new(),
         };
-        let place = domain.map_or_else(String::new, |domain| format!(" in {domain}"));
-        format!("{who} ({} on {on}{place})", holder.holds)
-    };
-    let enough = holders
-        .iter()
-        .filter(|holder| holder.makes_room_for >= short);
-    let enough: Vec<String> = enough.take(HOLDERS_NAMED).map(named).collect();
-    match enough.as_slice() {
-        [] => {}
-        [only] => return Some(format!("the end of {only}")),
-        several => return Some(format!("the end of any of {}", several.join(", "))),
+        room.push(format!("{members}{whose} with {asks}{each}{place}"));
     }
-    let mut room = 0_u64;
-    let mut together = Vec::new();
-    for holder in holders.iter().filter(|holder| holder.makes_room_for > 0) {
-        if room >= short {
-            break;
-        }
-        room = room.saturating_add(holder.makes_room_for);
-        together.push(named(holder));
+    if together.left.len() > SHAPES_NAMED {
+        room.push("those of other shapes that have no place either".into());
     }
-    if together.is_empty() {
-        return None;
+    format!("beside the room that is free, room for {}", joined(&room))
+}
+
+fn more_members(count: u64) -> String {
+    match count {
+        1 => "1 more member".into(),
+        _ => format!("{count} more members"),
     }
-    let together = together.join(" and ");
-    Some(if room >= short {
-        format!("the ends of {together}, together")
-    } else {
-        format!("the ends of more gangs, first of {together}")
-    })
 }
 
 fn members(count: u64) -> String {

@@ -6,9 +6,9 @@ use crate::state::ClusterState;
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
 
-/// A sentence for each label of the node selector, and of a required affinity with one term, that
-/// no node has: `no node has nvidia.com/gpu.product=A100; there is H100 (2 nodes)`.
-pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
+/// The labels of the node selector, and of a required affinity with one term, with the values that
+/// a node may have.
+pub(super) fn wanted(shape: &PodShape) -> Vec<(&str, Vec<&str>)> {
     let selector = shape.node_selector.iter();
     let mut wanted: Vec<(&str, Vec<&str>)> = selector
         .map(|(key, value)| (&**key, Vec::from([&**value])))
@@ -26,8 +26,14 @@ pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
             (&*requirement.key, values)
         }));
     }
+    wanted
+}
+
+/// A sentence for each label that a shape insists on and no node has:
+/// `no node has nvidia.com/gpu.product=A100; there is H100 (2 nodes)`.
+pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
     let mut sentences = Vec::new();
-    for (key, values) in wanted {
+    for (key, values) in wanted(shape) {
         // A selector and an affinity may insist on the same.
         let sentence = sentence(state, key, &values);
         sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));

@@ -1,16 +1,19 @@
 //! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
 
+use super::held::held;
 use super::labels;
-use super::words::{amount_in_words, asks, headline, scarcest, unknown_resources};
+use super::shapes::selected;
+use super::words::{asks, headline, scarcest, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
-use crate::facts::{Amount, UnixMs};
+use crate::facts::UnixMs;
 use crate::filter::Filter;
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
-use crate::state::gang::{Gang, Scope};
+use crate::state::gang::Scope;
 use crate::state::node::{KnownNode, Lacking};
+use crate::topology::Topology;
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Reverse;
 
@@ -25,7 +28,7 @@ pub(crate) struct Missing {
     /// Whose they are, and who requires the scope; as in [`Shortage`].
     pub(crate) sub_groups: Vec<String>,
     pub(crate) required_by: Vec<String>,
-    /// Only nodes in all of these count: members of the groups above are there.
+    /// Where the groups above must be, the innermost first: in one domain of each of these, too.
     pub(crate) inside: Vec<Scope>,
     /// The gang runs, and this is one more.
     pub(crate) surplus: bool,
@@ -39,8 +42,13 @@ impl Missing {
     /// Whether it differs in the sub-groups alone.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let key = |missing: &Self| (missing.class, missing.scope, missing.need);
-        let nested = |missing: &Self| !missing.required_by.is_empty();
-        key(self) == key(other) && self.inside == other.inside && nested(self) && nested(other)
+        let of_some = |missing: &Self| !missing.sub_groups.is_empty();
+        let alone = |missing: &Self| missing.required_by.is_empty();
+        key(self) == key(other)
+            && self.inside == other.inside
+            && alone(self) == alone(other)
+            && of_some(self)
+            && of_some(other)
     }
 }
 
@@ -75,7 +83,7 @@ pub(crate) fn shortage(
         inside.all(|scope| is_in(state, *scope, judged.node))
     };
     let possible: Vec<&Judged> = judged.iter().filter(inside).collect();
-    let areas = areas(state, missing.scope, &possible);
+    let areas = areas(state, missing, &possible);
     let sum_empty = |area: &&Area<'_>| area.judged.iter().map(|j| j.fits_empty).fold(0, sum);
     let fits_empty = areas.iter().map(|area| sum_empty(&area)).max().unwrap_or(0);
     let mut best: Option<(u64, &Area<'_>)> = None;
@@ -106,6 +114,7 @@ pub(crate) fn shortage(
         required_by: missing.required_by.clone(),
         requests: requests.collect(),
         unknown_resources: unknown_resources(state, missing.class),
+        selects: selected(&class.shape),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),
@@ -202,41 +211,63 @@ struct Area<'a> {
     judged: Vec<&'a Judged>,
 }
 
-/// The areas of a scope: domains by path, nodes by name.
-fn areas<'a>(state: &ClusterState, scope: Scope, judged: &[&'a Judged]) -> Vec<Area<'a>> {
-    let by_name = |name: &dyn Fn(NodeId) -> Option<String>| {
-        let mut areas: BTreeMap<String, Vec<&'a Judged>> = BTreeMap::new();
-        for judged in judged {
-            if let Some(name) = name(judged.node) {
-                areas.entry(name).or_default().push(*judged);
-            }
+/// The areas in which members may be together: domains by path, nodes by name. Where a group above
+/// must be in one domain of another topology, what both have in common: `r1 within power/a`.
+fn areas<'a>(state: &ClusterState, missing: &Missing, judged: &[&'a Judged]) -> Vec<Area<'a>> {
+    let mut scopes = Vec::from([missing.scope]);
+    for scope in &missing.inside {
+        if !scopes.iter().any(|known| of_one_topology(*known, *scope)) {
+            scopes.push(*scope);
         }
-        let named = areas.into_iter().map(|(name, judged)| Area {
-            name: Some(name),
-            judged,
-        });
-        named.collect()
-    };
-    let node_name = |node: NodeId| String::from(&*state.nodes[node].name);
-    match scope {
-        Scope::Cluster => Vec::from([Area {
+    }
+    if scopes == [Scope::Cluster] {
+        return Vec::from([Area {
             name: None,
             judged: judged.to_vec(),
-        }]),
-        Scope::Level(id, level) => {
-            let topology = &state.topologies[id];
-            by_name(&|node| Some(topology.display(*topology.path(node).get(level)?)))
+        }]);
+    }
+    let mut areas: BTreeMap<Vec<String>, Vec<&'a Judged>> = BTreeMap::new();
+    for judged in judged {
+        let names = scopes
+            .iter()
+            .map(|scope| name_in(state, *scope, judged.node));
+        if let Some(names) = names.collect::<Option<Vec<String>>>() {
+            areas.entry(names).or_default().push(*judged);
         }
-        Scope::DomainOf(id, level, anchor) => {
-            let topology = &state.topologies[id];
-            let of = |node| topology.path(node).get(level).copied();
-            by_name(&|node| {
-                let domain = of(node).filter(|domain| Some(*domain) == of(anchor));
-                Some(topology.display(domain?))
-            })
-        }
-        Scope::OneNode => by_name(&|node| Some(node_name(node))),
-        Scope::Node(only) => by_name(&|node| (node == only).then(|| node_name(node))),
+    }
+    let named = areas.into_iter().map(|(names, judged)| Area {
+        name: Some(names.join(" within ")),
+        judged,
+    });
+    named.collect()
+}
+
+/// Whether the domain of the inner scope says in which of the outer it is.
+fn of_one_topology(inner: Scope, outer: Scope) -> bool {
+    match (inner, outer) {
+        (Scope::OneNode | Scope::Node(_), _) => true,
+        (
+            Scope::Level(inner, _) | Scope::DomainOf(inner, ..),
+            Scope::Level(outer, _) | Scope::DomainOf(outer, ..),
+        ) => inner == outer,
+        _ => false,
+    }
+}
+
+/// What the domain or node of a scope is called in which a node is; `None`: it is in none.
+fn name_in(state: &ClusterState, scope: Scope, node: NodeId) -> Option<String> {
+    let node_name = || Some(String::from(&*state.nodes[node].name));
+    let domain = |id, level: usize| {
+        let topology: &Topology = &state.topologies[id];
+        let domain = topology.path(node).get(level)?;
+        Some(topology.display(*domain))
+    };
+    match scope {
+        Scope::Cluster => Some(String::new()),
+        Scope::Level(id, level) => domain(id, level),
+        Scope::DomainOf(id, level, _) => is_in(state, scope, node).then(|| domain(id, level))?,
+        Scope::OneNode => node_name(),
+        Scope::Node(only) => (node == only).then(node_name)?,
     }
 }
 
@@ -252,7 +283,8 @@ fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
     }
 }
 
-fn level(state: &ClusterState, scope: Scope) -> Box<str> {
+/// What a scope is one domain of, as a word.
+pub(crate) fn level(state: &ClusterState, scope: Scope) -> Box<str> {
     match scope {
         Scope::Cluster => "cluster".into(),
         Scope::Level(topology, level) | Scope::DomainOf(topology, level, _) => {
@@ -296,62 +328,24 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
     counts
 }
 
-/// Which others hold what is missing on nodes that would take a member: who ends first, then who
-/// holds most. A node of a GPU model whose limit is reached takes none, whoever ends there.
+/// Which others hold what is missing on nodes that would take a member. A node of a GPU model whose
+/// limit is reached takes none, whoever ends there.
 fn holders(
     state: &ClusterState,
     missing: &Missing,
     nodes: &[&Judged],
     now_ms: UnixMs,
 ) -> Vec<Holder> {
-    let own = missing.gang;
     let takes = |j: &&&Judged| j.fits_empty > 0 && allowed(state, missing, j.model) > 0;
     let would: Vec<&Judged> = nodes.iter().filter(takes).copied().collect();
     let class = &state.classes[missing.class];
-    let missing = scarce(&state.resource_names, &would).unwrap_or(class.primary);
-    let asked = amount_of(&class.requests, missing);
-    let mut held: BTreeMap<Option<GangId>, (Amount, BTreeMap<NodeId, Amount>)> = BTreeMap::new();
-    for judged in &would {
-        for pod in &state.nodes[judged.node].pods {
-            let pod = &state.pods[*pod];
-            let amount = amount_of(&state.classes[pod.class].requests, missing);
-            let gang = pod.own.as_ref().and_then(|own| own.gang);
-            if amount > 0 && gang != Some(own) {
-                let (total, on) = held.entry(gang).or_default();
-                *total = total.saturating_add(amount);
-                let here = on.entry(judged.node).or_insert(0);
-                *here = here.saturating_add(amount);
-            }
-        }
-    }
-    let mut holders: Vec<_> = held
-        .into_iter()
-        .map(|(gang, (amount, on))| {
-            let gang = gang.map(|gang| &state.gangs[gang]);
-            let ends_ms = gang.and_then(|gang| ends_ms(state, gang, now_ms));
-            let name = gang.map(|gang| String::from(&*gang.name));
-            let room = on.iter().map(|(node, amount)| {
-                let free = state.nodes[*node].free(missing);
-                let hold = |room: Amount| room.checked_div(asked).unwrap_or(0);
-                hold(free.saturating_add(*amount)) - hold(free)
-            });
-            let order = (ends_ms.is_none(), ends_ms, Reverse(amount), name);
-            (order, on.len(), room.fold(0, sum))
-        })
-        .collect();
-    holders.sort_unstable();
-    let named = holders.into_iter().take(HOLDERS_NAMED);
-    named
-        .map(
-            |((_, ends_ms, Reverse(amount), gang), nodes, makes_room_for)| Holder {
-                gang,
-                holds: amount_in_words(state.resource_names.name(missing), amount),
-                nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
-                makes_room_for,
-                ends_ms,
-            },
-        )
-        .collect()
+    let scarce = scarce(&state.resource_names, &would).unwrap_or(class.primary);
+    let nodes: Vec<NodeId> = would.iter().map(|judged| judged.node).collect();
+    let held = held(state, missing.gang, scarce, &nodes, now_ms).into_iter();
+    let asked = amount_of(&class.requests, scarce);
+    let told = held.take(HOLDERS_NAMED);
+    let told = told.map(|held| held.told(state, asked));
+    told.collect()
 }
 
 /// What most of these nodes have too little of.
@@ -361,12 +355,4 @@ fn scarce(names: &ResourceNames, nodes: &[&Judged]) -> Option<ResourceId> {
         *lacking.entry(missing).or_insert(0) += 1;
     }
     scarcest(names, &lacking)
-}
-
-/// When a gang ends that runs as long as it was said, if that has not passed.
-fn ends_ms(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<UnixMs> {
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let bound_ms = members.filter_map(|pod| pod.own.as_ref()?.bound_ms).max()?;
-    let ends_ms = bound_ms.saturating_add(gang.spec.expected_runtime_ms?);
-    Some(ends_ms).filter(|ends_ms| *ends_ms > now_ms)
 }

@@ -1,11 +1,12 @@
 //! Refusals in words: what is missing, where it comes nearest, what each node did.
 
+use super::shapes::told_apart;
 use super::{labels, nodes_that};
 use crate::facts::{Amount, CardRequest, quantity};
 use crate::filter::Filter;
-use crate::ids::{ClassId, ResourceId};
+use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::names::joined;
-use crate::place::{Area, Group, Refusal, Request};
+use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -37,7 +38,7 @@ pub(crate) fn refusal(
             fits,
             need,
         } => {
-            let best = best.and_then(|area| name(state, area));
+            let best = best.and_then(|area| area_name(state, area));
             let Described { text, scarce } = nodes(state, *class);
             let (headline, nearest) = headline(
                 state,
@@ -57,15 +58,24 @@ pub(crate) fn refusal(
         Refusal::OfSubGroup {
             path,
             groups,
+            need,
+            place,
             refusal: inner,
         } => {
             let message = match &**inner {
-                Refusal::NotTogether { proved } => not_together(state, groups, *proved),
+                Refusal::NotTogether { proved } => {
+                    let (near, anchor) = *place;
+                    let place = within(state, near, anchor);
+                    not_together(state, groups, *need, &place, *proved)
+                }
                 inner => self::refusal(state, request, inner, surplus),
             };
             format!("sub-group {path}: {message}")
         }
-        Refusal::NotTogether { proved } => not_together(state, &request.groups, *proved),
+        Refusal::NotTogether { proved } => {
+            let place = within(state, request.near, request.anchor);
+            not_together(state, &request.groups, request.need, &place, *proved)
+        }
     }
 }
 
@@ -107,21 +117,51 @@ fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
     }
 }
 
-fn not_together(state: &ClusterState, groups: &[Group], proved: bool) -> String {
+/// What is said of members of several shapes: `need` of them were refused together.
+fn not_together(
+    state: &ClusterState,
+    groups: &[Group],
+    need: usize,
+    place: &str,
+    proved: bool,
+) -> String {
     let named = groups.iter().take(SHAPES_NAMED);
+    let classes: Vec<ClassId> = named.clone().map(|group| group.class).collect();
+    let asks = told_apart(state, &classes);
+    let named = named.zip(&asks);
     let mut sizes: Vec<String> = named
-        .map(|group| wanted(state, group.class, None, group.pods.len() as u64, false))
+        .map(|(group, asks)| counted(group.pods.len() as u64, asks, false))
         .collect();
     match groups.len() - sizes.len() {
         0 => {}
         1 => sizes.push("members of 1 more shape".into()),
         more => sizes.push(format!("members of {more} more shapes")),
     }
-    let sizes = sizes.join(" and ");
-    if proved {
-        format!("{sizes} do not fit together")
-    } else {
-        format!("no place was found for {sizes} within the bound of the search")
+    let members: usize = groups.iter().map(|group| group.pods.len()).sum();
+    let all = joined(&sizes);
+    match (need.min(members), members, proved) {
+        (_, 1, true) => format!("{all} does not fit{place}"),
+        (need, of, true) if need == of => format!("{all} do not fit together{place}"),
+        (need, of, false) if need == of => {
+            format!("no place was found for {all}{place} within the bound of the search")
+        }
+        (1, _, true) => format!("none of these fits{place}: {}", sizes.join(", ")),
+        (need, _, true) => {
+            let all = sizes.join(", ");
+            format!("no {need} of these fit together{place}: {all}")
+        }
+        (need, _, false) => format!(
+            "no place was found for {need} of these{place} within the bound of the search: {}",
+            sizes.join(", ")
+        ),
+    }
+}
+
+/// ` in one rack`; nothing where members may be anywhere.
+fn within(state: &ClusterState, near: Option<Near>, anchor: Option<NodeId>) -> String {
+    match widest_scope(state, near, anchor) {
+        Scope::Cluster => String::new(),
+        scope => format!(" {}", place_of(state, scope)),
     }
 }
 
@@ -156,7 +196,11 @@ fn wanted(
     count: u64,
     surplus: bool,
 ) -> String {
-    let asks = asks(state, class, scarce);
+    counted(count, &asks(state, class, scarce), surplus)
+}
+
+/// The same of what was put into words.
+fn counted(count: u64, asks: &str, surplus: bool) -> String {
     match (count, surplus) {
         (1, true) => format!("1 more member with {asks}"),
         (1, false) => format!("1 member with {asks}"),
@@ -166,7 +210,7 @@ fn wanted(
 
 /// What one member asks for of what matters: its cards or its primary resource, and `scarce`, which
 /// most nodes have too little of: `8 nvidia.com/gpu and 600Gi memory`.
-pub(super) fn asks(state: &ClusterState, class: ClassId, scarce: Option<ResourceId>) -> String {
+pub(crate) fn asks(state: &ClusterState, class: ClassId, scarce: Option<ResourceId>) -> String {
     let class = &state.classes[class];
     let mut parts: Vec<String> = class.cards.iter().map(cards_in_words).collect();
     let primary = Some(class.primary).filter(|_| parts.is_empty());
@@ -216,7 +260,8 @@ fn place_of(state: &ClusterState, scope: Scope) -> String {
     }
 }
 
-fn name(state: &ClusterState, area: Area) -> Option<String> {
+/// The name of a domain or node; `None`: the whole cluster.
+pub(crate) fn area_name(state: &ClusterState, area: Area) -> Option<String> {
     match area {
         Area::Cluster => None,
         Area::Domain(topology, domain) => Some(state.topologies[topology].display(domain)),

@@ -172,7 +172,7 @@ pub(super) fn is_inside(state: &ClusterState, area: Area, node: NodeId) -> bool 
 }
 
 /// All nodes of an area, in an order that follows from what they are called.
-pub(super) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
+pub(crate) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
     match area {
         Area::Cluster => state.nodes_in_order().collect(),
         Area::Domain(id, domain) => {

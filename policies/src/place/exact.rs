@@ -34,7 +34,7 @@ pub(super) enum Exact {
 }
 
 impl Exact {
-    fn new(problem: Problem) -> Self {
+    pub(super) fn new(problem: Problem) -> Self {
         if TwoShapes::suits(&problem) {
             Self::Counting(TwoShapes::new(problem))
         } else {
@@ -42,7 +42,7 @@ impl Exact {
         }
     }
 
-    fn run(&mut self, steps: &mut u64) -> Progress {
+    pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
         match self {
             Self::Counting(counting) => counting.run(steps),
             Self::Search(search) => search.run(steps),
@@ -163,7 +163,7 @@ pub(super) fn not_together(proved: bool) -> Refusal {
 }
 
 /// A gang without sub-groups as a tree of one leaf.
-pub(super) fn single(request: &Request) -> Tree {
+pub(crate) fn single(request: &Request) -> Tree {
     let leaf = super::tree::TreeGroup {
         name: "".into(),
         parent: 0,

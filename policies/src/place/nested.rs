@@ -190,6 +190,8 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
         return Some(Refusal::OfSubGroup {
             path: tree.path(index),
             groups: request.groups,
+            need: request.need,
+            place: (group.near, group.anchor),
             refusal: Box::new(refusal),
         });
     }

@@ -5,6 +5,7 @@
 
 use super::domains::nodes_of;
 use super::tree::{Tree, TreeGroup};
+use super::world::World;
 use super::{Area, Request};
 use crate::facts::{Amount, HostPort};
 use crate::filter::host_ports_conflict;
@@ -16,6 +17,9 @@ use alloc::{
     vec::Vec,
 };
 use core::cmp::Reverse;
+
+/// Whatever domain a group is in, this node is in it.
+pub(super) const ANY_DOMAIN: u32 = u32::MAX - 1;
 
 /// What is to be placed where.
 #[derive(Debug, Clone)]
@@ -82,12 +86,18 @@ pub(super) struct Rule {
 impl Problem {
     /// The problem of placing a tree in an area.
     pub(super) fn of(state: &mut ClusterState, tree: &Tree, area: Area) -> Self {
-        let classes: Vec<ClassId> = tree.pods_below(0).iter().map(|group| group.class).collect();
-        for class in &classes {
-            state.refresh(*class);
+        for class in tree.classes() {
+            state.refresh(class);
         }
+        Self::in_world(&World::of_tables(state), tree, area)
+    }
+
+    /// The same with nodes that may differ from the state.
+    pub(super) fn in_world(world: &World<'_>, tree: &Tree, area: Area) -> Self {
+        let state = world.state;
+        let classes = tree.classes();
         let request = tree.flat(Vec::new(), 0);
-        let nodes = useful_nodes(state, &classes, &request, area);
+        let nodes = useful_nodes(world, &classes, &request, area);
         let mut problem = Self {
             dimensions: 0,
             free: Vec::new(),
@@ -100,7 +110,7 @@ impl Problem {
             exact: true,
             nodes,
         };
-        problem.measure(state, &classes);
+        problem.measure(world, &classes);
         problem.limit(state, &request);
         problem.rule(state, tree);
         problem.enter(tree, 0);
@@ -109,7 +119,8 @@ impl Problem {
     }
 
     /// What nodes have and pods take: resources, host ports, cards.
-    fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
+    fn measure(&mut self, world: &World<'_>, classes: &[ClassId]) {
+        let state = world.state;
         let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
         let mut ports: Vec<HostPort> = Vec::new();
         for class in classes {
@@ -125,7 +136,7 @@ impl Problem {
         self.exact = cards.as_ref().is_none_or(|cards| cards.exact);
         self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
         for node in &self.nodes {
-            let node = &state.nodes[*node];
+            let node = world.node(*node);
             self.free.extend(resources.iter().map(|id| node.free(*id)));
             self.free.extend(ports.iter().map(|_| 1));
             if let Some(cards) = &cards {
@@ -146,8 +157,7 @@ impl Problem {
             if cards.is_some() {
                 amounts.push(class.cards.map_or(0, |_| class.scarcest()));
             }
-            let table = state.table_as_of(*id);
-            let fits = |node: &NodeId| table.is_some_and(|table| table.count(*node) > 0);
+            let fits = |node: &NodeId| world.count(*id, *node) > 0;
             self.shapes.push(Shape {
                 class: *id,
                 amounts,
@@ -258,30 +268,62 @@ impl Problem {
         }
     }
 
+    /// The same with one more node, the last, that takes so many pods wherever they must be: who is
+    /// there has no place, and the node is [`nowhere`].
+    pub(super) fn leaving_out(&self, pods: usize) -> Self {
+        let mut problem = self.clone();
+        let rows = (0..self.nodes.len()).map(|node| Self::row(&self.free, self.dimensions, node));
+        // One more amount, of which each pod takes 1.
+        let mut free: Vec<Amount> = Vec::with_capacity(self.free.len() + self.nodes.len());
+        for row in rows {
+            free.extend(row);
+            free.push(Amount::MAX);
+        }
+        free.extend((0..self.dimensions).map(|_| Amount::MAX));
+        free.push(pods as u64);
+        problem.free = free;
+        problem.dimensions += 1;
+        for shape in &mut problem.shapes {
+            shape.amounts.push(1);
+            shape.eligible.push(true);
+        }
+        for rule in &mut problem.groups {
+            if let Some(domains) = &mut rule.domains {
+                domains.push(ANY_DOMAIN);
+            }
+        }
+        problem.nodes.push(nowhere());
+        problem.models.push(None);
+        let kinds = problem.kinds.iter().max().map_or(0, |most| most + 1);
+        problem.kinds.push(kinds);
+        problem
+    }
+
     /// The room of a node.
     pub(super) fn row(free: &[Amount], dimensions: usize, node: usize) -> &[Amount] {
         &free[node * dimensions..(node + 1) * dimensions]
     }
 }
 
+/// The node of pods that have no place, see [`Problem::leaving_out`].
+pub(super) fn nowhere() -> NodeId {
+    NodeId::new(u32::MAX)
+}
+
 /// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
 /// choose is tried first.
 fn useful_nodes(
-    state: &ClusterState,
+    world: &World<'_>,
     classes: &[ClassId],
     request: &Request,
     area: Area,
 ) -> Vec<NodeId> {
+    let state = world.state;
     let mut nodes = nodes_of(state, request, area);
-    nodes.retain(|node| {
-        classes.iter().any(|class| {
-            let table = state.table_as_of(*class);
-            table.is_some_and(|table| table.count(*node) > 0)
-        })
-    });
+    nodes.retain(|node| classes.iter().any(|class| world.count(*class, *node) > 0));
     if let Some(first) = classes.first() {
         let class = &state.classes[*first];
-        let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
+        let free = |node: &NodeId| world.node(*node).free_scarcest(class);
         nodes.sort_by_key(|node| (free(node), Reverse(state.nodes[*node].rank)));
     }
     nodes

@@ -5,7 +5,7 @@
 //! All three hold of the solution that comes first in the order of the search, so none is lost. A
 //! branch ends as soon as counting shows that what is left cannot fit.
 
-use super::problem::{Problem, Step};
+use super::problem::{ANY_DOMAIN, Problem, Step};
 use super::two_shapes::{fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
@@ -256,7 +256,7 @@ impl Search {
         let mut group = leaf;
         loop {
             if let (Some(domains), Some((domain, _))) = (&groups[group].domains, self.chosen[group])
-                && domains[node] != domain
+                && ![domain, ANY_DOMAIN].contains(&domains[node])
             {
                 return false;
             }
@@ -311,7 +311,9 @@ impl Search {
         let mut group = leaf;
         loop {
             let rule = &self.problem.groups[group];
-            if let Some(domains) = &rule.domains {
+            if let Some(domains) = &rule.domains
+                && domains[node] != ANY_DOMAIN
+            {
                 let members = self.chosen[group].map_or(0, |(_, members)| members);
                 let members = if takes { members + 1 } else { members - 1 };
                 self.chosen[group] = (members > 0).then_some((domains[node], members));

@@ -97,6 +97,8 @@ impl Tree {
                     group => Refusal::OfSubGroup {
                         path: self.path(group),
                         groups: self.pods_below(group),
+                        need: self.fewest(group),
+                        place: (self.groups[group].near, self.groups[group].anchor),
                         refusal: Box::new(refusal),
                     },
                 }

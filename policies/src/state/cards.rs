@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 /// The cards of a node. Pods may hold cards that the node does not name (any more).
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cards {
     cards: SmallVec<[Card; 8]>,
     /// How many of them the node names; they are the first.

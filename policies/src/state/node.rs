@@ -13,7 +13,7 @@ use alloc::{boxed::Box, vec::Vec};
 use smallvec::SmallVec;
 
 /// A node, or a name that pods refer to before the node itself was seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) name: Box<str>,
     /// `None`: only referred to. Such a node has nothing, so nothing is placed on it.
@@ -37,7 +37,7 @@ pub(crate) struct Node {
 pub(crate) type Standing = (u8, u64);
 
 /// What is known of a node that was seen.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct KnownNode {
     pub(crate) facts: NodeFacts,
     pub(crate) gpu: GpuNode,

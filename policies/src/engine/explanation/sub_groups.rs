@@ -22,8 +22,14 @@ struct Part {
     leaves: Vec<usize>,
 }
 
-/// A question to the nodes, and the group in whose domain the members must be.
-type Asked = (usize, Missing);
+/// A question to the nodes.
+struct Asked {
+    /// In whose domain the members must be.
+    group: usize,
+    /// Whether they are of one leaf.
+    of_leaf: bool,
+    missing: Missing,
+}
 
 impl Engine {
     /// What is missing for what the gang wants to place next; of several ways to meet its needs for
@@ -41,9 +47,9 @@ impl Engine {
         let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
         let explained = choices.map(|choice| {
             let mut asked = self.questions(id, &tree, &choice);
-            for (_, missing) in &mut asked {
-                missing.surplus = counts.needed == 0;
-                missing.limits = limits;
+            for asked in &mut asked {
+                asked.missing.surplus = counts.needed == 0;
+                asked.missing.limits = limits;
             }
             self.told(&tree, &asked)
         });
@@ -57,33 +63,54 @@ impl Engine {
         explained.min_by_key(short).unwrap_or_default()
     }
 
-    /// What to ask the nodes for: the chosen members by shape, inside each domain in which they
-    /// must be together. Sub-groups that lack the same are asked for once.
+    /// What to ask the nodes for: the chosen members by shape, of each leaf where it must be, then
+    /// of all inside each domain in which they must be together, then of the gang. Sub-groups that
+    /// lack the same are asked for once.
     fn questions(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
+        let bounds = bounds(tree);
+        let mut open: Vec<(usize, Part)> = Vec::new();
+        for (leaf, pods) in choice {
+            let bound = tree.above(*leaf).find(|above| bounds.contains(above));
+            let parts = pods.iter().map(|pods| Part {
+                class: pods.class,
+                need: pods.pods.len() as u64,
+                leaves: Vec::from([*leaf]),
+            });
+            open.extend(parts.map(|part| (bound.unwrap_or(0), part)));
+        }
+        for group in bounds {
+            let parts = parts(tree, group, choice).into_iter();
+            let several = parts.filter(|part| part.leaves.len() > 1);
+            open.extend(several.map(|part| (group, part)));
+        }
         let mut asked: Vec<Asked> = Vec::new();
-        for group in bounds(tree) {
-            for part in parts(tree, group, choice) {
-                let new = Missing {
-                    class: part.class,
-                    scope: self.scope_of(tree, group),
-                    need: part.need,
-                    sub_groups: path(tree, tree.smallest_above(&part.leaves)),
-                    required_by: path(tree, group),
-                    inside: self.domains_above(tree, group),
-                    surplus: false,
-                    gang: id,
-                    limits: None,
-                };
-                let mut known = asked.iter_mut().map(|(_, known)| known);
-                match known.find(|known| known.is_like(&new)) {
-                    // An outer domain of the same level says nothing new.
-                    Some(known) if known.sub_groups == new.sub_groups => {}
-                    Some(known) => {
-                        known.sub_groups.extend(new.sub_groups);
-                        known.required_by.extend(new.required_by);
-                    }
-                    None => asked.push((group, new)),
+        for (group, part) in open {
+            let new = Missing {
+                class: part.class,
+                scope: self.scope_of(tree, group),
+                need: part.need,
+                sub_groups: path(tree, tree.smallest_above(&part.leaves)),
+                required_by: path(tree, group),
+                inside: self.domains_above(tree, group),
+                surplus: false,
+                gang: id,
+                limits: None,
+            };
+            let mut known = asked.iter_mut().map(|known| &mut known.missing);
+            match known.find(|known| known.is_like(&new)) {
+                // An outer domain of the same level says nothing new.
+                Some(known) if known.sub_groups == new.sub_groups => {}
+                Some(known) => {
+                    known.sub_groups.extend(new.sub_groups);
+                    let more = new.required_by.into_iter();
+                    let more = more.filter(|path| !known.required_by.contains(path));
+                    known.required_by.extend(more.collect::<Vec<_>>());
                 }
+                None => asked.push(Asked {
+                    group,
+                    of_leaf: part.leaves.len() == 1,
+                    missing: new,
+                }),
             }
         }
         asked
@@ -92,25 +119,29 @@ impl Engine {
     /// The shortages among the answers. Of an outer domain only what is not short further in is
     /// told. Where everything would fit alone, that is told of each sub-group.
     fn told(&self, tree: &Tree, asked: &[Asked]) -> Vec<Shortage> {
-        let shortage = |(_, missing): &Asked| {
-            let (shortage, _) = explain::shortage(&self.state, missing, self.now_ms);
+        let shortage = |asked: &Asked| {
+            let (shortage, _) = explain::shortage(&self.state, &asked.missing, self.now_ms);
             shortage
         };
         let all: Vec<Shortage> = asked.iter().map(shortage).collect();
         let (mut known, mut short) = (Vec::new(), Vec::new());
-        for ((group, missing), shortage) in asked.iter().zip(&all) {
-            let further_in = |(class, inner): &(ClassId, usize)| {
-                *class == missing.class && tree.above(*inner).any(|above| above == *group)
+        for (asked, shortage) in asked.iter().zip(&all) {
+            // All leaves are asked about before anything that holds several.
+            let further_in = |(class, inner, of_leaf): &(ClassId, usize, bool)| {
+                let is_wider = !asked.of_leaf || !of_leaf;
+                *class == asked.missing.class
+                    && is_wider
+                    && tree.above(*inner).any(|above| above == asked.group)
             };
             if shortage.members_short() > 0 && !known.iter().any(further_in) {
-                known.push((missing.class, *group));
+                known.push((asked.missing.class, asked.group, asked.of_leaf));
                 short.push(shortage.clone());
             }
         }
         if short.is_empty() {
-            let apart = all.iter().any(|one| !one.required_by.is_empty());
-            let inner = |one: &Shortage| !apart || !one.required_by.is_empty();
-            short = all.into_iter().filter(inner).collect();
+            let of_leaf = asked.iter().map(|asked| asked.of_leaf);
+            let each = all.into_iter().zip(of_leaf).filter(|(_, of_leaf)| *of_leaf);
+            short = each.map(|(shortage, _)| shortage).collect();
         }
         short.truncate(SHAPES_EXPLAINED);
         short
@@ -121,13 +152,14 @@ impl Engine {
         widest_scope(&self.state, group.near, group.anchor)
     }
 
-    /// The domains in which members of the groups above are.
+    /// Where the groups above must be, the innermost first.
     fn domains_above(&self, tree: &Tree, mut index: usize) -> Vec<Scope> {
         let mut inside = Vec::new();
         while index != 0 {
             index = tree.groups[index].parent;
             inside.push(self.scope_of(tree, index));
         }
+        inside.retain(|scope| *scope != Scope::Cluster);
         inside
     }
 }

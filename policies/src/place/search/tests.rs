@@ -1,6 +1,7 @@
 //! The search alone, without the packing that goes before it, against trying everything.
 
-use super::super::problem::{Problem, Rule, Shape, Step};
+use super::super::greedy::Greedy;
+use super::super::problem::{Problem, Rule, Shape, Step, nowhere};
 use super::{Progress, Search};
 use crate::ids::{ClassId, Id, NodeId, PodId};
 use alloc::{vec, vec::Vec};
@@ -89,8 +90,8 @@ fn problem(seed: u64) -> Problem {
     }
 }
 
-/// Whether the pods that have nodes keep all rules.
-fn holds(problem: &Problem, places: &[Option<usize>]) -> bool {
+/// How many needed pods have no node; `None`: those that have one break a rule.
+fn missing(problem: &Problem, places: &[Option<usize>]) -> Option<usize> {
     let mut free = problem.free.clone();
     let mut placed = vec![0; problem.groups.len()];
     let mut domains: Vec<Option<u32>> = vec![None; problem.groups.len()];
@@ -100,24 +101,47 @@ fn holds(problem: &Problem, places: &[Option<usize>]) -> bool {
         };
         let shape = &problem.shapes[shape];
         for (dimension, amount) in shape.amounts.iter().enumerate() {
-            let Some(left) = free[2 * node + dimension].checked_sub(*amount) else {
-                return false;
-            };
-            free[2 * node + dimension] = left;
+            let left = &mut free[2 * node + dimension];
+            *left = left.checked_sub(*amount)?;
         }
         if let Some(known) = &problem.groups[leaf].domains
             && *domains[leaf].get_or_insert(known[node]) != known[node]
         {
-            return false;
+            return None;
         }
         if !shape.eligible[node] {
-            return false;
+            return None;
         }
         placed[leaf] += 1;
     }
     let leaves = problem.groups.iter().zip(&placed).skip(1);
-    let complete = leaves.filter(|(rule, placed)| **placed >= rule.need);
-    complete.count() >= problem.groups[0].need
+    let mut missing: Vec<usize> = leaves
+        .map(|(rule, placed)| rule.need - rule.need.min(*placed))
+        .collect();
+    missing.sort_unstable();
+    Some(missing.iter().take(problem.groups[0].need).sum())
+}
+
+fn holds(problem: &Problem, places: &[Option<usize>]) -> bool {
+    missing(problem, places) == Some(0)
+}
+
+/// The fewest pods that can be left out.
+fn fewest_missing(problem: &Problem, places: &mut Vec<Option<usize>>) -> usize {
+    if places.len() == problem.steps.len() {
+        return missing(problem, places).unwrap_or(usize::MAX);
+    }
+    let nodes = match problem.steps[places.len()] {
+        Step::Enter { .. } => 0,
+        Step::Member { .. } => problem.nodes.len(),
+    };
+    let mut fewest = usize::MAX;
+    for place in (0..nodes).map(Some).chain([None]) {
+        places.push(place);
+        fewest = fewest.min(fewest_missing(problem, places));
+        places.pop();
+    }
+    fewest
 }
 
 fn any_holds(problem: &Problem, places: &mut Vec<Option<usize>>) -> bool {
@@ -168,4 +192,49 @@ fn it_finds_a_place_exactly_where_there_is_one() {
         }
     }
     assert!(found > 100 && impossible > 100, "{found} {impossible}");
+}
+
+#[test]
+fn it_leaves_out_as_few_as_possible_and_a_greedy_packer_never_fewer() {
+    let mut left_out = [0; 4];
+    for seed in 0..400 {
+        let problem = problem(seed);
+        let truth = fewest_missing(&problem, &mut Vec::new());
+        let leaves_out = |pods: usize| {
+            let problem = match pods {
+                0 => problem.clone(),
+                pods => problem.leaving_out(pods),
+            };
+            match Search::new(problem).run(&mut 1_000_000) {
+                Progress::Found(placed) => Some(placed),
+                progress => {
+                    assert_eq!(progress, Progress::Impossible, "{seed}");
+                    None
+                }
+            }
+        };
+        let fewest = (0..).find(|pods| leaves_out(*pods).is_some()).unwrap();
+        assert_eq!(fewest, truth, "{seed}: {problem:#?}");
+        let mut places = vec![None; problem.steps.len()];
+        for (pod, node) in leaves_out(fewest).unwrap() {
+            places[pod.index()] = (node != nowhere()).then(|| node.index());
+        }
+        assert_eq!(
+            missing(&problem, &places),
+            Some(truth),
+            "{seed}: {places:?}"
+        );
+        let greedy = Greedy::of(&problem);
+        let mut places = vec![None; problem.steps.len()];
+        for (step, node) in &greedy.placed {
+            places[*step] = Some(*node);
+        }
+        assert!(greedy.left.len() >= truth, "{seed}: {problem:#?}");
+        assert!(
+            missing(&problem, &places).is_some_and(|missing| missing <= greedy.left.len()),
+            "{seed}: {places:?} {problem:#?}"
+        );
+        left_out[truth.min(3)] += 1;
+    }
+    assert!(left_out.iter().all(|worlds| *worlds > 10), "{left_out:?}");
 }

@@ -1,0 +1,221 @@
+//! How near a gang comes whose members of several shapes, or sub-groups, do not fit together.
+
+use super::ends::AREAS_TRIED;
+use crate::engine::Engine;
+use crate::engine::counts::Counts;
+use crate::explain::{self, Explanation, LeftOut, Proof, Shortage, Together, Tried};
+use crate::facts::Amount;
+use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::place::{Area, Most, Tree, World, most, single, widest_areas, widest_scope};
+use crate::queues::QueueId;
+use crate::reason::Reason;
+use crate::state::gang::Scope;
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+/// How many shapes of a gang are compared, to say what tells them apart.
+const SHAPES_TOLD_APART: usize = 32;
+
+impl Engine {
+    /// How near a gang comes that lacks room on nodes, and what would let it start.
+    pub(super) fn explain_together(
+        &self,
+        (id, queue): (GangId, QueueId),
+        counts: &Counts,
+        explanation: &mut Explanation,
+    ) -> Tried {
+        let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
+        let tree = self.tree_to_place((id, queue), counts);
+        let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
+            return Tried::default();
+        };
+        let mut world = World::judged(&self.state, &tree.classes());
+        let refused = explanation.proof == Some(Proof::Proved);
+        let Some(most) = most(&world, &tree, refused) else {
+            return Tried::default();
+        };
+        if most.left.is_empty() {
+            return Tried {
+                fits: self.has_room_for((id, queue), &most.placed),
+                ..Tried::default()
+            };
+        }
+        if tree.groups.len() > 1 || tree.classes().len() > 1 {
+            explanation.together = self.together((id, queue), &tree, &most);
+        }
+        let shortages = explanation.shortages.iter().enumerate();
+        let wishes = shortages
+            .filter(|(_, one)| self.may_be_a_wish((id, queue), &tree, &world, one))
+            .map(|(position, _)| position)
+            .collect();
+        // Else even empty nodes would not do.
+        let possible = |one: &Shortage| one.fits_empty >= one.need;
+        let ends = explanation.shortages.iter().all(possible).then(|| {
+            let nearest = self.told_area(&tree, explanation).unwrap_or(most.area);
+            let root = &tree.groups[0];
+            let others = widest_areas(&self.state, root.near, root.anchor).into_iter();
+            let others = others.filter(|area| *area != nearest);
+            let areas = [nearest].into_iter().chain(others);
+            self.ends((id, queue), &tree, &mut world, areas)
+        });
+        Tried {
+            fits: false,
+            ends: ends.flatten(),
+            wishes,
+        }
+    }
+
+    /// What the gang wants to place next.
+    fn tree_to_place(&self, (id, queue): (GangId, QueueId), counts: &Counts) -> Option<Tree> {
+        if self.state.gangs[id].tree().is_some() {
+            return self.trees(id, queue, self.now_ms).into_iter().next();
+        }
+        let pods = self.waiting_pods(id, self.now_ms);
+        let request = self.request(id, queue, pods, counts.needed.max(1) as usize);
+        Some(single(&request))
+    }
+
+    /// Whether all find a place where the level of a shortage is only preferred.
+    fn may_be_a_wish(
+        &self,
+        gang: (GangId, QueueId),
+        tree: &Tree,
+        world: &World<'_>,
+        shortage: &Shortage,
+    ) -> bool {
+        if &*shortage.level == "cluster" || shortage.members_short() == 0 {
+            return false;
+        }
+        let mut tree = tree.clone();
+        for index in 0..tree.groups.len() {
+            let required = match shortage.required_by.as_slice() {
+                [] => index == 0,
+                paths => paths.contains(&tree.path(index)),
+            };
+            if required {
+                tree.groups[index].near = None;
+            }
+        }
+        let root = &tree.groups[0];
+        let areas = widest_areas(&self.state, root.near, root.anchor).into_iter();
+        areas
+            .take(AREAS_TRIED)
+            .any(|area| self.has_places(gang, &tree, world, area))
+    }
+
+    /// The area that was told to be the nearest, so that all is said of one.
+    fn told_area(&self, tree: &Tree, explanation: &Explanation) -> Option<Area> {
+        let [shortage] = explanation.shortages.as_slice() else {
+            return None;
+        };
+        if explanation.together.is_some() || !shortage.required_by.is_empty() {
+            return None;
+        }
+        let root = &tree.groups[0];
+        let mut areas = widest_areas(&self.state, root.near, root.anchor).into_iter();
+        areas.find(|area| explain::area_name(&self.state, *area) == shortage.domain)
+    }
+
+    /// The most of its members that find a place together. `None`: none does, or all do.
+    fn together(
+        &self,
+        (id, queue): (GangId, QueueId),
+        tree: &Tree,
+        most: &Most,
+    ) -> Option<Together> {
+        if most.left.is_empty() || most.placed.is_empty() {
+            return None;
+        }
+        let placed = most.placed.iter().map(|(pod, _)| pod);
+        let demand = self.demand_of_pods(placed.chain(&most.left));
+        // Of members that the queue refuses, what nodes say is of no interest.
+        self.within_bounds(id, queue, &demand).ok()?;
+        let root = &tree.groups[0];
+        let scope = widest_scope(&self.state, root.near, root.anchor);
+        let left = self.left_out(tree, most);
+        let gpus = left.iter().map(|left| left.gpus);
+        Some(Together {
+            level: explain::level(&self.state, scope),
+            domain: explain::area_name(&self.state, most.area),
+            need: (most.placed.len() + most.left.len()) as u64,
+            placed: most.placed.len() as u64,
+            proved: most.proved,
+            gpus_short: gpus.fold(0, Amount::saturating_add),
+            left,
+        })
+    }
+
+    /// Who has no place, by sub-group and shape.
+    fn left_out(&self, tree: &Tree, most: &Most) -> Vec<LeftOut> {
+        let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
+        for pod in &most.left {
+            let class = self.state.pods[*pod].class;
+            let leaf = leaf_of(tree, class, *pod);
+            match found.iter_mut().find(|one| (one.0, one.1) == (leaf, class)) {
+                Some((.., members)) => *members += 1,
+                None => found.push((leaf, class, 1)),
+            }
+        }
+        let mut classes = tree.classes();
+        classes.truncate(SHAPES_TOLD_APART);
+        let asks = explain::told_apart(&self.state, &classes);
+        let left = found.into_iter().map(|(leaf, class, members)| {
+            let in_leaf = |pod: &PodId| leaf_of(tree, self.state.pods[*pod].class, *pod) == leaf;
+            let placed = most.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
+            let left = most.left.iter().filter(|pod| in_leaf(pod)).count();
+            let (level, domain) = self.kept_in(tree, most, leaf).unzip();
+            let mut known = classes.iter().zip(&asks);
+            let asks = known.find(|(other, _)| **other == class);
+            LeftOut {
+                sub_group: (leaf != 0).then(|| tree.path(leaf)),
+                need: (placed + left) as u64,
+                members,
+                asks: asks.map_or_else(
+                    || explain::asks(&self.state, class, None),
+                    |(_, asks)| asks.clone(),
+                ),
+                gpus: self.state.classes[class].gpus.saturating_mul(members),
+                level,
+                domain: domain.flatten(),
+            }
+        });
+        left.collect()
+    }
+
+    /// The level whose domain members of a leaf must be in beside that of the gang, and which it is
+    /// for those that have a place.
+    fn kept_in(&self, tree: &Tree, most: &Most, leaf: usize) -> Option<(Box<str>, Option<String>)> {
+        let requires = |group: &usize| {
+            let near = tree.groups[*group].near;
+            *group != 0 && near.is_some_and(|near| near.required.is_some())
+        };
+        let group = tree.above(leaf).find(requires)?;
+        let below = |pod: PodId| {
+            let leaf = leaf_of(tree, self.state.pods[pod].class, pod);
+            tree.above(leaf).any(|above| above == group)
+        };
+        let mut placed = most.placed.iter();
+        let node: Option<NodeId> = placed.find(|(pod, _)| below(*pod)).map(|(_, node)| *node);
+        let near = tree.groups[group].near;
+        let anchor = tree.groups[group].anchor.or(node);
+        let scope = widest_scope(&self.state, near, anchor);
+        let domain = match (scope, anchor) {
+            (Scope::Node(node), _) => Some(String::from(&*self.state.nodes[node].name)),
+            (Scope::DomainOf(topology, level, _), Some(node)) => {
+                let topology = &self.state.topologies[topology];
+                let domain = topology.path(node).get(level);
+                domain.map(|domain| topology.display(*domain))
+            }
+            _ => None,
+        };
+        Some((explain::level(&self.state, scope), domain))
+    }
+}
+
+/// The leaf that offers a pod.
+fn leaf_of(tree: &Tree, class: ClassId, pod: PodId) -> usize {
+    let offers = |leaf: &usize| {
+        let mut pods = tree.groups[*leaf].pods.iter();
+        pods.any(|group| group.class == class && group.pods.contains(&pod))
+    };
+    (0..tree.groups.len()).find(offers).unwrap_or(0)
+}

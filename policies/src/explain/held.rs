@@ -1,0 +1,110 @@
+//! Who holds a resource on some nodes.
+
+use super::Holder;
+use super::words::amount_in_words;
+use crate::facts::{Amount, UnixMs};
+use crate::ids::{GangId, NodeId, PodId, ResourceId};
+use crate::resources::amount_of;
+use crate::state::ClusterState;
+use crate::state::gang::Gang;
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
+use core::cmp::Reverse;
+
+/// What one gang holds there.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// `None`: pods of other schedulers.
+    pub(crate) gang: Option<GangId>,
+    pub(crate) resource: ResourceId,
+    pub(crate) amount: Amount,
+    pub(crate) on: BTreeSet<NodeId>,
+    /// The pods that hold it.
+    pub(crate) pods: Vec<PodId>,
+    /// When it ends, if it was said how long it runs and that has not passed.
+    pub(crate) ends_ms: Option<UnixMs>,
+}
+
+/// Who holds a resource on these nodes, but one gang: who ends first, then who holds most.
+pub(crate) fn held(
+    state: &ClusterState,
+    own: GangId,
+    resource: ResourceId,
+    nodes: &[NodeId],
+    now_ms: UnixMs,
+) -> Vec<Held> {
+    let mut held: BTreeMap<Option<GangId>, Held> = BTreeMap::new();
+    for node in nodes {
+        for id in &state.nodes[*node].pods {
+            let pod = &state.pods[*id];
+            let amount = amount_of(&state.classes[pod.class].requests, resource);
+            let gang = pod.own.as_ref().and_then(|own| own.gang);
+            if amount == 0 || gang == Some(own) {
+                continue;
+            }
+            let known = held.entry(gang).or_insert_with(|| Held {
+                gang,
+                resource,
+                amount: 0,
+                on: BTreeSet::new(),
+                pods: Vec::new(),
+                ends_ms: gang.and_then(|gang| ends_ms(state, &state.gangs[gang], now_ms)),
+            });
+            known.amount = known.amount.saturating_add(amount);
+            known.on.insert(*node);
+            known.pods.push(*id);
+        }
+    }
+    let mut held: Vec<Held> = held.into_values().collect();
+    held.sort_by_key(|held| {
+        // Groups of both sources may have one name.
+        let name = held.gang.map(|gang| &state.gangs[gang]);
+        let name = name.map(|gang| (&*gang.name, &gang.key));
+        let ends = (held.ends_ms.is_none(), held.ends_ms);
+        (ends, Reverse(held.amount), name)
+    });
+    held
+}
+
+impl Held {
+    /// The same in words, for members that ask for so much of the resource.
+    pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Holder {
+        let gang = self.gang.map(|gang| &*state.gangs[gang].name);
+        Holder {
+            gang: gang.map(String::from),
+            holds: amount_in_words(state.resource_names.name(self.resource), self.amount),
+            nodes: u32::try_from(self.on.len()).unwrap_or(u32::MAX),
+            makes_room_for: self.makes_room_for(state, asked),
+            ends_ms: self.ends_ms,
+        }
+    }
+
+    /// How many members would fit where these pods are if they ended, as far as the resource goes.
+    /// Where more is used than there is, an end frees less.
+    fn makes_room_for(&self, state: &ClusterState, asked: Amount) -> u64 {
+        let members = |room: Amount| room.checked_div(asked).unwrap_or(0);
+        let room = self.on.iter().map(|node| {
+            let mut without = state.nodes[*node].clone();
+            for id in &self.pods {
+                let pod = &state.pods[*id];
+                if state.node_of(*id) == Some(*node) {
+                    without.give_back(*id, &state.classes[pod.class], &pod.cards);
+                }
+            }
+            let now = state.nodes[*node].free(self.resource);
+            members(without.free(self.resource)).saturating_sub(members(now))
+        });
+        room.fold(0, u64::saturating_add)
+    }
+}
+
+/// When a gang ends that runs as long as it was said, if that has not passed.
+fn ends_ms(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<UnixMs> {
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let bound_ms = members.filter_map(|pod| pod.own.as_ref()?.bound_ms).max()?;
+    let ends_ms = bound_ms.saturating_add(gang.spec.expected_runtime_ms?);
+    Some(ends_ms).filter(|ends_ms| *ends_ms > now_ms)
+}

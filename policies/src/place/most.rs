@@ -1,0 +1,174 @@
+//! How much of a gang finds a place: for explanations.
+//!
+//! A greedy packer begins. Then the exact methods are asked, within a bound of steps, whether fewer
+//! members can be left out: the place of those is a node that nobody has.
+
+use super::Area;
+use super::domains::{areas, nodes_of, scopes};
+use super::exact::Exact;
+use super::greedy::Greedy;
+use super::problem::{Problem, Step, nowhere};
+use super::search::Progress;
+use super::tree::Tree;
+use super::world::World;
+use crate::facts::Amount;
+use crate::ids::{ClassId, NodeId, PodId};
+use crate::state::ClusterState;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+/// How many areas are looked at, those first that may hold most.
+const AREAS_MAX: usize = 32;
+/// How many steps of about 50 ns the exact methods may take in all.
+const STEPS: u64 = 100_000;
+/// The same for the question whether all have a place once others have ended.
+const TRIAL_STEPS: u64 = 20_000;
+
+/// The most that was placed of a gang.
+#[derive(Debug)]
+pub(crate) struct Most {
+    pub(crate) area: Area,
+    pub(crate) placed: Vec<(PodId, NodeId)>,
+    /// Who is needed and has no place.
+    pub(crate) left: Vec<PodId>,
+    /// No other way leaves out fewer.
+    pub(crate) proved: bool,
+}
+
+impl Most {
+    fn gpus_left(&self, state: &ClusterState) -> Amount {
+        let gpus = self
+            .left
+            .iter()
+            .map(|pod| &state.classes[state.pods[*pod].class]);
+        gpus.map(|class| class.gpus).fold(0, Amount::saturating_add)
+    }
+}
+
+/// The most that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
+/// `None`: there is no area for it, or the numbers do not say all.
+pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most> {
+    let (candidates, skipped) = candidates(world, tree);
+    let problems: Vec<(Area, Problem)> = candidates
+        .into_iter()
+        .map(|area| (area, Problem::in_world(world, tree, area)))
+        .collect();
+    if problems.iter().any(|(_, problem)| !problem.exact) {
+        return None;
+    }
+    let greedy = problems.iter().map(|(area, problem)| Most {
+        area: *area,
+        proved: false,
+        ..packed(problem)
+    });
+    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(world.state)))?;
+    let mut steps = STEPS;
+    while let Some(fewer) = best.left.len().checked_sub(1) {
+        match leaving_out(&problems, fewer, &mut steps) {
+            Some(Some(found)) => best = found,
+            Some(None) => {
+                // An area that was not looked at holds no more than counting says.
+                best.proved = tree.fewest(0).saturating_sub(skipped) > fewer;
+                break;
+            }
+            None => break,
+        }
+    }
+    // That all have a place is what was refused.
+    best.proved |= refused && best.left.len() == 1;
+    Some(best)
+}
+
+/// Places for all but so many; `Some(None)`: there are none, `None`: the steps are used up.
+fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Option<Option<Most>> {
+    let mut sure = true;
+    for (area, problem) in problems {
+        // Copying is work, too.
+        *steps = steps.saturating_sub((problem.free.len() / 4) as u64);
+        match Exact::new(problem.leaving_out(pods)).run(steps) {
+            Progress::Found(found) => {
+                let (left, placed) = found.into_iter().partition(|(_, node)| *node == nowhere());
+                let left: Vec<(PodId, NodeId)> = left;
+                return Some(Some(Most {
+                    area: *area,
+                    placed,
+                    left: left.into_iter().map(|(pod, _)| pod).collect(),
+                    proved: false,
+                }));
+            }
+            Progress::Impossible => {}
+            Progress::Unfinished => sure = false,
+        }
+    }
+    sure.then_some(None)
+}
+
+/// What a greedy packer places.
+fn packed(problem: &Problem) -> Most {
+    let greedy = Greedy::of(problem);
+    let pod = |step: usize| match problem.steps[step] {
+        Step::Member { pod, .. } => Some(pod),
+        Step::Enter { .. } => None,
+    };
+    let placed = greedy.placed.iter();
+    Most {
+        area: Area::Cluster,
+        placed: placed
+            .filter_map(|(step, node)| Some((pod(*step)?, problem.nodes[*node])))
+            .collect(),
+        left: greedy.left.iter().filter_map(|step| pod(*step)).collect(),
+        proved: false,
+    }
+}
+
+/// Places for all in an area, if some are found within the bound.
+pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(PodId, NodeId)>> {
+    let problem = Problem::in_world(world, tree, area);
+    if !problem.exact {
+        return None;
+    }
+    let packed = packed(&problem);
+    if packed.left.is_empty() {
+        return Some(packed.placed);
+    }
+    let mut steps = TRIAL_STEPS;
+    match Exact::new(problem).run(&mut steps) {
+        Progress::Found(placed) => Some(placed),
+        Progress::Impossible | Progress::Unfinished => None,
+    }
+}
+
+/// The areas in which the gang may be, those first that may hold most, and the most that any other
+/// may hold.
+fn candidates(world: &World<'_>, tree: &Tree) -> (Vec<Area>, usize) {
+    let state = world.state;
+    let root = &tree.groups[0];
+    let Some(widest) = scopes(state, root.near, root.anchor).pop() else {
+        return (Vec::new(), 0);
+    };
+    let request = tree.flat(Vec::new(), 0);
+    let classes: Vec<(ClassId, u64)> = tree
+        .pods_below(0)
+        .iter()
+        .map(|group| (group.class, group.pods.len() as u64))
+        .collect();
+    let holds = |area: Area| -> u64 {
+        let nodes = nodes_of(state, &request, area);
+        let of_class = classes.iter().map(|(class, pods)| {
+            let counts = nodes
+                .iter()
+                .map(|node| u64::from(world.count(*class, *node)));
+            counts.fold(0, u64::saturating_add).min(*pods)
+        });
+        of_class.sum()
+    };
+    let mut all: Vec<(u64, Area)> = areas(state, widest)
+        .into_iter()
+        .map(|area| (holds(area), area))
+        .collect();
+    all.sort_by_key(|(holds, _)| Reverse(*holds));
+    let skipped = all.get(AREAS_MAX).map_or(0, |(holds, _)| *holds);
+    all.truncate(AREAS_MAX);
+    let areas = all.into_iter().map(|(_, area)| area).collect();
+    (areas, usize::try_from(skipped).unwrap_or(usize::MAX))
+}
