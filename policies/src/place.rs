@@ -30,6 +30,7 @@ pub(crate) use exact::single;
 pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use most::{Most, most, places};
 pub(crate) use nested::place_tree;
+pub(crate) use pack::counting_refuses;
 pub(crate) use rooms::Rooms;
 pub(crate) use tree::{Choice, Tree, TreeGroup, merged, pods_of};
 pub(crate) use world::World;

@@ -4,7 +4,7 @@ use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain;
 use crate::facts::{Placement, TopologyRequest, UnixMs};
-use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::ids::{ClassId, DomainId, GangId, NodeId, PodId};
 use crate::place::{Group, Memo, Near, Refusal, Request, only_limits_refuse, place};
 use crate::queues::{Demand, Excess, QueueId};
 use crate::reason::Reason;
@@ -341,15 +341,36 @@ impl Engine {
         nodes.flatten().collect()
     }
 
-    /// The node whose domains are those of the members that run: the first that is there.
+    /// The node whose domains are those of the members that run.
     pub(crate) fn anchor(&self, id: GangId) -> Option<NodeId> {
-        self.first_known(&self.occupied(id))
+        let occupied = self.occupied(id);
+        if occupied.is_empty() {
+            return None;
+        }
+        self.anchor_among(&occupied, self.resolve_topology_now(id))
     }
 
-    /// The first of the nodes that is there.
-    pub(crate) fn first_known(&self, nodes: &[NodeId]) -> Option<NodeId> {
-        let known = |node: &NodeId| self.state.nodes[*node].known.is_some();
-        nodes.iter().copied().find(known)
+    /// The first of the nodes that is there; if they are in several of the domains of which one is
+    /// required (nodes were labelled anew, say), the first in the one with most of them.
+    pub(crate) fn anchor_among(&self, nodes: &[NodeId], near: Option<Near>) -> Option<NodeId> {
+        let known = |node: &&NodeId| self.state.nodes[**node].known.is_some();
+        let mut domains: Vec<(Option<DomainId>, NodeId, usize)> = Vec::new();
+        for node in nodes.iter().filter(known) {
+            let domain = near.and_then(|near| match near.required? {
+                Level::Domain(level) => {
+                    let topology = &self.state.topologies[near.topology];
+                    topology.path(*node).get(level).copied()
+                }
+                Level::Node => None,
+            });
+            match domains.iter_mut().find(|(other, ..)| *other == domain) {
+                Some((.., members)) => *members += 1,
+                None => domains.push((domain, *node, 1)),
+            }
+        }
+        domains.reverse();
+        let most = domains.into_iter().max_by_key(|(.., members)| *members);
+        most.map(|(_, node, _)| node)
     }
 
     /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They

@@ -19,6 +19,8 @@ use super::counts::count;
 use super::timers::Timer;
 use crate::facts::UnixMs;
 use crate::ids::GangId;
+use crate::place::{Request, counting_refuses};
+use crate::queues::QueueId;
 use crate::state::gang::{Wait, Wake};
 use alloc::vec::Vec;
 
@@ -107,8 +109,26 @@ impl Engine {
         }
     }
 
+    /// Whether no area has room for enough of the members even where each shape is counted alone.
+    fn counting_refuses(&mut self, id: GangId, queue: QueueId) -> bool {
+        let requests: Vec<Request> = if self.state.gangs[id].tree().is_some() {
+            let trees = self.trees(id, queue, self.now_ms);
+            let all = trees
+                .iter()
+                .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
+            all.collect()
+        } else {
+            let pods = self.waiting_pods(id, self.now_ms);
+            let needed = count(&self.state, id, self.now_ms).needed.max(1);
+            Vec::from([self.request(id, queue, pods, needed as usize)])
+        };
+        let refused = |request: &Request| counting_refuses(&mut self.state, request);
+        !requests.is_empty() && requests.iter().all(refused)
+    }
+
     /// Lets a gang be tried again if its refusal may say something else. What a search has found
-    /// is not searched again: only whether the queue has room is asked.
+    /// is not searched again: only whether the queue has room, and whether counting refuses it by
+    /// now.
     fn review_gang(&mut self, id: GangId) -> bool {
         let Some(gang) = self.state.gangs.get(id) else {
             return false;
@@ -121,7 +141,9 @@ impl Engine {
         }
         if matches!(wake, Wake::AnyRoom(..)) && !verdict.counted {
             let of_queue = verdict.reason.is_of_queue();
-            if self.over(id, *queue).is_some() == of_queue {
+            let queue = *queue;
+            let as_before = self.over(id, queue).is_some() == of_queue;
+            if as_before && (of_queue || !self.counting_refuses(id, queue)) {
                 return false;
             }
         }

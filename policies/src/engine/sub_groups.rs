@@ -164,7 +164,9 @@ impl Engine {
             need: 0,
             pods: Vec::new(),
             near,
-            anchor: self.first_known(&occupied).filter(|_| near.is_some()),
+            anchor: self
+                .anchor_among(&occupied, near)
+                .filter(|_| near.is_some()),
             occupied,
         }
     }
@@ -378,7 +380,7 @@ impl Engine {
                 continue;
             }
             let occupied = self.occupied_below(id, tree, index);
-            if let (Some(node), None) = (occupied.first(), self.first_known(&occupied)) {
+            if let (Some(node), None) = (occupied.first(), self.anchor_among(&occupied, None)) {
                 let message = format!(
                     "the domain of the members of sub-group {} that run is not known while their \
                      node {} is gone",

@@ -5,7 +5,7 @@ use super::exact::{self, Answer, not_together};
 use super::fill::fill;
 use super::memo::Memo;
 use super::tree::Tree;
-use super::{Area, Group, Refusal, Request};
+use super::{Area, Group, Refusal, Request, widest_scope};
 use crate::ids::ClassId;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -76,6 +76,14 @@ pub(super) fn exactly(
         }
     }
     answer
+}
+
+/// Whether members of several classes are refused without a search: nowhere in the widest scope is
+/// there room for enough of them, each class counted alone.
+pub(crate) fn counting_refuses(state: &mut ClusterState, request: &Request) -> bool {
+    let widest = widest_scope(state, request.near, request.anchor);
+    let (candidates, _) = candidates(state, request, widest, &mut 0);
+    candidates.is_empty()
 }
 
 /// The areas of a scope in which each class alone leaves room for enough members, the tightest

@@ -144,7 +144,7 @@ impl Tree {
     }
 
     /// The fewest pods that meet what a group needs.
-    pub(super) fn fewest(&self, index: usize) -> usize {
+    pub(crate) fn fewest(&self, index: usize) -> usize {
         let group = &self.groups[index];
         if group.children.is_empty() {
             return group.need;

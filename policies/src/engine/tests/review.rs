@@ -174,3 +174,26 @@ fn a_refusal_under_a_limit_on_a_model_follows_the_room() {
     seconds(&mut world, 3);
     says(&world, "there is room for 1");
 }
+
+/// What a search did not find is told anew when counting refuses it.
+#[test]
+fn what_a_search_has_refused_is_counted_again() {
+    let mut world = World::new();
+    for name in ["n0", "n1"] {
+        world.apply(node(name, 8));
+    }
+    world.apply(gang("g", 3));
+    for (name, gpus) in [("a", 6), ("b", 6), ("c", 4)] {
+        world.apply(pod(name, gpus).of("g"));
+    }
+    world.settle();
+    let message = world.message("default/g");
+    assert!(message.ends_with("do not fit together"), "{message}");
+    for name in ["n0", "n1"] {
+        world.apply(cordoned(node(name, 8)));
+    }
+    world.settle();
+    seconds(&mut world, 3);
+    let message = world.message("default/g");
+    assert!(message.contains("2 were unschedulable"), "{message}");
+}

@@ -254,3 +254,20 @@ fn spreading_members_keep_to_the_domain_that_they_prefer() {
         assert_eq!(racks.len(), racks_used, "{nodes:?}");
     }
 }
+
+/// Nodes were labelled anew under a gang that must be in one rack: most of it is in rack b.
+#[test]
+fn of_several_domains_the_one_with_most_members_counts() {
+    let mut world = racks();
+    world.apply(gang("g", 3).required("rack"));
+    for name in ["a", "b", "c"] {
+        world.apply(pod(name, 8).of("g"));
+    }
+    world.settle();
+    let nodes = world.nodes_of(&["a", "b", "c"]);
+    world.apply(node("x", 8).label("rack", &nodes[0][..1]));
+    world.apply(node(&nodes[0], 8).label("rack", "other"));
+    world.apply(pod("d", 8).of("g"));
+    world.settle();
+    assert_eq!(world.nodes_of(&["d"]), ["x".into()]);
+}
