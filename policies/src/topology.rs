@@ -105,7 +105,8 @@ impl Topology {
         }
     }
 
-    /// The first level of which no node's label names a domain, by its number; `None`: there is none, or no node.
+    /// The first level of which no node's label names a domain, by its number; `None`: there is
+    /// none, or no node.
     pub(crate) fn unlabelled_level(&self) -> Option<usize> {
         let level = self.labelled.iter().position(|nodes| *nodes == 0);
         level.filter(|_| self.nodes > 0)

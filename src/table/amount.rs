@@ -19,7 +19,7 @@ pub fn readable(resource: &str, quantity: &str) -> String {
     if of_bytes || resource.starts_with("hugepages-") {
         return bytes(amount);
     }
-    // A thousandth of a CPU is what can be asked for, and of anything else only averages have parts.
+    // A thousandth of a CPU can be asked for; of anything else only averages have parts.
     let digits = if resource == "cpu" { 3 } else { 2 };
     match decimal(amount, 1_000, digits) {
         (text, _) if text == "0" && amount > 0 => decimal(amount, 1_000, 3).0,
