@@ -27,6 +27,7 @@ mod resources;
 mod selector;
 mod shape;
 mod topology;
+pub(crate) mod types;
 mod unsupported;
 
 pub use document::{Document, FromFiles, RefusedDocument, from_files, from_value};

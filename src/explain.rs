@@ -9,8 +9,8 @@ pub use draw::draw;
 use crate::api::Members;
 use crate::execute::{quantity, time};
 use gpu_batch_policies::explain::{
-    Claim, DominantShare, Explanation, Holder, NodeCounts, QueueStanding, Shortage, Standing,
-    Together,
+    Claim, DominantShare, Explanation, Holder, NodeCounts, QueueStanding, QuotaClaim, Shortage,
+    Standing, Together,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -123,6 +123,9 @@ pub struct ShortageView {
     pub asks: String,
     /// The labels that its nodes must have: `zone=a or b`.
     pub selects: Vec<String>,
+    /// A sentence for each resource that it asks for and no node has.
+    #[serde(default)]
+    pub unknown_resources: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a
@@ -285,6 +288,20 @@ pub struct SiblingView {
     pub reason: String,
 }
 
+/// A quota, in quantities.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaView {
+    /// `resource` or `resource@product`.
+    pub resource: String,
+    /// What the queue holds of it.
+    pub held: String,
+    /// The quota; `0`: it has none of this.
+    pub quota: String,
+    /// What it counts as: no more than what the queue above it holds, or than there is.
+    pub counts_as: String,
+}
+
 /// What a queue is compared by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -293,6 +310,10 @@ pub struct ClaimView {
     pub has_quota: bool,
     /// Which part of its quota is used; `null`: it has none left for the gang.
     pub quota_used: Option<String>,
+    /// The quota that this is about; `null`: it has none at all, or the gang asks for nothing that
+    /// is divided.
+    #[serde(default)]
+    pub quota: Option<QuotaView>,
     /// Its priority.
     pub priority: i32,
     /// Its weight is 0 for something that the gang asks for.
@@ -387,6 +408,7 @@ impl From<Shortage> for ShortageView {
             domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
             selects: shortage.selects,
+            unknown_resources: shortage.unknown_resources,
             unknown_labels: shortage.unknown_labels,
             unlabelled_level: shortage.unlabelled_level,
             level: shortage.level.into(),
@@ -474,6 +496,18 @@ impl From<QueueStanding> for LevelView {
     }
 }
 
+impl From<QuotaClaim> for QuotaView {
+    fn from(claim: QuotaClaim) -> Self {
+        let in_words = |amount| quantity_of(&claim.resource, amount);
+        Self {
+            held: in_words(claim.held),
+            quota: in_words(claim.quota),
+            counts_as: in_words(claim.counts_as),
+            resource: claim.resource.into(),
+        }
+    }
+}
+
 impl From<Claim> for ClaimView {
     fn from(claim: Claim) -> Self {
         let dominant = claim.dominant.as_ref();
@@ -483,10 +517,11 @@ impl From<Claim> for ClaimView {
         let counted = dominant.and_then(|dominant| dominant.counted_weight_millionths);
         Self {
             has_quota: claim.has_quota,
-            quota_used: claim.quota_used_millionths.map(quantity::share),
+            quota_used: claim.quota_used,
+            quota: claim.quota.map(QuotaView::from),
             priority: claim.priority,
             weightless: claim.weightless,
-            share: quantity::share(claim.share_millionths),
+            share: claim.share,
             dominant_share: quantity::share(dominant.map_or(0, |dominant| dominant.millionths)),
             resource: dominant.map(|dominant| dominant.resource.to_string()),
             used: in_words(|dominant| dominant.used),

@@ -2,7 +2,7 @@
 
 use crate::api::{self, PodGroupCounts};
 use crate::execute::quantity;
-use crate::table::{self, Entry, Screen, Tone};
+use crate::table::{self, Entry, Screen, Tone, readable};
 use gpu_batch_policies::facts::{QueueFacts, quantity as quantity_of};
 use gpu_batch_policies::report::QueueReport;
 use gpu_batch_policies::status::GovernedAmounts;
@@ -212,7 +212,10 @@ pub fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> String {
         let view = &queues[branch.name];
         for (index, resource) in view.resources().into_iter().enumerate() {
             let amount = |of: &Quantities, absent: &str| -> Entry {
-                of.get(resource).map_or(absent, String::as_str).into()
+                let shown = of
+                    .get(resource)
+                    .map(|quantity| readable(resource, quantity));
+                shown.unwrap_or_else(|| absent.to_owned()).into()
             };
             let mut row = vec![
                 Entry::from(resource),

@@ -17,9 +17,9 @@ pub(crate) use held::{Held, held};
 pub(crate) use line::standing;
 pub(crate) use room::{Missing, level, shortage};
 pub(crate) use shapes::told_apart;
-pub(crate) use words::{Described, area_name, asks, refusal};
+pub(crate) use words::{Described, area_name, asks, model_limits, refusal};
 
-pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, Sibling};
+pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;
@@ -165,6 +165,8 @@ pub struct Shortage {
     pub asks: String,
     /// The labels that its nodes must have: `zone=a or b`.
     pub selects: Vec<String>,
+    /// A sentence for each resource that it asks for and no node has.
+    pub unknown_resources: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a
@@ -225,6 +227,15 @@ pub struct Refused {
     /// How many members their free amounts would hold if it were not for that; 0 where it is an
     /// amount that is missing.
     pub would_hold: u64,
+}
+
+/// What so many nodes did, in words: `1 was unschedulable` of `were unschedulable`.
+#[must_use]
+pub fn nodes_that(nodes: u32, because: &str) -> String {
+    match because.strip_prefix("were ") {
+        Some(rest) if nodes == 1 => alloc::format!("1 was {rest}"),
+        _ => alloc::format!("{nodes} {because}"),
+    }
 }
 
 /// A gang that holds what is missing.

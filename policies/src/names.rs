@@ -75,6 +75,30 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
     })
 }
 
+/// `there is A`, `there are A and B`, `there are A, B, C and 4 more`; `None`: there is nothing.
+#[must_use]
+pub fn there_are<T: AsRef<str>>(names: &[T]) -> Option<String> {
+    let shown = names
+        .iter()
+        .take(SUGGESTED)
+        .map(|name| name.as_ref().into());
+    let mut shown: Vec<String> = shown.collect();
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    if names.len() > shown.len() {
+        shown.push(format!("{} more", names.len() - shown.len()));
+    }
+    (!shown.is_empty()).then(|| format!("there {verb} {}", joined(&shown)))
+}
+
+/// `a, b and c`.
+pub(crate) fn joined(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 /// The first of these names, and how many more there are.
 pub(crate) fn listed<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
     let shown: Vec<&str> = names.by_ref().take(SUGGESTED).collect();

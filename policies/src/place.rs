@@ -79,6 +79,8 @@ pub(crate) struct Near {
     pub(crate) topology: TopologyId,
     pub(crate) required: Option<Level>,
     pub(crate) preferred: Option<Level>,
+    /// Nobody asked: near is what suits most. Who spreads does without it.
+    pub(crate) implied: bool,
 }
 
 /// A part of the cluster.

@@ -33,7 +33,7 @@ mod tests;
 pub use admission::Refusal;
 pub use keys::{Demand, GovernedId};
 pub use ledger::{Bound, Excess};
-pub use order::{Claim, DecidedBy, DominantShare, Level, LineUp, Sibling};
+pub use order::{Claim, DecidedBy, DominantShare, Level, LineUp, QuotaClaim, Sibling};
 pub use refresh::Refreshed;
 
 use crate::facts::{Amount, QueueFacts};

@@ -6,7 +6,13 @@
 
 use crate::facts::{Labels, TopologyLevel, Uid, label};
 use crate::ids::{DomainId, Id, NodeId, Slab};
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
 use smallvec::SmallVec;
 
 /// The level below the last one of every Topology.
@@ -45,7 +51,7 @@ impl DomainName {
 /// The domains of one node, farthest first: one for each level.
 pub(crate) type DomainPath = SmallVec<[DomainId; 4]>;
 
-/// A level whose label no node has.
+/// A level whose label no node has, or none with a value that names a domain.
 #[derive(Debug)]
 pub(crate) struct Unlabelled {
     /// What that means.
@@ -73,6 +79,8 @@ pub(crate) struct Topology {
     pub(crate) uid: Uid,
     /// How many nodes have the label of each level.
     labelled: Vec<u32>,
+    /// Nodes whose label of a level says that they are in no domain.
+    without_domain: BTreeSet<(usize, NodeId)>,
     nodes: u32,
     /// Domains of the first level.
     roots: BTreeMap<DomainName, DomainId>,
@@ -86,6 +94,7 @@ impl Topology {
     pub(crate) fn new(levels: Vec<TopologyLevel>, uid: Uid) -> Self {
         Self {
             labelled: alloc::vec![0; levels.len()],
+            without_domain: BTreeSet::new(),
             nodes: 0,
             levels,
             uid,
@@ -96,7 +105,7 @@ impl Topology {
         }
     }
 
-    /// The first level whose label no node has, by its number; `None`: there is none, or no node.
+    /// The first level of which no node's label names a domain, by its number; `None`: there is none, or no node.
     pub(crate) fn unlabelled_level(&self) -> Option<usize> {
         let level = self.labelled.iter().position(|nodes| *nodes == 0);
         level.filter(|_| self.nodes > 0)
@@ -106,11 +115,16 @@ impl Topology {
     pub(crate) fn unlabelled(&self) -> Option<Unlabelled> {
         let at = self.unlabelled_level()?;
         let TopologyLevel { name, node_label } = &self.levels[at];
+        let why = if self.without_domain.iter().any(|(level, _)| *level == at) {
+            format!(
+                "the label {node_label} of the level {name} is empty or all zeros on every node \
+                 that has it, which means no domain"
+            )
+        } else {
+            format!("no node has the label {node_label} of the level {name}")
+        };
         Some(Unlabelled {
-            sentence: format!(
-                "no node has the label {node_label} of the level {name}, so every node is a domain \
-                 of its own there and below"
-            ),
+            sentence: format!("{why}, so every node is a domain of its own there and below"),
             splits: self.labelled[at..].iter().any(|nodes| *nodes > 0),
         })
     }
@@ -187,6 +201,14 @@ impl Topology {
 
     /// Puts a node where its labels say; moves it if it was elsewhere.
     pub(crate) fn place(&mut self, node: NodeId, node_name: &str, labels: &Labels) {
+        for (at, level) in self.levels.iter().enumerate() {
+            let key = &level.node_label;
+            if label(labels, key).is_some() && identifier(labels, key).is_none() {
+                self.without_domain.insert((at, node));
+            } else {
+                self.without_domain.remove(&(at, node));
+            }
+        }
         let names = self.names(node_name, labels);
         let same = {
             let path = self.path(node);
@@ -199,7 +221,7 @@ impl Topology {
         if same {
             return;
         }
-        self.remove(node, node_name);
+        self.take_out(node, node_name);
         self.version += 1;
         self.nodes += 1;
         let mut path = DomainPath::new();
@@ -218,6 +240,13 @@ impl Topology {
 
     /// Takes a node out, and with it the domains that it leaves empty.
     pub(crate) fn remove(&mut self, node: NodeId, node_name: &str) {
+        for level in 0..self.levels.len() {
+            self.without_domain.remove(&(level, node));
+        }
+        self.take_out(node, node_name);
+    }
+
+    fn take_out(&mut self, node: NodeId, node_name: &str) {
         let Some(path) = self.paths.get_mut(node.index()).map(core::mem::take) else {
             return;
         };

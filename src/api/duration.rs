@@ -56,6 +56,8 @@ const UNITS: [(&str, u64, usize); 4] = [
 /// `2h30m` and all others, for the API server; with [`MAX_HOURS`] the same language as
 /// [`parse_duration_ms`].
 const PATTERN: &str = "(0|([0-9]{1,6}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?)";
+/// The same with any number of digits.
+const WRITTEN: &str = "(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)";
 /// Longer than the longest text, with its sign.
 const MAX_LENGTH: u32 = 45;
 
@@ -169,16 +171,21 @@ impl SignedDuration {
 
 /// The schema of a text whose length, without its sign, is `length` in CEL.
 fn schema(sign: &str, length: &str, message: &str) -> Schema {
-    let written = format!("self.matches('^{sign}{PATTERN}$') && self.matches('[0-9]')");
-    // What is not written like a duration has been told so by the first rule.
+    let written = format!("self.matches('^{sign}{WRITTEN}$') && self.matches('[0-9]')");
+    // What is not written like a duration has been told so by the first rule; of what has too many
+    // digits CEL could not tell how long it is.
+    let short = format!("self.matches('^{sign}{PATTERN}$')");
+    let short = format!("{short} && duration({length}) <= duration('{MAX_HOURS}h')");
     json_schema!({
         "type": "string",
         "maxLength": MAX_LENGTH,
         "x-kubernetes-validations": [
             {"rule": written, "message": message},
             {
-                "rule": format!("!({written}) || duration({length}) <= duration('{MAX_HOURS}h')"),
-                "message": format!("must be at most {MAX_HOURS}h, which is a hundred years"),
+                "rule": format!("!({written}) || ({short})"),
+                "message": format!(
+                    "is too long: write it in hours, at most {MAX_HOURS}h, which is a hundred years"
+                ),
             },
         ],
     })

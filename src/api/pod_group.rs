@@ -137,7 +137,8 @@ pub struct PodGroupSpec {
     pub topology: Option<TopologyConstraint>,
 
     /// How nodes are chosen: binpack, spread, best-fit or fragmentation, or one of them for GPU and
-    /// one for CPU work, as in {gpu: binpack, cpu: spread}. Omitted: the queue's, else the
+    /// one for CPU work, as in {gpu: binpack, cpu: spread}. With spread members are kept near only
+    /// as far as topology says so, and spread there. Omitted: the queue's, else the
     /// configuration's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,

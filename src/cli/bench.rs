@@ -2,7 +2,7 @@ use super::Failure;
 use crate::bench::{self, Row};
 use crate::config::LogFormat;
 use crate::telemetry;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use std::path::PathBuf;
 
 /// Measure the figures that the documentation claims.
@@ -63,6 +63,13 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             runtime()?.block_on(bench::live::soak::run(args.minutes, &executable))?
         }
     };
+    if rows.is_empty() {
+        let filter = args.filter;
+        return Err(Failure::BadInput(anyhow!(
+            "no scenario's name contains {filter:?}; without --filter all are measured, and the \
+             second column names them"
+        )));
+    }
     print(&rows, args.output)
 }
 

@@ -4,7 +4,7 @@ use gpu_batch_policies::facts::{AMOUNT_MAX, Amount};
 
 /// An amount in thousandths of a unit, rounded up: the API server's own precision. Sums are made of
 /// these and rounded once at the end, as kube-scheduler does.
-pub(super) type Thousandths = u128;
+pub(crate) type Thousandths = u128;
 
 /// Larger than every amount by far, and small enough that sums of a pod's containers cannot
 /// overflow: 1.5 MB hold fewer than 2^21 quantities.
@@ -29,7 +29,7 @@ pub(crate) enum QuantityError {
 /// Ei`, or of an exponent (`e3`, `E-3`).
 ///
 /// As in Kubernetes, the least bit counts: `0.1n` of something is rounded up, not away.
-pub(super) fn thousandths(text: &str) -> Result<Thousandths, QuantityError> {
+pub(crate) fn thousandths(text: &str) -> Result<Thousandths, QuantityError> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),

@@ -1,16 +1,19 @@
 //! What is left to say at the end.
 
 use super::check::Check;
-use super::table::{Counts, clock, reasons};
+use super::table::{Counts, clock, phases, reasons};
 use super::witness::{Course, Witness};
 use crate::driver::Reports;
 use console::{Term, style};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How many violations of one promise are named.
 const VIOLATIONS_SHOWN: usize = 10;
 /// How many gangs that wait are named.
 const WAITING_SHOWN: usize = 8;
+/// How many pods of a gang that has not ended are named.
+const PODS_SHOWN: usize = 3;
 /// What stands before a reason.
 const NAME_COLUMNS: usize = 15;
 
@@ -63,6 +66,7 @@ pub(super) fn print(
             say!("       and {more} more");
         }
     }
+    print_running(witness, reports, now);
     print_waiting(witness, reports);
 }
 
@@ -104,6 +108,66 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
     );
 }
 
+/// Names the gangs that have started and not ended, and what is left of them.
+fn print_running(witness: &Witness, reports: &Reports, now: Instant) {
+    let courses = witness.courses.values();
+    let running: Vec<&Course> = courses.filter(|course| course.is_running()).collect();
+    if running.is_empty() {
+        return;
+    }
+    let phases = phases(reports);
+    say!();
+    say!("{}", style("Not ended, and what is left of it").bold());
+    for course in running.iter().take(WAITING_SHOWN) {
+        let name = course.gang.name.as_str();
+        let phase = phases.get(name).map(String::as_str);
+        print_named(name, &remainder(course, &witness.unended(name), phase, now));
+    }
+    let more = running.len().saturating_sub(WAITING_SHOWN);
+    if more > 0 {
+        say!("  and {more} more");
+    }
+}
+
+/// `Running; for 62.0 s, where each pod runs for 12 s: 3 of 4 pods have ended; not yet: ...`.
+fn remainder(
+    course: &Course,
+    unended: &BTreeMap<&str, Option<&str>>,
+    phase: Option<&str>,
+    now: Instant,
+) -> String {
+    let phase = phase.unwrap_or("unknown to the scheduler");
+    let started = course.started.unwrap_or(now);
+    let lasted = seconds(now.saturating_duration_since(started));
+    let (finished, pods, run_s) = (course.finished, course.gang.pods, course.gang.run_s);
+    let mut text = format!(
+        "{phase}; for {lasted}, where each pod runs for {run_s} s: {finished} of {pods} pods have ended"
+    );
+    let shown = unended.iter().take(PODS_SHOWN);
+    let mut left: Vec<String> = shown
+        .map(|(pod, node)| match node {
+            Some(node) => format!("{pod} on {node}"),
+            None => format!("{pod} without a node"),
+        })
+        .collect();
+    if let more @ 1.. = unended.len().saturating_sub(PODS_SHOWN) {
+        left.push(format!("{more} more"));
+    }
+    if !left.is_empty() {
+        text.push_str(&format!("; not yet: {}", left.join(", ")));
+    }
+    text
+}
+
+/// A line with a name, and more lines if the text is long.
+fn print_named(name: &str, text: &str) {
+    let (_, columns) = Term::stdout().size();
+    let width = usize::from(columns).clamp(60, 120) - NAME_COLUMNS;
+    for (number, line) in wrapped(text, width).into_iter().enumerate() {
+        say!("  {:<12} {line}", if number == 0 { name } else { "" });
+    }
+}
+
 fn print_waiting(witness: &Witness, reports: &Reports) {
     let mut waiting: Vec<&Course> = witness
         .courses
@@ -115,8 +179,6 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     }
     waiting.sort_by_key(|course| (!course.gang.hopeless, course.submitted));
     let reasons = reasons(reports);
-    let (_, columns) = Term::stdout().size();
-    let width = usize::from(columns).clamp(60, 120) - NAME_COLUMNS;
     say!();
     say!("{}", style("Still waiting, and why").bold());
     for course in waiting.iter().take(WAITING_SHOWN) {
@@ -124,9 +186,7 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
         let why = reasons
             .get(name)
             .map_or("submitted a moment ago", String::as_str);
-        for (number, line) in wrapped(why, width).into_iter().enumerate() {
-            say!("  {:<12} {line}", if number == 0 { name } else { "" });
-        }
+        print_named(name, why);
     }
     let more = waiting.len().saturating_sub(WAITING_SHOWN);
     if more > 0 {
@@ -166,12 +226,37 @@ fn seconds(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::workload;
 
     #[test]
     fn a_text_is_wrapped_between_words() {
         assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
         assert_eq!(wrapped("abcdef g", 4), ["abcdef", "g"]);
         assert_eq!(wrapped("", 4), [""]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_gang_is_named() {
+        let gangs = workload::gangs(1, Duration::from_secs(60));
+        let gang = gangs.into_iter().find(|gang| !gang.hopeless);
+        let mut witness = Witness::new(gang.into_iter().collect(), &[]);
+        let now = Instant::now();
+        let Some(course) = witness.courses.values_mut().next() else {
+            panic!("there is a gang");
+        };
+        course.started = now.checked_sub(Duration::from_secs(62));
+        (course.gang.pods, course.gang.run_s, course.finished) = (6, 12, 2);
+        let unended = [
+            ("p-2", Some("n1")),
+            ("p-3", None),
+            ("p-4", None),
+            ("p-5", None),
+        ];
+        assert_eq!(
+            remainder(course, &BTreeMap::from(unended), Some("Running"), now),
+            "Running; for 62.0 s, where each pod runs for 12 s: 2 of 6 pods have ended; not yet: \
+             p-2 on n1, p-3 without a node, p-4 without a node, 1 more"
+        );
     }
 
     #[test]

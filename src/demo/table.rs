@@ -279,6 +279,22 @@ pub(super) fn reasons(reports: &Reports) -> BTreeMap<&str, String> {
         .collect()
 }
 
+/// What the scheduler says of each gang, by the name of its Job or PodGroup: its phase, and why it
+/// waits if it does.
+pub(super) fn phases(reports: &Reports) -> BTreeMap<&str, String> {
+    let entry = |gang: &'_ gpu_batch_policies::report::GangReport| {
+        let status = &gang.status;
+        match status.reason {
+            Some(reason) => format!("{}, {reason}: {}", status.phase.as_str(), status.message),
+            None => status.phase.as_str().to_owned(),
+        }
+    };
+    let gangs = reports.gangs.iter();
+    gangs
+        .map(|gang| (work_name(&gang.name), entry(gang)))
+        .collect()
+}
+
 /// `eval-007` of `demo-vision/pod/eval-007-0-x7k2p`; the demo's names have one dash.
 fn work_name(gang: &str) -> &str {
     let name = gang.rsplit('/').next().unwrap_or(gang);

@@ -209,6 +209,15 @@ impl Witness {
         self.members.keys().cloned().collect()
     }
 
+    /// The pods of a gang that have not ended, by name, with their nodes.
+    pub(super) fn unended(&self, gang: &str) -> BTreeMap<&str, Option<&str>> {
+        let members = self.members.values();
+        let unended = members.filter(|member| member.gang == gang && !member.ended);
+        unended
+            .map(|member| (member.pod.as_str(), member.node.as_deref()))
+            .collect()
+    }
+
     /// GPUs that are held, and that there are.
     pub(super) fn gpus(&self) -> (u64, u64) {
         let sum = |of: fn(&NodeUse) -> &Amounts| {

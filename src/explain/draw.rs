@@ -4,6 +4,7 @@ use super::{
     ClaimView, ExplanationView, HolderView, LeftOutView, LevelView, NodesView, ShortageView,
     SiblingView, StandingView, TogetherView,
 };
+use gpu_batch_policies::explain::nodes_that;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -91,7 +92,15 @@ fn missing(view: &ExplanationView) -> Vec<String> {
             excess.bound, excess.resource, excess.queue, excess.allowed, excess.held, excess.asked
         ));
     }
-    lines.extend(view.together.iter().flat_map(together));
+    let together: Vec<String> = view.together.iter().flat_map(together).collect();
+    // What no node has is told before everything else.
+    let in_vain = |one: &ShortageView| one.unknown_resources.len() + one.unknown_labels.len() > 0;
+    let (first, last) = if view.shortages.first().is_some_and(in_vain) {
+        (Vec::new(), together)
+    } else {
+        (together, Vec::new())
+    };
+    lines.extend(first);
     let mut said = BTreeSet::new();
     for one in &view.shortages {
         lines.extend(shortage(one, view.shortages.len() <= IN_DETAIL));
@@ -103,6 +112,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
         let new = held.filter(|line| said.insert((one.domain.clone(), line.clone())));
         lines.extend(new);
     }
+    lines.extend(last);
     lines
 }
 
@@ -190,14 +200,19 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
         [] => String::new(),
         labels => format!(" on nodes with {}", labels.join(" and ")),
     };
-    let mut lines = vec![
-        format!("{member} asks for {}{selects}", requests.join(", ")),
-        format!(
-            "{place} has room for {}, and {}{each} must be placed: {short}",
-            shortage.fits, shortage.need
-        ),
-        format!("  {}", nodes(nearest)),
-    ];
+    let mut lines = vec![format!(
+        "{member} asks for {}{selects}",
+        requests.join(", ")
+    )];
+    // What no node has comes first: whatever else is short, it is in vain.
+    let sentences = shortage.unknown_resources.iter();
+    let sentences = sentences.chain(&shortage.unknown_labels);
+    lines.extend(sentences.map(|sentence| format!("  {sentence}")));
+    lines.push(format!(
+        "{place} has room for {}, and {}{each} must be placed: {short}",
+        shortage.fits, shortage.need
+    ));
+    lines.push(format!("  {}", nodes(nearest)));
     if shortage.domain.is_some() && shortage.all != *nearest {
         lines.push(match (shortage.fits_anywhere, shortage.members_short) {
             (0, _) => "the whole cluster has room for none".to_owned(),
@@ -211,9 +226,8 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
             lines.push(format!("  {}", nodes(&shortage.all)));
         }
     }
-    let sentences = shortage.unknown_labels.iter();
-    let sentences = sentences.chain(&shortage.unlabelled_level);
-    lines.extend(sentences.map(|sentence| format!("  {sentence}")));
+    let sentence = shortage.unlabelled_level.iter();
+    lines.extend(sentence.map(|sentence| format!("  {sentence}")));
     lines
 }
 
@@ -238,11 +252,11 @@ fn holder(holder: &HolderView) -> String {
 fn nodes(counts: &NodesView) -> String {
     let mut parts = vec![format!("{} had room", counts.with_room)];
     let named = counts.refused.iter().take(REFUSALS_NAMED);
-    parts.extend(named.map(|refused| format!("{} {}", refused.nodes, refused.because)));
+    parts.extend(named.map(|refused| nodes_that(refused.nodes, &refused.because)));
     let rest = counts.refused.iter().skip(REFUSALS_NAMED);
     let rest: u32 = rest.map(|refused| refused.nodes).sum();
     if rest > 0 {
-        parts.push(format!("{rest} were refused for other reasons"));
+        parts.push(nodes_that(rest, "were refused for other reasons"));
     }
     let nodes = match counts.nodes {
         1 => "1 node".to_owned(),
@@ -312,13 +326,33 @@ fn before(before: &SiblingView) -> String {
     format!("  before it {queue}, whose {gang} {waits}: {because} ({claim})")
 }
 
+/// `0.5 of its quota used: 8 of 16 nvidia.com/gpu`, `no quota of memory`.
+fn quota(claim: &ClaimView) -> String {
+    let Some(quota) = claim.quota.as_ref() else {
+        return match claim.has_quota {
+            true => "no quota for it".to_owned(),
+            false => "it has no quota".to_owned(),
+        };
+    };
+    let (held, all, resource) = (&quota.held, &quota.quota, &quota.resource);
+    match &claim.quota_used {
+        None if all == "0" => format!("no quota of {resource}"),
+        None => format!("no quota left: {held} of {all} {resource} used"),
+        Some(used) if quota.counts_as == *all => {
+            format!("{used} of its quota used: {held} of {all} {resource}")
+        }
+        Some(used) => {
+            let counts_as = &quota.counts_as;
+            format!(
+                "{used} of its quota used: {held} of {all} {resource}, which counts as {counts_as}"
+            )
+        }
+    }
+}
+
 /// `it has no quota, priority 0, share 0.25 (8 of 32 nvidia.com/gpu) over weight 3 = 0.083333`.
 fn claim(claim: &ClaimView) -> String {
-    let quota = match &claim.quota_used {
-        Some(used) => format!("{used} of its quota used"),
-        None if claim.has_quota => "no quota left for it".to_owned(),
-        None => "it has no quota".to_owned(),
-    };
+    let quota = quota(claim);
     let weightless = if claim.weightless { ", weight 0" } else { "" };
     let (priority, share) = (claim.priority, &claim.share);
     let before = format!("{quota}, priority {priority}{weightless}");
@@ -327,7 +361,8 @@ fn claim(claim: &ClaimView) -> String {
     else {
         return format!("{before}, share {share}");
     };
-    let whole = &claim.dominant_share;
+    let plain = claim.counted_weight.is_none() && weight <= 1;
+    let whole = if plain { share } else { &claim.dominant_share };
     let over = match (&claim.counted_weight, weight) {
         (Some(counted), _) => {
             format!(" over weight {weight}, counted as {counted} for past use, = {share}")

@@ -83,7 +83,7 @@ fn a_cluster_s_queue_shows_its_spec_and_what_the_scheduler_wrote() {
     let first: Vec<&str> = first.split_whitespace().collect();
     assert_eq!(
         first[..9].join(" "),
-        "team no nvidia.com/gpu 2 7 8 16 0 1500m"
+        "team no nvidia.com/gpu 2 7 8 16 0 1.5"
     );
 }
 

@@ -306,7 +306,7 @@ impl Engine {
 
     /// Whether the queue takes the gang. Closed queues and namespaces stop new gangs and surplus,
     /// never replacements.
-    fn admit(&self, id: GangId, counts: &Counts) -> Result<QueueId, Verdict> {
+    pub(super) fn admit(&self, id: GangId, counts: &Counts) -> Result<QueueId, Verdict> {
         let gang = &self.state.gangs[id];
         let labels = self.state.namespaces.get(&gang.namespace);
         let queues = &self.state.queues;

@@ -3,13 +3,13 @@
 use super::Engine;
 use super::outbox::Flight;
 use super::timers::Timer;
-use crate::command::{Action, Evict, EvictionCause};
+use crate::command::{Action, Announcement, Evict, EvictionCause};
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use alloc::{collections::btree_map::Entry, vec::Vec};
+use alloc::{collections::btree_map::Entry, format, string::String, vec::Vec};
 
 /// How long before an eviction that was refused, by a disruption budget say, is tried again.
 const EVICT_AGAIN_MS: u64 = 10_000;
@@ -35,12 +35,49 @@ impl Engine {
         uids.sort_unstable();
         let alive = &self.state.pod_ids;
         self.evicting.retain(|uid, _| alive.contains_key(uid));
+        let mut asked_for = 0;
         for uid in uids {
             if let Entry::Vacant(asked) = self.evicting.entry(uid) {
                 asked.insert(cause);
                 self.outbox.evictions.push_back(uid);
+                asked_for += 1;
             }
         }
+        self.announce_evictions(id, group, cause, asked_for);
+    }
+
+    /// Tells the object of a gang that members of it, or of a sub-group, are evicted: what is told
+    /// to pods goes with them.
+    fn announce_evictions(&mut self, id: GangId, group: usize, cause: EvictionCause, pods: usize) {
+        let gang = &self.state.gangs[id];
+        let Some(regarding) = self.object_of(gang).filter(|_| pods > 0) else {
+            return;
+        };
+        let members = match pods {
+            1 => String::from("1 bound member is evicted"),
+            pods => format!("{pods} bound members are evicted"),
+        };
+        let whose = match gang.tree().filter(|_| group != 0) {
+            Some(tree) => format!("the sub-group {}", tree.group(group).name),
+            None => "the gang".into(),
+        };
+        let why = match cause {
+            EvictionCause::Stale => {
+                format!("{whose} lost members and stayed below its minimum for its grace period")
+            }
+            EvictionCause::Unwind => {
+                format!("{whose} was bound in part, and the rest of its minimum has no place")
+            }
+        };
+        self.outbox.announce(Announcement {
+            regarding,
+            warning: true,
+            reason: match cause {
+                EvictionCause::Stale => "Stale".into(),
+                EvictionCause::Unwind => "Unwind".into(),
+            },
+            message: format!("{members}: {why}").into(),
+        });
     }
 
     pub(crate) fn send_eviction(&mut self, uid: Uid, deadline_ms: UnixMs) {

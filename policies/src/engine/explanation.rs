@@ -110,16 +110,22 @@ impl Engine {
         let mut tried = Tried::default();
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
+            // What no node has comes first: whatever else is short, it is in vain.
+            let in_vain =
+                |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
+            explanation.shortages.sort_by_key(|one| !in_vain(one));
             tried = self.explain_together((id, *queue), &counts, &mut explanation);
         }
         explanation.remedies = explain::remedies(&explanation, &tried);
         if explanation.reason == Some(Reason::QueueNotFound) {
-            let queues = self.state.queues.ids().into_iter();
-            let names: Vec<&str> = queues.map(|id| self.state.queues.name(id)).collect();
-            let others = names.into_iter().filter(|name| *name != &*gang.spec.queue);
-            explanation
-                .remedies
-                .extend(suggestion(&gang.spec.queue, others));
+            // Only of queues that would take it: no others are any help.
+            let queues = &self.state.queues;
+            let labels = self.state.namespaces.get(&gang.namespace);
+            let takes = |name: &&str| queues.admit(name, &gang.namespace, labels).is_ok();
+            let ids = queues.ids();
+            let others = ids.iter().map(|id| queues.name(*id)).filter(takes);
+            let meant = suggestion(&gang.spec.queue, others);
+            explanation.remedies.extend(meant);
         }
         explanation
     }

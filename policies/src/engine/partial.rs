@@ -100,17 +100,17 @@ impl Engine {
         }
     }
 
-    /// Evicts a gang that has been below its minimum for too long since it lost members.
+    /// Evicts a gang that has been below its minimum for too long since it lost members. What runs
+    /// in a queue that is gone, say, is left alone: nobody lets it come back to its minimum.
     fn follow_losses(&mut self, id: GangId, counts: &Counts, lost: bool, now_ms: UnixMs) {
         let gang = &mut self.state.gangs[id];
         // Only a loss starts the clock, never a minimum that was raised.
         gang.bereaved |= lost;
         gang.bereaved &= counts.needed > 0 && gang.held > 0 && !gang.is_unfinished();
-        if gang.bereaved && counts.bound > 0 {
-            gang.lost_ms.get_or_insert(now_ms);
-        } else {
-            gang.lost_ms = None;
-        }
+        let stale = gang.bereaved && counts.bound > 0;
+        let stale = stale && self.admit(id, counts).is_ok();
+        let gang = &mut self.state.gangs[id];
+        gang.lost_ms = stale.then(|| gang.lost_ms.unwrap_or(now_ms));
         let grace = match gang.spec.staleness_grace_ms {
             Some(grace) => u64::try_from(grace).ok(),
             None => self.settings.staleness_grace_ms,

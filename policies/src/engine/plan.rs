@@ -429,6 +429,7 @@ impl Engine {
                 topology,
                 required: Some(Level::Domain(0)),
                 preferred: None,
+                implied: false,
             });
         }
         self.near(&spec.topology)
@@ -442,8 +443,9 @@ impl Engine {
         let level = |name: Option<&str>| topology.level(name?);
         let required = level(request.required.as_deref());
         let mut preferred = level(request.preferred.as_deref());
-        if required.is_none() && preferred.is_none() {
-            // Nothing asked for: as near as the finest level.
+        let implied = required.is_none() && preferred.is_none();
+        if implied {
+            // As near as the finest level.
             let finest = topology.levels.len().checked_sub(1)?;
             preferred = Some(Level::Domain(finest));
         }
@@ -451,6 +453,7 @@ impl Engine {
             topology: id,
             required,
             preferred,
+            implied,
         })
     }
 
@@ -482,11 +485,7 @@ impl Engine {
             }
         };
         if only_limits_refuse(&mut self.state, request, refusal) {
-            let message = format!(
-                "the limits of the queue {} and its parents on GPU models leave no room for the \
-                 members, which would fit otherwise",
-                self.state.gangs[id].spec.queue
-            );
+            let message = explain::model_limits(&self.state, request, refusal);
             return (Verdict::new(Reason::OverLimit, message), wake);
         }
         let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();
@@ -501,6 +500,12 @@ impl Engine {
         } else {
             String::new()
         };
-        (Verdict { reason, message }, wake)
+        let counted = matches!(refusal.innermost(), Refusal::TooFew { .. });
+        let verdict = Verdict {
+            reason,
+            message,
+            counted,
+        };
+        (verdict, wake)
     }
 }

@@ -119,7 +119,7 @@ impl Engine {
         if gang.judged == self.review.now() {
             return false;
         }
-        if let Wake::AnyRoom(..) = wake {
+        if matches!(wake, Wake::AnyRoom(..)) && !verdict.counted {
             let of_queue = verdict.reason.is_of_queue();
             if self.over(id, *queue).is_some() == of_queue {
                 return false;

@@ -182,7 +182,7 @@ impl Engine {
     }
 
     /// The object that stands for a gang.
-    fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
+    pub(super) fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
         if let Some(object) = &gang.object {
             let (api_version, kind) = Kind::from(object.source).api_type();
             return Some(ObjectReference {
@@ -371,7 +371,9 @@ fn scheduled_members(counts: &Counts) -> u32 {
 
 /// The pod condition of a gang that waits: `Unschedulable` only where more nodes would help.
 fn condition(gang: &Gang) -> Option<(Box<str>, Box<str>)> {
-    let Verdict { reason, message } = match &gang.wait {
+    let Verdict {
+        reason, message, ..
+    } = match &gang.wait {
         Wait::Held(verdict) | Wait::Room(verdict, _) => verdict,
         Wait::Nothing | Wait::Turn => return None,
     };

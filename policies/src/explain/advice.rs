@@ -1,7 +1,8 @@
 //! What would let a gang start.
 
-use super::words::{amount_in_words as in_words, listed};
+use super::words::amount_in_words as in_words;
 use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
+use crate::names::joined;
 use crate::reason::Reason;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -162,8 +163,7 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
             "more nodes that take its members{smaller}: {held} of {}",
             shortage.need
         ));
-        let labels = shortage.unknown_labels.iter();
-        remedies.extend(labels.map(|sentence| format!("another selector: {sentence}")));
+        remedies.extend(of_unknown(shortage));
     } else if short > 0 {
         remedies.push(match &explanation.together {
             Some(together) => of_together(together),
@@ -188,6 +188,14 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
     }
 }
 
+/// What members ask for and no node has.
+fn of_unknown(shortage: &Shortage) -> impl Iterator<Item = String> {
+    let resources = shortage.unknown_resources.iter();
+    let resources = resources.map(|sentence| format!("pods that ask for less: {sentence}"));
+    let labels = shortage.unknown_labels.iter();
+    resources.chain(labels.map(|sentence| format!("another selector: {sentence}")))
+}
+
 /// What a wish would do where a level is required.
 fn elsewhere(shortage: &Shortage) -> String {
     let level = &shortage.level;
@@ -195,7 +203,7 @@ fn elsewhere(shortage: &Shortage) -> String {
     let of = match shortage.required_by.as_slice() {
         [] => String::new(),
         [only] => format!(" in the sub-group {only}"),
-        several => format!(" in the sub-groups {}", listed(several)),
+        several => format!(" in the sub-groups {}", joined(several)),
     };
     format!(
         "`preferred: {level}` instead of `required`{of}: all over the cluster there is room for \
@@ -213,7 +221,7 @@ fn of_ends(ends: &Ends) -> String {
     match (named.as_slice(), ends.holders.len()) {
         ([only], _) => format!("the end of {only}"),
         (several, _) if !ends.together => format!("the end of any of {}", several.join(", ")),
-        (all, holders) if all.len() == holders => format!("the ends of {} together", listed(all)),
+        (all, holders) if all.len() == holders => format!("the ends of {} together", joined(all)),
         (first, holders) => {
             let first = first.join(", ");
             format!("the ends of {holders} gangs together: {first} and those that hold less")
@@ -248,7 +256,7 @@ fn those_before(standing: &Standing) -> Option<String> {
             position => format!("{} queues beside {}", position - 1, level.level.queue),
         });
     }
-    let before = (!before.is_empty()).then(|| listed(&before))?;
+    let before = (!before.is_empty()).then(|| joined(&before))?;
     Some(format!(
         "new room goes first to those before it that can use it: {before}"
     ))
@@ -272,7 +280,7 @@ fn of_together(together: &Together) -> String {
     if together.left.len() > SHAPES_NAMED {
         room.push("those of other shapes that have no place either".into());
     }
-    format!("beside the room that is free, room for {}", listed(&room))
+    format!("beside the room that is free, room for {}", joined(&room))
 }
 
 fn more_members(count: u64) -> String {

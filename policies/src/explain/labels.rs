@@ -1,12 +1,10 @@
 //! Labels that a shape insists on and no node has.
 
 use crate::facts::{MatchOperator, PodShape, label};
+use crate::names::there_are;
 use crate::state::ClusterState;
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
-
-/// How many values that nodes do have are named.
-const VALUES_NAMED: usize = 3;
 
 /// The labels of the node selector, and of a required affinity with one term, with the values that
 /// a node may have.
@@ -19,20 +17,28 @@ pub(super) fn wanted(shape: &PodShape) -> Vec<(&str, Vec<&str>)> {
         let listed = term.match_expressions.iter();
         let listed = listed.filter(|requirement| requirement.operator == MatchOperator::In);
         wanted.extend(listed.map(|requirement| {
-            let values = requirement.values.iter().map(|value| &**value);
-            (&*requirement.key, values.collect())
+            let mut values: Vec<&str> = Vec::new();
+            for value in &requirement.values {
+                if !values.contains(&&**value) {
+                    values.push(value);
+                }
+            }
+            (&*requirement.key, values)
         }));
     }
     wanted
 }
 
 /// A sentence for each label that a shape insists on and no node has:
-/// `no node has nvidia.com/gpu.product=A100; there are H100 (2 nodes)`.
+/// `no node has nvidia.com/gpu.product=A100; there is H100 (2 nodes)`.
 pub(super) fn unknown(state: &ClusterState, shape: &PodShape) -> Vec<String> {
-    let sentences = wanted(shape).into_iter();
+    let mut sentences = Vec::new();
+    for (key, values) in wanted(shape) {
+        // A selector and an affinity may insist on the same.
+        let sentence = sentence(state, key, &values);
+        sentences.extend(sentence.filter(|sentence| !sentences.contains(sentence)));
+    }
     sentences
-        .filter_map(|(key, values)| sentence(state, key, &values))
-        .collect()
 }
 
 fn sentence(state: &ClusterState, key: &str, wanted: &[&str]) -> Option<String> {
@@ -49,20 +55,12 @@ fn sentence(state: &ClusterState, key: &str, wanted: &[&str]) -> Option<String> 
     }
     let mut there: Vec<(&str, u32)> = values.into_iter().collect();
     there.sort_by_key(|(value, nodes)| (Reverse(*nodes), *value));
-    let named = there.iter().take(VALUES_NAMED);
-    let mut named: Vec<Box<str>> = named
-        .map(|(value, nodes)| match nodes {
-            1 => format!("{value} (1 node)").into(),
-            nodes => format!("{value} ({nodes} nodes)").into(),
-        })
-        .collect();
-    if there.len() > VALUES_NAMED {
-        named.push(format!("{} more", there.len() - VALUES_NAMED).into());
-    }
-    let there = match named.as_slice() {
-        [] => "none has that label at all".into(),
-        named => format!("there are {}", named.join(", ")),
-    };
+    let named = there.iter().map(|(value, nodes)| match nodes {
+        1 => format!("{value} (1 node)"),
+        nodes => format!("{value} ({nodes} nodes)"),
+    });
+    let named: Vec<String> = named.collect();
+    let there = there_are(&named).unwrap_or_else(|| "none has that label at all".into());
     Some(format!(
         "no node has {key}={}; {there}",
         wanted.join(" or ")

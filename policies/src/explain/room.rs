@@ -3,7 +3,7 @@
 use super::held::held;
 use super::labels;
 use super::shapes::selected;
-use super::words::{asks, headline, scarcest};
+use super::words::{asks, headline, scarcest, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::Filter;
@@ -114,6 +114,7 @@ pub(crate) fn shortage(
         required_by: missing.required_by.clone(),
         requests: requests.collect(),
         selects: selected(&class.shape),
+        unknown_resources: unknown_resources(state, missing.class),
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),

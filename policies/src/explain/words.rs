@@ -1,22 +1,25 @@
 //! Refusals in words: what is missing, where it comes nearest, what each node did.
 
-use super::labels;
 use super::shapes::told_apart;
+use super::{labels, nodes_that};
 use crate::facts::{Amount, CardRequest, quantity};
 use crate::filter::Filter;
 use crate::ids::{ClassId, NodeId, ResourceId};
+use crate::names::joined;
 use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
 use crate::state::node::Lacking;
-use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 /// How many shapes of members a message names; the rest is counted.
 const SHAPES_NAMED: usize = 4;
 /// How many sub-groups a message names; the rest is counted.
 const SUB_GROUPS_NAMED: usize = 3;
+/// How many limits a message names; the rest is counted.
+const LIMITS_NAMED: usize = 3;
 /// How many filters a message names; the rest is summed up.
 const FILTERS_NAMED: usize = 4;
 
@@ -76,12 +79,32 @@ pub(crate) fn refusal(
     }
 }
 
+/// Which limits on GPU models keep members out that would fit without them.
+pub(crate) fn model_limits(state: &ClusterState, request: &Request, refusal: &Refusal) -> String {
+    let text = "limits on GPU models leave no room for the members, which would fit otherwise";
+    let (Some(queue), Refusal::TooFew { class, need, .. }) =
+        (request.model_limits, refusal.innermost())
+    else {
+        return text.into();
+    };
+    let class = &state.classes[*class];
+    let asked = class.gpus.saturating_mul(*need);
+    let limits = state.queues.tight_model_limits(queue, asked, &class.models);
+    let mut named: Vec<String> = limits.iter().take(LIMITS_NAMED).cloned().collect();
+    match limits.len() - named.len() {
+        0 => {}
+        1 => named.push("1 more limit".into()),
+        more => named.push(format!("{more} more limits")),
+    }
+    format!("{text}: {}", joined(&named))
+}
+
 fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
     let mut named: Vec<String> = paths.iter().take(SUB_GROUPS_NAMED).cloned().collect();
     if let more @ 1.. = paths.len() - named.len() {
         named.push(format!("{more} more"));
     }
-    let all = listed(&named);
+    let all = joined(&named);
     match (need == paths.len(), proved) {
         (true, true) => format!("the sub-groups {all} do not fit together"),
         (true, false) => format!(
@@ -91,15 +114,6 @@ fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
         (false, false) => format!(
             "no place was found for {need} of the sub-groups {all} within the bound of the search"
         ),
-    }
-}
-
-/// `a, b and c`.
-pub(super) fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
@@ -124,7 +138,7 @@ fn not_together(
         more => sizes.push(format!("members of {more} more shapes")),
     }
     let members: usize = groups.iter().map(|group| group.pods.len()).sum();
-    let all = listed(&sizes);
+    let all = joined(&sizes);
     match (need.min(members), members, proved) {
         (_, 1, true) => format!("{all} does not fit{place}"),
         (need, of, true) if need == of => format!("{all} do not fit together{place}"),
@@ -291,6 +305,15 @@ pub(super) fn scarcest(
     most.map(|(_, id)| id)
 }
 
+/// A sentence for each resource that a member asks for and no node has.
+pub(super) fn unknown_resources(state: &ClusterState, class: ClassId) -> Vec<String> {
+    let class = &state.classes[class];
+    match class.is_offered {
+        true => Vec::new(),
+        false => state.offered.unknown_resources(&class.shape.requests),
+    }
+}
+
 fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
@@ -325,7 +348,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let named = refused.iter().take(FILTERS_NAMED);
     let mut parts: Vec<String> = named
-        .map(|(filter, count)| format!("{count} {filter}"))
+        .map(|(filter, count)| nodes_that(*count, &format!("{filter}")))
         .collect();
     let rest: u32 = refused
         .iter()
@@ -333,7 +356,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
         .map(|(_, count)| count)
         .sum();
     if rest > 0 {
-        parts.push(format!("{rest} were refused for other reasons"));
+        parts.push(nodes_that(rest, "were refused for other reasons"));
     }
     if open > 0 {
         parts.push(format!("{open} had room"));
@@ -343,11 +366,13 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
         1 => format!("of 1 node, {}", parts.join(", ")),
         _ => format!("of {all} nodes, {}", parts.join(", ")),
     };
-    let mut sentences = vec![text];
+    // What no node has comes first: whatever else is short, it is in vain.
+    let mut sentences = unknown_resources(state, class);
     // A node that the static filters let pass has all the labels that are asked for.
     if !eligible {
         sentences.extend(labels::unknown(state, &state.classes[class].shape));
     }
+    sentences.push(text);
     let text = sentences.join("; ");
     Described { text, scarce }
 }

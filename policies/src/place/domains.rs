@@ -3,6 +3,7 @@
 //! whole.
 
 use super::{Area, Near, Request};
+use crate::facts::Placement;
 use crate::ids::{ClassId, Id, NodeId};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -29,6 +30,21 @@ pub(super) fn scopes(
         .collect();
     if widest.is_none() {
         scopes.push(Scope::Cluster);
+    }
+    scopes
+}
+
+/// The same for members that are placed so: who spreads wants the widest scope that is allowed,
+/// unless the gang itself asks to be near.
+pub(super) fn scopes_under(
+    state: &ClusterState,
+    near: Option<Near>,
+    anchor: Option<NodeId>,
+    placement: Placement,
+) -> Vec<Scope> {
+    let mut scopes = scopes(state, near, anchor);
+    if placement == Placement::Spread && near.is_some_and(|near| near.implied) {
+        scopes.drain(..scopes.len().saturating_sub(1));
     }
     scopes
 }

@@ -1,6 +1,6 @@
 //! Members of one shape: counting is exact.
 
-use super::domains::{areas, nodes_of, parts, room, scopes};
+use super::domains::{areas, nodes_of, parts, room, scopes_under};
 use super::{Area, Group, Refusal, Request};
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId};
@@ -24,12 +24,8 @@ pub(super) fn one_class(
 ) -> Result<(), Refusal> {
     let need = request.need as u64;
     let mut refusal = None;
-    let mut scopes = scopes(state, request.near, request.anchor);
-    if request.placement_of(state, group.class) == Placement::Spread {
-        // Who spreads wants the widest scope that is allowed, not the nearest.
-        scopes.drain(..scopes.len().saturating_sub(1));
-    }
-    for scope in scopes {
+    let placement = request.placement_of(state, group.class);
+    for scope in scopes_under(state, request.near, request.anchor, placement) {
         let best = best_area(state, request, group, scope, work);
         match best {
             Some((area, fits)) if fits >= need => {

@@ -1,7 +1,7 @@
 //! Gangs with sub-groups: domains inside domains, tried with bounded backtracking; then the exact
 //! methods.
 
-use super::domains::{areas, fineness, room, scopes};
+use super::domains::{areas, fineness, room, scopes, scopes_under};
 use super::exact::{Answer, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
@@ -9,7 +9,6 @@ use super::pack::{exactly, in_area, several_classes};
 use super::region::Region;
 use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
 use super::{Area, Group, Near, Refusal, Request};
-use crate::facts::Placement;
 use crate::ids::ClassId;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -348,14 +347,14 @@ impl Packing<'_> {
         let pods = self.tree.pods_below(index);
         let fewest = self.tree.fewest(index) as u64;
         let all: u64 = pods.iter().map(|group| group.pods.len() as u64).sum();
-        let mut scopes = scopes(state, group.near, group.anchor);
-        let spreads = pods.first().is_some_and(|first| {
-            let request = self.tree.flat(Vec::new(), 0);
-            request.placement_of(state, first.class) == Placement::Spread
-        });
-        if spreads {
-            scopes.drain(..scopes.len().saturating_sub(1));
-        }
+        let scopes = match pods.first() {
+            Some(first) => {
+                let request = self.tree.flat(Vec::new(), 0);
+                let placement = request.placement_of(state, first.class);
+                scopes_under(state, group.near, group.anchor, placement)
+            }
+            None => Vec::new(),
+        };
         let mut regions: Vec<Region> = Vec::new();
         for scope in scopes {
             let mut found: Vec<(bool, u64, Region)> = Vec::new();

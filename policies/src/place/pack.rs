@@ -124,19 +124,23 @@ fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
         .sum()
 }
 
-/// The refusal where counting alone proves it: named after the class that is shortest of room.
+/// The refusal where counting alone proves it: named after the class that is shortest of room; one
+/// that asks for what no node has comes first, for whatever else ends, it stays.
 fn counted(
     state: &mut ClusterState,
     request: &Request,
     scope: Scope,
     best: Option<Area>,
 ) -> Refusal {
-    let mut shortest: Option<(u64, ClassId, u64, u64)> = None;
+    let mut shortest: Option<((bool, u64), ClassId, u64, u64)> = None;
     for group in &request.groups {
         let fits = best.map_or(0, |area| room(state, request, group.class, area));
         let wanted = group.pods.len() as u64;
-        let short = wanted.saturating_sub(fits);
-        if short > 0 && shortest.is_none_or(|(most, ..)| short > most) {
+        let short = (
+            !state.classes[group.class].is_offered,
+            wanted.saturating_sub(fits),
+        );
+        if short.1 > 0 && shortest.is_none_or(|(most, ..)| short > most) {
             shortest = Some((short, group.class, fits, wanted));
         }
     }

@@ -3,7 +3,7 @@
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, quantity, saturated};
 use crate::reason::Reason;
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -315,6 +315,42 @@ impl QueueTree {
                 .filter_map(|(key, terms)| Some(terms.limit?.saturating_sub(held[key.index()])))
         };
         self.structure.path(queue).flat_map(left).min()
+    }
+
+    /// The limits on GPU models on the path of a queue that leave fewer GPUs than are asked for, in
+    /// words: of these models, or of all if there are none.
+    #[must_use]
+    pub fn tight_model_limits(
+        &self,
+        queue: QueueId,
+        asked: Amount,
+        models: &[Box<str>],
+    ) -> Vec<String> {
+        let concerns = |key: GovernedId| {
+            let name = self.governed_name(key);
+            let model = name.split_once('@').map(|(_, model)| model);
+            model.is_some_and(|model| {
+                models.is_empty() || models.iter().any(|named| **named == *model)
+            })
+        };
+        let mut tight = Vec::new();
+        for id in self.structure.path(queue) {
+            let held = self.ledger.held.row(id);
+            let terms = self.structure.node(id).terms.iter();
+            let limits = terms.filter_map(|(key, terms)| Some((*key, terms.limit?)));
+            let mut of_models: Vec<_> = limits
+                .filter(|(key, limit)| {
+                    concerns(*key) && limit.saturating_sub(held[key.index()]) < asked
+                })
+                .map(|(key, limit)| (self.governed_name(key), limit, held[key.index()]))
+                .collect();
+            of_models.sort_unstable();
+            tight.extend(of_models.into_iter().map(|(key, limit, held)| {
+                let queue = self.name(id);
+                format!("the queue {queue} has a limit of {limit} {key} and holds {held}")
+            }));
+        }
+        tight
     }
 
     /// What a gang is told that would exceed a bound.

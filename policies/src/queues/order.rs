@@ -19,7 +19,7 @@
 
 mod standing;
 
-pub use standing::{Claim, DecidedBy, DominantShare, Level, Sibling};
+pub use standing::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
 use super::ledger::Matrix;
 use super::node::Node;
@@ -338,19 +338,46 @@ fn quota_used(
     held: &[Amount],
     asks: impl Fn(GovernedId) -> bool,
 ) -> Option<Fraction> {
-    node.quota_terms(view.keys, asks)
-        .map(|(key, terms)| {
-            let held = held[key.index()];
-            let parent_amount = match node.parent {
-                Some(parent) if parent != QueueId::ROOT => {
-                    view.ledger.held.row(parent)[key.index()]
-                }
-                _ => terms.reach.min(view.ledger.capacity(*key)),
-            };
-            (held < terms.quota).then(|| Fraction::new(held, terms.quota.min(parent_amount)))
-        })
+    quotas(view, node, held, asks)
+        .map(|quota| quota.used())
         .reduce(|most, next| Some(most?.max(next?)))
         .flatten()
+}
+
+/// One of the quotas of a queue that decide over what its next gang asks for.
+struct Quota {
+    key: GovernedId,
+    held: Amount,
+    quota: Amount,
+    /// What it weighs as.
+    counts_as: Amount,
+}
+
+impl Quota {
+    /// Which part is used; `None`: nothing is left.
+    fn used(&self) -> Option<Fraction> {
+        (self.held < self.quota).then(|| Fraction::new(self.held, self.counts_as))
+    }
+}
+
+fn quotas(
+    view: View<'_>,
+    node: &Node,
+    held: &[Amount],
+    asks: impl Fn(GovernedId) -> bool,
+) -> impl Iterator<Item = Quota> {
+    node.quota_terms(view.keys, asks).map(move |(key, terms)| {
+        let parent_amount = match node.parent {
+            Some(parent) if parent != QueueId::ROOT => view.ledger.held.row(parent)[key.index()],
+            _ => terms.reach.min(view.ledger.capacity(*key)),
+        };
+        Quota {
+            key: *key,
+            held: held[key.index()],
+            quota: terms.quota,
+            counts_as: terms.quota.min(parent_amount),
+        }
+    })
 }
 
 impl QueueTree {

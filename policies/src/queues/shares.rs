@@ -4,6 +4,7 @@ use super::GovernedId;
 use super::ledger::Ledger;
 use super::node::{Node, Terms};
 use crate::facts::{AMOUNT_MAX, Amount};
+use alloc::{format, string::String};
 use core::cmp::Ordering;
 
 /// An amount over something, compared exactly: amounts are below 2^55 and denominators, a total
@@ -42,6 +43,21 @@ impl Fraction {
             None => long_quotient(product(other.amount, self.over), other.over),
         };
         Amount::try_from(quotient).map_or(self.amount, |amount| amount.min(self.amount))
+    }
+
+    /// This many times the fraction, rounded down to so many digits after the point and without
+    /// zeros at the end. `times` must be below 2^64.
+    pub(super) fn decimal(self, times: u64, digits: usize) -> String {
+        let amount = u128::from(self.amount) * u128::from(times);
+        let mut text = format!("{}.", amount / self.over);
+        let mut rest = amount % self.over;
+        for _ in 0..digits {
+            // Denominators are below 2^119.
+            rest *= 10;
+            text.push_str(&format!("{}", rest / self.over));
+            rest %= self.over;
+        }
+        text.trim_end_matches('0').trim_end_matches('.').into()
     }
 
     /// In millionths, rounded down.
@@ -156,6 +172,7 @@ fn scaled(amount: Amount, part: Amount, whole: Amount) -> Amount {
 mod tests {
     use super::Fraction;
     use crate::facts::AMOUNT_MAX;
+    use alloc::format;
     use num_rational::BigRational;
     use proptest::prelude::*;
 
@@ -165,6 +182,22 @@ mod tests {
 
     fn exact(fraction: Fraction) -> BigRational {
         BigRational::new(fraction.amount.into(), fraction.over.into())
+    }
+
+    #[test]
+    fn as_many_digits_are_written_as_are_asked_for() {
+        let third = Fraction::new(1, 3);
+        assert_eq!(third.decimal(1, 6), "0.333333");
+        assert_eq!(third.decimal(6, 6), "2");
+        assert_eq!(third.decimal(1, 30), format!("0.{}", "3".repeat(30)));
+        assert_eq!(Fraction::ZERO.decimal(1, 6), "0");
+        assert_eq!(Fraction::new(5, 4).decimal(1, 6), "1.25");
+        let least = Fraction::weighted(1, AMOUNT_MAX, u64::MAX);
+        assert!(
+            least
+                .decimal(u64::MAX, 20)
+                .starts_with("0.0000000000000000")
+        );
     }
 
     proptest! {

@@ -184,6 +184,8 @@ pub(crate) enum Wait {
 pub(crate) struct Verdict {
     pub(crate) reason: Reason,
     pub(crate) message: String,
+    /// Counting alone refused it, so that to say it anew takes no search.
+    pub(crate) counted: bool,
 }
 
 impl Verdict {
@@ -191,6 +193,7 @@ impl Verdict {
         Self {
             reason,
             message: message.into(),
+            counted: false,
         }
     }
 }

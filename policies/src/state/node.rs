@@ -249,10 +249,13 @@ impl Node {
             || class.cards.is_some() && self.cards.is_overfull()
     }
 
-    /// The first thing of which there is too little for one pod.
+    /// The first thing of which there is too little for one pod: before what others hold, what the
+    /// node would lack if it were empty.
     pub(crate) fn lacking(&self, class: &Class) -> Lacking {
+        let never = |(id, amount): &&(ResourceId, Amount)| self.allocatable(*id) < *amount;
+        let now = |(id, amount): &&(ResourceId, Amount)| self.free(*id) < *amount;
         let mut requests = class.in_order.iter();
-        match requests.find(|(id, amount)| self.free(*id) < *amount) {
+        match requests.clone().find(never).or_else(|| requests.find(now)) {
             Some((id, _)) => Lacking::Resource(*id),
             None if !self.ports_free(&class.shape.host_ports) => Lacking::HostPort,
             None => Lacking::Cards,

@@ -5,7 +5,7 @@ use super::class::Class;
 use super::node::KnownNode;
 use crate::facts::{Amounts, QueueResource};
 use crate::ids::ClassId;
-use crate::names::suggestion;
+use crate::names::{suggestion, there_are};
 use crate::resources::GPU;
 use crate::state::pod::Stage;
 use alloc::{
@@ -47,22 +47,14 @@ impl Census {
         gone
     }
 
-    /// `did you mean A?`, or else `there are A and B`.
+    /// `did you mean A?`, or else `there are A, B and C`.
     fn instead(&self, name: &str, is_alike: impl Fn(&str) -> bool) -> Option<String> {
         let names = || self.0.keys().map(|known| &**known);
         if let Some(meant) = suggestion(name, names()) {
             return Some(meant);
         }
         let alike: Vec<&str> = names().filter(|known| is_alike(known)).collect();
-        let (first, others) = alike.split_first()?;
-        let mut text = format!("there are {first}");
-        for name in others.iter().take(NAMED - 1) {
-            text = format!("{text}, {name}");
-        }
-        if alike.len() > NAMED {
-            text = format!("{text} and {} more", alike.len() - NAMED);
-        }
-        Some(text)
+        there_are(&alike)
     }
 }
 
@@ -119,9 +111,35 @@ impl Offered {
         if self.resources.0.is_empty() {
             return None;
         }
-        let sentences = entries.iter().filter_map(|entry| self.absent(entry));
-        let sentences: Vec<String> = sentences.take(NAMED).collect();
+        let mut sentences: Vec<String> = Vec::new();
+        for sentence in entries.iter().filter_map(|entry| self.absent(entry)) {
+            // Entries for several models of a resource lack the same.
+            if !sentences.contains(&sentence) && sentences.len() < NAMED {
+                sentences.push(sentence);
+            }
+        }
         (!sentences.is_empty()).then(|| sentences.join("; "))
+    }
+
+    /// A sentence for each resource that a shape asks for and no node has, with what there is.
+    /// While there are no nodes at all nothing is said.
+    pub(crate) fn unknown_resources(&self, requests: &Amounts) -> Vec<String> {
+        if self.resources.0.is_empty() {
+            return Vec::new();
+        }
+        let requests = requests.iter().filter(|(_, amount)| *amount > 0);
+        requests
+            .filter_map(|(resource, _)| self.absent_resource(resource))
+            .collect()
+    }
+
+    fn absent_resource(&self, name: &str) -> Option<String> {
+        if self.resources.0.contains_key(name) {
+            return None;
+        }
+        // Every node has CPU and memory, which nobody means by another name.
+        let instead = self.resources.instead(name, |known| known.contains('/'));
+        Some(with_instead(format!("no node has {name}"), instead))
     }
 
     fn absent(&self, entry: &QueueResource) -> Option<String> {
@@ -134,17 +152,16 @@ impl Offered {
                 let what = format!("no node has the model {product} of {name}");
                 (what, self.models.instead(product, |_| true))
             }
-            _ if self.resources.0.contains_key(name) => return None,
-            // Every node has CPU and memory, which nobody means by another name.
-            _ => {
-                let instead = self.resources.instead(name, |known| known.contains('/'));
-                (format!("no node has {name}"), instead)
-            }
+            _ => return self.absent_resource(name),
         };
-        Some(match instead {
-            Some(instead) => format!("{what}; {instead}"),
-            None => what,
-        })
+        Some(with_instead(what, instead))
+    }
+}
+
+fn with_instead(what: String, instead: Option<String>) -> String {
+    match instead {
+        Some(instead) => format!("{what}; {instead}"),
+        None => what,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kinds that are read from files, with what the API server would fill in.
 
 use crate::api::{GROUP, VERSION};
+use crate::convert::types::in_plain_words;
 use crate::convert::{Converter, limits};
 use crate::objects::{
     Condition, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
@@ -91,8 +92,12 @@ impl Known {
 }
 
 fn decode<T: Watched>(value: Value) -> Result<T, FieldError> {
-    let object: T = serde_path_to_error::deserialize(value)
-        .map_err(|error| (error.path().to_string(), error.inner().to_string()))?;
+    let object: T = serde_path_to_error::deserialize(value).map_err(|error| {
+        (
+            error.path().to_string(),
+            in_plain_words(&error.inner().to_string()),
+        )
+    })?;
     match object.meta().name.len() {
         0 => Err(("metadata.name".to_owned(), "is missing".to_owned())),
         1..=limits::TEXT => Ok(object),

@@ -86,19 +86,17 @@ fn what_cannot_be_read_is_refused_with_object_and_field() {
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"},
                    "spec": {"containers": [{"name": 5}]}}),
-            "Pod b/a: spec.containers[0].name: invalid type: integer `5`, expected a string",
+            "Pod b/a: spec.containers[0].name: must be text, not 5",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},
                    "status": {"allocatable": {"cpu": []}}}),
-            "Node n: status.allocatable.cpu: invalid type: sequence, expected a quantity such as 500m, \
-             2Gi or 8",
+            "Node n: status.allocatable.cpu: must be a quantity such as 500m, 2Gi or 8, not a list",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a",
                    "creationTimestamp": "today"}}),
-            "Pod a: metadata.creationTimestamp: invalid value: string \"today\", expected a time \
-             such as 2026-11-21T10:00:00Z",
+            "Pod a: metadata.creationTimestamp: must be a time such as 2026-11-21T10:00:00Z, not \"today\"",
         ),
     ] {
         let refused = from_value(value, &mut converter()).unwrap_err();

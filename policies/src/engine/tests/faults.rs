@@ -1,7 +1,7 @@
 //! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
 
 use super::world::{World, gang, node, pod, queue, topology};
-use crate::facts::{Problem, QueueFacts, QueueResource};
+use crate::facts::{NodeFacts, Problem, QueueFacts, QueueResource};
 use alloc::{borrow::ToOwned, format, string::String, vec::Vec};
 
 fn problem(field: &str) -> Vec<Problem> {
@@ -124,7 +124,7 @@ fn a_queue_that_counts_what_no_node_has_says_so_until_a_node_has_it() {
     world.apply(node("n1", 8).label("nvidia.com/gpu.product", "H100"));
     world.settle();
     let fpga =
-        "Queue fpga: ResourceNotFound: no node has example.com/fpga; there are nvidia.com/gpu";
+        "Queue fpga: ResourceNotFound: no node has example.com/fpga; there is nvidia.com/gpu";
     let model = "Queue model: ResourceNotFound: no node has the model H200 of nvidia.com/gpu; did you \
                  mean H100?";
     assert_eq!(told(&world, "Queue"), [fpga, model]);
@@ -191,7 +191,7 @@ fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
     world.apply(pod("second-0", 4).of("second"));
     world.settle();
     assert!(world.node_of("first-0").is_some() && world.node_of("second-0").is_some());
-    let message = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+    let message = "Queue a: ResourceNotFound: no node has example.com/tpu; there is \
                    nvidia.com/gpu; no node has the model NVIDIA-Z9000 of nvidia.com/gpu";
     assert_eq!(told(&world, "Queue"), [message]);
 
@@ -200,7 +200,7 @@ fn a_quota_of_what_nobody_has_is_told_and_disturbs_nobody() {
     let model = node("n2", 8).label("nvidia.com/gpu.product", "NVIDIA-Z9000");
     world.apply(model);
     world.settle();
-    let of_tpus = "Queue a: ResourceNotFound: no node has example.com/tpu; there are \
+    let of_tpus = "Queue a: ResourceNotFound: no node has example.com/tpu; there is \
                    nvidia.com/gpu";
     assert_eq!(
         told(&world, "Queue").last().map(String::as_str),
@@ -234,4 +234,46 @@ fn queues_of_no_weight_and_of_all_weight_are_served() {
     world.settle();
     let bound = (0..8).filter(|n| world.node_of(&format!("none-{n}")).is_some());
     assert_eq!(bound.count(), 8);
+}
+
+#[test]
+fn entries_for_several_models_of_a_resource_that_is_missing_say_so_once() {
+    let mut world = World::new();
+    for (name, gpus) in [("n0", 0), ("n1", 0)] {
+        world.apply(node(name, gpus));
+    }
+    let models = queue("models").entry("nvidia.com/gpu", Some("A"), (1, None), 1);
+    world.apply(models.entry("nvidia.com/gpu", Some("B"), (1, None), 1));
+    world.settle();
+    let message = "Queue models: ResourceNotFound: no node has nvidia.com/gpu";
+    assert_eq!(told(&world, "Queue"), [message]);
+}
+
+#[test]
+fn a_label_of_zeros_is_told_as_what_it_is() {
+    let clique = |node: NodeFacts, value| node.label("clique", value);
+    let zeros = "00000000-0000-0000-0000-000000000000.0";
+    let mut world = World::new();
+    world.apply(topology("default", &["clique"]));
+    world.apply(node("n1", 8));
+    world.settle();
+    let absent = "Topology default: LabelNotFound: no node has the label clique of the level \
+                  clique, so every node is a domain of its own there and below";
+    assert_eq!(told(&world, "Topology"), [absent]);
+    world.apply(clique(node("n1", 8), zeros));
+    world.settle();
+    let void = absent.replace(
+        "no node has the label clique of the level clique",
+        "the label clique of the level clique is empty or all zeros on every node that has it, \
+         which means no domain",
+    );
+    assert_eq!(told(&world, "Topology"), [absent.to_owned(), void.clone()]);
+    // A node that is gone says nothing any more.
+    world.apply(clique(node("n2", 8), ""));
+    world.apply(node("n1", 8));
+    world.settle();
+    world.lose_node("n2");
+    world.settle();
+    let told = told(&world, "Topology");
+    assert_eq!(told, [absent.to_owned(), void, absent.to_owned()]);
 }

@@ -157,6 +157,39 @@ fn a_gang_whose_minimum_was_raised_stays() {
     assert_eq!(world.evictions, 0);
 }
 
+/// Nobody lets its replacement start, so it is not its fault that it stays below its minimum.
+#[test]
+fn what_runs_in_a_queue_that_is_gone_is_not_evicted_as_stale() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    world.apply(queue("team"));
+    let mut group = gang("g", 2);
+    group.queue = Some("team".into());
+    world.apply(group);
+    for name in ["a", "b"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.settle();
+    world.lose_queue("team");
+    world.delete("b");
+    world.apply(pod("c", 4).of("g"));
+    pass(&mut world, 120_000);
+    assert_eq!(world.reason("default/g"), Some(Reason::QueueNotFound));
+    assert_eq!(world.evictions, 0);
+    world.apply(node("n1", 4));
+    world.apply(queue("team"));
+    pass(&mut world, 59_000);
+    assert_eq!(world.evictions, 0);
+    pass(&mut world, 2_000);
+    assert_eq!(world.evictions, 1);
+    let told = "PodGroup g: Stale: 1 bound member is evicted: the gang lost members and stayed below its minimum for its grace period";
+    assert!(
+        world.told.iter().any(|line| line == told),
+        "{:?}",
+        world.told
+    );
+}
+
 #[test]
 fn a_gang_whose_binding_is_refused_is_unwound_and_tried_ever_more_rarely() {
     let mut world = World::new();

@@ -296,7 +296,7 @@ fn a_shape_that_comes_later_knows_what_has_become_of_the_nodes_since() {
     world.settle();
     assert_eq!(world.node_of("b"), None);
     let message = world.message("default/pod/b");
-    assert!(message.contains("1 were unschedulable"), "{message}");
+    assert!(message.contains("1 was unschedulable"), "{message}");
     world.apply(node("n2", 8));
     world.settle();
     assert_eq!(world.node_of("b").as_deref(), Some("n2"));

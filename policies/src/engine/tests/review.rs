@@ -38,7 +38,7 @@ fn a_refusal_follows_the_nodes() {
     seconds(&mut world, 2);
     says(
         &world,
-        "of 2 nodes, 1 were unschedulable, 1 had insufficient nvidia.com/gpu",
+        "of 2 nodes, 1 was unschedulable, 1 had insufficient nvidia.com/gpu",
     );
 }
 
@@ -142,4 +142,35 @@ fn what_cannot_start_as_it_stands_asks_for_nothing() {
     world.settle();
     assert_eq!(world.reason("default/level"), None);
     assert_eq!(world.requested("team"), 8);
+}
+
+/// What counting says is counted again, also where limits on GPU models let nothing else wake the
+/// gang.
+#[test]
+fn a_refusal_under_a_limit_on_a_model_follows_the_room() {
+    let mut world = World::new();
+    for name in ["n0", "n1"] {
+        world.apply(node(name, 8));
+    }
+    let mut limited = queue("team").limit(4);
+    for resource in &mut limited.resources {
+        resource.product = Some("H100".into());
+    }
+    world.apply(limited);
+    let mut group = gang("large", 3);
+    group.queue = Some("team".into());
+    world.apply(group);
+    for number in 0..3 {
+        world.apply(pod(&format!("large{number}"), 8).of("large"));
+    }
+    world.settle();
+    let says = |world: &World, room: &str| {
+        let message = world.message("default/large");
+        assert!(message.contains(room), "{message}");
+    };
+    says(&world, "there is room for 2");
+    world.apply(pod("small", 8));
+    world.settle();
+    seconds(&mut world, 3);
+    says(&world, "there is room for 1");
 }

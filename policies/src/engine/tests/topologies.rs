@@ -1,9 +1,9 @@
 //! Domains made of labels: which nodes are near, and that gangs stay where they are.
 
 use super::world::{World, gang, node, pod, topology};
-use crate::facts::PodGroupFacts;
+use crate::facts::{Placement, PodGroupFacts};
 use crate::reason::Reason;
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeSet, format, vec::Vec};
 
 /// Two racks of three nodes with 8 GPUs: `a0` to `a2` and `b0` to `b2`.
 fn racks() -> World {
@@ -231,4 +231,26 @@ fn a_topology_or_a_level_that_is_missing_is_told_with_those_that_exist() {
         told(&[("flat", &[])], "flat", "rack"),
         "Topology \"flat\" has no level \"rack\"; it has no level but node"
     );
+}
+
+/// Who asks to be near is kept near, and spreads there. The default preference gives way.
+#[test]
+fn spreading_members_keep_to_the_domain_that_they_prefer() {
+    for (asked, racks_used) in [(true, 1), (false, 2)] {
+        let mut world = racks();
+        let mut group = gang("g", 2);
+        group.placement.gpu = Some(Placement::Spread);
+        if asked {
+            group = group.preferred("rack");
+        }
+        world.apply(group);
+        for name in ["first", "second"] {
+            world.apply(pod(name, 1).of("g"));
+        }
+        world.settle();
+        let nodes = world.nodes_of(&["first", "second"]);
+        assert_ne!(nodes[0], nodes[1], "they spread");
+        let racks: BTreeSet<&str> = nodes.iter().map(|node| &node[..1]).collect();
+        assert_eq!(racks.len(), racks_used, "{nodes:?}");
+    }
 }

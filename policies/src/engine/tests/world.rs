@@ -349,7 +349,7 @@ impl World {
             namespace,
             ..
         } = &announcement.regarding;
-        if namespace.is_empty() {
+        if namespace.is_empty() || &**kind == "PodGroup" {
             let Announcement {
                 reason, message, ..
             } = announcement;

@@ -1,14 +1,19 @@
 //! Where queues stand among their siblings, and what puts one before another: for people.
 
-use super::{Key, Order};
+use super::{Key, Order, quotas};
 use crate::facts::Amount;
 use crate::queues::node::{Terms, WEIGHT_ONE};
 use crate::queues::shares::Fraction;
 use crate::queues::{Demand, GovernedId, QueueId, QueueTree, View};
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::cmp::Reverse;
 
 const MILLION: u64 = 1_000_000;
+
+/// How many digits a fraction has after the point.
+const DIGITS: usize = 6;
+/// How many it has at most to tell it from another.
+const DIGITS_MAX: usize = 80;
 
 /// Where one queue stands among its siblings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,19 +48,36 @@ pub struct Sibling {
 /// What a queue is compared by, for the gang that it would send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Which part of its quota it has used, in millionths; `None`: it has no quota left for the
-    /// gang.
-    pub quota_used_millionths: Option<u64>,
+    /// Which part of its quota it has used, as a decimal fraction with enough digits to tell it
+    /// from the sibling beside it; `None`: it has no quota left for the gang.
+    pub quota_used: Option<String>,
     /// Whether it has a quota at all.
     pub has_quota: bool,
+    /// The quota that says so, or that is missing or used up for the gang; `None`: the gang asks
+    /// for nothing that is divided, or the queue has no quota at all.
+    pub quota: Option<QuotaClaim>,
     /// Its priority.
     pub priority: i32,
     /// Its weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// Its dominant share over its weight, as that counts, in millionths.
-    pub share_millionths: u64,
+    /// Its dominant share over its weight, as that counts: a decimal fraction with enough digits
+    /// to tell it from the sibling beside it.
+    pub share: String,
     /// What that share is made of; `None`: it uses nothing that is divided.
     pub dominant: Option<DominantShare>,
+}
+
+/// A quota, in base units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaClaim {
+    /// `resource` or `resource@product`.
+    pub resource: Box<str>,
+    /// What the queue holds of it.
+    pub held: Amount,
+    /// The quota; 0: it has none of this.
+    pub quota: Amount,
+    /// What the quota counts as: no more than what the queue above it holds, or than there is.
+    pub counts_as: Amount,
 }
 
 /// What the share of a queue is made of: `used / capacity` over the weight.
@@ -71,8 +93,7 @@ pub struct DominantShare {
     pub millionths: u64,
     /// Its weight, as the queue says it.
     pub weight: u16,
-    /// What the weight counts because of past use, in millionths, where that is another: so scaled
-    /// that the weights of all siblings together are what they say.
+    /// What the weight counts because of past use, in millionths, where that is another.
     pub counted_weight_millionths: Option<u64>,
 }
 
@@ -147,14 +168,12 @@ impl Order {
         let at = line.iter().position(|(_, id)| *id == queue)?;
         let (key, _) = line[at];
         let name = |id: QueueId| Box::from(&*view.structure.node(id).name);
-        let before = at.checked_sub(1).map(|before| {
-            let (other, id) = line[before];
-            Sibling {
-                queue: name(id),
-                claim: self.claim(view, id, other),
-                decided_by: decided_by(other, key),
-                sends: self.sends[id.index()].unwrap_or(id),
-            }
+        let before = at.checked_sub(1).map(|before| line[before]);
+        let sibling = before.map(|(other, id)| Sibling {
+            queue: name(id),
+            claim: self.claim(view, (id, other), Some(key)),
+            decided_by: decided_by(other, key),
+            sends: self.sends[id.index()].unwrap_or(id),
         });
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Some(Level {
@@ -162,14 +181,16 @@ impl Order {
             parent: Some(name(parent)).filter(|_| parent != QueueId::ROOT),
             position: count(at + 1),
             siblings: count(line.len()),
-            claim: self.claim(view, queue, key),
-            before,
+            claim: self.claim(view, (queue, key), before.map(|(other, _)| other)),
+            before: sibling,
         })
     }
 
-    fn claim(&self, view: View<'_>, queue: QueueId, key: &Key) -> Claim {
+    /// `beside`: the one that it is compared with.
+    fn claim(&self, view: View<'_>, (queue, key): (QueueId, &Key), beside: Option<&Key>) -> Claim {
         let used = self.used(view, queue);
-        let terms = view.structure.node(queue).terms.iter();
+        let node = view.structure.node(queue);
+        let terms = node.terms.iter();
         let dominant = terms.filter(|(id, terms)| {
             let used = used[id.index()];
             let capacity = view.ledger.capacity(*id);
@@ -177,63 +198,72 @@ impl Order {
         });
         let dominant = dominant
             .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
-            .map(|(id, terms)| Self::dominant_share(view, queue, (*id, terms), used[id.index()]));
+            .map(|(id, terms)| Self::dominant_share(view, (*id, terms), used[id.index()]));
+        let quota_beside = beside.and_then(|beside| beside.quota_used);
+        let share_beside = beside.map(|beside| beside.share);
+        let has_quota = node.terms.iter().any(|(_, terms)| terms.quota > 0);
         Claim {
-            quota_used_millionths: key.quota_used.map(Fraction::millionths),
+            quota: self.quota(view, queue).filter(|_| has_quota),
+            quota_used: key.quota_used.map(|used| decimal(used, 1, quota_beside)),
             priority: key.priority,
             weightless: key.weightless,
-            has_quota: view
-                .structure
-                .node(queue)
-                .terms
-                .iter()
-                .any(|(_, terms)| terms.quota > 0),
-            share_millionths: dominant.as_ref().map_or(0, |(_, share)| *share),
-            dominant: dominant.map(|(dominant, _)| dominant),
+            has_quota,
+            // Weights are in parts of one.
+            share: decimal(key.share, WEIGHT_ONE, share_beside),
+            dominant,
         }
     }
 
-    /// What a share is made of, and the share itself with the weight as it counts, in millionths.
+    /// The quota that decides for what the queue would send: one of which nothing is left, else the
+    /// one that is used most.
+    fn quota(&self, view: View<'_>, queue: QueueId) -> Option<QuotaClaim> {
+        let head = self.heads[self.sends[queue.index()]?.index()].as_ref()?;
+        let asks = |key| head.iter().any(|(asked, _)| *asked == key);
+        let held = view.ledger.held.row(queue);
+        let quotas = quotas(view, view.structure.node(queue), held, asks);
+        let decides = quotas.min_by_key(|quota| {
+            let place = Reverse(view.keys.place(quota.key));
+            let used = quota.used();
+            (used.is_some(), Reverse((used, place)))
+        })?;
+        Some(QuotaClaim {
+            resource: view.keys.name(decides.key).into(),
+            held: decides.held,
+            quota: decides.quota,
+            counts_as: decides.counts_as,
+        })
+    }
+
+    /// What a share is made of.
     fn dominant_share(
         view: View<'_>,
-        queue: QueueId,
         (key, terms): (GovernedId, &Terms),
         used: Amount,
-    ) -> (DominantShare, u64) {
+    ) -> DominantShare {
         let capacity = view.ledger.capacity(key);
-        let millionths = Fraction::new(used, capacity).millionths();
-        let counted = counted_weight(view, queue, key, terms);
-        // A weight of 0 counts as 1 in a share.
-        let over = counted.unwrap_or(u64::from(terms.said_weight.max(1)) * MILLION);
-        let share = u128::from(millionths) * u128::from(MILLION) / u128::from(over.max(1));
-        let dominant = DominantShare {
+        let said = u64::from(terms.said_weight) * WEIGHT_ONE;
+        let counted = u128::from(terms.weight) * u128::from(MILLION) / u128::from(WEIGHT_ONE);
+        DominantShare {
             resource: view.keys.name(key).into(),
             used,
             capacity,
-            millionths,
+            millionths: Fraction::new(used, capacity).millionths(),
             weight: terms.said_weight,
-            counted_weight_millionths: counted,
-        };
-        (dominant, u64::try_from(share).unwrap_or(u64::MAX))
+            counted_weight_millionths: Some(counted)
+                .filter(|_| terms.weight != said)
+                .and_then(|counted| u64::try_from(counted).ok()),
+        }
     }
 }
 
-/// What a weight counts because of past use, in millionths; `None`: what it says.
-fn counted_weight(view: View<'_>, queue: QueueId, key: GovernedId, terms: &Terms) -> Option<u64> {
-    let parent = view.structure.node(queue).parent?;
-    let siblings = view.structure.node(parent).children.iter();
-    let siblings = siblings.filter_map(|id| view.structure.node(*id).terms_of(key));
-    let (mut said, mut counted, mut differs) = (0, 0, false);
-    for sibling in siblings {
-        said += u128::from(sibling.said_weight);
-        counted += u128::from(sibling.weight);
-        differs |= sibling.weight != u64::from(sibling.said_weight) * WEIGHT_ONE;
-    }
-    if !differs || terms.weight == 0 {
-        return None;
-    }
-    let weight = u128::from(terms.weight) * u128::from(MILLION) * said / counted.max(1);
-    u64::try_from(weight).ok()
+/// So many times a fraction, with as many digits as tell it from the one beside it.
+fn decimal(one: Fraction, times: u64, beside: Option<Fraction>) -> String {
+    let differ = |beside: Fraction| {
+        let mut digits = DIGITS..DIGITS_MAX;
+        digits.find(|digits| one.decimal(times, *digits) != beside.decimal(times, *digits))
+    };
+    let digits = beside.filter(|beside| *beside != one).and_then(differ);
+    one.decimal(times, digits.unwrap_or(DIGITS))
 }
 
 /// What puts the first before the second.
