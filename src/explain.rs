@@ -121,11 +121,11 @@ pub struct ShortageView {
     /// What of it matters, in words: its GPUs or other scarcest resource, and what most nodes have
     /// too little of.
     pub asks: String,
+    /// The labels that its nodes must have: `zone=a or b`.
+    pub selects: Vec<String>,
     /// A sentence for each resource that it asks for and no node has.
     #[serde(default)]
     pub unknown_resources: Vec<String>,
-    /// The labels that its nodes must have: `zone=a or b`.
-    pub selects: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a
@@ -407,8 +407,8 @@ impl From<Shortage> for ShortageView {
             domains: shortage.domains,
             domains_with_room: shortage.domains_with_room,
             asks: shortage.asks,
-            unknown_resources: shortage.unknown_resources,
             selects: shortage.selects,
+            unknown_resources: shortage.unknown_resources,
             unknown_labels: shortage.unknown_labels,
             unlabelled_level: shortage.unlabelled_level,
             level: shortage.level.into(),

@@ -163,10 +163,10 @@ pub struct Shortage {
     /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
     /// `8 nvidia.com/gpu and 600Gi memory`.
     pub asks: String,
-    /// A sentence for each resource that it asks for and no node has.
-    pub unknown_resources: Vec<String>,
     /// The labels that its nodes must have: `zone=a or b`.
     pub selects: Vec<String>,
+    /// A sentence for each resource that it asks for and no node has.
+    pub unknown_resources: Vec<String>,
     /// A sentence for each label that it insists on and no node has.
     pub unknown_labels: Vec<String>,
     /// A sentence about a level down to that one whose label no node has, which makes each node a

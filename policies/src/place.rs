@@ -24,7 +24,7 @@ mod tree;
 mod two_shapes;
 mod world;
 
-pub(crate) use choices::selections;
+pub(crate) use choices::{CHOICES_MAX, selections};
 pub(crate) use domains::all_nodes_of;
 pub(crate) use exact::single;
 pub(crate) use memo::{Memo, SLICE_STEPS};

@@ -92,7 +92,15 @@ fn missing(view: &ExplanationView) -> Vec<String> {
             excess.bound, excess.resource, excess.queue, excess.allowed, excess.held, excess.asked
         ));
     }
-    lines.extend(view.together.iter().flat_map(together));
+    let together: Vec<String> = view.together.iter().flat_map(together).collect();
+    // What no node has is told before everything else.
+    let in_vain = |one: &ShortageView| one.unknown_resources.len() + one.unknown_labels.len() > 0;
+    let (first, last) = if view.shortages.first().is_some_and(in_vain) {
+        (Vec::new(), together)
+    } else {
+        (together, Vec::new())
+    };
+    lines.extend(first);
     let mut said = BTreeSet::new();
     for one in &view.shortages {
         lines.extend(shortage(one, view.shortages.len() <= IN_DETAIL));
@@ -104,6 +112,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
         let new = held.filter(|line| said.insert((one.domain.clone(), line.clone())));
         lines.extend(new);
     }
+    lines.extend(last);
     lines
 }
 
@@ -191,8 +200,10 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
         [] => String::new(),
         labels => format!(" on nodes with {}", labels.join(" and ")),
     };
-    let asked_for = requests.join(", ");
-    let mut lines = vec![format!("{member} asks for {asked_for}{selects}")];
+    let mut lines = vec![format!(
+        "{member} asks for {}{selects}",
+        requests.join(", ")
+    )];
     // What no node has comes first: whatever else is short, it is in vain.
     let sentences = shortage.unknown_resources.iter();
     let sentences = sentences.chain(&shortage.unknown_labels);

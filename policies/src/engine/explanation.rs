@@ -111,9 +111,8 @@ impl Engine {
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {
             self.explain_room((id, *queue), &counts, (verdict, wake), &mut explanation);
             // What no node has comes first: whatever else is short, it is in vain.
-            let in_vain = |one: &Shortage| {
-                !(one.unknown_resources.is_empty() && one.unknown_labels.is_empty())
-            };
+            let in_vain =
+                |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
             explanation.shortages.sort_by_key(|one| !in_vain(one));
             tried = self.explain_together((id, *queue), &counts, &mut explanation);
         }

@@ -84,6 +84,7 @@ pub(super) fn selected(shape: &PodShape) -> Vec<String> {
         .map(|(key, values)| format!("{key}={}", values.join(" or ")))
         .collect();
     selected.sort_unstable();
+    selected.dedup();
     selected
 }
 

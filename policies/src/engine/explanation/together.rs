@@ -6,12 +6,16 @@ use crate::engine::counts::Counts;
 use crate::explain::{self, Explanation, LeftOut, Proof, Shortage, Together, Tried};
 use crate::facts::Amount;
 use crate::ids::{ClassId, GangId, NodeId, PodId};
-use crate::place::{Area, Most, Tree, World, most, single, widest_areas, widest_scope};
+use crate::place::{
+    Area, CHOICES_MAX, Choice, Most, Tree, World, most, pods_of, single, widest_areas, widest_scope,
+};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::Scope;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
+/// How many choices of members are tried where the queue has no room for others.
+const CHOICES_TRIED: usize = 8;
 /// How many shapes of a gang are compared, to say what tells them apart.
 const SHAPES_TOLD_APART: usize = 32;
 
@@ -30,7 +34,7 @@ impl Engine {
         };
         let mut world = World::judged(&self.state, &tree.classes());
         let refused = explanation.proof == Some(Proof::Proved);
-        let Some(most) = most(&world, &tree, refused) else {
+        let Some((tree, most)) = self.most_allowed((id, queue), tree, &world, refused) else {
             return Tried::default();
         };
         if most.left.is_empty() {
@@ -39,8 +43,9 @@ impl Engine {
                 ..Tried::default()
             };
         }
-        if tree.groups.len() > 1 || tree.classes().len() > 1 {
-            explanation.together = self.together((id, queue), &tree, &most);
+        let shapes = explanation.shortages.len().max(tree.classes().len());
+        if tree.groups.len() > 1 || shapes > 1 {
+            explanation.together = self.together(&tree, &most);
         }
         let shortages = explanation.shortages.iter().enumerate();
         let wishes = shortages
@@ -72,6 +77,39 @@ impl Engine {
         let pods = self.waiting_pods(id, self.now_ms);
         let request = self.request(id, queue, pods, counts.needed.max(1) as usize);
         Some(single(&request))
+    }
+
+    /// The most that can be placed of members that the queue has room for. Where it has no room for
+    /// some of the choices, one of the others, as a tree of its own.
+    fn most_allowed(
+        &self,
+        (id, queue): (GangId, QueueId),
+        tree: Tree,
+        world: &World<'_>,
+        refused: bool,
+    ) -> Option<(Tree, Most)> {
+        let (choices, _) = tree.choices();
+        let allowed = |choice: &&Choice| {
+            let pods: Vec<PodId> = pods_of(choice).collect();
+            let demand = self.demand_of_pods(pods.iter());
+            self.within_bounds(id, queue, &demand).is_ok()
+        };
+        let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
+        if open.len() == choices.len() {
+            let most = most(world, &tree, refused)?;
+            return Some((tree, most));
+        }
+        let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
+        let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
+            let tree = tree.chosen(choice);
+            let most = most(world, &tree, refused)?;
+            Some((tree, most))
+        });
+        let tried: Vec<(Tree, Most)> = tried.collect();
+        let proved = all && tried.iter().all(|(_, most)| most.proved);
+        let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
+        best.1.proved = proved;
+        Some(best)
     }
 
     /// Whether all find a place where the level of a shortage is only preferred.
@@ -116,19 +154,10 @@ impl Engine {
     }
 
     /// The most of its members that find a place together. `None`: none does, or all do.
-    fn together(
-        &self,
-        (id, queue): (GangId, QueueId),
-        tree: &Tree,
-        most: &Most,
-    ) -> Option<Together> {
+    fn together(&self, tree: &Tree, most: &Most) -> Option<Together> {
         if most.left.is_empty() || most.placed.is_empty() {
             return None;
         }
-        let placed = most.placed.iter().map(|(pod, _)| pod);
-        let demand = self.demand_of_pods(placed.chain(&most.left));
-        // Of members that the queue refuses, what nodes say is of no interest.
-        self.within_bounds(id, queue, &demand).ok()?;
         let root = &tree.groups[0];
         let scope = widest_scope(&self.state, root.near, root.anchor);
         let left = self.left_out(tree, most);
