@@ -131,6 +131,9 @@ pub struct ShortageView {
     /// A sentence about a level down to that one whose label no node has, which makes each node a
     /// domain of its own; `null`: there is none.
     pub unlabelled_level: Option<String>,
+    /// The limits on GPU models that leave fewer GPUs than these members ask for, in words.
+    #[serde(default)]
+    pub model_limits: Option<String>,
     /// Within what they must fit together: the name of a level, `node` or `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
@@ -411,6 +414,7 @@ impl From<Shortage> for ShortageView {
             unknown_resources: shortage.unknown_resources,
             unknown_labels: shortage.unknown_labels,
             unlabelled_level: shortage.unlabelled_level,
+            model_limits: shortage.model_limits,
             level: shortage.level.into(),
             domain: shortage.domain,
             need: shortage.need,

@@ -172,6 +172,8 @@ pub struct Shortage {
     /// A sentence about a level down to that one whose label no node has, which makes each node a
     /// domain of its own.
     pub unlabelled_level: Option<String>,
+    /// The limits on GPU models that leave fewer GPUs than these members ask for, in words.
+    pub model_limits: Option<String>,
     /// Within what they must fit together: the name of a level, `node`, or `cluster`.
     pub level: Box<str>,
     /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.

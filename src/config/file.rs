@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// The configuration file as it is written. The doc comments are what
 /// `gpu-batch config --print-defaults` prints. A change takes effect within seconds; where they say
-/// that the scheduler begins anew, it lets go of the Lease, lists everything again and goes on, in the
-/// same process.
+/// that the scheduler begins anew, it lets go of the Lease, lists everything again and goes on, in
+/// the same process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",

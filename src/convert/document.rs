@@ -126,7 +126,12 @@ pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, R
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let Some(known) = Known::find(group, &kind) else {
         if group == GROUP {
-            return Err(refuse("kind", format!("{kind} is not a kind of {group}")));
+            let hint = match kind.as_str() {
+                "Configuration" => "; it belongs in a file of its own, for --config",
+                _ => "",
+            };
+            let message = format!("{kind} is not a kind of {group} in a cluster{hint}");
+            return Err(refuse("kind", message));
         }
         return Ok(Document::Ignored(format!("{api_version} {kind}")));
     };

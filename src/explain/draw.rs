@@ -226,7 +226,8 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
             lines.push(format!("  {}", nodes(&shortage.all)));
         }
     }
-    let sentence = shortage.unlabelled_level.iter();
+    let sentences = shortage.unlabelled_level.iter();
+    let sentence = sentences.chain(&shortage.model_limits);
     lines.extend(sentence.map(|sentence| format!("  {sentence}")));
     lines
 }

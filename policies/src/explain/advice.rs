@@ -174,6 +174,9 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
     } else {
         remedies.push(TRIED_SOON.into());
     }
+    if let Some(limits) = shortage.model_limits.as_ref().filter(|_| short > 0) {
+        remedies.push(format!("beside that, a higher limit: {limits}"));
+    }
     for refused in &shortage.nearest.refused {
         if refused.would_hold > 0 {
             let (because, hold) = (&refused.because, members(refused.would_hold));

@@ -3,7 +3,7 @@
 use super::held::held;
 use super::labels;
 use super::shapes::selected;
-use super::words::{asks, headline, scarcest, unknown_resources};
+use super::words::{asks, headline, scarcest, tight_limits, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::Filter;
@@ -102,10 +102,15 @@ pub(crate) fn shortage(
     let scarce = scarce(&state.resource_names, &all);
     let place = (missing.class, missing.scope, scarce);
     let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
-    let message = nearest.map_or_else(
+    let mut message = nearest.map_or_else(
         || headline.clone(),
         |nearest| alloc::format!("{headline}: {nearest}"),
     );
+    let limits = missing.limits.filter(|_| fits_here > 0);
+    let limits = limits.and_then(|queue| tight_limits(state, queue, missing.class, missing.need));
+    if let Some(limits) = limits.as_ref().filter(|_| fits_here < missing.need) {
+        message = alloc::format!("{message}; {limits}");
+    }
     let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
@@ -118,6 +123,7 @@ pub(crate) fn shortage(
         unknown_labels: labels::unknown(state, &class.shape),
         asks: asks(state, missing.class, scarce),
         unlabelled_level: unlabelled_level(state, missing.scope),
+        model_limits: limits,
         level: level(state, missing.scope),
         domain,
         domains: u32::try_from(areas.len()).unwrap_or(u32::MAX),

@@ -7,6 +7,7 @@ use crate::filter::Filter;
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::names::joined;
 use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
+use crate::queues::QueueId;
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -48,7 +49,11 @@ pub(crate) fn refusal(
                 surplus,
             );
             let nearest = nearest.map_or_else(String::new, |nearest| format!("{nearest}; "));
-            format!("{headline}: {nearest}{text}")
+            // Nodes that have room count as such; what limits leave of it is told beside them.
+            let limits = request.model_limits.filter(|_| *fits > 0);
+            let limits = limits.and_then(|queue| tight_limits(state, queue, *class, *need));
+            let limits = limits.map_or_else(String::new, |limits| format!("; {limits}"));
+            format!("{headline}: {nearest}{text}{limits}")
         }
         Refusal::SubGroupsNotTogether {
             paths,
@@ -87,8 +92,19 @@ pub(crate) fn model_limits(state: &ClusterState, request: &Request, refusal: &Re
     else {
         return text.into();
     };
-    let class = &state.classes[*class];
-    let asked = class.gpus.saturating_mul(*need);
+    let limits = tight_limits(state, queue, *class, *need).unwrap_or_default();
+    format!("{text}: {limits}")
+}
+
+/// The limits on GPU models that leave less than so many members ask for; `None`: there are none.
+pub(super) fn tight_limits(
+    state: &ClusterState,
+    queue: QueueId,
+    class: ClassId,
+    need: u64,
+) -> Option<String> {
+    let class = &state.classes[class];
+    let asked = class.gpus.saturating_mul(need);
     let limits = state.queues.tight_model_limits(queue, asked, &class.models);
     let mut named: Vec<String> = limits.iter().take(LIMITS_NAMED).cloned().collect();
     match limits.len() - named.len() {
@@ -96,7 +112,7 @@ pub(crate) fn model_limits(state: &ClusterState, request: &Request, refusal: &Re
         1 => named.push("1 more limit".into()),
         more => named.push(format!("{more} more limits")),
     }
-    format!("{text}: {}", joined(&named))
+    (!named.is_empty()).then(|| joined(&named))
 }
 
 fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {

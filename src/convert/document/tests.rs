@@ -81,7 +81,7 @@ fn what_cannot_be_read_is_refused_with_object_and_field() {
         ),
         (
             named("gpu-batch.io/v1alpha1", "Gang"),
-            "Gang x: kind: Gang is not a kind of gpu-batch.io",
+            "Gang x: kind: Gang is not a kind of gpu-batch.io in a cluster",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"},
