@@ -55,9 +55,19 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.bound_queue = annotation(pod, names::BOUND_QUEUE);
     facts.bound_pod_group = annotation(pod, names::BOUND_POD_GROUP);
     facts.unscheduled = unscheduled(pod);
+    if is_alone(&facts) && facts.hints.min_member.is_some_and(|minimum| minimum > 1) {
+        let message =
+            "makes a gang of the pods of one owner, and this pod has none; use a PodGroup";
+        problems.push(names::annotation(names::MIN_MEMBER), message);
+    }
     converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
     facts
+}
+
+/// Whether nothing says that others belong to it.
+fn is_alone(facts: &PodFacts) -> bool {
+    facts.owner.is_none() && facts.pod_group.is_none() && facts.native_group.is_none()
 }
 
 /// What every pod has.

@@ -241,3 +241,33 @@ fn an_endless_message_is_cut() {
     ]}}));
     assert!(facts.unscheduled.unwrap().message.len() <= limits::MESSAGE + 3);
 }
+
+/// Else half a gang would start, and nobody would know why.
+#[test]
+fn a_minimum_on_a_pod_that_belongs_to_nobody_is_a_problem() {
+    let problems = |metadata: Value| {
+        let facts = own_facts(json!({"metadata": metadata, "spec": {}}));
+        let problems = facts.problems.into_iter();
+        let said = problems.map(|problem| format!("{}: {}", problem.field, problem.message));
+        said.collect::<Vec<_>>()
+    };
+    let annotated = |minimum: &str| json!({"gpu-batch.io/min-member": minimum});
+    let alone = json!({"name": "a", "namespace": "b", "annotations": annotated("2")});
+    assert_eq!(
+        problems(alone),
+        [
+            "metadata.annotations[gpu-batch.io/min-member]: makes a gang of the pods of one owner, \
+             and this pod has none; use a PodGroup"
+        ]
+    );
+    for other in [
+        json!({"name": "a", "namespace": "b", "annotations": annotated("1")}),
+        json!({"name": "a", "namespace": "b", "annotations": annotated("2"),
+               "labels": {"gpu-batch.io/pod-group": "g"}}),
+        json!({"name": "a", "namespace": "b", "annotations": annotated("2"), "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": UID,
+             "controller": true}]}),
+    ] {
+        assert_eq!(problems(other), Vec::<String>::new());
+    }
+}
