@@ -226,8 +226,8 @@ pub struct Refused {
     pub because: String,
     /// How many they are.
     pub nodes: u32,
-    /// How many members their free amounts would hold if it were not for that; 0 where it is an
-    /// amount that is missing.
+    /// How many members the free amounts of those would hold that nothing else refuses; 0 where it
+    /// is an amount that is missing.
     pub would_hold: u64,
 }
 

@@ -101,6 +101,18 @@ pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Resu
     gpu.verdict(shape)
 }
 
+/// Whether a node that is refused would take pods of this shape if it were not for one thing: the
+/// cordon, one taint, what they select, or what is said of its GPUs.
+pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
+    let cordoned = node.unschedulable && !tolerate(&shape.tolerations, &cordon());
+    let keeps_out = |taint: &&Taint| keeps_out(taint, &shape.tolerations);
+    let things = usize::from(cordoned)
+        + node.taints.iter().filter(keeps_out).count()
+        + usize::from(!affinity::selects(shape, node))
+        + usize::from(gpu.verdict(shape).is_err());
+    things == 1
+}
+
 /// Whether [`static_verdict`] says the same of two shapes on every node: they differ in nothing
 /// that it looks at.
 pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
@@ -136,9 +148,11 @@ fn untolerated_taint<'node>(
     tolerations: &[Toleration],
     taints: &'node [Taint],
 ) -> Option<&'node Taint> {
-    taints.iter().find(|taint| {
-        taint.effect != TaintEffect::PreferNoSchedule && !tolerate(tolerations, taint)
-    })
+    taints.iter().find(|taint| keeps_out(taint, tolerations))
+}
+
+fn keeps_out(taint: &Taint, tolerations: &[Toleration]) -> bool {
+    taint.effect != TaintEffect::PreferNoSchedule && !tolerate(tolerations, taint)
 }
 
 /// Whether one of the tolerations tolerates the taint. An empty key means every key, with either

@@ -6,7 +6,7 @@ use super::shapes::selected;
 use super::words::{asks, headline, scarcest, tight_limits, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::resources::{ResourceNames, amount_of};
@@ -161,7 +161,10 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         None => {}
         Some(Err(filter)) => {
             judged.refused = Some(filter);
-            judged.would_hold = free;
+            let shape = &class.shape;
+            if filter::is_refused_for_one_thing(shape, &known.facts, &known.gpu) {
+                judged.would_hold = free;
+            }
         }
         Some(Ok(())) => {
             judged.fits_empty = node.multiplicity_empty(class);

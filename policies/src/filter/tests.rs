@@ -1,4 +1,4 @@
-use super::{Filter, host_ports_conflict, judged_alike, static_verdict};
+use super::{Filter, host_ports_conflict, is_refused_for_one_thing, judged_alike, static_verdict};
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Protocol,
     Taint, TaintEffect, Toleration, TolerationOperator,
@@ -360,6 +360,28 @@ fn filters_are_asked_in_the_order_of_kube_scheduler() {
     assert_eq!(verdict(&shape, &node), Err(Filter::GpuNode(refusal)));
     set_label(&mut node, "nvidia.com/mig.config.state", "success");
     assert_eq!(verdict(&shape, &node), Ok(()));
+}
+
+#[test]
+fn a_node_would_do_but_for_one_thing_or_is_refused_for_several() {
+    let shape = PodShape {
+        node_selector: sorted(&[("zone", "b")]),
+        ..pod(&[(GPU, 1)])
+    };
+    for things in 0_u32..16 {
+        let mut node = labelled_node();
+        node.unschedulable = things & 1 != 0;
+        if things & 2 != 0 {
+            node.taints = vec![gpu_taint()];
+        }
+        set_label(&mut node, "zone", if things & 4 != 0 { "a" } else { "b" });
+        if things & 8 != 0 {
+            set_label(&mut node, "nvidia.com/mig.config.state", "pending");
+        }
+        let refused_for_one = is_refused_for_one_thing(&shape, &node, &GpuNode::read(&node));
+        assert_eq!(refused_for_one, things.count_ones() == 1, "{things:04b}");
+        assert_eq!(verdict(&shape, &node).is_ok(), things == 0);
+    }
 }
 
 #[test]
