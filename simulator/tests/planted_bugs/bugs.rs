@@ -61,11 +61,13 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "who has lost the lease forgets the bindings that may still succeed",
         "policies/src/engine/bindings.rs",
-        "            Outcome::Done => self.confirm(uid),
-            Outcome::Refused",
-        "            Outcome::Done => self.confirm(uid),
-            _ if !self.leading => self.take_back(uid),
-            Outcome::Refused",
+        "        if binding.is_unsent() {
+            self.take_back(uid);
+        } else if",
+        "        let _ = binding.is_unsent();
+        if !self.leading {
+            self.take_back(uid);
+        } else if",
     ),
     bug(
         "an observation that failed is not repeated",
