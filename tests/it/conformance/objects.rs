@@ -145,6 +145,10 @@ fn new_pod(namespace: &str, name: &str, random: &mut Random) -> PodFacts {
             name: "k".into(),
             uid: Uid(1 << 50),
         });
+        if facts.owner.is_none() && facts.pod_group.is_none() && facts.native_group.is_none() {
+            // Who belongs to nobody is told that it is no gang.
+            facts.hints.min_member = None;
+        }
     }
     match random.below(100) {
         0..8 => facts.node = Some("elsewhere".into()),
