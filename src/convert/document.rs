@@ -127,7 +127,7 @@ pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, R
     let Some(known) = Known::find(group, &kind) else {
         if group == GROUP {
             let hint = match kind.as_str() {
-                "Configuration" => "; it belongs in a file of its own, for --config",
+                "Configuration" => "; pass it with --config",
                 _ => "",
             };
             let message = format!("{kind} is not a kind of {group} in a cluster{hint}");
