@@ -1,6 +1,7 @@
 //! The command line: one file a command.
 
 mod bench;
+mod cluster;
 mod config;
 mod crds;
 mod demo;

@@ -124,16 +124,5 @@ pub fn client(config: &kube::Config) -> Result<kube::Client, ConnectionError> {
     Ok(kube::Client::try_from(config)?)
 }
 
-/// Finds the cluster and makes a client, for commands that need only one.
-///
-/// # Errors
-/// As [`config`] and [`client`].
-pub async fn connect(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-) -> Result<kube::Client, ConnectionError> {
-    client(&config(kubeconfig, context).await?)
-}
-
 #[cfg(test)]
 pub(crate) mod fake;

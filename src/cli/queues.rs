@@ -1,14 +1,15 @@
 use super::Failure;
+use super::cluster::ClusterArgs;
 use super::plan::{Output, plan, print};
 use crate::api::Queue;
-use crate::connection::{self, ConnectionError};
+use crate::connection;
 use crate::plan::Evicted;
 use crate::queue_tree::{self, QueueView};
 use crate::table::Screen;
 use anyhow::{Context, anyhow};
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Show the queue tree with shares and use.
 #[derive(Debug, clap::Args)]
@@ -21,15 +22,10 @@ Examples:
 From a cluster it shows what the scheduler has last written to the status of the Queues; from files,
 what the scheduler would make of them.")]
 pub(super) struct Args {
-    /// The kubeconfig to use. Without it: $KUBECONFIG, ~/.kube/config, then the service account
-    #[arg(long, value_name = "FILE", conflicts_with = "filename")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
-    #[arg(long, conflicts_with = "filename")]
-    context: Option<String>,
     /// Instead of a cluster: a file of Kubernetes objects, a folder of such files, or - for
     /// standard input
-    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
+          conflicts_with_all = ClusterArgs::NAMING)]
     filename: Vec<PathBuf>,
     /// With files, the configuration file (see `gpu-batch config --print-defaults`)
     #[arg(long, value_name = "FILE", requires = "filename")]
@@ -37,6 +33,8 @@ pub(super) struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
@@ -45,10 +43,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             .enable_all()
             .build()
             .context("failed to start the asynchronous runtime")?;
-        runtime.block_on(of_cluster(
-            args.kubeconfig.as_deref(),
-            args.context.as_deref(),
-        ))?
+        runtime.block_on(of_cluster(&args.cluster))?
     } else {
         plan(&args.filename, args.config.as_deref(), 1, Evicted::Recreate)?.queues
     };
@@ -62,13 +57,9 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     })
 }
 
-async fn of_cluster(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-) -> Result<BTreeMap<String, QueueView>, Failure> {
-    let bad = |error: ConnectionError| Failure::BadInput(error.into());
-    let config = connection::config(kubeconfig, context).await.map_err(bad)?;
-    let client = connection::client(&config).map_err(bad)?;
+async fn of_cluster(cluster: &ClusterArgs) -> Result<BTreeMap<String, QueueView>, Failure> {
+    let config = cluster.config().await?;
+    let client = ClusterArgs::client(&config)?;
     let queues = Api::<Queue>::all(client).list(&ListParams::default()).await;
     let queues = queues.map_err(|error| match error {
         kube::Error::Api(status) if status.code == 404 => anyhow!(

@@ -1,7 +1,7 @@
 use super::Failure;
+use super::cluster::ClusterArgs;
 use super::record::RecordArgs;
 use crate::config::Configuration;
-use crate::connection;
 use crate::driver::Scheduler;
 use crate::telemetry;
 use anyhow::Context;
@@ -16,18 +16,14 @@ use tracing::info;
     gpu-batch run --kubeconfig ~/.kube/config --record session.journal"
 )]
 pub(super) struct Args {
-    /// The kubeconfig. Without it: $KUBECONFIG, ~/.kube/config, then the pod's service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
     /// The configuration file; `gpu-batch config --print-defaults` prints one. Its changes are
     /// followed
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
     record: RecordArgs,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
@@ -43,9 +39,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
-    let cluster = connection::config(args.kubeconfig.as_deref(), args.context.as_deref())
-        .await
-        .map_err(|error| Failure::BadInput(error.into()))?;
+    let cluster = args.cluster.config().await?;
     // Not before: a start that fails takes no journal's place.
     let journal = args.record.create()?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
