@@ -78,16 +78,18 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
 /// `there is A`, `there are A and B`, `there are A, B, C and 4 more`; `None`: there is nothing.
 #[must_use]
 pub fn there_are<T: AsRef<str>>(names: &[T]) -> Option<String> {
-    let shown = names
-        .iter()
-        .take(SUGGESTED)
-        .map(|name| name.as_ref().into());
-    let mut shown: Vec<String> = shown.collect();
     let verb = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| format!("there {verb} {}", first_joined(names, SUGGESTED)))
+}
+
+/// `a, b and c`; of more than so many the first, and how many more there are: `a, b and 4 more`.
+pub(crate) fn first_joined<T: AsRef<str>>(names: &[T], most: usize) -> String {
+    let shown = names.iter().take(most).map(|name| name.as_ref().into());
+    let mut shown: Vec<String> = shown.collect();
     if names.len() > shown.len() {
         shown.push(format!("{} more", names.len() - shown.len()));
     }
-    (!shown.is_empty()).then(|| format!("there {verb} {}", joined(&shown)))
+    joined(&shown)
 }
 
 /// `a, b and c`.

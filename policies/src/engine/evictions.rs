@@ -61,22 +61,21 @@ impl Engine {
             Some(tree) => format!("the sub-group {}", tree.group(group).name),
             None => "the gang".into(),
         };
-        let why = match cause {
-            EvictionCause::Stale => {
-                format!("{whose} lost members and stayed below its minimum for its grace period")
-            }
-            EvictionCause::Unwind => {
-                format!("{whose} was bound in part, and the rest of its minimum has no place")
-            }
+        let (reason, why) = match cause {
+            EvictionCause::Stale => (
+                "Stale",
+                "lost members and stayed below its minimum for its grace period",
+            ),
+            EvictionCause::Unwind => (
+                "Unwind",
+                "was bound in part, and the rest of its minimum has no place",
+            ),
         };
         self.outbox.announce(Announcement {
             regarding,
             warning: true,
-            reason: match cause {
-                EvictionCause::Stale => "Stale".into(),
-                EvictionCause::Unwind => "Unwind".into(),
-            },
-            message: format!("{members}: {why}").into(),
+            reason: reason.into(),
+            message: format!("{members}: {whose} {why}").into(),
         });
     }
 

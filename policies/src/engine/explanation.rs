@@ -188,8 +188,7 @@ impl Engine {
                 explanation.shortages = self.shortages_of_sub_groups(id, queue, counts);
             }
             Wake::AnyRoom(..) => {
-                let pods = self.waiting_pods(id, self.now_ms);
-                let request = self.request(id, queue, pods, counts.needed.max(1) as usize);
+                let request = self.request_of_waiting(id, queue, counts);
                 let told = self.shortages_of_shapes(&request, missing);
                 if let [(_, message)] = told.as_slice()
                     && !of_queue

@@ -269,13 +269,25 @@ impl Engine {
             groups,
             need,
             near,
-            anchor: self.anchor(id).filter(|_| near.is_some()),
+            anchor: near.and_then(|near| self.anchor_among(&occupied, Some(near))),
             inside: Vec::new(),
             plain_only: false,
             model_limits: self.model_limits(queue),
             placement: self.placement(id, queue),
             occupied,
         }
+    }
+
+    /// The request for all members of a gang without sub-groups that wait, of which as many are
+    /// needed as the gang lacks.
+    pub(crate) fn request_of_waiting(
+        &self,
+        id: GangId,
+        queue: QueueId,
+        counts: &Counts,
+    ) -> Request {
+        let pods = self.waiting_pods(id, self.now_ms);
+        self.request(id, queue, pods, counts.needed.max(1) as usize)
     }
 
     /// The pods by class, the largest class first.

@@ -118,9 +118,8 @@ impl Engine {
                 .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
             all.collect()
         } else {
-            let pods = self.waiting_pods(id, self.now_ms);
-            let needed = count(&self.state, id, self.now_ms).needed.max(1);
-            Vec::from([self.request(id, queue, pods, needed as usize)])
+            let counts = count(&self.state, id, self.now_ms);
+            Vec::from([self.request_of_waiting(id, queue, &counts)])
         };
         let refused = |request: &Request| counting_refuses(&mut self.state, request);
         !requests.is_empty() && requests.iter().all(refused)

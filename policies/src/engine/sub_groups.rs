@@ -164,9 +164,7 @@ impl Engine {
             need: 0,
             pods: Vec::new(),
             near,
-            anchor: self
-                .anchor_among(&occupied, near)
-                .filter(|_| near.is_some()),
+            anchor: near.and_then(|near| self.anchor_among(&occupied, Some(near))),
             occupied,
         }
     }

@@ -4,9 +4,11 @@ use super::Holder;
 use super::words::amount_in_words;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{GangId, NodeId, PodId, ResourceId};
+use crate::place::World;
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
+use crate::state::node::Node;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     string::String,
@@ -85,17 +87,15 @@ impl Held {
     /// How many members would fit where these pods are if they ended, as far as the resource goes.
     /// Where more is used than there is, an end frees less.
     fn makes_room_for(&self, state: &ClusterState, asked: Amount) -> u64 {
-        let members = |room: Amount| room.checked_div(asked).unwrap_or(0);
+        let members = |node: &Node| {
+            let room = node.free(self.resource);
+            room.checked_div(asked).unwrap_or(0)
+        };
+        let mut without = World::judged(state, &[]);
+        without.end(&self.pods);
         let room = self.on.iter().map(|node| {
-            let mut without = state.nodes[*node].clone();
-            for id in &self.pods {
-                let pod = &state.pods[*id];
-                if state.node_of(*id) == Some(*node) {
-                    without.give_back(*id, &state.classes[pod.class], &pod.cards);
-                }
-            }
-            let now = state.nodes[*node].free(self.resource);
-            members(without.free(self.resource)).saturating_sub(members(now))
+            let now = members(&state.nodes[*node]);
+            members(without.node(*node)).saturating_sub(now)
         });
         room.fold(0, u64::saturating_add)
     }

@@ -5,7 +5,7 @@ use super::{labels, nodes_that};
 use crate::facts::{Amount, CardRequest, quantity};
 use crate::filter::Filter;
 use crate::ids::{ClassId, NodeId, ResourceId};
-use crate::names::joined;
+use crate::names::{first_joined, joined};
 use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::queues::QueueId;
 use crate::resources::ResourceNames;
@@ -116,11 +116,7 @@ pub(super) fn tight_limits(
 }
 
 fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
-    let mut named: Vec<String> = paths.iter().take(SUB_GROUPS_NAMED).cloned().collect();
-    if let more @ 1.. = paths.len() - named.len() {
-        named.push(format!("{more} more"));
-    }
-    let all = joined(&named);
+    let all = first_joined(paths, SUB_GROUPS_NAMED);
     match (need == paths.len(), proved) {
         (true, true) => format!("the sub-groups {all} do not fit together"),
         (true, false) => format!(

@@ -3,7 +3,6 @@
 //! whole.
 
 use super::{Area, Near, Request};
-use crate::facts::Placement;
 use crate::ids::{ClassId, Id, NodeId};
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -34,16 +33,16 @@ pub(super) fn scopes(
     scopes
 }
 
-/// The same for members that are placed so: who spreads wants the widest scope that is allowed,
-/// unless the gang itself asks to be near.
+/// The same, for members of which it is known whether they spread: who does wants the widest scope
+/// that is allowed, unless the gang itself asks to be near.
 pub(super) fn scopes_under(
     state: &ClusterState,
     near: Option<Near>,
     anchor: Option<NodeId>,
-    placement: Placement,
+    spreads: bool,
 ) -> Vec<Scope> {
     let mut scopes = scopes(state, near, anchor);
-    if placement == Placement::Spread && near.is_some_and(|near| near.implied) {
+    if spreads && near.is_some_and(|near| near.implied) {
         scopes.drain(..scopes.len().saturating_sub(1));
     }
     scopes

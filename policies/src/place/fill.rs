@@ -24,8 +24,8 @@ pub(super) fn one_class(
 ) -> Result<(), Refusal> {
     let need = request.need as u64;
     let mut refusal = None;
-    let placement = request.placement_of(state, group.class);
-    for scope in scopes_under(state, request.near, request.anchor, placement) {
+    let spreads = request.placement_of(state, group.class) == Placement::Spread;
+    for scope in scopes_under(state, request.near, request.anchor, spreads) {
         let best = best_area(state, request, group, scope, work);
         match best {
             Some((area, fits)) if fits >= need => {

@@ -9,6 +9,7 @@ use super::pack::{exactly, in_area, several_classes};
 use super::region::Region;
 use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
 use super::{Area, Group, Near, Refusal, Request};
+use crate::facts::Placement;
 use crate::ids::ClassId;
 use crate::state::ClusterState;
 use crate::state::gang::Scope;
@@ -347,16 +348,12 @@ impl Packing<'_> {
         let pods = self.tree.pods_below(index);
         let fewest = self.tree.fewest(index) as u64;
         let all: u64 = pods.iter().map(|group| group.pods.len() as u64).sum();
-        let scopes = match pods.first() {
-            Some(first) => {
-                let request = self.tree.flat(Vec::new(), 0);
-                let placement = request.placement_of(state, first.class);
-                scopes_under(state, group.near, group.anchor, placement)
-            }
-            None => Vec::new(),
-        };
+        let spreads = pods.first().is_some_and(|first| {
+            let request = self.tree.flat(Vec::new(), 0);
+            request.placement_of(state, first.class) == Placement::Spread
+        });
         let mut regions: Vec<Region> = Vec::new();
-        for scope in scopes {
+        for scope in scopes_under(state, group.near, group.anchor, spreads) {
             let mut found: Vec<(bool, u64, Region)> = Vec::new();
             for region in outer.parts(state, scope) {
                 *self.work += 2 * pods.len() as u64;

@@ -12,6 +12,22 @@ pub(crate) struct Bug {
     pub(crate) planted: &'static str,
 }
 
+impl Bug {
+    /// The source of its file with the bug in it.
+    ///
+    /// # Panics
+    /// If the code to be changed is not there, or more than once.
+    pub(crate) fn planted_in(&self, healthy: &str) -> String {
+        let found = healthy.matches(self.code).count();
+        assert_eq!(
+            found, 1,
+            "{}: the code to be changed occurs {found} times in {}:\n{}",
+            self.name, self.file, self.code
+        );
+        healthy.replace(self.code, self.planted)
+    }
+}
+
 const fn bug(
     name: &'static str,
     file: &'static str,

@@ -54,13 +54,7 @@ impl Workshop {
     pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
         let file = self.folder.join(bug.file);
         let healthy = text(&file);
-        let found = healthy.matches(bug.code).count();
-        assert_eq!(
-            found, 1,
-            "{}: the code to be changed occurs {found} times in {}:\n{}",
-            bug.name, bug.file, bug.code
-        );
-        replace(&file, &healthy.replace(bug.code, bug.planted));
+        replace(&file, &bug.planted_in(&healthy));
         let verdict = self.run(SEEDS);
         replace(&file, &healthy);
         verdict

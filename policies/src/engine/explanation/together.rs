@@ -74,9 +74,7 @@ impl Engine {
         if self.state.gangs[id].tree().is_some() {
             return self.trees(id, queue, self.now_ms).into_iter().next();
         }
-        let pods = self.waiting_pods(id, self.now_ms);
-        let request = self.request(id, queue, pods, counts.needed.max(1) as usize);
-        Some(single(&request))
+        Some(single(&self.request_of_waiting(id, queue, counts)))
     }
 
     /// The most that can be placed of members that the queue has room for. Where it has no room for
@@ -153,9 +151,9 @@ impl Engine {
         areas.find(|area| explain::area_name(&self.state, *area) == shortage.domain)
     }
 
-    /// The most of its members that find a place together. `None`: none does, or all do.
+    /// The most of its members that find a place together, of which some do not. `None`: none does.
     fn together(&self, tree: &Tree, most: &Most) -> Option<Together> {
-        if most.left.is_empty() || most.placed.is_empty() {
+        if most.placed.is_empty() {
             return None;
         }
         let root = &tree.groups[0];
