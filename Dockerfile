@@ -3,11 +3,15 @@
 #
 #   docker build -t REGISTRY/gpu-batch:VERSION .
 #
-# For several architectures at once: docker buildx build --platform linux/amd64,linux/arm64 ...
+# `--build-arg GPU_BATCH_COMMIT=$(git rev-parse HEAD)` is what `--version` tells then; with
+# SOURCE_DATE_EPOCH it tells the time, too. For several architectures at once: docker buildx build --platform linux/amd64,linux/arm64 ...
 
 FROM rust:1.95-slim-trixie AS build
 WORKDIR /source
 COPY . .
+# What git knows is not copied.
+ARG GPU_BATCH_COMMIT
+ARG SOURCE_DATE_EPOCH
 # Linked with glibc as it stands: musl's allocator is several times slower. With --target, the flag
 # does not reach the programs that run during the build. What is not static fails here.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
@@ -16,6 +20,13 @@ RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
     && mv "target/$target/release/gpu-batch" /gpu-batch \
     && strip /gpu-batch \
     && ldd /gpu-batch 2>&1 | grep -E 'statically linked|not a dynamic executable'
+# Completions and manual pages, where packages have them: for `docker cp`.
+RUN mkdir -p /share/bash-completion/completions /share/zsh/site-functions \
+       /share/fish/vendor_completions.d \
+    && /gpu-batch completions bash > /share/bash-completion/completions/gpu-batch \
+    && /gpu-batch completions zsh > /share/zsh/site-functions/_gpu-batch \
+    && /gpu-batch completions fish > /share/fish/vendor_completions.d/gpu-batch.fish \
+    && /gpu-batch man --out /share/man/man1
 
 FROM scratch
 LABEL org.opencontainers.image.title="gpu-batch" \
@@ -24,6 +35,7 @@ LABEL org.opencontainers.image.title="gpu-batch" \
 COPY --from=build /source/LICENSE /LICENSE
 # For API servers whose kubeconfig names no authority of their own.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /share /usr/share
 COPY --from=build /gpu-batch /gpu-batch
 # One arena: with one for each thread, glibc's reserve grows for hours.
 ENV GLIBC_TUNABLES=glibc.malloc.arena_max=1

@@ -2,25 +2,31 @@
 
 mod bench;
 mod cluster;
+mod completions;
 mod config;
 mod crds;
 mod demo;
 mod explain;
+mod gangs;
+mod man;
 mod plan;
 mod queues;
 mod record;
 mod replay;
 mod results;
 mod run;
+mod scheduler;
 mod simulate;
+mod version;
 
 use crate::table::printable;
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// A GPU-aware batch scheduler for Kubernetes.
 #[derive(Debug, Parser)]
-#[command(name = "gpu-batch", version, about, max_term_width = 100)]
+#[command(name = "gpu-batch", version, long_version = version::long(), about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,12 +38,17 @@ enum Command {
     Demo(demo::Args),
     Plan(plan::Args),
     Explain(explain::Args),
+    Gangs(gangs::Args),
     Queues(queues::Args),
     Replay(replay::Args),
     Simulate(simulate::Args),
     Bench(bench::Args),
     Crds(crds::Args),
     Config(config::Args),
+    #[command(hide = true)]
+    Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 /// How a command failed, and with it the exit code.
@@ -63,12 +74,15 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Gangs(args) => gangs::run(args),
         Command::Queues(args) => queues::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Simulate(args) => simulate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Crds(args) => crds::run(args),
         Command::Config(args) => config::run(args),
+        Command::Completions(args) => completions::run(args),
+        Command::Man(args) => man::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,6 +96,15 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Waits for work that talks to others and does not compute.
+fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start the asynchronous runtime")?;
+    runtime.block_on(work)
 }
 
 /// Whether the output went into a pipe that nobody reads any more, as with `| head`.

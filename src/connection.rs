@@ -3,7 +3,7 @@
 use kube::config::{InferConfigError, Kubeconfig, KubeconfigError};
 use std::error::Error;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -77,6 +77,25 @@ pub(crate) fn obstacle(error: &kube::Error) -> String {
 
 /// How long the API server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How a cluster is named: a kubeconfig, a context of it, both or neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The kubeconfig; `None`: the user's.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context; `None`: the current one.
+    pub context: Option<String>,
+}
+
+impl Named {
+    /// Finds the cluster.
+    ///
+    /// # Errors
+    /// As [`config`].
+    pub async fn config(&self) -> Result<kube::Config, ConnectionError> {
+        config(self.kubeconfig.as_deref(), self.context.as_deref()).await
+    }
+}
 
 /// Finds the cluster: the kubeconfig that is named; else, if only a context is named, that context
 /// of the user's kubeconfig; else the user's current context; else the pod's service account.

@@ -14,6 +14,8 @@ pub mod demo;
 pub mod driver;
 pub mod execute;
 pub mod explain;
+pub mod gangs;
+pub mod leader;
 pub mod local;
 pub mod objects;
 pub mod plan;

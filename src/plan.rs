@@ -16,4 +16,4 @@ mod world;
 
 pub use input::{BadInput, Input, read};
 pub use report::{GroupView, Plan, PodView, draw};
-pub use world::{Evicted, NotQuiet, Options, explain, run};
+pub use world::{Evicted, NotQuiet, Options, explain, gangs, run};

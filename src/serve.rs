@@ -8,18 +8,20 @@
 //! | `/debug/audit` | every invariant that is violated, a line each; 500 if there is any |
 //! | `/debug/compare` | what the engine has otherwise than the API server; 500 if there is any |
 //! | `/debug/configuration` | the configuration in force; 500 and why if the file is refused |
+//! | `/gangs` | all gangs and why they wait, as JSON; on this machine only |
 //! | `/explain/podgroup/NS/NAME` | why it waits, as JSON; on this machine only. Also `pod` |
 //!
 //! Nothing here touches the engine: the driver is asked for copies, at most one a second of each,
 //! and for explanations, at most ten a second. The pages that anybody may ask for name queues, and
 //! pods and nodes only in the violation of an invariant; whatever else users wrote into their
-//! objects never gets there. [`connections`] bounds what that costs. Explanations name gangs, nodes
-//! and their taints, so they are for whoever is on this machine or is let through to it
-//! (`kubectl port-forward`).
+//! objects never gets there. [`connections`] bounds what that costs. Explanations and the list of
+//! gangs name gangs, nodes and their taints, so they are for whoever is on this machine or is let
+//! through to it by Kubernetes (`pods/portforward`, see [`crate::leader`]).
 
 mod configuration;
 mod connections;
 mod explain;
+mod gangs;
 mod metrics;
 
 pub(crate) use metrics::Metrics;
@@ -114,7 +116,10 @@ pub(crate) async fn serve(listener: TcpListener, comparer: Comparer, in_force: A
         .merge(configuration::page(in_force))
         .merge(audit)
         .merge(compare);
-    let local = router.clone().merge(explain::pages(sources));
+    let local = router
+        .clone()
+        .merge(gangs::page(sources.clone()))
+        .merge(explain::pages(sources));
     connections::accept(
         listener,
         Pages {
@@ -205,6 +210,13 @@ fn silent() -> Response {
         "the loop does not answer\n",
     )
         .into_response()
+}
+
+/// Answers for what decides nothing now: it has not read everything, or another one leads.
+fn not_leading() -> Response {
+    let message = "this scheduler does not lead, or has not read everything yet; the Lease names \
+                   the one that leads\n";
+    (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
 }
 
 fn lines(lines: &[String]) -> String {

@@ -1,7 +1,9 @@
 //! Tables for people: aligned, in colours only on a terminal, the same bytes in every pipe.
 
+mod age;
 mod amount;
 
+pub use age::age;
 pub use amount::readable;
 
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};

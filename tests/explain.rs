@@ -156,10 +156,17 @@ fn what_is_asked_wrongly_ends_with_code_2_and_says_what_may_be_meant() {
             "there is no pod vision/train-9; did you mean vision/train-0, vision/train-1 or \
              vision/train-2?",
         ),
-        ("podgroup train", "`train`: the name must be NAMESPACE/NAME"),
+        (
+            "podgroup train",
+            "there is no gang default/train; did you mean vision/train?",
+        ),
+        (
+            "podgroup whisper -n speech",
+            "there is no gang in the namespace speech; there are some in vision",
+        ),
         (
             "pod vision/pod/train-0",
-            "the name must be NAMESPACE/NAME\n",
+            "the name must be NAME or NAMESPACE/NAME\n",
         ),
         ("podgroup vision/", "the name must be"),
         ("queue vision/train", "invalid value 'queue'"),
@@ -170,6 +177,43 @@ fn what_is_asked_wrongly_ends_with_code_2_and_says_what_may_be_meant() {
         all.extend(["-f", "input.yaml"]);
         let said = transcript(&folder, &all);
         assert!(said.contains(says), "{said}");
+        assert!(said.ends_with("exit code 2\n"), "{said}");
+    }
+}
+
+#[test]
+fn a_name_without_a_namespace_is_one_of_the_namespace_that_is_named() {
+    let folder = data().join("DoesNotFit");
+    let whole = transcript(
+        &folder,
+        &["explain", "podgroup", "vision/train", "-f", "input.yaml"],
+    );
+    let short = [
+        "explain",
+        "podgroup",
+        "train",
+        "-n",
+        "vision",
+        "-f",
+        "input.yaml",
+    ];
+    let short = transcript(&folder, &short);
+    let told = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(told(&short), told(&whole));
+}
+
+#[test]
+fn files_and_a_cluster_do_not_go_together() {
+    for option in [
+        "--server http://127.0.0.1:1",
+        "--context a",
+        "--kubeconfig a",
+        "--lease a/b",
+    ] {
+        let mut all = vec!["explain", "pod", "a/b", "-f", "input.yaml"];
+        all.extend(option.split(' '));
+        let said = transcript(&data(), &all);
+        assert!(said.contains("cannot be used with"), "{said}");
         assert!(said.ends_with("exit code 2\n"), "{said}");
     }
 }
@@ -204,7 +248,7 @@ fn a_scheduler_that_does_not_answer_is_told_with_what_to_do() {
     let cases = [
         (
             "http://127.0.0.1:1",
-            "no scheduler answers at http://127.0.0.1:1: nothing listens there; forward the port",
+            "no scheduler answers at http://127.0.0.1:1: nothing listens there; without --server",
         ),
         (
             "http://nobody.invalid:8080",
@@ -215,7 +259,7 @@ fn a_scheduler_that_does_not_answer_is_told_with_what_to_do() {
         let said = transcript(&data(), &["explain", "pod", "a/b", "--server", server]);
         assert!(said.contains(says), "{said}");
         assert!(
-            said.ends_with("or name its address with --server\nexit code 1\n"),
+            said.ends_with("the one that leads in the cluster is asked\nexit code 1\n"),
             "{said}"
         );
     }

@@ -35,6 +35,12 @@ use std::collections::BTreeMap;
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
     ),
     printcolumn(
+        name = "Closed",
+        type_ = "boolean",
+        json_path = ".spec.closed",
+        description = "Whether it admits nothing new; that of a queue above it counts too"
+    ),
+    printcolumn(
         name = "Dominant share",
         type_ = "string",
         json_path = ".status.dominantShare",
@@ -62,7 +68,6 @@ use std::collections::BTreeMap;
         description = "Why it is Ready or not"
     ),
     printcolumn(name = "Priority", type_ = "integer", priority = 1, json_path = ".spec.priority"),
-    printcolumn(name = "Closed", type_ = "boolean", priority = 1, json_path = ".spec.closed"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = (
         "self.metadata.name.size() <= 63",

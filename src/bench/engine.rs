@@ -17,10 +17,10 @@ mod throughput;
 
 use super::Row;
 
-/// One scenario: its name, and how its rows are measured.
-type Scenario = (&'static str, fn() -> Vec<Row>);
+/// One benchmark: its name, and how its rows are measured.
+type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const SCENARIOS: [Scenario; 8] = [
+const BENCHMARKS: [Benchmark; 8] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
@@ -31,12 +31,17 @@ const SCENARIOS: [Scenario; 8] = [
     ("search", search::measure),
 ];
 
-/// Measures the scenarios whose name contains the filter.
+/// The names of the benchmarks.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    BENCHMARKS.map(|(name, _)| name).to_vec()
+}
+
+/// Measures the benchmarks whose name contains the filter.
 #[must_use]
 pub fn run(filter: &str) -> Vec<Row> {
-    SCENARIOS
-        .iter()
-        .filter(|(name, _)| name.contains(filter))
-        .flat_map(|(_, measure)| measure())
+    let picked = BENCHMARKS.iter().filter(|(name, _)| name.contains(filter));
+    picked
+        .flat_map(|(name, measure)| measure().into_iter().map(|row| row.of(name)))
         .collect()
 }

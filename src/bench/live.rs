@@ -18,10 +18,10 @@ mod run;
 pub mod soak;
 
 use super::{Bound, Row, median};
+use crate::connection::Named;
 use anyhow::Context;
 use cluster::Cluster;
 use run::{Times, measure};
-use std::path::Path;
 
 /// What is bound.
 #[derive(Debug, Clone, Copy)]
@@ -97,27 +97,39 @@ impl Workload {
     }
 }
 
-/// Measures the workloads whose name contains the filter, on a local control plane or on the user's
+/// The benchmark that restarts the scheduler.
+const RESTART: &str = "restart";
+
+/// The names of the benchmarks.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    let workloads = WORKLOADS.iter().map(|workload| workload.name);
+    workloads.chain([RESTART]).collect()
+}
+
+/// Measures the benchmarks whose name contains the filter, on a local control plane or on the user's
 /// cluster.
 ///
 /// # Errors
 /// If there is no cluster, or the API server refuses something.
-pub async fn run(filter: &str, kubeconfig: Option<&Path>) -> anyhow::Result<Vec<Row>> {
+pub async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for workload in WORKLOADS
         .iter()
         .filter(|workload| workload.name.contains(filter))
     {
-        let cluster = Cluster::start(kubeconfig, workload.nodes).await?;
+        let cluster = Cluster::start(named, workload.nodes).await?;
         let measured = measure(&cluster, workload).await;
         let removed = cluster.remove().await;
         let times = measured.with_context(|| format!("cannot measure {}", workload.name))?;
         removed.context("cannot remove what was created for the measurement")?;
-        rows.extend(report(workload, &times));
+        let measured = report(workload, &times).into_iter();
+        rows.extend(measured.map(|row| row.of(workload.name)));
     }
-    if "restart".contains(filter) {
+    if RESTART.contains(filter) {
         let executable = std::env::current_exe().context("cannot find this program")?;
-        rows.extend(restart::measure(restart::BIG, &executable, kubeconfig).await?);
+        let measured = restart::measure(restart::BIG, &executable, named).await?;
+        rows.extend(measured.into_iter().map(|row| row.of(RESTART)));
     }
     Ok(rows)
 }

@@ -6,6 +6,8 @@ use std::fmt::Write;
 /// One measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
+    /// The benchmark that measured it, as `--filter` knows it.
+    pub benchmark: &'static str,
     /// What was measured.
     pub name: &'static str,
     /// On what.
@@ -44,6 +46,7 @@ impl Row {
         unit: &'static str,
     ) -> Self {
         Self {
+            benchmark: "",
             name,
             scenario: scenario.into(),
             value,
@@ -53,6 +56,13 @@ impl Row {
             bound: None,
             note: "",
         }
+    }
+
+    /// The same as a row of a benchmark.
+    #[must_use]
+    pub(super) fn of(mut self, benchmark: &'static str) -> Self {
+        self.benchmark = benchmark;
+        self
     }
 
     /// The same with what it is compared with.
@@ -90,6 +100,7 @@ impl Row {
 pub fn table(rows: &[Row]) -> String {
     let mut lines = vec![
         [
+            "benchmark",
             "figure",
             "scenario",
             "value",
@@ -112,6 +123,7 @@ pub fn table(rows: &[Row]) -> String {
             (Some(_), false) => "no",
         };
         lines.push([
+            row.benchmark.to_owned(),
             row.name.to_owned(),
             row.scenario.clone(),
             format!("{} {}", figure(row.value), row.unit),
@@ -126,12 +138,12 @@ pub fn table(rows: &[Row]) -> String {
     render(&lines)
 }
 
-fn render(lines: &[[String; 7]]) -> String {
+fn render(lines: &[[String; 8]]) -> String {
     let width = |column: usize| {
         let cells = lines.iter().map(|line| line[column].chars().count());
         cells.max().unwrap_or(0)
     };
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; 8] = std::array::from_fn(width);
     let mut text = String::new();
     for (number, line) in lines.iter().enumerate() {
         for (cell, width) in line.iter().zip(widths) {
@@ -192,11 +204,12 @@ mod tests {
 
     #[test]
     fn a_row_says_whether_it_holds() {
-        let row = Row::new("rate", "few", 9.0, "pods/s");
+        let row = Row::new("rate", "few", 9.0, "pods/s").of("single pods");
         assert!(row.holds());
         assert!(!row.clone().against(Bound::AtLeast, 10.0, "").holds());
         assert!(row.clone().against(Bound::AtMost, 10.0, "").holds());
         let text = table(&[row.against(Bound::AtLeast, 10.0, "target")]);
+        assert!(text.contains("\n| single pods | rate   |"), "{text}");
         assert!(
             text.contains("| 9.00 pods/s | >= 10.0 pods/s | 0.90  | no"),
             "{text}"

@@ -13,10 +13,10 @@ use nix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One scenario: its name, and how its rows are measured.
-type Scenario = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
+/// One benchmark: its name, and how its rows are measured.
+type Benchmark = (&'static str, fn() -> anyhow::Result<Vec<Row>>);
 
-const SCENARIOS: [Scenario; 6] = [
+const BENCHMARKS: [Benchmark; 6] = [
     ("philly", jobs::philly),
     ("million", jobs::million),
     ("openb", openb::measure),
@@ -25,16 +25,22 @@ const SCENARIOS: [Scenario; 6] = [
     ("lingjun", nearness::lingjun),
 ];
 
-/// Measures the scenarios whose name contains the filter. Published traces are read from the
+/// The names of the benchmarks.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    BENCHMARKS.map(|(name, _)| name).to_vec()
+}
+
+/// Measures the benchmarks whose name contains the filter. Published traces are read from the
 /// directory that the environment variable `GPU_BATCH_TRACES` names.
 ///
 /// # Errors
 /// If a trace cannot be read.
 pub fn run(filter: &str) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (name, measure) in SCENARIOS {
+    for (name, measure) in BENCHMARKS {
         if name.contains(filter) {
-            rows.extend(measure()?);
+            rows.extend(measure()?.into_iter().map(|row| row.of(name)));
         }
     }
     Ok(rows)

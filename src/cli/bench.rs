@@ -1,33 +1,38 @@
 use super::Failure;
+use super::cluster::ClusterArgs;
 use crate::bench::{self, Row};
 use crate::config::LogFormat;
+use crate::connection::Named;
 use crate::telemetry;
 use anyhow::{Context, anyhow};
-use std::path::PathBuf;
 
 /// Measure the figures that the documentation claims.
 ///
 /// Each row says what was measured, on what, and what it is compared with: the project's target, or
 /// a bare binder in the same run, which only sends the bindings. Build with --release.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  gpu-batch bench engine --filter gang")]
+#[command(after_help = "\
+Examples:
+  gpu-batch bench engine --filter gang
+  gpu-batch bench live --context tests
+
+With --kubeconfig or --context, `live` and `soak` measure that cluster instead of a local control
+plane. A namespace and the fake nodes `gpu-batch-bench-N` are made and removed again; no other
+scheduler named gpu-batch may run there.")]
 pub(super) struct Args {
     /// What to measure
     suite: Suite,
-    /// Only scenarios whose name contains this
+    /// Only benchmarks whose name, which the first column shows, contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
     /// How to print the rows
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// For `live`: measure this cluster instead of a local control plane. A namespace and the fake
-    /// nodes `gpu-batch-bench-N` are made and removed again; no other scheduler named gpu-batch may
-    /// run there
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
     /// For `soak`: how long
     #[arg(long, default_value_t = 30)]
     minutes: u32,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -43,6 +48,17 @@ enum Suite {
     Soak,
 }
 
+impl Suite {
+    fn names(self) -> Vec<&'static str> {
+        match self {
+            Self::Engine => bench::engine::names(),
+            Self::Live => bench::live::names(),
+            Self::Simulate => bench::simulate::names(),
+            Self::Soak => vec![bench::live::soak::NAME],
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
     Table,
@@ -51,25 +67,24 @@ enum Output {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     telemetry::init(LogFormat::Text, "warn,gpu_batch::bench=info");
+    let names = args.suite.names();
+    if !names.iter().any(|name| name.contains(&args.filter)) {
+        let (filter, names) = (args.filter, names.join(", "));
+        return Err(Failure::BadInput(anyhow!(
+            "no benchmark's name contains {filter:?}; there are: {names}"
+        )));
+    }
+    let named = Some(args.cluster.named()).filter(|named| *named != Named::default());
     let rows = match args.suite {
         Suite::Engine => bench::engine::run(&args.filter),
-        Suite::Live => {
-            let kubeconfig = args.kubeconfig.as_deref();
-            runtime()?.block_on(bench::live::run(&args.filter, kubeconfig))?
-        }
+        Suite::Live => runtime()?.block_on(bench::live::run(&args.filter, named.as_ref()))?,
         Suite::Simulate => bench::simulate::run(&args.filter)?,
         Suite::Soak => {
             let executable = std::env::current_exe().context("cannot find this program")?;
-            runtime()?.block_on(bench::live::soak::run(args.minutes, &executable))?
+            let soak = bench::live::soak::run(args.minutes, &executable, named.as_ref());
+            runtime()?.block_on(soak)?
         }
     };
-    if rows.is_empty() {
-        let filter = args.filter;
-        return Err(Failure::BadInput(anyhow!(
-            "no scenario's name contains {filter:?}; without --filter all are measured, and the \
-             second column names them"
-        )));
-    }
     print(&rows, args.output)
 }
 

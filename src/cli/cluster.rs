@@ -1,8 +1,11 @@
 //! Which cluster a command reaches: the same options for all of them, as kubectl has them.
 
 use super::Failure;
-use crate::connection::{self, ConnectionError};
+use crate::connection::{self, ConnectionError, Named};
 use std::path::PathBuf;
+
+/// The namespace of names that have none, where neither an option nor a context says one.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// The cluster, and the namespace of names that have none.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -22,13 +25,20 @@ impl ClusterArgs {
     /// The ids of the options that name a cluster, for those that conflict with them.
     pub(super) const NAMING: [&'static str; 2] = ["kubeconfig", "context"];
 
+    /// How the cluster is named.
+    pub(super) fn named(&self) -> Named {
+        Named {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+        }
+    }
+
     /// Finds the cluster. The API server is not asked.
     ///
     /// # Errors
     /// [`Failure::BadInput`] if what is named cannot be read, or nothing is found.
     pub(super) async fn config(&self) -> Result<kube::Config, Failure> {
-        let found = connection::config(self.kubeconfig.as_deref(), self.context.as_deref());
-        found.await.map_err(bad)
+        self.named().config().await.map_err(bad)
     }
 
     /// Makes a client for the cluster.
@@ -37,6 +47,14 @@ impl ClusterArgs {
     /// [`Failure::BadInput`] if the certificates or the like cannot be used.
     pub(super) fn client(config: &kube::Config) -> Result<kube::Client, Failure> {
         connection::client(config).map_err(bad)
+    }
+
+    /// The namespace of a name that has none: the one that is named, else that of the context of
+    /// `config`, else `default`.
+    pub(super) fn namespace_in<'a>(&'a self, config: Option<&'a kube::Config>) -> &'a str {
+        let of_context = config.map(|config| config.default_namespace.as_str());
+        let named = self.namespace.as_deref().or(of_context);
+        named.unwrap_or(DEFAULT_NAMESPACE)
     }
 }
 

@@ -1,12 +1,12 @@
-use super::Failure;
 use super::cluster::ClusterArgs;
 use super::plan::{Output, plan, print};
+use super::{Failure, wait_for};
 use crate::api::Queue;
 use crate::connection;
 use crate::plan::Evicted;
 use crate::queue_tree::{self, QueueView};
 use crate::table::Screen;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,11 +39,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let queues = if args.filename.is_empty() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("failed to start the asynchronous runtime")?;
-        runtime.block_on(of_cluster(&args.cluster))?
+        wait_for(of_cluster(&args.cluster))?
     } else {
         plan(&args.filename, args.config.as_deref(), 1, Evicted::Recreate)?.queues
     };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::process::Processes;
 use super::{LocalError, Program};
+use crate::connection::Named;
 
 /// Its configuration file.
 const CONFIGURATION: &str = "gpu-batch.yaml";
@@ -46,17 +47,35 @@ impl SchedulerProcess {
         configuration: &str,
         arguments: &[String],
     ) -> Result<Self, LocalError> {
+        let named = Named {
+            kubeconfig: Some(kubeconfig.to_owned()),
+            context: None,
+        };
+        Self::start_named(executable, &named, configuration, arguments)
+    }
+
+    /// The same for a cluster that is named in any way.
+    ///
+    /// # Errors
+    /// As [`SchedulerProcess::start`].
+    pub fn start_named(
+        executable: &Path,
+        cluster: &Named,
+        configuration: &str,
+        arguments: &[String],
+    ) -> Result<Self, LocalError> {
         let absolute = |path: &Path| -> Result<PathBuf, LocalError> {
             std::path::absolute(path).map_err(LocalError::io("find", path))
         };
         let mut processes = Processes::new()?;
         let file = processes.folder().join(CONFIGURATION);
         fs::write(&file, configuration).map_err(LocalError::io("write", &file))?;
-        let mut all = vec![
-            "run".into(),
-            format!("--kubeconfig={}", absolute(kubeconfig)?.display()),
-            format!("--config={}", file.display()),
-        ];
+        let mut all = vec!["run".into(), format!("--config={}", file.display())];
+        if let Some(kubeconfig) = &cluster.kubeconfig {
+            all.push(format!("--kubeconfig={}", absolute(kubeconfig)?.display()));
+        }
+        let context = cluster.context.iter();
+        all.extend(context.map(|context| format!("--context={context}")));
         all.extend_from_slice(arguments);
         processes.start(Program::GpuBatch, absolute(executable)?, all)?;
         Ok(Self { processes })

@@ -1,6 +1,7 @@
 //! A world in which every command succeeds at once.
 
 use super::report::Plan;
+use crate::gangs::Gangs;
 use gpu_batch_policies::command::{Action, Bind, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
@@ -73,6 +74,15 @@ pub fn explain(
 ) -> Result<Result<Explanation, NotFound>, NotQuiet> {
     let world = World::after(objects, options)?;
     Ok(world.engine.explain(subject))
+}
+
+/// All gangs after the last cycle, and when that is.
+///
+/// # Errors
+/// [`NotQuiet`] if a cycle does not end.
+pub fn gangs(objects: Vec<Object>, options: Options) -> Result<Gangs, NotQuiet> {
+    let world = World::after(objects, options)?;
+    Ok(Gangs::of(&world.engine.gang_reports(), world.now_ms))
 }
 
 struct World {

@@ -1,6 +1,6 @@
 //! Why gangs wait, for whoever is on this machine.
 
-use super::{Sources, silent};
+use super::{Sources, not_leading, silent};
 use crate::driver::{Asked, Explained};
 use crate::explain::ExplanationView;
 use axum::extract::{Path, State};
@@ -49,11 +49,7 @@ async fn explain((sources, last): Shared, asked: Asked) -> Response {
         Some(Explained::NotFound(error)) => {
             (StatusCode::NOT_FOUND, format!("{error}\n")).into_response()
         }
-        Some(Explained::NotLeading) => {
-            let message = "this scheduler does not lead, or has not read everything yet; the Lease \
-                           names the one that leads\n";
-            (StatusCode::SERVICE_UNAVAILABLE, message).into_response()
-        }
+        Some(Explained::NotLeading) => not_leading(),
         None => silent(),
     }
 }

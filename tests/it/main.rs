@@ -4,6 +4,7 @@
     reason = "a test that panics has failed, also in its helpers"
 )]
 
+mod asked;
 mod chart;
 mod cluster;
 mod conformance;

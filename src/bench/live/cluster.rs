@@ -3,14 +3,13 @@
 use super::objects;
 use super::requests::{Post, post_all, send};
 use crate::api;
-use crate::connection;
+use crate::connection::{self, Named};
 use crate::local::{Binaries, ControlPlane, Options};
 use anyhow::Context;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What carries this label belongs to the measurement.
@@ -31,8 +30,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// A cluster with the fake nodes of one workload.
 pub(super) struct Cluster {
     pub(super) config: kube::Config,
-    /// The file that `config` was read from.
-    pub(super) kubeconfig: PathBuf,
+    /// How another process finds it.
+    pub(super) named: Named,
     client: Client,
     nodes: usize,
     /// `None`: the cluster is the user's.
@@ -46,22 +45,30 @@ pub(super) fn node_name(number: usize) -> String {
 
 impl Cluster {
     /// Starts a control plane, or takes the user's cluster, and makes the namespace and the nodes.
-    pub(super) async fn start(kubeconfig: Option<&Path>, nodes: usize) -> anyhow::Result<Self> {
-        let (kubeconfig, local) = match kubeconfig {
-            Some(file) => (file.to_owned(), None),
+    pub(super) async fn start(named: Option<&Named>, nodes: usize) -> anyhow::Result<Self> {
+        let (named, local) = match named {
+            Some(named) => (named.clone(), None),
             None => {
                 let local = start_control_plane().await?;
-                (local.kubeconfig().to_owned(), Some(local))
+                let kubeconfig = Some(local.kubeconfig().to_owned());
+                let context = None;
+                (
+                    Named {
+                        kubeconfig,
+                        context,
+                    },
+                    Some(local),
+                )
             }
         };
-        let mut config = connection::config(Some(&kubeconfig), None).await?;
+        let mut config = named.config().await?;
         if local.is_some() {
             // A proxy of the environment does not lead to our loopback interface.
             config.proxy_url = None;
         }
         let client = connection::client(&config)?;
         let mut cluster = Self {
-            kubeconfig,
+            named,
             config,
             client,
             nodes: 0,
@@ -163,8 +170,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Removes everything; a local control plane goes as a whole.
-    pub(super) async fn remove(self) -> anyhow::Result<()> {
+    /// Removes everything; a local control plane goes as a whole with this.
+    pub(super) async fn remove(&self) -> anyhow::Result<()> {
         if self.local.is_some() {
             return Ok(());
         }

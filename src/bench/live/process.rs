@@ -38,7 +38,8 @@ impl Process {
              schedulerName: {SCHEDULER}\nserveAddress: 127.0.0.1:0\n\
              leaderElection: {{namespace: {NAMESPACE}, name: {SCHEDULER}, identity: bench}}\n"
         );
-        let scheduler = SchedulerProcess::start(executable, &cluster.kubeconfig, &configuration)?;
+        let scheduler =
+            SchedulerProcess::start_named(executable, &cluster.named, &configuration, &[])?;
         let address = address(&scheduler).await?;
         let pages = kube::Config::new(format!("http://{address}").parse()?);
         let pages = crate::connection::client(&pages)?;

@@ -14,7 +14,7 @@ use super::objects;
 use super::process::{Memory, Process};
 use super::requests::Post;
 use crate::bench::{Bound, Row, as_f64, median};
-use crate::connection;
+use crate::connection::{self, Named};
 use crate::objects::{Node, Pod, PodGroup, Watched};
 use crate::watch::Page;
 use anyhow::{Context, anyhow, ensure};
@@ -92,9 +92,9 @@ struct Measured {
 pub async fn measure(
     world: World,
     executable: &Path,
-    kubeconfig: Option<&Path>,
+    named: Option<&Named>,
 ) -> anyhow::Result<Vec<Row>> {
-    let mut cluster = Cluster::start(kubeconfig, 0).await?;
+    let mut cluster = Cluster::start(named, 0).await?;
     let measured = restarts(world, executable, &mut cluster).await;
     let removed = cluster.remove().await;
     let rows = report(world, &measured?);

@@ -11,7 +11,8 @@ use super::cluster::{Cluster, NAMESPACE};
 use super::objects;
 use super::process::Process;
 use crate::bench::{Bound, Row, as_f64};
-use anyhow::ensure;
+use crate::connection::Named;
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,18 +55,38 @@ struct Samples {
     findings: Vec<String>,
 }
 
-/// Runs `executable`, which is a `gpu-batch`, for so many minutes on a local control plane.
+/// Its name as a benchmark.
+pub const NAME: &str = "soak";
+
+/// Runs `executable`, which is a `gpu-batch`, for so many minutes on a local control plane or on the
+/// user's cluster.
 ///
 /// # Errors
-/// If there is no control plane, the API server refuses something, or the scheduler ends.
-pub async fn run(minutes: u32, executable: &Path) -> anyhow::Result<Vec<Row>> {
-    let cluster = Arc::new(Cluster::start(None, NODES).await?);
-    let mut process = Process::start(executable, &cluster).await?;
+/// If there is no cluster, the API server refuses something, or the scheduler ends.
+pub async fn run(
+    minutes: u32,
+    executable: &Path,
+    named: Option<&Named>,
+) -> anyhow::Result<Vec<Row>> {
+    let cluster = Arc::new(Cluster::start(named, NODES).await?);
+    let measured = measure(minutes, executable, &cluster).await;
+    let removed = cluster.remove().await;
+    let rows = measured?;
+    removed.context("cannot remove what was created for the measurement")?;
+    Ok(rows.into_iter().map(|row| row.of(NAME)).collect())
+}
+
+async fn measure(
+    minutes: u32,
+    executable: &Path,
+    cluster: &Arc<Cluster>,
+) -> anyhow::Result<Vec<Row>> {
+    let mut process = Process::start(executable, cluster).await?;
     process.ready().await?;
     let counts = Arc::new(Counts::default());
     let begun = Instant::now();
     let mut users = JoinSet::new();
-    users.spawn(submit(Arc::clone(&cluster), Arc::clone(&counts)));
+    users.spawn(submit(Arc::clone(cluster), Arc::clone(&counts)));
     let mut samples = Samples::default();
     for minute in 1..=minutes {
         tokio::time::sleep((begun + MINUTE * minute).saturating_duration_since(Instant::now()))
@@ -77,6 +98,8 @@ pub async fn run(minutes: u32, executable: &Path) -> anyhow::Result<Vec<Row>> {
         sample(&mut process, &mut samples).await?;
         tracing::info!("minute {minute}: {:?}, {counts:?}", samples.resident.last());
     }
+    // What is created from now on would be left behind.
+    users.shutdown().await;
     drop(process);
     Ok(report(minutes, &counts, &samples))
 }

@@ -1,0 +1,66 @@
+use super::plan::{Output, print, world};
+use super::scheduler::SchedulerArgs;
+use super::{Failure, wait_for};
+use crate::gangs::{self, Gangs};
+use crate::plan;
+use crate::table::Screen;
+use std::path::PathBuf;
+
+/// List the gangs that wait, with why.
+///
+/// Those without a PodGroup stand there too, as NAMESPACE/job/NAME, NAMESPACE/pod/NAME and the like.
+/// The scheduler that leads is asked through the API server.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpu-batch gangs
+  gpu-batch gangs -n vision --queue team-vision
+  gpu-batch gangs --all -o json
+  gpu-batch gangs -f examples/gang.yaml
+
+`gpu-batch explain podgroup NAME` takes one of them apart.")]
+#[command(mut_arg("namespace", |argument| {
+    argument.help("Only gangs of this namespace. Without it: of all")
+}))]
+pub(super) struct Args {
+    /// Only gangs that name this queue
+    #[arg(short, long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Also gangs of which nothing waits
+    #[arg(short, long)]
+    all: bool,
+    /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
+    /// standard input
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
+          conflicts_with_all = SchedulerArgs::NAMING)]
+    filename: Vec<PathBuf>,
+    /// With files, the configuration file (see `gpu-batch config --print-defaults`)
+    #[arg(long, value_name = "FILE", requires = "filename")]
+    config: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    #[command(flatten)]
+    scheduler: SchedulerArgs,
+}
+
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    let mut found: Gangs = if args.filename.is_empty() {
+        wait_for(async { args.scheduler.find().await?.ask("/gangs").await })?
+    } else {
+        let (objects, options) = world(&args.filename, args.config.as_deref())?;
+        plan::gangs(objects, options)?
+    };
+    let namespace = args.scheduler.cluster.namespace.as_deref();
+    found.gangs.retain(|gang| {
+        (args.all || gang.waits)
+            && namespace.is_none_or(|namespace| gang.namespace() == namespace)
+            && args.queue.as_ref().is_none_or(|queue| gang.queue == *queue)
+    });
+    print(&match args.output {
+        Output::Table if found.gangs.is_empty() && args.all => "There are no gangs.\n".to_owned(),
+        Output::Table if found.gangs.is_empty() => "No gang waits.\n".to_owned(),
+        Output::Table => gangs::draw(&found, Screen::of_stdout()),
+        Output::Json => serde_json::to_string_pretty(&found)? + "\n",
+    })
+}

@@ -1,0 +1,143 @@
+//! What the program says of itself, and the smaller commands.
+
+#[path = "shared/golden.rs"]
+mod golden;
+
+use golden::{check, gpu_batch, transcript};
+use std::path::Path;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What a command prints that succeeds.
+fn printed(arguments: &[&str]) -> String {
+    let output = gpu_batch(root(), arguments);
+    assert!(output.status.success(), "{output:?}");
+    text(output.stdout)
+}
+
+#[test]
+fn the_version_tells_the_commit_the_profile_and_the_target() {
+    let short = printed(&["-V"]);
+    assert_eq!(
+        short,
+        concat!("gpu-batch ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    let long = printed(&["--version"]);
+    let lines: Vec<&str> = long.lines().collect();
+    assert_eq!(lines[0], short.trim_end(), "{long}");
+    let fact = |name: &str| {
+        let line = lines.iter().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} {long}"))
+            .trim()
+            .to_owned()
+    };
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    assert_eq!(fact("profile:"), profile);
+    assert!(fact("target:").contains(std::env::consts::ARCH), "{long}");
+    assert!(!fact("built:").is_empty(), "{long}");
+    let commit = fact("commit:");
+    let hash = commit.len() >= 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+    let given = std::env::var_os("GPU_BATCH_COMMIT").is_some();
+    let checked_out = root().join(".git").exists();
+    assert!(
+        hash || given || (commit == "unknown" && !checked_out),
+        "{long}"
+    );
+}
+
+#[test]
+fn every_shell_completes_every_command() {
+    let help = printed(&["--help"]);
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        for word in ["explain", "gangs", "record-size"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+    }
+    for hidden in ["completions", "  man "] {
+        assert!(!help.contains(hidden), "{help}");
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("man1");
+    printed(&["man", "--out", out.to_str().unwrap()]);
+    let pages = std::fs::read_dir(&out).unwrap();
+    let mut pages: Vec<String> = pages
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    pages.sort();
+    let commands = "bench config crds demo explain gangs plan queues replay run simulate \
+                    simulate-generate simulate-jobs simulate-openb";
+    let mut expected = vec!["gpu-batch.1".to_owned()];
+    expected.extend(
+        commands
+            .split_whitespace()
+            .map(|name| format!("gpu-batch-{name}.1")),
+    );
+    expected.sort();
+    assert_eq!(pages, expected);
+    let page = std::fs::read_to_string(out.join("gpu-batch-explain.1")).unwrap();
+    let words = [
+        ".TH gpu-batch-explain 1",
+        "gpu\\-batch explain",
+        "Examples:",
+        "namespace",
+    ];
+    for words in words {
+        assert!(page.contains(words), "no {words:?}:\n{page}");
+    }
+    let main = std::fs::read_to_string(out.join("gpu-batch.1")).unwrap();
+    assert!(main.contains("gpu\\-batch\\-plan(1)"), "{main}");
+    assert!(!main.contains("completions"), "{main}");
+}
+
+#[test]
+fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
+    for (suite, names) in [
+        (
+            "engine",
+            "throughput, gang, domains, sub-groups, events, journal, queues, search",
+        ),
+        ("live", "single pods, many gangs, one gang, restart"),
+        (
+            "simulate",
+            "philly, million, openb, placements, topology, lingjun",
+        ),
+        ("soak", "soak"),
+    ] {
+        let said = transcript(root(), &["bench", suite, "--filter", "nonsense"]);
+        let told = format!("no benchmark's name contains \"nonsense\"; there are: {names}\n");
+        assert!(said.contains(&told), "{said}");
+        assert!(said.ends_with("exit code 2\n"), "{said}");
+    }
+}
+
+#[test]
+fn waiting_gangs_are_listed_with_why() {
+    let folder = root().join("tests/data/gangs");
+    let list = |more: &[&str]| {
+        let arguments = [&["gangs", "-f", "input.yaml"], more].concat();
+        transcript(&folder, &arguments)
+    };
+    let said = [
+        list(&[]),
+        list(&["--all"]),
+        list(&["-n", "speech", "-o", "json"]),
+        list(&["--queue", "team-vision"]),
+        list(&["-n", "nobody"]),
+    ];
+    check(&folder.join("output.txt"), &said.join("\n"));
+}
