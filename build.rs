@@ -1,9 +1,9 @@
-//! What `--version` tells of this build: the commit, the profile, the target and, where it is known,
-//! the time. Nothing here can fail: what is not known is left out.
+//! What `--version` tells of this build: the commit, the profile, the target and, where it is
+//! known, the time. Nothing here can fail: what is not known is left out.
 //!
-//! The commit is `GPU_BATCH_COMMIT`, else the one that is checked out where this file lies. The time
-//! is `SOURCE_DATE_EPOCH` alone, so that the same sources give the same bytes. Cargo runs this again
-//! only when one of these changes.
+//! The commit is `GPU_BATCH_COMMIT`, else the one that is checked out where this file lies. The
+//! time is `SOURCE_DATE_EPOCH` alone, so that the same sources give the same bytes. Cargo runs this
+//! again only when one of these changes.
 
 use std::env;
 use std::fs;

@@ -1,13 +1,14 @@
 //! The scheduler that leads, asked through the API server.
 //!
 //! ```text
-//!   Lease --its holder--> Pod --its port `http`--> pods/portforward --kubelet--> the pod's loopback
+//!   Lease --holder--> Pod --port `http`--> pods/portforward --kubelet--> the pod's loopback
 //! ```
 //!
-//! The API server says who the user is and whether this may be, the kubelet connects inside the pod.
-//! So the pages that are for the same machine alone stay there, and the scheduler needs no rights
-//! and sees no credentials. Not used: the subresource `proxy`, which connects to the pod's address
-//! as any other pod could, without a word about the user; the scheduler could not tell them apart.
+//! The API server says who the user is and whether this may be, the kubelet connects inside the
+//! pod. So the pages that are for the same machine alone stay there, and the scheduler needs no
+//! rights and sees no credentials. Not used: the subresource `proxy`, which connects to the pod's
+//! address as any other pod could, without a word about the user; the scheduler could not tell them
+//! apart.
 
 use crate::config::LeaseName;
 use crate::connection::{obstacle, reason};

@@ -11,7 +11,7 @@ fn root() -> &'static Path {
 }
 
 fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap()
+    String::from_utf8(bytes).expect("the output is text")
 }
 
 /// What a command prints that succeeds.

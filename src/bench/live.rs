@@ -107,8 +107,8 @@ pub fn names() -> Vec<&'static str> {
     workloads.chain([RESTART]).collect()
 }
 
-/// Measures the benchmarks whose name contains the filter, on a local control plane or on the user's
-/// cluster.
+/// Measures the benchmarks whose name contains the filter, on a local control plane or on the
+/// user's cluster.
 ///
 /// # Errors
 /// If there is no cluster, or the API server refuses something.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// List the gangs that wait, with why.
 ///
-/// Those without a PodGroup stand there too, as NAMESPACE/job/NAME, NAMESPACE/pod/NAME and the like.
+/// Those without a PodGroup stand there too, as NAMESPACE/job/NAME, NAMESPACE/pod/NAME and so on.
 /// The scheduler that leads is asked through the API server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,8 +6,11 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const YEAR: u64 = 365 * DAY;
 
-/// Up to which age two units are shown or one: what is shown first, and in how much of a second.
-const STEPS: [(u64, (u64, char), Option<(u64, char)>); 8] = [
+/// A unit: its milliseconds and its letter.
+type Unit = (u64, char);
+
+/// Below which age an age is shown in which units, one or two.
+const STEPS: [(u64, Unit, Option<Unit>); 8] = [
     (2 * MINUTE, (SECOND, 's'), None),
     (10 * MINUTE, (MINUTE, 'm'), Some((SECOND, 's'))),
     (3 * HOUR, (MINUTE, 'm'), None),

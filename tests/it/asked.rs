@@ -4,8 +4,8 @@
 //!   gpu-batch explain -> kube-apiserver -> kwok, as the kubelet of the pod -> the scheduler here
 //! ```
 //!
-//! The scheduler is a process of this machine and its pod only a name on a node; kwok forwards ports
-//! with the library that kubelets use.
+//! The scheduler is a process of this machine and its pod only a name on a node; kwok forwards
+//! ports with the library that kubelets use.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,11 @@ async fn a_user_asks_through_the_api_server_and_forwards_no_port() {
     ];
     cluster.kubectl(&[&bind[..], &["-n", HOME]].concat()).await;
 
+    what_jane_is_told(&jane).await;
+    queues_show_who_is_closed(&cluster).await;
+}
+
+async fn what_jane_is_told(jane: &Jane) {
     // The namespace of the pod is that of the context.
     let told = jane
         .until_told(&["explain", "pod", "large"], "DoesNotFit")
@@ -105,7 +110,6 @@ async fn a_user_asks_through_the_api_server_and_forwards_no_port() {
     assert_eq!(missing.status.code(), Some(1), "{missing:?}");
     let said = text(&missing.stderr);
     assert!(said.contains("leases"), "{said}");
-    queues_show_who_is_closed(&cluster).await;
 }
 
 /// A pod that waits for more GPUs than a node has.
@@ -123,7 +127,7 @@ fn large() -> Value {
     })
 }
 
-/// Starts kwok as a kubelet that forwards every port of every pod to the scheduler. Where it serves.
+/// Starts kwok as a kubelet that forwards all ports of all pods to the scheduler. Where it serves.
 fn kubelet(kwok: &Path, cluster: &Cluster, folder: &Path, scheduler: SocketAddr) -> (Child, u16) {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();

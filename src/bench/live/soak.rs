@@ -58,8 +58,8 @@ struct Samples {
 /// Its name as a benchmark.
 pub const NAME: &str = "soak";
 
-/// Runs `executable`, which is a `gpu-batch`, for so many minutes on a local control plane or on the
-/// user's cluster.
+/// Runs `executable`, which is a `gpu-batch`, for so many minutes on a local control plane or on
+/// the user's cluster.
 ///
 /// # Errors
 /// If there is no cluster, the API server refuses something, or the scheduler ends.
