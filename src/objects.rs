@@ -54,8 +54,8 @@ pub trait Watched: DeserializeOwned + Send + 'static {
     const KIND: Kind;
     /// Where the API server lists and watches all objects of the kind, in all namespaces.
     const PATH: &'static str;
-    /// How a list is read in the binary form. `None`: the kind has only JSON.
-    const PROTOBUF_LIST: Option<&'static protobuf::Message> = None;
+    /// How the kind is read in the binary form. `None`: it has only JSON.
+    const PROTOBUF: Option<&'static protobuf::Forms> = None;
 
     /// The object's metadata.
     fn meta(&self) -> &Meta;

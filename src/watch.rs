@@ -65,6 +65,8 @@ pub(crate) struct Watcher<T> {
     newest: u64,
     /// An empty list was delivered because the kind is not served.
     not_served: bool,
+    /// A watch in the binary form said what could not be read.
+    json_only: bool,
     backoff: Backoff,
     /// What was logged last, so that a lasting failure is logged once.
     complaint: Option<String>,
@@ -81,6 +83,7 @@ impl<T: Watched> Watcher<T> {
             position: None,
             newest: 0,
             not_served: false,
+            json_only: false,
             backoff: Backoff::default(),
             complaint: None,
             kind: PhantomData,

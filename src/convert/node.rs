@@ -9,7 +9,7 @@ use gpu_batch_policies::facts::{Amounts, Labels, NodeFacts, Taint, TaintEffect};
 impl Watched for Node {
     const KIND: Kind = Kind::Node;
     const PATH: &'static str = "/api/v1/nodes";
-    const PROTOBUF_LIST: Option<&'static protobuf::Message> = Some(&protobuf::NODE_LIST);
+    const PROTOBUF: Option<&'static protobuf::Forms> = Some(&protobuf::NODE_FORMS);
 
     fn meta(&self) -> &Meta {
         &self.metadata

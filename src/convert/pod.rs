@@ -11,7 +11,7 @@ use gpu_batch_policies::facts::{
 impl Watched for Pod {
     const KIND: Kind = Kind::Pod;
     const PATH: &'static str = "/api/v1/pods";
-    const PROTOBUF_LIST: Option<&'static protobuf::Message> = Some(&protobuf::POD_LIST);
+    const PROTOBUF: Option<&'static protobuf::Forms> = Some(&protobuf::POD_FORMS);
 
     fn meta(&self) -> &Meta {
         &self.metadata

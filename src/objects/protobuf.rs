@@ -20,7 +20,7 @@ mod read;
 mod schema;
 mod wire;
 
-pub use schema::{LIST_HEAD, NODE_LIST, POD_LIST, STATUS};
+pub use schema::{LIST_HEAD, NODE_FORMS, POD_FORMS, STATUS};
 
 use serde::Deserialize;
 use serde::de::value::Error;
@@ -28,6 +28,9 @@ use wire::{Value, Wire};
 
 /// The content type of the form.
 pub const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
+/// The content type of a watch in this form: frames, each behind its length in four bytes, the
+/// largest first.
+pub const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
 /// What a body in this form begins with.
 const MAGIC: &[u8] = b"k8s\0";
@@ -57,6 +60,35 @@ pub(crate) enum Content {
 /// The fields of a message: number, name in JSON, content. All else is skipped.
 #[derive(Debug)]
 pub struct Message(pub(crate) &'static [(u32, &'static str, Content)]);
+
+/// How a kind is read in this form.
+#[derive(Debug)]
+pub struct Forms {
+    /// One object, as a watch tells it.
+    pub object: &'static Message,
+    /// A list of them.
+    pub list: &'static Message,
+}
+
+/// Takes a frame of a watch apart: what has happened (`ADDED` and the like), and the object as
+/// [`from_body`] reads it.
+///
+/// # Errors
+///
+/// The frame is no `meta/v1.WatchEvent`. The message is for a log.
+pub fn watch_event(frame: &[u8]) -> Result<(&str, &[u8]), Error> {
+    let (mut change, mut object) = (&[][..], &[][..]);
+    let mut wire = Wire::new(frame);
+    while let Some(field) = wire.next()? {
+        match field {
+            (1, Value::Bytes(bytes)) => change = bytes,
+            // `runtime.RawExtension`, whose only field is the object.
+            (2, Value::Bytes(bytes)) => object = read::first_field(bytes)?,
+            _ => {}
+        }
+    }
+    Ok((read::text(change)?, object))
+}
 
 /// Reads the body of a response.
 ///

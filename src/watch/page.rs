@@ -4,8 +4,8 @@ use super::Failure;
 use super::outline::Outline;
 use crate::objects::{ListOf, Watched, protobuf};
 use axum::body::Bytes;
-use http::StatusCode;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 use kube::client::Body;
 use kube::core::Status;
 use serde::de::IgnoredAny;
@@ -34,7 +34,13 @@ impl Page {
         client: kube::Client,
         token: String,
     ) -> Result<Self, Failure> {
-        Self::fetch_as(&client, T::PATH, &token, T::PROTOBUF_LIST).await
+        Self::fetch_as(
+            &client,
+            T::PATH,
+            &token,
+            T::PROTOBUF.map(|forms| forms.list),
+        )
+        .await
     }
 
     /// Asks for the same page in JSON.
@@ -77,11 +83,7 @@ impl Page {
         let (head, body) = tokio::time::timeout(PAGE_TIMEOUT, answer)
             .await
             .map_err(|_| Failure::failed(format!("a page took longer than {PAGE_TIMEOUT:?}")))??;
-        let content_type = head.headers.get(CONTENT_TYPE);
-        let binary = content_type.is_some_and(|content_type| {
-            let binary = protobuf::CONTENT_TYPE.as_bytes();
-            content_type.as_bytes().starts_with(binary)
-        });
+        let binary = is_binary(&head.headers);
         if !head.status.is_success() {
             return Err(refusal(head.status, &body, binary).into());
         }
@@ -127,8 +129,16 @@ impl Page {
     }
 }
 
-/// What the API server says where it does not answer with a list.
-fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
+/// Whether the body behind these headers is in the binary form.
+pub(super) fn is_binary(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|form| {
+        let binary = protobuf::CONTENT_TYPE.as_bytes();
+        form.as_bytes().starts_with(binary)
+    })
+}
+
+/// What the API server says where it does not answer with what was asked for.
+pub(super) fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
     let status: Option<Status> = if binary {
         protobuf::from_body(body, &protobuf::STATUS).ok()
     } else {

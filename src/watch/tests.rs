@@ -246,6 +246,50 @@ async fn a_list_in_the_binary_form_is_read_and_one_that_is_broken_is_asked_for_i
     assert_eq!(accepted[..3], [both, both, "application/json"]);
 }
 
+/// WatchEvent{type: "ADDED", object: Node{metadata: {name: "b", resourceVersion: "11"}}}
+const ADDED_B: &[u8] =
+    b"\0\0\0\x1a\x0a\x05ADDED\x12\x11\x0a\x0fk8s\0\x12\x09\x0a\x07\x0a\x01b2\x0211";
+
+#[tokio::test]
+async fn a_watch_in_the_binary_form_is_read_and_goes_on_in_json_after_a_frame_that_is_broken() {
+    let frames = [ADDED_B, b"\0\0\0\x03xyz"].concat().leak();
+    let json = Stays(vec![line("ADDED", object("c", "12"))]);
+    let answers = vec![Page("10", "", &["a"]), Binary(200, frames), json];
+    let fixture = Fixture::start::<Node>(answers).await;
+    assert_eq!(
+        fixture.events(3).await,
+        ["listed a", "applied b", "applied c"]
+    );
+    let asked = fixture.api.asked();
+    let both = "application/vnd.kubernetes.protobuf;stream=watch, application/json";
+    assert_eq!(asked[1].accepts, both);
+    assert_eq!(asked[2].accepts, "application/json");
+    assert!(asked[2].path.contains("resourceVersion=11"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_watch_in_the_binary_form_that_ends_within_a_frame_goes_on_where_it_was() {
+    for cut in [&ADDED_B[..3], &ADDED_B[..20], b"\xff\xff\xff\xffx"] {
+        let answers = vec![Page("10", "", &[]), Binary(200, cut), Binary(200, ADDED_B)];
+        let fixture = Fixture::start::<Node>(answers).await;
+        assert_eq!(fixture.events(2).await, ["listed ", "applied b"]);
+    }
+}
+
+#[tokio::test]
+async fn a_lost_history_is_listed_anew_in_the_binary_form() {
+    // WatchEvent{type: "ERROR", object: Status{message: "old", code: 410}}
+    let gone = b"\0\0\0\x19\x0a\x05ERROR\x12\x10\x0a\x0ek8s\0\x12\x08\x1a\x03old0\x9a\x03";
+    let answers = vec![
+        Page("10", "", &["a"]),
+        Binary(200, gone),
+        Page("20", "", &["b"]),
+    ];
+    let fixture = Fixture::start::<Node>(answers).await;
+    fixture.asked(4).await;
+    assert_eq!(fixture.events(1).await, ["listed b"]);
+}
+
 #[tokio::test]
 async fn a_refusal_in_the_binary_form_is_understood() {
     // Status{message: "no", reason: "Forbidden", code: 403}

@@ -1,4 +1,4 @@
-//! Lists in the binary form say what they say in JSON.
+//! Lists and watches in the binary form say what they say in JSON.
 
 use gpu_batch::objects::{ListOf, Node, Pod, Watched, protobuf};
 use kube::client::Body;
@@ -23,7 +23,7 @@ impl Cluster {
 
     /// Reads a list in both forms until nothing was written in between; they are the same then.
     async fn same_in_both_forms<T: Watched + std::fmt::Debug>(&self, path: &str, count: usize) {
-        let table = T::PROTOBUF_LIST.unwrap();
+        let table = T::PROTOBUF.unwrap().list;
         until(path, async || {
             let read = async |form| self.body(path, form).await.map_err(|e| e.to_string());
             let (form, text) = read(JSON).await?;
@@ -38,6 +38,41 @@ impl Cluster {
             for (text, binary) in text.items.iter().zip(&binary.items) {
                 assert_eq!(told(binary), told(text));
             }
+            Ok(())
+        })
+        .await;
+    }
+}
+
+impl Cluster {
+    /// Watches what there is in both forms until nothing was written in between.
+    async fn watched_in_both_forms<T: Watched + std::fmt::Debug>(&self, path: &str, count: usize) {
+        let table = T::PROTOBUF.unwrap().object;
+        until(path, async || {
+            let read = async |form| self.body(path, form).await.map_err(|e| e.to_string());
+            let (_, lines) = read(JSON).await?;
+            let lines = lines.split_inclusive(|byte| *byte == b'\n');
+            let of_line = |line: &[u8]| {
+                let event: Value = serde_json::from_slice(line).unwrap();
+                let object: T = serde_json::from_value(event["object"].clone()).unwrap();
+                (event["type"].as_str().unwrap().to_owned(), told(&object))
+            };
+            let mut text: Vec<_> = lines.map(of_line).collect();
+            let (form, mut frames) = read(protobuf::WATCH_CONTENT_TYPE).await?;
+            assert_eq!(form, protobuf::WATCH_CONTENT_TYPE);
+            let mut binary = Vec::new();
+            while let Some((length, rest)) = frames.split_first_chunk() {
+                let (frame, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+                let (change, object) = protobuf::watch_event(frame).unwrap();
+                let object: T = protobuf::from_body(object, table).unwrap();
+                binary.push((change.to_owned(), told(&object)));
+                frames = rest.to_vec();
+            }
+            // The API server tells what was there before in no certain order.
+            text.sort();
+            binary.sort();
+            ensure(text.len() == count && binary.len() == count, &text)?;
+            assert_eq!(binary, text);
             Ok(())
         })
         .await;
@@ -131,7 +166,7 @@ fn status() -> Value {
 }
 
 #[tokio::test]
-async fn lists_say_the_same_in_both_forms() {
+async fn lists_and_watches_say_the_same_in_both_forms() {
     let Some(cluster) = cluster::shared("lists").await else {
         return;
     };
@@ -172,6 +207,8 @@ async fn lists_say_the_same_in_both_forms() {
     cluster.delete(&whole).await;
     let path = format!("/api/v1/namespaces/{}/pods", cluster.namespace);
     cluster.same_in_both_forms::<Pod>(&path, 3).await;
+    let watch = format!("{path}?watch=true&resourceVersion=0&timeoutSeconds=1");
+    cluster.watched_in_both_forms::<Pod>(&watch, 3).await;
     cluster
         .merge(&whole, &json!({"metadata": {"finalizers": null}}))
         .await;
@@ -193,7 +230,8 @@ async fn lists_say_the_same_in_both_forms() {
             .merge(&format!("/api/v1/nodes/{name}/status"), &status)
             .await;
     }
-    cluster
-        .same_in_both_forms::<Node>("/api/v1/nodes?labelSelector=lists%3Dyes", 2)
-        .await;
+    let path = "/api/v1/nodes?labelSelector=lists%3Dyes";
+    cluster.same_in_both_forms::<Node>(path, 2).await;
+    let watch = format!("{path}&watch=true&resourceVersion=0&timeoutSeconds=1");
+    cluster.watched_in_both_forms::<Node>(&watch, 2).await;
 }

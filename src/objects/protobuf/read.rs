@@ -64,7 +64,7 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de> {
                 (Content::Flag, Value::Varint(bits)) => visitor.visit_bool(bits != 0),
                 (Content::Time, Value::Bytes(bytes)) => visitor.visit_i64(unix_ms(bytes)?),
                 (Content::Quantity, Value::Bytes(bytes)) => {
-                    visitor.visit_borrowed_str(text(quantity(bytes)?)?)
+                    visitor.visit_borrowed_str(text(first_field(bytes)?)?)
                 }
                 (Content::Present, _) => visitor.visit_unit(),
                 (Content::Message(message), Value::Bytes(bytes)) => {
@@ -85,12 +85,13 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de> {
     }
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Error> {
+pub(super) fn text(bytes: &[u8]) -> Result<&str, Error> {
     std::str::from_utf8(bytes).map_err(|_| broken("text that is not UTF-8"))
 }
 
-/// `resource.Quantity`: its only field is its text.
-fn quantity(message: &[u8]) -> Result<&[u8], Error> {
+/// The bytes of a message's first field: all that `resource.Quantity` (its text) and
+/// `runtime.RawExtension` (an object) have.
+pub(super) fn first_field(message: &[u8]) -> Result<&[u8], Error> {
     let mut wire = Wire::new(message);
     while let Some((number, value)) = wire.next()? {
         if let (1, Value::Bytes(bytes)) = (number, value) {

@@ -8,22 +8,28 @@
 use super::Content::{
     Embedded, Flag, Integer, List, Map, Message as Inner, Present, Quantity, Text, Time,
 };
-use super::Message;
+use super::{Forms, Message};
 
 /// What a list of any kind says before its objects.
 pub static LIST_HEAD: Message = Message(&[(1, "metadata", Inner(&LIST_META))]);
 
-/// `PodList`.
-pub static POD_LIST: Message = Message(&[
-    (1, "metadata", Inner(&LIST_META)),
-    (2, "items", List(&Inner(&POD))),
-]);
+/// `Pod` and `PodList`.
+pub static POD_FORMS: Forms = Forms {
+    object: &POD,
+    list: &Message(&[
+        (1, "metadata", Inner(&LIST_META)),
+        (2, "items", List(&Inner(&POD))),
+    ]),
+};
 
-/// `NodeList`.
-pub static NODE_LIST: Message = Message(&[
-    (1, "metadata", Inner(&LIST_META)),
-    (2, "items", List(&Inner(&NODE))),
-]);
+/// `Node` and `NodeList`.
+pub static NODE_FORMS: Forms = Forms {
+    object: &NODE,
+    list: &Message(&[
+        (1, "metadata", Inner(&LIST_META)),
+        (2, "items", List(&Inner(&NODE))),
+    ]),
+};
 
 /// `Status`: what an API server answers where it refuses.
 pub static STATUS: Message = Message(&[

@@ -85,7 +85,7 @@ fn pod() -> Vec<u8> {
 
 #[test]
 fn a_pod_is_what_it_is_in_json() {
-    let page: ListOf<Pod> = from_body(&list(&pod()), &POD_LIST).unwrap();
+    let page: ListOf<Pod> = from_body(&list(&pod()), POD_FORMS.list).unwrap();
     assert_eq!(&*page.metadata.resource_version, "42");
     assert_eq!(&*page.metadata.continue_token, "next");
     let expected: Pod = serde_json::from_value(json!({
@@ -133,7 +133,7 @@ fn fields_that_no_table_names_are_skipped_whatever_their_form() {
     ]
     .concat();
     let strange = [fixed, number(102, u64::MAX), field(103, "x")].concat();
-    let page: ListOf<Pod> = from_body(&list(&[strange, pod()].concat()), &POD_LIST).unwrap();
+    let page: ListOf<Pod> = from_body(&list(&[strange, pod()].concat()), POD_FORMS.list).unwrap();
     assert_eq!(&*page.items[0].metadata.name, "a");
 }
 
@@ -158,14 +158,14 @@ fn what_is_not_as_the_tables_say_is_an_error() {
         ),
     ];
     for (object, expected) in cases {
-        let error = from_body::<ListOf<Pod>>(&list(&object), &POD_LIST).unwrap_err();
+        let error = from_body::<ListOf<Pod>>(&list(&object), POD_FORMS.list).unwrap_err();
         assert!(
             error.to_string().contains(expected),
             "{error}, not {expected}"
         );
     }
     for body in [&b""[..], b"{}", b"k8s\0", b"k8s"] {
-        from_body::<ListOf<Node>>(body, &NODE_LIST).unwrap_err();
+        from_body::<ListOf<Node>>(body, NODE_FORMS.list).unwrap_err();
     }
 }
 
@@ -173,11 +173,25 @@ fn what_is_not_as_the_tables_say_is_an_error() {
 fn bytes_that_were_cut_or_turned_never_panic() {
     let body = list(&pod());
     for length in 0..body.len() {
-        let _ = from_body::<ListOf<Pod>>(&body[..length], &POD_LIST);
+        let _ = from_body::<ListOf<Pod>>(&body[..length], POD_FORMS.list);
     }
     for bit in 0..body.len() * 8 {
         let mut turned = body.clone();
         turned[bit / 8] ^= 1 << (bit % 8);
-        let _ = from_body::<ListOf<Pod>>(&turned, &POD_LIST);
+        let _ = from_body::<ListOf<Pod>>(&turned, POD_FORMS.list);
     }
+}
+
+#[test]
+fn an_event_of_a_watch_is_taken_apart() {
+    let object = [MAGIC.to_vec(), field(2, pod())].concat();
+    let event = [field(1, "MODIFIED"), field(2, field(1, &object))].concat();
+    let (change, told) = watch_event(&event).unwrap();
+    assert_eq!((change, told), ("MODIFIED", &object[..]));
+    let read: Pod = from_body(told, POD_FORMS.object).unwrap();
+    assert_eq!(&*read.metadata.name, "a");
+    for length in 1..event.len() {
+        let _ = watch_event(&event[..length]);
+    }
+    watch_event(b"{\"type\":\"ADDED\"}\n").unwrap_err();
 }
