@@ -101,6 +101,10 @@ type LastComparison = Arc<Mutex<Option<(Instant, StatusCode, String)>>>;
 
 /// Serves until the task is cancelled.
 pub(crate) async fn serve(listener: TcpListener, comparer: Comparer, in_force: Arc<InForce>) {
+    connections::accept(listener, pages(comparer, in_force)).await;
+}
+
+fn pages(comparer: Comparer, in_force: Arc<InForce>) -> Pages {
     let sources = comparer.sources.clone();
     let audit = Router::new()
         .route("/debug/audit", get(audit))
@@ -120,14 +124,10 @@ pub(crate) async fn serve(listener: TcpListener, comparer: Comparer, in_force: A
         .clone()
         .merge(gangs::page(sources.clone()))
         .merge(explain::pages(sources));
-    connections::accept(
-        listener,
-        Pages {
-            everybody: router,
-            local,
-        },
-    )
-    .await;
+    Pages {
+        everybody: router,
+        local,
+    }
 }
 
 async fn healthz(State(sources): State<Sources>) -> Response {

@@ -5,6 +5,7 @@ mod golden;
 
 use golden::{check, gpu_batch, transcript};
 use std::path::Path;
+use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -140,4 +141,85 @@ fn waiting_gangs_are_listed_with_why() {
         list(&["-n", "nobody"]),
     ];
     check(&folder.join("output.txt"), &said.join("\n"));
+}
+
+/// The build script, compiled as it is, run in folders of all kinds.
+#[test]
+fn the_commit_is_found_without_git_and_nothing_of_it_fails_a_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let compiled = Command::new(rustc)
+        .args(["--edition", "2024", "-o"])
+        .args([&script, &root().join("build.rs")])
+        .status();
+    assert!(compiled.unwrap().success());
+    let [hash, other] = ["a1", "b2"].map(|digits| digits.repeat(20));
+    let log = format!("0 {hash} somebody\n");
+    let packed =
+        format!("# pack-refs with: peeled\n{other} refs/heads/x\n{hash} refs/heads/main\n");
+    let unpacked = format!("{hash}\n");
+    let main = "ref: refs/heads/main\n";
+    let cases: [(&str, &[(&str, &str)], &str); 7] = [
+        ("none", &[], ""),
+        ("detached", &[(".git/HEAD", &unpacked)], &hash),
+        (
+            "branch",
+            &[
+                (".git/HEAD", main),
+                (".git/refs/heads/main", &unpacked),
+                (".git/logs/HEAD", &log),
+            ],
+            &hash,
+        ),
+        (
+            "packed",
+            &[(".git/HEAD", main), (".git/packed-refs", &packed)],
+            &hash,
+        ),
+        (
+            "worktree",
+            &[
+                (".git", "gitdir: far/worktrees/a\n"),
+                ("far/worktrees/a/HEAD", main),
+                ("far/worktrees/a/commondir", "../..\n"),
+                ("far/refs/heads/main", &unpacked),
+            ],
+            &hash,
+        ),
+        ("unborn", &[(".git/HEAD", main)], ""),
+        ("broken", &[(".git", "nonsense")], ""),
+    ];
+    for (name, files, commit) in cases {
+        let place = folder.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        for (file, content) in files {
+            let file = place.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, content).unwrap();
+        }
+        let run = |given: &[(&str, &str)]| {
+            let mut command = Command::new(&script);
+            command
+                .current_dir(&place)
+                .env_clear()
+                .envs(given.iter().copied());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{name}: {output:?}");
+            text(output.stdout)
+        };
+        let told = run(&[]);
+        let line = format!("cargo:rustc-env=GPU_BATCH_BUILD_COMMIT={commit}\n");
+        assert!(told.contains(&line), "{name}: {told}");
+        // Cargo would run it at each build for a file that is not there.
+        let watched = told
+            .lines()
+            .filter_map(|line| line.strip_prefix("cargo:rerun-if-changed="));
+        for file in watched.filter(|file| *file != "build.rs") {
+            assert!(place.join(file).is_file(), "{name}: {file}");
+        }
+        let told = run(&[("GPU_BATCH_COMMIT", "given"), ("SOURCE_DATE_EPOCH", "0")]);
+        assert!(told.contains("BUILD_COMMIT=given\n"), "{name}: {told}");
+        assert!(told.contains("BUILD_EPOCH=0\n"), "{name}: {told}");
+    }
 }

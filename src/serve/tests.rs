@@ -1,4 +1,4 @@
-use super::{LastComparison, Sources, compare, serve};
+use super::{LastComparison, Sources, compare, pages, serve};
 use crate::comparer::Comparer;
 use crate::config::{Configuration, InForce};
 use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
@@ -20,6 +20,22 @@ struct Fixture {
 
 impl Fixture {
     async fn start() -> Self {
+        Self::serving(|listener, comparer, in_force| {
+            tokio::spawn(serve(listener, comparer, in_force));
+        })
+        .await
+    }
+
+    /// The pages that whoever reaches the port may ask for, and no others.
+    async fn for_strangers() -> Self {
+        Self::serving(|listener, comparer, in_force| {
+            let pages = pages(comparer, in_force);
+            tokio::spawn(axum::serve(listener, pages.everybody).into_future());
+        })
+        .await
+    }
+
+    async fn serving(serve: impl FnOnce(TcpListener, Comparer, Arc<InForce>)) -> Self {
         let clock = Clock::start();
         let sources = Sources {
             inbox: Arc::new(Inbox::default()),
@@ -39,7 +55,7 @@ impl Fixture {
         };
         let configuration = Configuration::load(None).unwrap();
         let in_force = Arc::new(InForce::new(configuration.file));
-        tokio::spawn(serve(listener, comparer, in_force));
+        serve(listener, comparer, in_force);
         Self {
             sources,
             address,
@@ -137,6 +153,43 @@ async fn metrics_and_audit_ask_the_driver() {
     let broken = (500, "I1 is broken\n".to_owned());
     assert_eq!(fixture.get("/debug/audit").await, broken);
     driver.join().unwrap();
+}
+
+#[tokio::test]
+async fn gangs_are_told_to_this_machine_by_the_one_that_leads() {
+    let fixture = Fixture::start().await;
+    let inbox = Arc::clone(&fixture.sources.inbox);
+    let driver = std::thread::spawn(move || {
+        for is_leader in [false, true] {
+            let question = inbox.take(Duration::from_secs(5), false).questions.pop();
+            let Some(Question::Reports(asker)) = question else {
+                panic!("nobody asks {question:?} here");
+            };
+            let reports = Reports {
+                taken_ms: 1_000,
+                is_synced: true,
+                is_leader,
+                ..Reports::default()
+            };
+            asker.send(Arc::new(reports)).unwrap();
+        }
+    });
+    let (status, body) = fixture.get("/gangs").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("does not lead"), "{body}");
+    let (status, body) = fixture.get("/gangs").await;
+    assert_eq!(status, 200);
+    assert_eq!(body, r#"{"at":"1970-01-01T00:00:01Z","gangs":[]}"#);
+    driver.join().unwrap();
+}
+
+#[tokio::test]
+async fn strangers_are_told_nothing_of_gangs() {
+    let fixture = Fixture::for_strangers().await;
+    assert_eq!(fixture.get("/healthz").await.0, 200);
+    for page in ["/gangs", "/explain/podgroup/a/b", "/explain/pod/a/b"] {
+        assert_eq!(fixture.get(page).await, (404, String::new()), "{page}");
+    }
 }
 
 impl Fixture {

@@ -26,7 +26,13 @@ fn problems(dockerfile: &str, user: &str) -> Vec<String> {
     expect("USER", &|numbers| numbers == user);
     expect("ENTRYPOINT", &|program| program == "[\"/gpu-batch\"]");
     expect("EXPOSE", &|exposed| exposed == port.to_string());
-    for part in ["+crt-static", "--locked", "ldd /gpu-batch"] {
+    for part in [
+        "+crt-static",
+        "--locked",
+        "ldd /gpu-batch",
+        "ARG GPU_BATCH_COMMIT",
+        "COPY --from=build /share /usr/share",
+    ] {
         if !dockerfile.contains(part) {
             found.push(format!("no {part}"));
         }
@@ -125,7 +131,7 @@ fn everything_that_is_compiled_is_in_the_build_of_the_image() {
         }
     }
     assert!(included > 3, "{included}");
-    for copied in ["Cargo.toml", "Cargo.lock", "LICENSE"] {
+    for copied in ["Cargo.toml", "Cargo.lock", "LICENSE", "build.rs"] {
         assert!(is_let_in(&rules, Path::new(copied)), "{copied}");
     }
 }
