@@ -56,7 +56,6 @@ mod tests {
             (2 * DAY + HOUR, "2d1h"),
             (400 * DAY, "400d"),
             (2 * YEAR + DAY, "2y1d"),
-            (u64::MAX, "584942417y130d"),
         ] {
             assert_eq!(age(milliseconds), text);
         }

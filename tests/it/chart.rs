@@ -216,7 +216,7 @@ fn nothing_extra() -> Value {
         "replicas": 1,
         "configuration": {"leaderElection": {"enabled": false}},
         "serviceAccount": {"create": false, "name": "given"},
-        "rbac": {"create": false, "users": false},
+        "rbac": {"create": false, "users": false, "explain": false},
         "resources": {"requests": null, "limits": null},
         "topologySpreadConstraints": [],
         "priorityClassName": "",
@@ -304,8 +304,14 @@ async fn it_renders_with_everything_off_and_with_everything_set() {
     assert_eq!(configuration.scheduler_name, "night-shift");
     assert_eq!(configuration.serve_address, "[::]:9090".parse().unwrap());
     assert_eq!(configuration.lease.name, "night-shift");
-    let role = find(&on, "Role");
-    assert_eq!(role["rules"][1]["resourceNames"][0], "night-shift");
+    let roles = on.iter().filter(|object| object["kind"] == "Role");
+    let lease = |role: &Value| {
+        let mut rules = role["rules"].as_array().unwrap().iter();
+        let named = rules.find(|rule| rule["resourceNames"].is_array()).unwrap();
+        named["resourceNames"][0].clone()
+    };
+    let leases: Vec<Value> = roles.map(lease).collect();
+    assert_eq!(leases, ["night-shift", "night-shift"]);
     let policy = find(&on, "NetworkPolicy");
     assert_eq!(policy["spec"]["egress"][0]["ports"][0]["port"], 8443);
 }
