@@ -51,6 +51,8 @@ pub(crate) struct Contender {
 
 /// What a step has brought.
 pub(crate) struct Stepped {
+    /// It has heard of something, and not only of its lease.
+    pub(crate) heard: bool,
     pub(crate) commands: Vec<Command>,
     pub(crate) violations: Vec<String>,
 }
@@ -222,6 +224,13 @@ impl Contender {
         if log {
             self.last_events = events.iter().map(|event| format!("{event:?}")).collect();
         }
+        let idle = |event: &Event| {
+            matches!(
+                event,
+                Event::Continue | Event::Outcome(_, Outcome::Lease(_))
+            )
+        };
+        let heard = !events.iter().all(idle);
         for event in &events {
             self.watchdog.told(event);
         }
@@ -240,6 +249,7 @@ impl Contender {
             self.deadlines.insert(command.id, deadline_ms);
         }
         Some(Stepped {
+            heard,
             commands,
             violations,
         })

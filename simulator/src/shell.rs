@@ -48,6 +48,8 @@ pub struct Shell {
 pub struct Turn {
     /// Whether the engine was stepped.
     pub stepped: bool,
+    /// Whether it has heard of something, and not only of its lease.
+    pub heard: bool,
     /// What it was told, if that is to be logged.
     pub events: Vec<String>,
     /// What it wants done; it is under way.
@@ -258,6 +260,7 @@ impl Shell {
         }
         Turn {
             stepped: true,
+            heard: stepped.heard,
             events,
             commands: sent,
             violations: stepped.violations,

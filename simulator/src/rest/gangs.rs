@@ -22,6 +22,8 @@ pub(super) struct Gang<'world> {
     /// Its description is missing.
     pub(super) unknown: bool,
     pub(super) bound: Vec<&'world PodFacts>,
+    /// Members on nodes that are being deleted: they are not counted, and hold their room.
+    pub(super) leaving: Vec<&'world PodFacts>,
     pub(super) waiting: Vec<&'world PodFacts>,
     pub(super) succeeded: Vec<&'world PodFacts>,
     /// Members that succeeded and were cleaned away.
@@ -55,8 +57,10 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
         gang.name = name;
         if facts.phase == gpu_batch_policies::facts::PodPhase::Succeeded {
             gang.succeeded.push(facts);
-        } else if facts.phase.ended() || facts.deleting {
-            // Neither counts.
+        } else if facts.phase.ended() {
+            // Whoever failed neither counts nor holds anything.
+        } else if facts.deleting {
+            gang.leaving.extend(facts.node.is_some().then_some(facts));
         } else if facts.node.is_some() {
             gang.bound.push(facts);
         } else {

@@ -47,11 +47,11 @@ impl Rooms {
                 take(free, &asked);
             }
         }
-        let bound = gangs.iter().flat_map(|gang| &gang.bound);
-        let queues = gangs
-            .iter()
-            .flat_map(|gang| gang.bound.iter().map(|_| &gang.queue));
-        for (facts, queue) in bound.zip(queues) {
+        let held = gangs.iter().flat_map(|gang| {
+            let held = gang.bound.iter().chain(&gang.leaving);
+            held.map(|facts| (*facts, &gang.queue))
+        });
+        for (facts, queue) in held {
             // Who was bound by another scheduler counts where its gang does.
             let queue = facts.bound_queue.as_ref().unwrap_or(queue);
             let asked = asked(&facts.shape);
