@@ -68,6 +68,9 @@ pub struct Bind {
     pub queue: Box<str>,
     /// Becomes the annotation `gpu-batch.io/bound-podgroup`; `None` for implicit gangs.
     pub pod_group: Option<Box<str>>,
+    /// Become the annotation `gpu-batch.io/bound-minimum`: the minima that the pod was placed for,
+    /// from its gang's down to that of its leaf; none for a gang of one.
+    pub minima: Vec<u32>,
 }
 
 /// An eviction.

@@ -17,6 +17,7 @@ mod cut;
 mod evictions;
 mod explanation;
 mod faults;
+mod first_look;
 mod line;
 mod outbox;
 mod partial;

@@ -76,8 +76,17 @@ pub struct PodGroupStatus {
     pub scheduled: bool,
     /// Since when `scheduled` is as it is, in whole seconds.
     pub scheduled_since_ms: UnixMs,
-    /// Condition `Stale`: below its minimum after having run, since then, in whole seconds.
-    pub stale_since_ms: Option<UnixMs>,
+    /// Condition `Stale`; `None` before the minimum was first met.
+    pub staleness: Option<Staleness>,
+}
+
+/// The condition `Stale` of a gang that has had its minimum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staleness {
+    /// It has lost members and is below its minimum.
+    pub stale: bool,
+    /// Since when it is stale, or not, in whole seconds.
+    pub since_ms: UnixMs,
 }
 
 /// Why a queue is not Ready.

@@ -10,6 +10,7 @@
 //! pods end.
 
 mod past_use;
+mod resting;
 mod striking;
 
 use crate::cluster::{Cluster, Task};
@@ -138,6 +139,8 @@ enum Happening {
     Kill(usize),
     /// The configuration has another half-life of past use.
     HalfLife(Option<u64>),
+    /// A minimum is raised by so much: that of the PodGroup with this number, counted round.
+    Raise(u64, u32),
 }
 
 struct Run<'say> {
@@ -326,6 +329,7 @@ impl<'say> Run<'say> {
             }
             Happening::Kill(slot) => self.kill(slot),
             Happening::HalfLife(half_life_ms) => self.change_half_life(half_life_ms),
+            Happening::Raise(number, by) => self.raise_minimum(number, by),
         }
     }
 
@@ -402,20 +406,26 @@ impl<'say> Run<'say> {
         let log = self.say.is_some();
         let turn = shells[slot].turn(&mut cluster.api, faults, random, self.now_ms, log);
         self.step += u32::from(turn.stepped);
+        if turn.heard {
+            // A process that was stopped for long has only begun to think about its news.
+            self.active_ms = self.now_ms;
+        }
         for event in turn.events {
             self.log(|| format!("  {slot} < {event}"));
         }
+        let mut violations = turn.violations;
         for (id, action) in turn.commands {
+            violations.extend(self.judge_eviction(&action));
             self.log(|| format!("  {slot} > {id:?} {action:?}"));
             self.trace = hash(self.trace, &format!("{slot} {id:?} {action:?}"));
             if !matches!(action, Action::Lease(_)) {
                 self.active_ms = self.now_ms;
             }
         }
-        if turn.violations.is_empty() {
+        if violations.is_empty() {
             return Ok(());
         }
-        Err(self.failure(turn.violations))
+        Err(self.failure(violations))
     }
 
     fn is_at_rest(&self) -> bool {

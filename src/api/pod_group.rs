@@ -233,8 +233,8 @@ pub struct PodGroupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<Members>,
 
-    /// PodGroupScheduled: True or False, with reason and message. Stale: below its minimum after
-    /// having run.
+    /// PodGroupScheduled: True or False, with reason and message. Stale, once its minimum was met:
+    /// True while it lacks members that it has lost, else False.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

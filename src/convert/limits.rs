@@ -42,6 +42,9 @@ pub const QUEUE_RESOURCES: usize = 256;
 /// `spec.subGroups` of a PodGroup.
 pub const SUB_GROUPS: usize = 1_024;
 
+/// The groups that a pod is in: its gang, and sub-groups inside each other down to its leaf.
+pub const GROUPS_OF_A_POD: usize = 17;
+
 /// `spec.levels` of a Topology.
 pub const TOPOLOGY_LEVELS: usize = 16;
 

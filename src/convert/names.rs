@@ -5,6 +5,7 @@ pub(super) const SUB_GROUP: &str = "gpu-batch.io/subgroup";
 pub(super) const QUEUE: &str = "gpu-batch.io/queue";
 pub(super) const BOUND_QUEUE: &str = "gpu-batch.io/bound-queue";
 pub(super) const BOUND_POD_GROUP: &str = "gpu-batch.io/bound-podgroup";
+pub(super) const BOUND_MINIMUM: &str = "gpu-batch.io/bound-minimum";
 pub(super) const MIN_MEMBER: &str = "gpu-batch.io/min-member";
 pub(super) const EXPECTED_RUNTIME: &str = "gpu-batch.io/expected-runtime";
 pub(super) const PREEMPTIBLE: &str = "gpu-batch.io/preemptible";

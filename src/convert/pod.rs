@@ -54,6 +54,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.owner = owner(pod);
     facts.bound_queue = annotation(pod, names::BOUND_QUEUE);
     facts.bound_pod_group = annotation(pod, names::BOUND_POD_GROUP);
+    facts.bound_minima = bound_minima(pod).unwrap_or_default();
     facts.unscheduled = unscheduled(pod);
     if is_alone(&facts) && facts.hints.min_member.is_some_and(|minimum| minimum > 1) {
         let message =
@@ -63,6 +64,17 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
     facts
+}
+
+/// The minima that a binding of ours has recorded; `None` for everything else.
+fn bound_minima(pod: &Pod) -> Option<Vec<u32>> {
+    let text = annotation(pod, names::BOUND_MINIMUM)?;
+    let minima = text.split('/').take(limits::GROUPS_OF_A_POD + 1);
+    let minima: Vec<u32> = minima
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
+    let sound = minima.len() <= limits::GROUPS_OF_A_POD && !minima.contains(&0);
+    sound.then_some(minima)
 }
 
 /// Whether nothing says that others belong to it.
@@ -104,6 +116,7 @@ fn outline(
         hints: GangHints::default(),
         bound_queue: None,
         bound_pod_group: None,
+        bound_minima: Vec::new(),
         unscheduled: None,
         problems: Vec::new(),
     }

@@ -32,6 +32,11 @@ struct Annotations<'a> {
         skip_serializing_if = "Option::is_none"
     )]
     pod_group: Option<&'a str>,
+    #[serde(
+        rename = "gpu-batch.io/bound-minimum",
+        skip_serializing_if = "Option::is_none"
+    )]
+    minimum: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -56,6 +61,7 @@ pub(super) fn request(bind: &Bind) -> Request {
                 annotations: Annotations {
                     queue: &bind.queue,
                     pod_group: bind.pod_group.as_deref(),
+                    minimum: minimum(&bind.minima),
                 },
             },
             target: Target {
@@ -65,4 +71,10 @@ pub(super) fn request(bind: &Bind) -> Request {
             },
         },
     )
+}
+
+/// `3`, or with sub-groups `2/1/3`, from the gang's down to that of the leaf.
+fn minimum(minima: &[u32]) -> Option<String> {
+    let words: Vec<String> = minima.iter().map(u32::to_string).collect();
+    (!words.is_empty()).then(|| words.join("/"))
 }

@@ -6,7 +6,7 @@ use super::time::seconds;
 use gpu_batch_policies::command::StatusPatch;
 use gpu_batch_policies::facts::{GroupSource, Uid, quantity as quantity_of};
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus};
+use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus, Staleness};
 use serde_json::{Map, Value, json};
 
 /// The status of our own kinds is replaced as a whole, because a merge would keep resources and
@@ -87,14 +87,21 @@ fn merge_condition(path: String, uid: Uid, condition: Value) -> Request {
 pub(crate) fn pod_group(status: &PodGroupStatus) -> Value {
     let members = &status.members;
     let mut conditions = vec![scheduled(status)];
-    if let Some(since_ms) = status.stale_since_ms {
+    if let Some(Staleness { stale, since_ms }) = status.staleness {
+        let (word, reason, message) = if stale {
+            let message = "the gang has lost members and is below its minimum";
+            ("True", "BelowMinimum", message)
+        } else {
+            let message = "no loss of members keeps the gang below its minimum";
+            ("False", "NoLoss", message)
+        };
         conditions.push(json!({
             "type": "Stale",
-            "status": "True",
+            "status": word,
             "observedGeneration": status.observed_generation,
             "lastTransitionTime": seconds(since_ms),
-            "reason": "BelowMinimum",
-            "message": "the gang has lost members and is below its minimum",
+            "reason": reason,
+            "message": message,
         }));
     }
     let mut value = json!({

@@ -133,6 +133,7 @@ fn bind_of(pod: &PodReference) -> Action {
         cards: Vec::new(),
         queue: "team".into(),
         pod_group: Some("train".into()),
+        minima: vec![2, 3],
     })
 }
 
@@ -192,6 +193,7 @@ async fn a_binding_names_the_uid_and_records_queue_and_group() {
             "annotations": {
                 "gpu-batch.io/bound-queue": "team",
                 "gpu-batch.io/bound-podgroup": "train",
+                "gpu-batch.io/bound-minimum": "2/3",
             },
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
@@ -251,7 +253,7 @@ fn gang_status() -> PodGroupStatus {
         message: "the queue team is at its limit".into(),
         scheduled: false,
         scheduled_since_ms: TEN_O_CLOCK_MS,
-        stale_since_ms: None,
+        staleness: None,
     }
 }
 

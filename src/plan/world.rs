@@ -190,6 +190,7 @@ impl World {
             pod.bound_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
+            pod.bound_minima = bind.minima;
         }
     }
 
@@ -232,6 +233,7 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
         started_ms: None,
         bound_queue: None,
         bound_pod_group: None,
+        bound_minima: Vec::new(),
         unscheduled: None,
         ..pod
     }

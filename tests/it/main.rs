@@ -28,6 +28,7 @@ mod local;
 mod nasty;
 mod native;
 mod queues;
+mod restarts;
 mod settings;
 mod waiting;
 mod work;

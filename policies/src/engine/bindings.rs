@@ -61,7 +61,12 @@ impl Binding {
 
 impl Engine {
     /// A pod has been placed: its binding is to be sent.
-    pub(crate) fn start_binding(&mut self, uid: Uid) {
+    pub(crate) fn start_binding(&mut self, pod: PodId) {
+        let uid = self.state.pods[pod].uid;
+        let minima = self.minima_for(pod);
+        if let Some(own) = &mut self.state.pods[pod].own {
+            own.bound_minima = minima;
+        }
         let binding = Binding {
             step: Step::Queued,
             given_up: 0,
@@ -133,6 +138,11 @@ impl Engine {
                 .map(|gang| (&*gang.spec.queue).into())
                 .unwrap_or_default(),
             pod_group,
+            minima: pod
+                .own
+                .as_ref()
+                .map(|own| own.bound_minima.to_vec())
+                .unwrap_or_default(),
         };
         let command = self
             .outbox

@@ -8,17 +8,17 @@
 //! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
 //! | was complete, its minimum was raised | they stay |
 //!
+//! [`super::first_look`] says which it is when an engine begins with a gang of which members run.
 //! Sub-groups that a gang could do without are followed in the same way, see [`super::parts`].
 
 use super::Engine;
-use super::counts::{Counts, by_leaf, has_started};
+use super::counts::{Counts, has_started};
+use super::first_look::FirstLook;
 use super::timers::Timer;
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
 use crate::ids::GangId;
-use crate::state::gang::{GroupTree, Start, Wait};
-use crate::state::pod::{Pod, Stage};
-use alloc::sync::Arc;
+use crate::state::gang::{Start, Wait};
 
 /// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
 /// (a replacement, another kind's list) still counts. Users are promised two seconds.
@@ -42,22 +42,31 @@ impl Engine {
     fn follow_start(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> bool {
         let complete = Start::Complete { since_ms: now_ms };
         let completed = self.follow_parts(id, now_ms);
-        let first_seen = self.state.gangs[id].start == Start::NotBegun && counts.bound > 0;
-        let begun = first_seen && self.has_never_been_complete(id, 0);
-        let gang = &mut self.state.gangs[id];
+        let start = self.state.gangs[id].start;
         let held = counts.bound + counts.assumed + counts.succeeded;
+        let first_look = (start == Start::NotBegun && counts.bound > 0)
+            .then(|| self.first_look(id, counts, now_ms));
+        // The minimum may have been raised while it was bound.
+        let finished = !matches!(start, Start::Complete { .. })
+            && (counts.met || (counts.bound > 0 && self.lacks(id, &has_started)[0] == 0));
+        let gang = &mut self.state.gangs[id];
         let mut lost = held < core::mem::replace(&mut gang.held, held);
-        gang.start = match gang.start {
-            _ if counts.bound + counts.assumed == 0 => Start::NotBegun,
-            Start::Complete { since_ms } => Start::Complete { since_ms },
-            _ if counts.met => complete,
-            Start::NotBegun if counts.assumed > 0 || begun => Start::Unfinished { stuck_ms: None },
-            Start::NotBegun => {
-                // It is first seen with a part of its members, and the others came later: it ran.
-                lost = true;
+        gang.start = match (start, first_look) {
+            _ if counts.bound + counts.assumed == 0 => {
+                gang.staleness = None;
+                Start::NotBegun
+            }
+            (_, Some(FirstLook::Complete { lost_ms, told })) => {
+                lost = lost_ms.is_some();
+                gang.lost_ms = lost_ms;
+                gang.staleness = told;
                 complete
             }
-            Start::Unfinished { stuck_ms } => Start::Unfinished { stuck_ms },
+            (_, None) if finished => complete,
+            (_, Some(FirstLook::Unfinished)) | (Start::NotBegun, None) => {
+                Start::Unfinished { stuck_ms: None }
+            }
+            (known, None) => known,
         };
         // A sub-group that is refused again and again must not profit from those that run.
         let settled = gang.parts.is_empty() || completed;
@@ -65,39 +74,6 @@ impl Engine {
             gang.backoff.refusals = 0;
         }
         lost && matches!(gang.start, Start::Complete { .. })
-    }
-
-    /// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API
-    /// server says: somebody has waited since before the first of these binds, and even if all who
-    /// came later replace lost members, those and the bound ones are fewer than the minimum. Times
-    /// are known to the second.
-    pub(crate) fn has_never_been_complete(&self, id: GangId, group: usize) -> bool {
-        let gang = &self.state.gangs[id];
-        let tree = gang.tree();
-        let counts = |pod: &&Pod| {
-            let below = |tree: &Arc<GroupTree>| {
-                let leaf = gang.leaf_of(pod);
-                leaf.is_some_and(|leaf| tree.is_below(leaf, group))
-            };
-            group == 0 || tree.is_some_and(below)
-        };
-        let members = || {
-            let members = gang.members.iter().map(|member| &self.state.pods[*member]);
-            members.filter(counts)
-        };
-        let bound = |pod: &Pod| pod.own.as_ref()?.bound_ms.filter(|_| pod.stage.is_bound());
-        let Some(first_ms) = members().filter_map(bound).min() else {
-            return false;
-        };
-        let waits = |pod: &Pod| pod.stage == Stage::Waiting && !pod.deleting;
-        if !members().any(|pod| waits(pod) && pod.created_ms <= first_ms) {
-            return false;
-        }
-        let was_bound = |pod: &Pod| has_started(pod) || (waits(pod) && pod.created_ms > first_ms);
-        match tree {
-            Some(tree) => tree.needs(&by_leaf(&self.state, gang, &was_bound))[group] > 0,
-            None => members().filter(|pod| was_bound(pod)).count() < gang.spec.minimum as usize,
-        }
     }
 
     /// Evicts a gang that has been below its minimum for too long since it lost members. What runs

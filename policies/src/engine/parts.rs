@@ -25,7 +25,7 @@ impl Engine {
             self.state.gangs[id].parts.clear();
             return false;
         };
-        let needs = tree.needs(&by_leaf(&self.state, gang, &has_started));
+        let needs = self.lacks(id, &has_started);
         let live = by_leaf(&self.state, gang, &is_alive);
         let assumed = by_leaf(&self.state, gang, &is_assumed);
         let mut completed = false;

@@ -137,7 +137,7 @@ impl Engine {
             Ok(placed) => {
                 self.leave_agenda(id);
                 for (pod, _) in placed {
-                    self.start_binding(self.state.pods[pod].uid);
+                    self.start_binding(pod);
                 }
                 self.review.note();
                 self.state.gangs[id].wait = Wait::Nothing;

@@ -11,9 +11,9 @@ use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::{Gang, GangKey, Verdict, Wait};
+use crate::state::gang::{Gang, GangKey, Start, Verdict, Wait};
 use crate::state::pod::Stage;
-use crate::status::{MemberCounts, Phase, PodGroupStatus};
+use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use alloc::{boxed::Box, format};
 
 /// A condition whose reason has not changed is written again only after so long, however often the
@@ -62,7 +62,7 @@ impl Engine {
         match key {
             StatusKey::Gang(gang) => self.in_hand(gang, |engine| engine.gang_patch(gang, now_ms)),
             StatusKey::Pod(uid) => self.pod_patch(uid, now_ms),
-            StatusKey::Queue(queue) => self.queue_patch(queue),
+            StatusKey::Queue(queue) => self.queue_patch(queue, now_ms),
         }
     }
 
@@ -82,6 +82,7 @@ impl Engine {
             return None;
         }
         self.state.gangs[id].scheduled = (status.scheduled, status.scheduled_since_ms);
+        self.state.gangs[id].staleness = status.staleness;
         self.announce_reason(id);
         let gang = &mut self.state.gangs[id];
         let object = gang.object.as_ref()?;
@@ -155,7 +156,7 @@ impl Engine {
             message: message.into(),
             scheduled,
             scheduled_since_ms: since_ms,
-            stale_since_ms: gang.lost_ms.map(whole_seconds),
+            staleness: staleness(gang, now_ms),
         }
     }
 
@@ -246,11 +247,17 @@ impl Engine {
         })
     }
 
-    fn queue_patch(&mut self, queue: QueueId) -> Option<StatusPatch> {
+    fn queue_patch(&mut self, queue: QueueId, now_ms: UnixMs) -> Option<StatusPatch> {
         let (name, uid) = self.state.queues.object(queue)?;
         let status = self.queue_status(queue);
         self.note_queue(&name, uid, &status);
         if self.reported_queues.get(&queue) == Some(&status) {
+            if self.state.queues.told_past(queue) != status.past_use.as_ref() {
+                // A successor would begin with what an older write has left there.
+                let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
+                let key = StatusKey::Queue(queue);
+                self.timers.set(rewrite_ms, Timer::Rewrite(key));
+            }
             return None;
         }
         self.reported_queues.insert(queue, status.clone());
@@ -337,6 +344,20 @@ impl Engine {
             }
         }
     }
+}
+
+/// The condition `Stale` of a gang that has been complete.
+fn staleness(gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
+    if !matches!(gang.start, Start::Complete { .. }) {
+        return None;
+    }
+    let stale = gang.lost_ms.is_some();
+    let known = gang.staleness.filter(|known| !stale && !known.stale);
+    let since_ms = gang.lost_ms.unwrap_or(now_ms);
+    Some(known.unwrap_or(Staleness {
+        stale,
+        since_ms: whole_seconds(since_ms),
+    }))
 }
 
 /// Times in statuses have whole seconds.

@@ -2,6 +2,7 @@
 
 mod cards;
 mod faults;
+mod first_look;
 mod freed;
 mod histories;
 mod line;

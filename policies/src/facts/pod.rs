@@ -54,6 +54,9 @@ pub struct PodFacts {
     pub bound_queue: Option<Box<str>>,
     /// The annotation `gpu-batch.io/bound-podgroup`: the gang that it was bound for.
     pub bound_pod_group: Option<Box<str>>,
+    /// The annotation `gpu-batch.io/bound-minimum`: the minima that it was bound for, from its
+    /// gang's down to that of its leaf; empty where nobody says.
+    pub bound_minima: Vec<u32>,
     /// The `PodScheduled` condition where it is `False`, so that it is not written again.
     pub unscheduled: Option<ScheduledCondition>,
     /// What could not be read; a pod of ours with any is held with `InvalidSpec`.
@@ -88,6 +91,7 @@ impl PodFacts {
             hints: GangHints::default(),
             bound_queue: None,
             bound_pod_group: None,
+            bound_minima: Vec::new(),
             unscheduled: None,
             problems: Vec::new(),
         }

@@ -1,7 +1,7 @@
 //! What the engine looks up in the tree.
 
 use super::{GovernedId, QueueId, QueueTree};
-use crate::facts::{Amount, QueueResource, Uid};
+use crate::facts::{Amount, PastUse, QueueResource, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
@@ -27,6 +27,13 @@ impl QueueTree {
     pub fn object(&self, queue: QueueId) -> Option<(Box<str>, Uid)> {
         let facts = self.definitions.get(self.name(queue))?;
         Some((facts.name.clone(), facts.uid))
+    }
+
+    /// What the queue's status tells of its past use.
+    #[must_use]
+    pub fn told_past(&self, queue: QueueId) -> Option<&PastUse> {
+        let facts = self.definitions.get(self.name(queue))?;
+        facts.past_use.as_ref()
     }
 
     /// `spec.resources` of the queue.

@@ -12,7 +12,7 @@ use crate::queues::{Bound, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
 use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
-use crate::status::PodGroupStatus;
+use crate::status::{PodGroupStatus, Staleness};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
@@ -77,6 +77,8 @@ pub(crate) struct Gang {
     pub(crate) bereaved: bool,
     /// A member was lost and the gang has been below its minimum since then.
     pub(crate) lost_ms: Option<UnixMs>,
+    /// What its status has said of the condition `Stale`.
+    pub(crate) staleness: Option<Staleness>,
     /// Since when its status has said that it is scheduled, or that it is not.
     pub(crate) scheduled: (bool, UnixMs),
     /// The status that was last handed out to be written.
@@ -97,7 +99,7 @@ pub(crate) struct Gang {
 ///   ^   |                                |    ^                         |  ^
 ///   |   | it is seen with bound members  |    |                         |  |
 ///   |   +--- somebody waited all along --|----+                         |  |
-///   |   +--- else: it ran and lost members -----------------------------|--+
+///   |   +--- else: it ran (see `engine::first_look`) -------------------|--+
 ///   +------------------------------------+------------------------------+
 ///                          no member has a place any more
 /// ```
@@ -312,6 +314,7 @@ impl Gang {
             held: 0,
             bereaved: false,
             lost_ms: None,
+            staleness: None,
             scheduled: (false, 0),
             reported: None,
             tried: 0,
@@ -375,6 +378,11 @@ impl Gang {
     /// Whether a PodGroup makes it.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))
+    }
+
+    /// Whether it could have more than one pod.
+    pub(crate) fn may_have_others(&self) -> bool {
+        !matches!(self.key, GangKey::Pod(_))
     }
 
     /// Whether its PodGroup is not known: not yet, or not any more.

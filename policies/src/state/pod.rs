@@ -96,6 +96,8 @@ pub(crate) struct Own {
     pub(crate) gates: Vec<Box<str>>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) bound_queue: Option<Box<str>>,
+    /// The minima that it was placed for, from its gang's down to its leaf's.
+    pub(crate) bound_minima: Box<[u32]>,
     /// When it was bound, if the API server has said so.
     pub(crate) bound_ms: Option<UnixMs>,
     /// The condition that the pod carries, as far as we know.

@@ -191,17 +191,21 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
 /// What only pods of ours have; what the engine knows of the pod is kept from before.
 fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
-    let (gang, account, failure, condition_ms, bound_queue) = match before {
+    let (gang, account, failure, condition_ms, bound) = match before {
         Some(own) => (
             own.gang,
             own.account,
             own.failure,
             own.condition_ms,
             // News from before the binding do not know of it.
-            own.bound_queue.filter(|_| facts.node.is_none()),
+            (facts.node.is_none()).then_some((own.bound_queue, own.bound_minima)),
         ),
         None => (None, None, None, 0, None),
     };
+    let (bound_queue, bound_minima) = bound.unwrap_or_else(|| {
+        let minima = facts.bound_minima.as_slice().into();
+        (facts.bound_queue.clone(), minima)
+    });
     Own {
         gang,
         pod_group: facts.pod_group.clone(),
@@ -212,7 +216,8 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         hints: facts.hints.clone(),
         gates: facts.gates.clone(),
         problems: facts.problems.clone(),
-        bound_queue: facts.bound_queue.clone().or(bound_queue),
+        bound_queue,
+        bound_minima,
         bound_ms: facts.bound_ms,
         unscheduled: facts.unscheduled.clone(),
         condition_ms,

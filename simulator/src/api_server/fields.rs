@@ -142,6 +142,7 @@ fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str
         owner: new.owner.clone(),
         bound_queue: new.bound_queue.clone(),
         bound_pod_group: new.bound_pod_group.clone(),
+        bound_minima: new.bound_minima.clone(),
         problems: new.problems.clone(),
         ..old.clone()
     };

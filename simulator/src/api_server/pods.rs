@@ -76,6 +76,9 @@ impl ApiServer {
         if let Some(pod_group) = &bind.pod_group {
             pod.facts.bound_pod_group = Some(pod_group.clone());
         }
+        if !bind.minima.is_empty() {
+            pod.facts.bound_minima.clone_from(&bind.minima);
+        }
         pod.facts.unscheduled = None;
         if pod.status.scheduled != Some(true) {
             pod.status.scheduled = Some(true);

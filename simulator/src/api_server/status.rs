@@ -89,11 +89,13 @@ impl ApiServer {
 /// A PodGroup's status as it is stored. Of a native group only the condition is merged in.
 fn written(source: GroupSource, mut status: PodGroupStatus) -> PodGroupStatus {
     status.scheduled_since_ms = whole_seconds(status.scheduled_since_ms);
-    status.stale_since_ms = status.stale_since_ms.map(whole_seconds);
+    if let Some(staleness) = &mut status.staleness {
+        staleness.since_ms = whole_seconds(staleness.since_ms);
+    }
     if source == GroupSource::Native {
         status.phase = Phase::Pending;
         status.members = MemberCounts::default();
-        status.stale_since_ms = None;
+        status.staleness = None;
     }
     status
 }

@@ -50,6 +50,7 @@ impl Server {
             cards: [].into(),
             queue: "team".into(),
             pod_group: None,
+            minima: Vec::new(),
         }))
     }
 

@@ -81,6 +81,7 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
             cards,
             queue,
             pod_group,
+            minima,
         }) => {
             let PodReference {
                 namespace,
@@ -93,6 +94,9 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 "bind pod {namespace}/{name} ({uid}) to node {node} for queue {queue}, PodGroup \
                  {gang}"
             )?;
+            if !minima.is_empty() {
+                write!(formatter, ", minimum {minima:?}")?;
+            }
             if !cards.is_empty() {
                 write!(formatter, ", on cards {cards:?}")?;
             }

@@ -38,6 +38,8 @@ pub(super) struct Remembered {
     expected: Option<(u64, Averages)>,
     /// Whether there has been a first rest.
     rested: bool,
+    /// Whether everything is beyond doubt since then.
+    sharp: bool,
     restarts: u32,
 }
 
@@ -48,6 +50,7 @@ impl Remembered {
             past,
             expected: None,
             rested: false,
+            sharp: false,
             restarts: 0,
         }
     }
@@ -145,6 +148,7 @@ impl Run<'_> {
             return false;
         };
         remembered.rested = true;
+        remembered.sharp = sharp;
         remembered.expected = sharp.then(|| (now, averages(&told)));
         let later = std::mem::take(&mut remembered.past.later);
         for (minute, later) in (now + 1..).zip(later) {
@@ -176,7 +180,19 @@ impl Run<'_> {
                 let ends = Arrival::PodEnds(number);
                 self.plan(minute_ms + after_ms, Happening::Arrival(ends));
             }
+            Later::Raised {
+                after_ms,
+                number,
+                by,
+            } => self.plan(minute_ms + after_ms, Happening::Raise(number, by)),
         }
+    }
+
+    /// Whether everything has come to rest, and nobody has seen what others have not.
+    pub(super) fn is_calm(&self) -> bool {
+        self.past
+            .as_ref()
+            .is_some_and(|past| past.rested && past.sharp)
     }
 
     /// Whether the one scheduler that runs has the world's time, and so have those that follow it.

@@ -224,6 +224,7 @@ impl Run<'_> {
             cards: Vec::new(),
             queue: "".into(),
             pod_group: None,
+            minima: Vec::new(),
         };
         let answer = self.cluster.api.handle(Request::Bind(bind), now_ms);
         answer == Answer::Done

@@ -31,6 +31,9 @@ pub(crate) enum Later {
     Forget { after_ms: u64 },
     /// A running pod ends: the one with this number, counted round.
     PodEnds { after_ms: u64, number: u64 },
+    /// A PodGroup of which members run has a higher minimum from now on: the one with this number,
+    /// counted round.
+    Raised { after_ms: u64, number: u64, by: u32 },
 }
 
 /// How the past counts in a world.
@@ -60,11 +63,24 @@ pub(crate) fn past(random: &mut Random) -> Option<Past> {
     let offset_ms = random.below(MINUTE_MS);
     let minutes = random.between(2, 6);
     let later = (0..minutes).map(|minute| drawn(random, minute + 1 == minutes));
+    let mut later: Vec<Vec<Later>> = later.collect();
+    for later in &mut later {
+        later.extend(raised(random));
+    }
     Some(Past {
         half_life_ms,
         offset_ms,
         used,
-        later: later.collect(),
+        later,
+    })
+}
+
+/// A minimum may be raised at any time, also while no scheduler runs.
+fn raised(random: &mut Random) -> Option<Later> {
+    random.percent(40).then(|| Later::Raised {
+        after_ms: random.below(MINUTE_MS),
+        number: random.next_u64(),
+        by: u32::try_from(random.between(1, 3)).unwrap_or(1),
     })
 }
 
@@ -107,6 +123,7 @@ mod tests {
     fn there_is_something_of_every_sort() {
         let (mut worlds, mut used) = (0, 0);
         let (mut restarts, mut half_lives, mut forgotten, mut ends) = (0, 0, 0, 0);
+        let mut raised = 0;
         for seed in 0..2_000 {
             let Some(past) = past(&mut Random::new(seed)) else {
                 continue;
@@ -119,12 +136,13 @@ mod tests {
                     Later::HalfLife { .. } => &mut half_lives,
                     Later::Forget { .. } => &mut forgotten,
                     Later::PodEnds { .. } => &mut ends,
+                    Later::Raised { .. } => &mut raised,
                 };
                 *count += 1;
             }
         }
-        let counts = [worlds, used, restarts, half_lives, forgotten, ends];
-        let least = [300, 600, 500, 200, 20, 300];
+        let counts = [worlds, used, restarts, half_lives, forgotten, ends, raised];
+        let least = [300, 600, 500, 200, 20, 300, 400];
         assert!(
             counts.iter().zip(least).all(|it| *it.0 > it.1),
             "{counts:?}"

@@ -208,6 +208,7 @@ impl<'session> World<'session> {
                 pod.started_ms = known.started_ms;
                 pod.bound_queue.clone_from(&known.bound_queue);
                 pod.bound_pod_group.clone_from(&known.bound_pod_group);
+                pod.bound_minima.clone_from(&known.bound_minima);
                 *known = pod.clone();
             }
             Some(known) => *known = pod.clone(),
@@ -252,6 +253,7 @@ impl<'session> World<'session> {
             pod.started_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
+            pod.bound_minima = bind.minima;
         }
         if let Some(ran) = self.session.lives.get(&uid).and_then(|life| life.ran) {
             let end_ms = self.now_ms.saturating_add(ran.length_ms);

@@ -256,4 +256,10 @@ pub(crate) const BUGS: &[Bug] = &[
         "                            Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),",
         "                            Wake::AnyRoom(first, full) => Wake::AnyRoom(first, full),",
     ),
+    bug(
+        "a start takes a minimum that was raised for the loss of members",
+        "policies/src/engine/partial.rs",
+        "                lost = lost_ms.is_some();",
+        "                lost = lost_ms.is_some() || counts.needed > 0;",
+    ),
 ];

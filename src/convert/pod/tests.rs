@@ -33,6 +33,7 @@ fn full_pod() -> Value {
             "annotations": {
                 "gpu-batch.io/bound-queue": "team-vision",
                 "gpu-batch.io/bound-podgroup": "train",
+                "gpu-batch.io/bound-minimum": "2/3",
             },
             "ownerReferences": [
                 {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"},
@@ -100,6 +101,7 @@ fn a_pod_of_ours_is_read_in_full() {
     assert_eq!(facts.native_group.as_deref(), Some("native"));
     assert_eq!(facts.bound_queue.as_deref(), Some("team-vision"));
     assert_eq!(facts.bound_pod_group.as_deref(), Some("train"));
+    assert_eq!(facts.bound_minima, [2, 3]);
     let owner = OwnerReference {
         api_version: "batch/v1".into(),
         kind: "Job".into(),

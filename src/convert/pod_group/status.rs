@@ -3,7 +3,7 @@
 use crate::objects::Condition;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
+use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub(super) fn read(status: Value) -> Option<PodGroupStatus> {
     };
     let members = written.members;
     let (scheduled, scheduled_since_ms) = condition(&written.conditions, "PodGroupScheduled")?;
-    let stale = condition(&written.conditions, "Stale").filter(|(stale, _)| *stale);
+    let staleness = condition(&written.conditions, "Stale");
     Some(PodGroupStatus {
         observed_generation: written.observed_generation,
         phase: Phase::ALL
@@ -56,7 +56,7 @@ pub(super) fn read(status: Value) -> Option<PodGroupStatus> {
         message: written.message,
         scheduled,
         scheduled_since_ms,
-        stale_since_ms: stale.map(|(_, since_ms)| since_ms),
+        staleness: staleness.map(|(stale, since_ms)| Staleness { stale, since_ms }),
     })
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use gpu_batch_policies::facts::{Placement, PlacementChoice};
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
+use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use serde_json::{Value, json};
 
 fn facts(spec: Value) -> PodGroupFacts {
@@ -265,10 +265,27 @@ fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
         message: "two members were lost".into(),
         scheduled: false,
         scheduled_since_ms: 1_800_000_000_000,
-        stale_since_ms: Some(1_800_000_001_000),
+        staleness: Some(Staleness {
+            stale: true,
+            since_ms: 1_800_000_001_000,
+        }),
     };
     let written = crate::execute::pod_group_status(&status);
-    assert_eq!(status::read(written.clone()), Some(status));
+    assert_eq!(status::read(written.clone()), Some(status.clone()));
+    for staleness in [
+        None,
+        Some(Staleness {
+            stale: false,
+            since_ms: 1_800_000_002_000,
+        }),
+    ] {
+        let status = PodGroupStatus {
+            staleness,
+            ..status.clone()
+        };
+        let written = crate::execute::pod_group_status(&status);
+        assert_eq!(status::read(written), Some(status));
+    }
     for (field, value) in [
         ("phase", json!("Resting")),
         ("reason", json!("Boredom")),

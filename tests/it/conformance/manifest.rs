@@ -219,6 +219,7 @@ fn pod(facts: &PodFacts, names: &Names, value: &mut Value) {
             "bound-podgroup",
             facts.bound_pod_group.as_ref().map(ToString::to_string),
         ),
+        ("bound-minimum", minima(&facts.bound_minima)),
         ("min-member", hints.min_member.map(|n| n.to_string())),
         (
             "preemptible",
@@ -401,4 +402,9 @@ fn set(value: &mut Value, key: &str, set: Option<impl serde::Serialize>) {
     if let Some(set) = set {
         value[key] = json!(set);
     }
+}
+
+fn minima(minima: &[u32]) -> Option<String> {
+    let words: Vec<String> = minima.iter().map(u32::to_string).collect();
+    (!words.is_empty()).then(|| words.join("/"))
 }

@@ -15,7 +15,9 @@ use gpu_batch_policies::facts::{
 };
 use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
+use gpu_batch_policies::status::{
+    MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus, Staleness,
+};
 use gpu_batch_simulator::api_server::{
     Answer, ApiServer, Budget, Expected, Name, Request, Stored, Version,
 };
@@ -211,6 +213,7 @@ impl Sequence {
             cards: Vec::new(),
             queue: self.place.name(Kind::Queue, &mut self.random).name,
             pod_group: self.random.percent(50).then_some("g".into()),
+            minima: vec![3; usize::try_from(self.random.below(3)).unwrap()],
         }
     }
 
@@ -404,7 +407,10 @@ impl Sequence {
             message: "as it is".into(),
             scheduled,
             scheduled_since_ms: TEN_O_CLOCK_MS + self.random.below(2_000),
-            stale_since_ms: stale.then_some(TEN_O_CLOCK_MS),
+            staleness: stale.then_some(Staleness {
+                stale: self.random.percent(50),
+                since_ms: TEN_O_CLOCK_MS,
+            }),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Past use outlives the engine: whoever takes over serves queues in the same order.
 
 use super::world::{World, node, pod, queue};
+use crate::event::Object;
+use crate::facts::PastUse;
 use crate::settings::Settings;
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use fastrand::Rng;
@@ -142,4 +144,40 @@ fn whoever_takes_over_serves_queues_in_the_same_order() {
         }
     }
     assert!(by_past > 60, "the past has hardly mattered: {by_past}");
+}
+
+/// What the status of the queue tells of its past.
+fn told_by(world: &World) -> Option<PastUse> {
+    let queues = world.others.values().find_map(|other| match other {
+        Object::Queue(queue) => Some(queue),
+        _ => None,
+    });
+    queues?.past_use.clone()
+}
+
+/// An older write of a status arrives after a newer one: what a successor would begin with is
+/// written once more.
+#[test]
+fn past_use_that_a_late_write_has_taken_away_is_written_again() {
+    let settings = Settings {
+        use_half_life_ms: Some(60 * MINUTE_MS),
+        ..Settings::default()
+    };
+    let mut world = World::with(settings);
+    world.apply(node("n1", GPUS));
+    world.apply(queue("q0").limit(GPUS));
+    world.apply(pod("p", GPUS).queue("q0"));
+    world.settle();
+    world.pass(MINUTE_MS);
+    world.settle();
+    let told = told_by(&world);
+    assert!(told.is_some());
+    world.apply(queue("q0").limit(GPUS));
+    world.settle();
+    assert_eq!(told_by(&world), None);
+    for _ in 0..12 {
+        world.pass(1_000);
+        world.settle();
+    }
+    assert_eq!(told_by(&world), told);
 }

@@ -320,8 +320,7 @@ fn a_process_that_starts_anew_in_the_midst_of_it_comes_to_the_same() {
     let mut world = World::new();
     tight(&mut world, 5, &FITTING);
     begin(&mut world);
-    world.restart();
-    tight(&mut world, 5, &FITTING);
+    world.take_over();
     world.settle();
     assert_eq!(world.binds, FITTING.len());
 }

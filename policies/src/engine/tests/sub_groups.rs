@@ -275,7 +275,8 @@ fn a_gang_whose_role_stays_below_its_minimum_is_evicted_whole() {
     // There are more members than the sum of all minima, and decode has none.
     world.delete("decode-0");
     world.settle();
-    assert!(world.gang("default/g").status.stale_since_ms.is_some());
+    let staleness = world.gang("default/g").status.staleness;
+    assert!(staleness.is_some_and(|it| it.stale));
     world.pass(4_999);
     world.settle();
     assert_eq!(world.evictions, 0);

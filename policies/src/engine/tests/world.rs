@@ -48,9 +48,8 @@ pub(super) struct World {
     /// Whether the watch is late and does not tell what we have bound.
     pub(super) late_watch: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
-    /// What else exists, with the past use that was last written of each queue.
-    nodes: BTreeMap<Box<str>, NodeFacts>,
-    queues: BTreeMap<Box<str>, QueueFacts>,
+    /// What else exists, with what was last written of queues and PodGroups.
+    pub(super) others: BTreeMap<ObjectKey, Object>,
     /// Whether what is written of queues gets lost.
     pub(super) loses_queues: bool,
     settings: Settings,
@@ -96,8 +95,7 @@ impl World {
             loses_binds: false,
             late_watch: false,
             last_group: None,
-            nodes: BTreeMap::new(),
-            queues: BTreeMap::new(),
+            others: BTreeMap::new(),
             loses_queues: false,
             settings,
             events: listings(),
@@ -106,29 +104,27 @@ impl World {
 
     pub(super) fn apply(&mut self, thing: impl Thing) {
         let object = thing.object(self);
-        match &object {
-            Object::Node(facts) => drop(self.nodes.insert(facts.name.clone(), facts.clone())),
-            Object::Queue(facts) => drop(self.queues.insert(facts.name.clone(), facts.clone())),
-            _ => {}
+        if object.kind() != Kind::Pod {
+            self.others.insert(object.key(), object.clone());
         }
         self.events.push(object.into());
     }
 
-    /// Another engine takes over, which knows nothing but the nodes, queues and pods there are.
+    /// Another engine takes over, which knows nothing but the objects there are.
     pub(super) fn take_over(&mut self) {
         self.engine = Engine::new(self.settings.clone());
         self.events = listings();
-        let nodes = self.nodes.values().cloned().map(Object::Node);
-        let queues = self.queues.values().cloned().map(Object::Queue);
         let pods = self.pods.values().cloned().map(Object::Pod);
-        let objects = nodes.chain(queues).chain(pods).map(Event::from);
-        self.events.extend(objects);
+        let objects = self.others.values().cloned().chain(pods);
+        self.events.extend(objects.map(Event::from));
     }
 
     /// What was written of the past of queues is not there any more.
     pub(super) fn forget_past_use(&mut self) {
-        for queue in self.queues.values_mut() {
-            queue.past_use = None;
+        for other in self.others.values_mut() {
+            if let Object::Queue(queue) = other {
+                queue.past_use = None;
+            }
         }
     }
 
@@ -196,12 +192,6 @@ impl World {
     /// Whether a search that ended early goes on now, in the next steps.
     pub(super) fn search_on(&mut self) -> bool {
         self.engine.search_on()
-    }
-
-    /// The process starts anew; the world must be told again.
-    pub(super) fn restart(&mut self) {
-        self.engine = Engine::new(Settings::default());
-        self.events = listings();
     }
 
     /// Steps until nothing is left to do, and audits every step.
@@ -285,17 +275,25 @@ impl World {
                 facts.unscheduled = Some(condition);
                 self.events.push(Object::Pod(facts.clone()).into());
             }
-            Action::PatchStatus(StatusPatch::PodGroup { .. }) => {
+            Action::PatchStatus(StatusPatch::PodGroup { name, status, .. }) => {
                 self.gang_statuses += 1;
                 if self.loses_statuses {
                     return Outcome::Unknown;
+                }
+                for other in self.others.values_mut() {
+                    if let Object::PodGroup(group) = other
+                        && group.name == *name
+                    {
+                        group.status = Some(status.clone());
+                    }
                 }
             }
             Action::PatchStatus(StatusPatch::Queue { name, status, .. }) => {
                 if self.loses_queues {
                     return Outcome::Unknown;
                 }
-                if let Some(queue) = self.queues.get_mut(name) {
+                let key = ObjectKey::Queue(name.clone());
+                if let Some(Object::Queue(queue)) = self.others.get_mut(&key) {
                     queue.past_use.clone_from(&status.past_use);
                 }
             }
@@ -334,6 +332,7 @@ impl World {
         facts.node = Some(bind.node.clone());
         facts.cards = bind.cards.clone();
         facts.bound_ms = Some(self.now_ms);
+        facts.bound_minima.clone_from(&bind.minima);
         facts.phase = PodPhase::Running;
         if !self.late_watch {
             self.events.push(Object::Pod(facts.clone()).into());

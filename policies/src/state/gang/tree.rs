@@ -137,6 +137,15 @@ impl GroupTree {
         Ok(())
     }
 
+    /// The same tree with other minima of some groups.
+    pub(crate) fn with_minima(&self, minima: &BTreeMap<usize, u32>) -> Self {
+        let mut tree = self.clone();
+        for (group, minimum) in minima {
+            tree.groups[*group].minimum = *minimum;
+        }
+        tree
+    }
+
     /// How many groups there are, the gang itself counted.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()

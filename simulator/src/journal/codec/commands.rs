@@ -7,7 +7,9 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::lease::LeaseRequest;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
+use gpu_batch_policies::status::{
+    MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus, Staleness,
+};
 
 impl Codec for CommandId {
     fn encode(&self, out: &mut Encoder) {
@@ -22,14 +24,15 @@ impl Codec for CommandId {
 fields! {
     Command { id, deadline_ms, action }
     PodReference { namespace, name, uid }
-    Bind { pod, node, cards, queue, pod_group }
+    Bind { pod, node, cards, queue, pod_group, minima }
     Evict { pod, cause }
     Announcement { regarding, warning, reason, message }
     ObjectReference { api_version, kind, namespace, name, uid }
     PodGroupStatus {
         observed_generation, phase, members, reason, message, scheduled, scheduled_since_ms,
-        stale_since_ms,
+        staleness,
     }
+    Staleness { stale, since_ms }
     MemberCounts { expected, created, bound, running, succeeded, failed }
     QueueStatus {
         observed_generation, fault, note, ready_since_ms, allocated, requested, fair_share,

@@ -51,7 +51,7 @@ fields! {
     PodFacts {
         uid, namespace, name, ours, node, cards, phase, deleting, created_ms, bound_ms, started_ms,
         priority, never_preempts, gates, shape, pod_group, sub_group, queue, native_group, owner,
-        hints, bound_queue, bound_pod_group, unscheduled, problems,
+        hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems,
     }
     OwnerReference { api_version, kind, name, uid }
     GangHints {

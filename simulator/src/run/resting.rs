@@ -1,0 +1,57 @@
+//! What may not happen any more once everything has come to rest: nothing is lost then, so no gang
+//! is evicted, however often schedulers start anew and however far minima are raised.
+
+use super::{Run, change_minimum};
+use gpu_batch_policies::command::{Action, Evict};
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{GangMinimum, GroupSource, PodGroupFacts};
+
+impl Run<'_> {
+    /// A PodGroup of which members run gets a higher minimum; of one with sub-groups the first
+    /// leaf.
+    pub(super) fn raise_minimum(&mut self, number: u64, by: u32) {
+        let runs = |group: &PodGroupFacts| {
+            let mut pods = self.cluster.api.pods();
+            pods.any(|pod| pod.node.is_some() && pod.pod_group.as_ref() == Some(&group.name))
+        };
+        let groups = self.cluster.api.objects(Kind::PodGroup);
+        let groups = groups.filter_map(|stored| match &stored.object {
+            Object::PodGroup(group) if group.source == GroupSource::GpuBatch => Some(group),
+            _ => None,
+        });
+        let running: Vec<PodGroupFacts> = groups.filter(|group| runs(group)).cloned().collect();
+        let Some(index) = number.checked_rem(running.len() as u64) else {
+            return;
+        };
+        let mut group = running[usize::try_from(index).unwrap_or(0)].clone();
+        let minimum = minimum_of(&group);
+        change_minimum(&mut group, minimum + by);
+        self.cluster.put(Object::PodGroup(group), self.now_ms);
+    }
+
+    /// L1. Of gangs without a PodGroup of ours nobody remembers whether members were lost or have
+    /// done their part and were cleaned away.
+    pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
+        let Action::Evict(Evict { pod, cause }) = action else {
+            return None;
+        };
+        let facts = self.cluster.pod(pod.uid)?;
+        let group = facts.pod_group.as_ref().filter(|_| self.is_calm())?;
+        Some(format!(
+            "L1: pod {} of gang {group} is evicted ({cause:?}), and nothing was lost",
+            pod.name
+        ))
+    }
+}
+
+/// The minimum that [`change_minimum`] changes.
+fn minimum_of(group: &PodGroupFacts) -> u32 {
+    let groups = &group.sub_groups;
+    let is_leaf = |name: &str| groups.iter().all(|child| *child.parent != *name);
+    let leaf = groups.iter().find(|entry| is_leaf(&entry.name));
+    match (leaf, group.minimum) {
+        (Some(leaf), _) => leaf.min_member.unwrap_or(1),
+        (None, GangMinimum::Together(minimum)) => minimum,
+        (None, GangMinimum::Single) => 1,
+    }
+}
