@@ -144,7 +144,7 @@ fn deployed(file: &str, kind: &str) -> Value {
 
 #[test]
 fn everything_in_deploy_is_applied() {
-    for folder in ["deploy", "deploy/crds"] {
+    for folder in ["deploy", "deploy/crds", "deploy/defaults"] {
         let list = documents(&root().join(folder).join("kustomization.yaml")).remove(0);
         let listed = list["resources"].as_array().unwrap();
         for entry in std::fs::read_dir(root().join(folder)).unwrap() {
@@ -159,7 +159,7 @@ fn everything_in_deploy_is_applied() {
 
 #[test]
 fn the_deployed_configuration_agrees_with_the_manifests() {
-    let map = deployed("configmap.yaml", "ConfigMap");
+    let map = deployed("defaults/configmap.yaml", "ConfigMap");
     let pod = deployed("deployment.yaml", "Deployment")["spec"]["template"]["spec"].take();
     let container = &pod["containers"][0];
     let file = container["args"][2].as_str().unwrap();
@@ -177,6 +177,10 @@ fn the_deployed_configuration_agrees_with_the_manifests() {
 
     let port = &container["ports"][0]["containerPort"];
     assert_eq!(*port, configuration.serve_address.port());
+    // Without it, a restarted container would wait for its own Lease to run out.
+    let name = &container["env"][0];
+    assert_eq!(name["name"], "POD_NAME");
+    assert_eq!(name["valueFrom"]["fieldRef"]["fieldPath"], "metadata.name");
     let image = container["image"].as_str().unwrap();
     assert!(
         image.ends_with(concat!(":", env!("CARGO_PKG_VERSION"))),
@@ -187,9 +191,9 @@ fn the_deployed_configuration_agrees_with_the_manifests() {
 #[test]
 fn the_default_objects_are_decoded() {
     let queue: api::Queue =
-        serde_json::from_value(deployed("queue-default.yaml", "Queue")).unwrap();
+        serde_json::from_value(deployed("defaults/queue-default.yaml", "Queue")).unwrap();
     let topology: api::Topology =
-        serde_json::from_value(deployed("topology-default.yaml", "Topology")).unwrap();
+        serde_json::from_value(deployed("defaults/topology-default.yaml", "Topology")).unwrap();
     for name in [queue.metadata.name, topology.metadata.name] {
         assert_eq!(name.as_deref(), Some("default"));
     }

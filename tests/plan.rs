@@ -98,7 +98,7 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
     let presets = std::fs::read_dir(&folder).unwrap();
     let mut presets: Vec<PathBuf> = presets.map(|entry| entry.unwrap().path()).collect();
     assert!(presets.len() >= 6, "{presets:?}");
-    presets.push(Path::new(ROOT).join("deploy/topology-default.yaml"));
+    presets.push(Path::new(ROOT).join("deploy/defaults/topology-default.yaml"));
     for preset in presets {
         let text = std::fs::read_to_string(&preset).unwrap();
         let levels: Vec<(&str, &str)> = text
@@ -148,7 +148,7 @@ fn presets_know_what_is_near_and_what_only_looks_so() {
 #[test]
 fn what_is_of_no_cloud_finds_nvlink_domains_where_nodes_have_no_zone() {
     const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-    for file in ["topology-default.yaml", "topologies/nvlink.yaml"] {
+    for file in ["defaults/topology-default.yaml", "topologies/nvlink.yaml"] {
         let path = Path::new(ROOT).join("deploy").join(file);
         let mut objects = vec![std::fs::read_to_string(path).unwrap()];
         objects.extend(

@@ -143,9 +143,9 @@ fn strip(value: &mut Value) {
     }
 }
 
-/// Everything that `kubectl apply -k` applies, but the namespace, which is the user's with Helm.
+/// Everything that kubectl applies and creates, but the namespace, which is the user's with Helm.
 fn plain_manifests() -> Vec<Value> {
-    let folders = [root().join("deploy/crds"), root().join("deploy")];
+    let folders = ["deploy/crds", "deploy", "deploy/defaults"].map(|folder| root().join(folder));
     let files = folders.iter().flat_map(|folder| {
         let list = documents(&folder.join("kustomization.yaml")).remove(0);
         let listed = list["resources"].as_array().unwrap().clone();

@@ -3,6 +3,7 @@
 
 mod installed;
 mod requests;
+mod upgraded;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -31,6 +32,7 @@ async fn good_objects_are_accepted_and_bad_ones_refused_with_the_rule_that_they_
     };
     cluster.kubectl(&["apply", "-k", "deploy/crds"]).await;
     cluster.kubectl(&["apply", "-k", "deploy"]).await;
+    cluster.kubectl(&["create", "-k", "deploy/defaults"]).await;
     for object in documents("good_manifests.yaml") {
         if let Err(message) = cluster.try_create(&object).await {
             panic!("{message}\n{object:#}");

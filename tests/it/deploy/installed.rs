@@ -65,7 +65,7 @@ async fn an_installed_chart_lets_the_program_do_its_work_and_nothing_else() {
 
 impl Cluster {
     /// Runs Helm on the release's namespace.
-    fn helm(&self, helm: &Helm, arguments: &[&str]) -> String {
+    pub(super) fn helm(&self, helm: &Helm, arguments: &[&str]) -> String {
         let kubeconfig = self.kubeconfig.to_str().unwrap();
         let common = ["--namespace", "gpu-batch", "--kubeconfig", kubeconfig];
         let result = helm.run(&[arguments, &common].concat());
