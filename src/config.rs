@@ -78,7 +78,7 @@ impl Configuration {
     /// Everything that is wrong with the file, with the keys and what is allowed.
     pub fn load(path: Option<&Path>) -> Result<Self, InvalidConfiguration> {
         let Some(path) = path else {
-            return Self::check(&ConfigurationFile::default(), "the default configuration");
+            return Self::of(&ConfigurationFile::default(), "the default configuration");
         };
         let name = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -95,14 +95,26 @@ impl Configuration {
     /// # Errors
     /// Everything that is wrong with the text, with the keys and what is allowed.
     pub fn parse(text: &str, name: &str) -> Result<Self, InvalidConfiguration> {
-        let file = read::read(text).map_err(|problems| InvalidConfiguration {
+        let invalid = |problems| InvalidConfiguration {
             file: name.to_owned(),
             problems,
-        })?;
-        Self::check(&file, name)
+        };
+        let (file, mut problems) = read::read(text).map_err(invalid)?;
+        match Self::of(&file, name) {
+            checked if problems.is_empty() => checked,
+            Ok(_) => Err(invalid(problems)),
+            Err(more) => {
+                problems.extend(more.problems);
+                Err(invalid(problems))
+            }
+        }
     }
 
-    fn check(file: &ConfigurationFile, name: &str) -> Result<Self, InvalidConfiguration> {
+    /// Checks a file that has been read; `name` is how messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn of(file: &ConfigurationFile, name: &str) -> Result<Self, InvalidConfiguration> {
         check::check(file).map_err(|problems| InvalidConfiguration {
             file: name.to_owned(),
             problems,

@@ -1,5 +1,9 @@
 //! The connection to the API server: one way to find it and one way to make a client.
 
+mod outage;
+
+pub(crate) use outage::Outage;
+
 use kube::config::{InferConfigError, Kubeconfig, KubeconfigError};
 use std::error::Error;
 use std::io;

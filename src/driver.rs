@@ -18,6 +18,7 @@ mod latency;
 mod recording;
 mod reports;
 mod scheduler;
+mod standing;
 
 pub use recording::{JournalFile, JournalFileError};
 pub use reports::Reports;
@@ -39,6 +40,7 @@ use gpu_batch_policies::settings::Settings;
 use inbox::Batch;
 use latency::Latency;
 use recording::Recording;
+use standing::Standing;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -68,6 +70,7 @@ struct Driver {
     /// Counts up to make every watch list anew.
     relist: watch::Sender<u64>,
     latency: Latency,
+    standing: Standing,
     /// Commands without an outcome.
     in_flight: usize,
     /// When the engine panicked, oldest first.
@@ -94,10 +97,10 @@ impl Driver {
             let batch = self.inbox.take(self.wait(), self.stop_by.is_some());
             let mut events = batch.events;
             if batch.stopping && self.stop_by.is_none() {
-                info!(
-                    "stopping: waiting for {} requests under way",
-                    self.in_flight
-                );
+                if self.in_flight > 0 {
+                    let requests = self.in_flight;
+                    info!("stopping: waiting for {requests} requests under way");
+                }
                 self.stop_by = Some(Instant::now() + DRAIN);
                 self.shut_down();
                 events.push(Event::Continue);
@@ -110,7 +113,11 @@ impl Driver {
             self.answer(batch.questions);
             self.follow_recording();
             if let Some(stop_by) = self.stop_by {
-                if self.engine.is_shut_down() && self.in_flight == 0 {
+                if self.in_flight == 0 && self.engine.is_drained() && !self.is_due() {
+                    // A Lease that could not be given back is not tried again.
+                    if !self.engine.is_shut_down() && self.standing.holds_lease() {
+                        warn!("the Lease is not given back: it holds until it runs out");
+                    }
                     return Ended::Stopped;
                 }
                 if Instant::now() >= stop_by {
@@ -136,14 +143,17 @@ impl Driver {
         wait
     }
 
+    /// Whether the engine wants to be called now.
+    fn is_due(&self) -> bool {
+        let now_ms = self.clock.now_ms();
+        let deadline_ms = self.engine.next_deadline();
+        deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms)
+    }
+
     /// One step, if there is anything to do. The error is a panic of the engine.
     fn turn(&mut self, mut events: Vec<Event>) -> Result<(), Box<dyn Any + Send>> {
         let now_ms = self.clock.now_ms();
-        if self
-            .engine
-            .next_deadline()
-            .is_some_and(|deadline_ms| deadline_ms <= now_ms)
-        {
+        if self.is_due() {
             events.push(Event::Continue);
         }
         self.health
@@ -153,6 +163,7 @@ impl Driver {
         }
         self.in_flight = self.in_flight.saturating_sub(outcomes(&events));
         self.remember_settings(&events);
+        self.standing.observe(&events);
         self.latency
             .observe(&events, now_ms, &self.metrics.pod_scheduling_seconds);
         self.metrics.step_events.observe(count(events.len()));
@@ -171,8 +182,10 @@ impl Driver {
             recording.commands(&commands);
         }
         self.issue(commands);
-        self.health
-            .turned(now_ms, self.engine.is_synced(), self.engine.is_leader());
+        let (synced, leads) = (self.engine.is_synced(), self.engine.is_leader());
+        self.health.turned(now_ms, synced, leads);
+        let stopping = self.stop_by.is_some();
+        self.standing.tell(leads, synced, stopping, &self.health);
         Ok(())
     }
 
@@ -215,6 +228,7 @@ impl Driver {
     /// Puts an engine that knows nothing in the place of this one, and has everything listed anew.
     fn begin_anew(&mut self, engine: Engine) {
         self.engine = engine;
+        self.standing.begin_anew();
         self.latency = Latency::default();
         // The new engine must not see a world that requests of the old one are still changing, nor
         // their outcomes. Every request has a deadline, so this ends.

@@ -23,19 +23,20 @@ pub use translate::{Stamp, outcome, request};
 pub(crate) use status::pod_group as pod_group_status;
 
 use crate::config::LeaseName;
-use crate::connection::{self, ConnectionError};
+use crate::connection::{self, ConnectionError, Outage};
 use crate::driver::{Clock, Health, Inbox};
 use crate::serve::{Metrics, Sources};
 use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::facts::GroupSource;
 use gpu_batch_policies::lease::LeaseRequest;
+use http::StatusCode;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 /// No request takes longer, whatever the command says: the driver counts on it when it drains.
 const DEADLINE_MAX: Duration = Duration::from_secs(20);
@@ -48,7 +49,7 @@ pub(crate) struct Executor {
     /// A client of its own, so that the lease never waits behind anything.
     lease_requests: kube::Client,
     lease: LeaseName,
-    /// When this process last took the lease.
+    /// When the holder of the lease took it, as far as that was seen; else 0.
     acquired_ms: AtomicU64,
     /// Who speaks in Kubernetes events.
     instance: String,
@@ -99,6 +100,10 @@ impl Executor {
             // may lead by now. A timeout alone would send the request before it looks at the clock.
             if !limit.is_zero() {
                 let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
+                if performed.is_err() && matches!(command.action, Action::Lease(_)) {
+                    let words = format!("it has not answered within {limit:.0?}");
+                    executor.health.failed(Outage::Unreachable(words));
+                }
                 reply.outcome = performed.unwrap_or(Outcome::Unknown);
             }
             executor.record(&command.action, &reply.outcome, started.elapsed());
@@ -124,7 +129,34 @@ impl Executor {
             now_ms,
         };
         let answer = exchange(client, request(&command.action, &stamp)).await;
+        self.tell_health(&command.action, &answer);
+        if let (Action::Lease(_), Ok(answer)) = (&command.action, &answer)
+            && let Some(acquired_ms) = lease::acquired_ms(answer)
+        {
+            self.acquired_ms.store(acquired_ms, Ordering::Relaxed);
+        }
         outcome(&command.action, answer)
+    }
+
+    /// Whether the API server answers at all, and the lease can be kept.
+    fn tell_health(&self, action: &Action, answer: &Result<Answer, ExchangeError>) {
+        if let (Action::Lease(_), Ok(answer)) = (action, answer)
+            && answer.status.is_server_error()
+        {
+            let sentence = lease::advice(&self.lease, &classify::message(answer));
+            self.health.lease_answered(Some(sentence));
+        }
+        let outage = match answer {
+            Ok(answer) if answer.status == StatusCode::UNAUTHORIZED => {
+                Some(Outage::Unauthorized(classify::message(answer)))
+            }
+            Ok(_) => return self.health.answered(),
+            Err(ExchangeError::Lost(error)) => Outage::of(error),
+            Err(ExchangeError::Malformed(_)) => None,
+        };
+        if let Some(outage) = outage {
+            self.health.failed(outage);
+        }
     }
 
     fn record(&self, action: &Action, outcome: &Outcome, took: Duration) {
@@ -134,11 +166,16 @@ impl Executor {
             Action::Bind(_) => self.metrics.bind_seconds.observe(took.as_secs_f64()),
             Action::Evict(evict) if *outcome == Outcome::Done => {
                 self.metrics.evicted(evict.cause);
+                let (pod, why) = (&evict.pod, evict::why(evict.cause));
+                info!("evicted {}/{}: {why}", pod.namespace, pod.name);
             }
             Action::Lease(request) => self.lease_answered(request, outcome),
             _ => {}
         }
         match outcome {
+            // Told by the health, once and with what to do.
+            Outcome::Refused { .. } | Outcome::Unknown if matches!(action, Action::Lease(_)) => {}
+            Outcome::Unknown if self.health.outage().is_some() => {}
             Outcome::Refused { message } if self.may_warn(action_name) => {
                 warn!("{action_name} was refused: {message}");
             }
@@ -152,7 +189,10 @@ impl Executor {
     /// A candidate that may not write the lease is no standby. That it may read it says nothing.
     fn lease_answered(&self, request: &LeaseRequest, outcome: &Outcome) {
         match outcome {
-            Outcome::Refused { message } => self.health.lease_answered(Some(message)),
+            Outcome::Refused { message } => {
+                let sentence = lease::advice(&self.lease, message);
+                self.health.lease_answered(Some(sentence));
+            }
             Outcome::Lease(seen) if *request != LeaseRequest::Read || !seen.holder.is_empty() => {
                 self.health.lease_answered(None);
             }

@@ -22,6 +22,7 @@ mod configuration;
 mod connections;
 mod explain;
 mod gangs;
+mod host;
 mod metrics;
 
 pub(crate) use metrics::Metrics;
@@ -32,6 +33,7 @@ use crate::driver::{Asked, Clock, Explained, Health, Inbox, Question, Reports};
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use connections::Pages;
@@ -120,13 +122,12 @@ fn pages(comparer: Comparer, in_force: Arc<InForce>) -> Pages {
         .merge(configuration::page(in_force))
         .merge(audit)
         .merge(compare);
-    let local = router
-        .clone()
-        .merge(gangs::page(sources.clone()))
-        .merge(explain::pages(sources));
+    let private = gangs::page(sources.clone())
+        .merge(explain::pages(sources))
+        .route_layer(from_fn(host::must_be_loopback));
     Pages {
+        local: router.clone().merge(private),
         everybody: router,
-        local,
     }
 }
 

@@ -119,6 +119,12 @@ impl<T: Watched> Watcher<T> {
                     self.position = None;
                 }
                 Failure::NotServed => self.without_server().await,
+                Failure::CutOff(outage) => {
+                    self.shared.health.failed(outage);
+                    self.shared.health.set(T::KIND, WatchState::CutOff);
+                    let wait = self.backoff.next();
+                    self.pause(wait).await;
+                }
                 Failure::Failed {
                     message,
                     retry_after,
@@ -135,10 +141,11 @@ impl<T: Watched> Watcher<T> {
     async fn without_server(&mut self) {
         self.position = None;
         if !self.not_served {
-            info!("{:?}: the API server does not serve {}", T::KIND, T::PATH);
+            debug!("{:?}: the API server does not serve {}", T::KIND, T::PATH);
             self.not_served = true;
             self.deliver(Vec::new()).await;
         }
+        self.shared.health.answered();
         self.shared.health.set(T::KIND, WatchState::NotServed);
         self.complaint = None;
         self.pause(NOT_SERVED_RETRY).await;
@@ -163,6 +170,7 @@ impl<T: Watched> Watcher<T> {
         if self.complaint.take().is_some() {
             info!("{:?}: watching again", T::KIND);
         }
+        self.shared.health.answered();
         self.shared.health.set(T::KIND, WatchState::Watching);
     }
 

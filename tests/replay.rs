@@ -109,9 +109,9 @@ fn bad_input_is_named() {
             assert!(output.contains(&format!("{journal}: {says}")), "{output}");
         }
     }
-    let record = gpu_batch(&["run", "--record", "Cargo.toml"]);
+    let record = gpu_batch(&["demo", "--embedded", "--record", "Cargo.toml"]);
     assert!(shown(&record, 2).contains("Cargo.toml: there is a file that is not a journal"));
-    let nowhere = gpu_batch(&["run", "--record", "nowhere/j"]);
+    let nowhere = gpu_batch(&["demo", "--embedded", "--record", "nowhere/j"]);
     assert!(shown(&nowhere, 2).contains("nowhere/j"));
     let size = gpu_batch(&["run", "--record", journal, "--record-size", "1Ki"]);
     assert!(shown(&size, 2).contains("at least 1Mi"));

@@ -395,8 +395,10 @@ impl Engine {
         self.take_back_unbegun();
     }
 
-    /// Whether nothing that must not be lost is under way or left to be sent.
-    fn is_drained(&self) -> bool {
+    /// Whether nothing that must not be lost is under way or left to be sent. The lease does not
+    /// count: one that is not given back runs out.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
         self.outbox.is_quiet() && self.bindings.is_empty()
     }
 

@@ -17,7 +17,8 @@ use alloc::boxed::Box;
 /// The settings of the election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseSettings {
-    /// Who we are: the pod's name, so that a restarted container takes its lease back at once.
+    /// Who we are: a name that no other process has. Where it is the pod's name, a restarted
+    /// container takes its lease back at once.
     pub identity: Box<str>,
     /// How long a lease holds without a change. Default 15 s.
     pub duration_ms: u64,

@@ -36,7 +36,8 @@ pub struct Settings {
     /// What a queue has used adjusts its weights, and half as much after each such time, at least a
     /// minute. `None`: the past does not count.
     pub use_half_life_ms: Option<u64>,
-    /// How long a node is left alone after a binding to it failed.
+    /// How long a gang pauses after a binding of one of its pods was refused for the first time,
+    /// and when an eviction or a status write that failed is made again.
     pub retry_after_ms: u64,
     /// Who may act.
     pub leadership: Leadership,

@@ -3,6 +3,7 @@ use crate::convert::quantity;
 use crate::driver::JournalFile;
 use anyhow::Context;
 use std::path::PathBuf;
+use tracing::warn;
 
 /// Less than this holds hardly a minute of a busy cluster.
 const SIZE_MIN: u64 = 1 << 20;
@@ -29,6 +30,17 @@ impl RecordArgs {
         };
         let checked = JournalFile::check(path).context("--record");
         checked.map_err(Failure::BadInput)
+    }
+
+    /// Makes the file, if there is to be one and it can be made: recording keeps no scheduler from
+    /// starting.
+    pub(super) fn create_or_warn(&self) -> Option<JournalFile> {
+        let path = self.file.as_ref()?;
+        let file = JournalFile::create(path, self.bytes_max);
+        file.inspect_err(|error| {
+            warn!("nothing is recorded, and the scheduler goes on without: --record: {error}");
+        })
+        .ok()
     }
 
     /// Makes the file, if there is to be one.

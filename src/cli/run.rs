@@ -2,7 +2,7 @@ use super::Failure;
 use super::cluster::ClusterArgs;
 use super::record::RecordArgs;
 use crate::config::Configuration;
-use crate::driver::Scheduler;
+use crate::driver::{Scheduler, SchedulerError};
 use crate::telemetry;
 use anyhow::Context;
 use std::path::PathBuf;
@@ -29,7 +29,6 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let configuration = Configuration::load(args.config.as_deref())
         .map_err(|error| Failure::BadInput(error.into()))?;
-    args.record.check()?;
     telemetry::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -41,16 +40,11 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
     let cluster = args.cluster.config().await?;
     // Not before: a start that fails takes no journal's place.
-    let journal = args.record.create()?;
+    let journal = args.record.create_or_warn();
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
     let mut scheduler = Scheduler::start_recorded(&cluster, configuration, journal).await?;
     loop {
-        info!(
-            "scheduling for {}; health and metrics on {}",
-            cluster.cluster_url,
-            scheduler.address()
-        );
         let changed = changed(&mut scheduler, args.config.clone());
         let anew = tokio::select! {
             ended = scheduler.ended() => return Ok(ended?),
@@ -65,8 +59,13 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
             configuration = changed => configuration,
         };
         info!("beginning anew, as the configuration asks for");
+        let before = Configuration::of(&scheduler.configuration(), "the old configuration")?;
         scheduler.stop().await?;
-        scheduler = Scheduler::start(&cluster, anew).await?;
+        scheduler = match Scheduler::start(&cluster, anew).await {
+            // Somebody took the port meanwhile. The file is tried again as soon as it is free.
+            Err(SchedulerError::Listen { .. }) => Scheduler::start(&cluster, before).await?,
+            started => started?,
+        };
     }
     Ok(scheduler.stop().await?)
 }

@@ -8,8 +8,10 @@ use gpu_batch_policies::settings::{
     AGING_MAX_MS, InFlight, Leadership, LeafOrder, Queueing, Settings,
 };
 use std::fmt::Display;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -244,13 +246,25 @@ fn leadership(
     })
 }
 
-/// Who this replica is: what the file says, else the pod's name, else the host's.
+/// Who this replica is: what the file says, else the pod's name, which a restarted container keeps,
+/// else the name of this process.
 fn identity(file: &LeaderElectionFile) -> Result<String, &'static str> {
-    let host = || nix::unistd::gethostname().ok()?.into_string().ok();
-    file.identity
-        .clone()
-        .or_else(|| std::env::var("POD_NAME").ok())
-        .or_else(host)
-        .filter(|name| !name.is_empty())
-        .ok_or("must be set where there is neither POD_NAME nor a host name")
+    let pod = || std::env::var("POD_NAME").ok();
+    let pod = || pod().filter(|name| !name.is_empty());
+    let name = file.identity.clone().or_else(pod);
+    let name = name.unwrap_or_else(|| PROCESS.clone());
+    match name.is_empty() {
+        true => Err("must not be empty; null: the environment variable POD_NAME, or a random name"),
+        false => Ok(name),
+    }
 }
+
+/// A name that no other process has, the same as long as this one lives: several processes on one
+/// host must not sign a Lease alike, or all of them lead.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
+    let host = nix::unistd::gethostname().ok();
+    let host = host.and_then(|name| name.into_string().ok());
+    // The only random numbers of the standard library that come from the system.
+    let random = RandomState::new().build_hasher().finish();
+    format!("{}_{random:016x}", host.as_deref().unwrap_or("gpu-batch"))
+});

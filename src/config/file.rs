@@ -54,7 +54,9 @@ pub struct ConfigurationFile {
     /// lies this long back counts half. A duration of at least a minute, such as 168h; null: the
     /// past does not count.
     pub use_half_life: Option<Duration>,
-    /// How long a node is left alone after a binding to it failed; a duration.
+    /// How long a gang pauses after a binding of one of its pods was refused; each further refusal
+    /// makes the pause longer. Other requests that failed are made again after this long, too. A
+    /// duration.
     pub retry_after: Duration,
 }
 
@@ -88,8 +90,8 @@ pub struct LeaderElectionFile {
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// How this replica signs the Lease, other than all others. null: the environment variable
-    /// POD_NAME, else the host's name.
+    /// How this replica signs the Lease. Each needs a name of its own: two with one name both act.
+    /// null: the environment variable POD_NAME, else the host's name and a random part.
     pub identity: Option<String>,
     /// How long a Lease holds that is not renewed; a duration in whole seconds.
     pub lease_duration: Duration,

@@ -2,9 +2,10 @@
 //!
 //! The file is read every second: a ConfigMap in a pod is replaced by links, of which no event of
 //! the file system tells reliably. What was read twice alike is judged, so that nobody's half
-//! written file is. A file that is wrong is refused whole, and the old configuration goes on. One
-//! that changes what the scheduler was built around ends the following: whoever runs the scheduler
-//! stops it and starts another.
+//! written file is. A file that is wrong is refused whole, and the old configuration goes on; where
+//! only its port is taken, it is tried again until the port is free. One that changes what the
+//! scheduler was built around ends the following: whoever runs the scheduler stops it and starts
+//! another.
 
 use super::changes::{begins_anew, changed_keys};
 use super::read::unreadable;
@@ -23,6 +24,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The text of the file, or why it cannot be read.
 type Read = Result<String, String>;
+
+/// Why a file is not taken over.
+enum Refusal {
+    /// It is wrong until it changes.
+    Wrong(InvalidConfiguration),
+    /// The scheduler cannot listen where it says, for now.
+    PortTaken(InvalidConfiguration),
+}
 
 /// Follows one file.
 pub(crate) struct Follower {
@@ -75,14 +84,17 @@ impl Follower {
         let mut anew = None;
         if settled && self.judged.as_ref() != Some(&read) {
             anew = self.take_over(&read);
-            self.judged = Some(read.clone());
         }
         self.last = Some(read);
         anew
     }
 
-    fn take_over(&self, read: &Read) -> Option<Configuration> {
-        match self.judge(read) {
+    fn take_over(&mut self, read: &Read) -> Option<Configuration> {
+        let judgement = self.judge(read);
+        // Whether a port is free does not follow from the file.
+        let is_final = !matches!(&judgement, Err(Refusal::PortTaken(_)));
+        self.judged = is_final.then(|| read.clone());
+        match judgement {
             Ok((_, changed)) if changed.is_empty() => {
                 self.metrics.configuration_refused.set(0);
                 self.in_force.accept(self.in_force.get().0);
@@ -98,26 +110,29 @@ impl Follower {
                 self.metrics.configuration_changed("applied");
                 self.metrics.configuration_refused.set(0);
             }
-            Err(error) => {
-                warn!("the configuration is not changed, the old one goes on: {error}");
-                self.in_force.refuse(error.to_string());
-                self.metrics.configuration_changed("refused");
-                self.metrics.configuration_refused.set(1);
+            Err(Refusal::Wrong(error) | Refusal::PortTaken(error)) => {
+                let message = error.to_string();
+                if self.in_force.get().1.as_ref() != Some(&message) {
+                    warn!("the configuration is not changed, the old one goes on: {message}");
+                    self.in_force.refuse(message);
+                    self.metrics.configuration_changed("refused");
+                    self.metrics.configuration_refused.set(1);
+                }
             }
         }
         None
     }
 
     /// The new configuration with the keys that are otherwise, or everything that is wrong with it.
-    fn judge(&self, read: &Read) -> Result<(Configuration, Vec<String>), InvalidConfiguration> {
+    fn judge(&self, read: &Read) -> Result<(Configuration, Vec<String>), Refusal> {
         let name = self.path.display().to_string();
         let invalid = |problems| InvalidConfiguration {
             file: name.clone(),
             problems,
         };
         let text = read.as_ref();
-        let text = text.map_err(|error| invalid(vec![error.clone()]))?;
-        let configuration = Configuration::parse(text, &name)?;
+        let text = text.map_err(|error| Refusal::Wrong(invalid(vec![error.clone()])))?;
+        let configuration = Configuration::parse(text, &name).map_err(Refusal::Wrong)?;
         let (before, _) = self.in_force.get();
         let changed = changed_keys(&before, &configuration.file);
         let mut problems = Vec::new();
@@ -127,15 +142,14 @@ impl Follower {
                 anew.map(|key| format!("{key}: cannot change while a session is recorded")),
             );
         }
+        if !problems.is_empty() {
+            return Err(Refusal::Wrong(invalid(problems)));
+        }
         if before.serve_address != configuration.file.serve_address {
-            let problem = usable(configuration.serve_address, &before.serve_address);
-            problems.extend(problem.err());
+            usable(configuration.serve_address, &before.serve_address)
+                .map_err(|problem| Refusal::PortTaken(invalid(vec![problem])))?;
         }
-        if problems.is_empty() {
-            Ok((configuration, changed))
-        } else {
-            Err(invalid(problems))
-        }
+        Ok((configuration, changed))
     }
 }
 
@@ -220,6 +234,25 @@ mod tests {
             assert_eq!(follower.in_force.get().1, None);
             assert_eq!(follower.metrics.configuration_refused.get(), 0);
         }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
+        let mut follower = follower();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let text = Ok(format!("{HEAD}serveAddress: {address}\n"));
+        for _ in 0..3 {
+            assert_eq!(told(&mut follower, &text), []);
+        }
+        let refused = follower.in_force.get().1.unwrap();
+        assert!(
+            refused.contains("serveAddress: cannot listen on"),
+            "{refused}"
+        );
+        drop(taken);
+        let anew = follower.look(text).unwrap();
+        assert_eq!(anew.serve_address, address);
     }
 
     #[test]

@@ -10,30 +10,42 @@ use crate::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
 use gpu_batch_policies::names::suggestion;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use serde_saphyr::{Error, UserMessageFormatter};
+use serde_saphyr::{DuplicateKeyPolicy, Error, UserMessageFormatter};
 use std::io;
 
-/// Reads a file.
+/// Reads a file: what can be read of it, and what cannot, with the keys and what is allowed.
 ///
 /// # Errors
-/// Everything that keeps it from being read, with the keys and what is allowed.
-pub(super) fn read(text: &str) -> Result<ConfigurationFile, Vec<String>> {
+/// What keeps any of it from being read.
+pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<String>> {
     let error = match serde_saphyr::from_str(text) {
-        Ok(file) => return Ok(file),
+        Ok(file) => return Ok((file, Vec::new())),
         Err(error) => error,
     };
-    let value: Value = match serde_saphyr::from_str(text) {
+    let mut misfits = Vec::new();
+    let value = match serde_saphyr::from_str(text) {
         Ok(value) => value,
+        Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
+            misfits.push(syntax(&error));
+            let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+            let value = serde_saphyr::from_str_with_options(text, options);
+            value.map_err(|error| vec![syntax(&error)])?
+        }
         Err(error) => return Err(vec![syntax(&error)]),
     };
-    let mut misfits = Vec::new();
+    let before = misfits.len();
     let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
-    compare("", &value, &template, &mut misfits);
-    Err(match misfits.as_slice() {
-        [] => vec![in_its_words(&error)],
-        [only] => vec![at(&error, only)],
-        _ => misfits,
-    })
+    let fitting = fitting("", value, &template, &mut misfits);
+    if misfits.is_empty() {
+        return Err(vec![in_its_words(&error)]);
+    }
+    if let ([only], 0) = (misfits.as_mut_slice(), before) {
+        *only = at(&error, only);
+    }
+    match fitting.map(serde_json::from_value) {
+        Some(Ok(file)) => Ok((file, misfits)),
+        _ => Err(misfits),
+    }
 }
 
 /// Why there is nothing to read, and what to do.
@@ -77,34 +89,35 @@ fn syntax(error: &Error) -> String {
     at(error, problem)
 }
 
-/// Notes each key that there is not, and each value that is of another sort than the default.
-fn compare(key: &str, value: &Value, template: &Value, misfits: &mut Vec<String>) {
+/// What of a value can be read. Notes each key that there is not, and each value that is of another
+/// sort than the default.
+fn fitting(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>) -> Option<Value> {
     match (value, template) {
         (Value::Object(values), Value::Object(templates)) => {
+            let mut kept = Map::new();
             for (name, value) in values {
                 let inner = match key {
                     "" => name.clone(),
                     key => format!("{key}.{name}"),
                 };
-                match templates.get(name) {
-                    Some(template) => compare(&inner, value, template, misfits),
-                    None => misfits.push(no_such_key(&inner, name, templates)),
+                match templates.get(&name) {
+                    Some(template) => {
+                        let value = fitting(&inner, value, template, misfits);
+                        kept.extend(value.map(|value| (name, value)));
+                    }
+                    None => misfits.push(no_such_key(&inner, &name, templates)),
                 }
             }
+            Some(Value::Object(kept))
         }
-        (Value::Object(values), _) if key == "placement" => {
+        (value @ Value::Object(_), _) if key == "placement" => {
             let sorts: Map<String, Value> = ["gpu", "cpu"]
                 .map(|sort| (sort.to_owned(), template.clone()))
                 .into_iter()
                 .collect();
-            compare(
-                key,
-                &Value::Object(values.clone()),
-                &Value::Object(sorts),
-                misfits,
-            );
+            fitting(key, value, &Value::Object(sorts), misfits)
         }
-        (value, template) if !fits(key, value, template) => {
+        (value, template) if !fits(key, &value, template) => {
             let found = match value {
                 Value::Array(_) => "a list".to_owned(),
                 Value::Object(_) => "keys and values".to_owned(),
@@ -113,8 +126,9 @@ fn compare(key: &str, value: &Value, template: &Value, misfits: &mut Vec<String>
             let expected = expected(key, template);
             let key = if key.is_empty() { "the file" } else { key };
             misfits.push(format!("{key}: must be {expected}, not {found}"));
+            None
         }
-        _ => {}
+        (value, _) => Some(value),
     }
 }
 

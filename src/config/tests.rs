@@ -146,7 +146,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "leaderElection: {identity: ''}",
-        "leaderElection.identity: must be set",
+        "leaderElection.identity: must not be empty",
     ),
     (
         "leaderElection: {leaseDuration: 15500ms}",
@@ -234,6 +234,16 @@ fn everything_wrong_is_said_at_once() {
         .unwrap_err()
         .problems;
     assert_eq!(problems.len(), 4, "{problems:?}");
+    // What keeps a part of the file from being read hides nothing of the rest.
+    for (text, told) in [
+        ("colour: red\nretryAfter: 0s\nplacement: tight", 4),
+        ("inFlight: {actions: ten}\nserveAddress: x", 2),
+        ("log: {level: loud, colour: red}", 2),
+        ("aging: 0s\nretryAfter: 1s\nretryAfter: 2s\ncolour: red", 3),
+    ] {
+        let problems = parse(text).unwrap_err().problems;
+        assert_eq!(problems.len(), told, "{text}: {problems:?}");
+    }
 }
 
 #[test]

@@ -1,10 +1,19 @@
-//! How the shell is doing, for `/healthz` and `/readyz`. Written by the driver and the watches.
+//! How the shell is doing, for `/healthz`, `/readyz` and the log. Written by the driver, the
+//! watches and the executor.
+//!
+//! What is in the way is logged when it begins and when it is over, however often it is met, and
+//! stands on `/readyz` in between.
 
+use crate::connection::Outage;
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tracing::{info, warn};
+
+/// The kinds that our own definitions make.
+const DEFINED: [Kind; 3] = [Kind::Queue, Kind::PodGroup, Kind::Topology];
 
 /// How the watch of one kind is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,16 +24,22 @@ pub(crate) enum WatchState {
     Watching,
     /// The API server does not serve the kind; it counts as listed empty.
     NotServed,
+    /// The API server answers nothing: [`Health::failed`] says why.
+    CutOff,
     /// It fails, and is tried again. The message says what is missing.
     Failing(String),
 }
 
 #[derive(Debug)]
 pub(crate) struct Health {
+    /// The address of the API server.
+    server: String,
     last_turn_ms: AtomicU64,
     synced: AtomicBool,
     leader: AtomicBool,
     watches: Mutex<BTreeMap<Kind, WatchState>>,
+    /// Why the API server answers nothing.
+    outage: Mutex<Option<Outage>>,
     /// Why nobody can write the lease here.
     lease_refused: Mutex<Option<String>>,
 }
@@ -32,12 +47,19 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn new(now_ms: UnixMs) -> Self {
         Self {
+            server: String::new(),
             last_turn_ms: AtomicU64::new(now_ms),
             synced: AtomicBool::new(false),
             leader: AtomicBool::new(false),
             watches: Mutex::new(Kind::ALL.map(|kind| (kind, WatchState::Listing)).into()),
+            outage: Mutex::default(),
             lease_refused: Mutex::default(),
         }
+    }
+
+    /// Calls the API server by its address.
+    pub(crate) fn with_server(self, server: String) -> Self {
+        Self { server, ..self }
     }
 
     pub(crate) fn turned(&self, now_ms: UnixMs, synced: bool, leader: bool) {
@@ -47,14 +69,54 @@ impl Health {
     }
 
     pub(crate) fn set(&self, kind: Kind, state: WatchState) {
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watches = lock(&self.watches);
+        let before = undefined(&watches);
         watches.insert(kind, state);
+        let now = undefined(&watches);
+        match (before, now) {
+            (None, Some(sentence)) => warn!("{sentence}"),
+            (Some(_), None) => info!("Queue, PodGroup and Topology are defined now"),
+            _ => {}
+        }
+    }
+
+    /// The API server does not answer; nothing that was asked for was served.
+    pub(crate) fn failed(&self, outage: Outage) {
+        let mut known = lock(&self.outage);
+        let is_news = known.as_ref().is_none_or(|known| !known.is_like(&outage));
+        if is_news {
+            warn!("{}", outage.sentence(&self.server));
+        }
+        *known = Some(outage);
+    }
+
+    /// The API server has answered, whatever it said.
+    pub(crate) fn answered(&self) {
+        if lock(&self.outage).take().is_some() {
+            info!("the API server {} answers again", self.server);
+        }
+    }
+
+    /// Why the API server answers nothing, if it does not.
+    pub(crate) fn outage(&self) -> Option<String> {
+        let outage = lock(&self.outage);
+        Some(outage.as_ref()?.sentence(&self.server))
     }
 
     /// What the API server said of the lease; `None`: it could be read or written.
-    pub(crate) fn lease_answered(&self, refused: Option<&str>) {
-        let lock = self.lease_refused.lock();
-        *lock.unwrap_or_else(PoisonError::into_inner) = refused.map(str::to_owned);
+    pub(crate) fn lease_answered(&self, refused: Option<String>) {
+        let mut known = lock(&self.lease_refused);
+        match &refused {
+            Some(sentence) if *known != refused => warn!("{sentence}"),
+            None if known.is_some() => info!("the Lease can be written now"),
+            _ => {}
+        }
+        *known = refused;
+    }
+
+    /// Why the lease cannot be written, as far as that is known.
+    pub(crate) fn lease_trouble(&self) -> Option<String> {
+        self.outage().or_else(|| lock(&self.lease_refused).clone())
     }
 
     pub(crate) fn last_turn_ms(&self) -> UnixMs {
@@ -68,25 +130,86 @@ impl Health {
     /// What is missing before decisions are made, a line each; empty: ready. A replica that is not
     /// the leader is ready too.
     pub(crate) fn missing(&self) -> Vec<String> {
-        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut missing: Vec<String> = watches
-            .iter()
-            .filter_map(|(kind, state)| match state {
-                WatchState::Watching | WatchState::NotServed => None,
-                WatchState::Listing => Some(format!("{kind:?}: the first list is being read")),
-                WatchState::Failing(message) => Some(format!("{kind:?}: {message}")),
-            })
-            .collect();
+        let outage = self.outage();
+        let answers = outage.is_none();
+        let mut missing = Vec::from_iter(outage);
+        let watches = lock(&self.watches);
+        missing.extend(watches.iter().filter_map(|(kind, state)| match state {
+            WatchState::Failing(message) => Some(format!("{kind:?}: {message}")),
+            WatchState::Listing if answers => {
+                Some(format!("{kind:?}: the first list is being read"))
+            }
+            WatchState::CutOff if answers => Some(format!(
+                "{kind:?}: the API server answers again; it is asked in a moment"
+            )),
+            WatchState::Listing
+            | WatchState::CutOff
+            | WatchState::Watching
+            | WatchState::NotServed => None,
+        }));
         if missing.is_empty() && !self.synced.load(Ordering::Relaxed) {
             missing.push("the engine has not taken in every list yet".to_owned());
         }
-        let lock = self.lease_refused.lock();
-        let refused = lock.unwrap_or_else(PoisonError::into_inner);
-        missing.extend(
-            refused
-                .iter()
-                .map(|message| format!("the lease: {message}")),
-        );
+        missing.extend(undefined(&watches));
+        missing.extend(lock(&self.lease_refused).clone());
         missing
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What to do where the definitions are missing.
+fn undefined(watches: &BTreeMap<Kind, WatchState>) -> Option<String> {
+    let missing = DEFINED
+        .iter()
+        .any(|kind| watches[kind] == WatchState::NotServed);
+    missing.then(|| {
+        "the API server does not know all of the kinds Queue, PodGroup and Topology: define them \
+         with `gpu-batch crds | kubectl apply -f -`; until then no queue and no PodGroup counts"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, WatchState};
+    use crate::connection::Outage;
+    use gpu_batch_policies::event::Kind;
+
+    fn watching() -> Health {
+        let health = Health::new(0).with_server("https://10.0.0.1".to_owned());
+        for kind in Kind::ALL {
+            health.set(kind, WatchState::Watching);
+        }
+        health.turned(0, true, true);
+        assert_eq!(health.missing(), Vec::<String>::new());
+        health
+    }
+
+    #[test]
+    fn an_outage_is_one_line_however_many_meet_it() {
+        let health = watching();
+        for kind in Kind::ALL {
+            health.failed(Outage::Unreachable("nothing listens there".to_owned()));
+            health.set(kind, WatchState::CutOff);
+        }
+        let missing = health.missing();
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].starts_with("the API server https://10.0.0.1 cannot be reached"));
+        health.answered();
+        assert_eq!(health.missing().len(), Kind::ALL.len());
+    }
+
+    #[test]
+    fn missing_definitions_are_not_ready_and_say_how_to_make_them() {
+        let health = watching();
+        for kind in [Kind::Queue, Kind::Topology, Kind::NativePodGroup] {
+            health.set(kind, WatchState::NotServed);
+        }
+        let missing = health.missing();
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].contains("`gpu-batch crds | kubectl apply -f -`"));
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Recording never holds the loop up: a block that finds the channel full, or a disk that takes no
-//! more, ends the recording with a warning, and the scheduler goes on.
+//! more, ends the recording with one warning, and the scheduler goes on.
 //!
 //! A journal must begin with an engine that knows nothing. When the file is full, the loop
 //! therefore starts a new engine from new lists, as after a panic, and its journal is the new file.
@@ -55,8 +55,8 @@ struct Running {
     file_bytes: Arc<AtomicU64>,
     rotates_at_bytes: u64,
     blocks: SyncSender<ToWrite>,
-    /// Ends with the thread.
-    thread: Receiver<()>,
+    /// Ends with the thread, after why it ended if it could not write.
+    thread: Receiver<JournalFileError>,
 }
 
 /// What the thread gets.
@@ -77,7 +77,7 @@ impl Recording {
         metrics: &Arc<Metrics>,
     ) -> io::Result<Self> {
         let (blocks, to_write) = sync_channel(BLOCKS_WAITING_MAX);
-        let (alive, thread) = sync_channel(0);
+        let (ended, thread) = sync_channel(1);
         let file_bytes = Arc::new(AtomicU64::new(file.bytes()));
         let running = Running {
             recorder: new_recorder(settings),
@@ -93,9 +93,9 @@ impl Recording {
             .name("journal".to_owned())
             .spawn(move || {
                 if let Err(error) = write(file, &to_write, file_bytes, &written) {
-                    warn!("the journal is not written any more: {error}");
+                    // Nobody asks any more where the recording has ended already.
+                    drop(ended.send(error));
                 }
-                drop(alive);
             })?;
         metrics.recording.set(1);
         Ok(Self {
@@ -202,7 +202,11 @@ impl Recording {
                 self.end("the disk is too slow for it");
             }
             Err(std::sync::mpsc::TrySendError::Disconnected(_)) => {
-                self.end("it cannot be written");
+                let cause = running.thread.recv();
+                self.end(&match cause {
+                    Ok(error) => error.to_string(),
+                    Err(_) => "its thread has panicked".to_owned(),
+                });
             }
         }
     }
@@ -232,8 +236,12 @@ impl Drop for Recording {
         self.seal_if(|_| true);
         if let Some(Running { blocks, thread, .. }) = self.running.take() {
             drop(blocks);
-            if thread.recv_timeout(LAST_WRITES_MAX) == Err(RecvTimeoutError::Timeout) {
-                warn!("the end of the journal is not written yet");
+            match thread.recv_timeout(LAST_WRITES_MAX) {
+                Ok(error) => warn!("the end of the journal cannot be written: {error}"),
+                Err(RecvTimeoutError::Timeout) => {
+                    warn!("the end of the journal is not written yet")
+                }
+                Err(RecvTimeoutError::Disconnected) => {}
             }
         }
     }

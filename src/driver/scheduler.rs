@@ -1,8 +1,10 @@
 //! The scheduler as a library: start it, ask it, stop it.
 
-use super::{Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Recording, Reports};
+use super::{
+    Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Recording, Reports, Standing,
+};
 use crate::comparer::Comparer;
-use crate::config::{Configuration, Follower, InForce};
+use crate::config::{Configuration, ConfigurationFile, Follower, InForce};
 use crate::connection::{self, ConnectionError};
 use crate::execute::Executor;
 use crate::objects::{self, Watched};
@@ -18,6 +20,7 @@ use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
+use tracing::info;
 
 /// Why the scheduler cannot start or go on.
 #[derive(Debug, Error)]
@@ -84,9 +87,11 @@ impl Scheduler {
             lease,
             ..
         } = configuration;
-        let sources = new_sources();
+        let sources = new_sources(cluster);
         let mut tasks = JoinSet::new();
         let (listener, address) = listen(serve_address).await?;
+        let server = cluster.cluster_url.to_string();
+        info!("reading the cluster {server}; health and metrics on {address}");
         let client = connection::client(cluster)?;
         let comparer = Comparer {
             sources: sources.clone(),
@@ -94,8 +99,7 @@ impl Scheduler {
             scheduler_name: scheduler_name.clone(),
         };
         let in_force = Arc::new(InForce::new(file));
-        let pages = serve::serve(listener, comparer, Arc::clone(&in_force));
-        tasks.spawn(pages);
+        tasks.spawn(serve::serve(listener, comparer, Arc::clone(&in_force)));
         let executor = Executor::new(cluster, lease, instance, &sources)?;
         let (relist, relisted) = watch::channel(0);
         let shared = Shared {
@@ -108,11 +112,10 @@ impl Scheduler {
         };
         watch_everything(&mut tasks, &shared, &scheduler_name);
         let recorded = journal.is_some();
-        let recording = journal
-            .map(|file| Recording::start(file, &settings, &sources.metrics))
-            .transpose()
-            .map_err(SchedulerError::Thread)?;
+        let recording = journal.map(|file| Recording::start(file, &settings, &sources.metrics));
+        let recording = recording.transpose().map_err(SchedulerError::Thread)?;
         let driver = Driver {
+            standing: Standing::new(&settings, server),
             engine: Engine::new(settings),
             inbox: Arc::clone(&sources.inbox),
             executor: Arc::new(executor),
@@ -158,6 +161,12 @@ impl Scheduler {
         let (sender, anew) = oneshot::channel();
         self.tasks.spawn(follower.run(sender));
         anew
+    }
+
+    /// The configuration that is in force now.
+    #[must_use]
+    pub fn configuration(&self) -> ConfigurationFile {
+        self.in_force.get().0
     }
 
     /// Where it listens; the port is the real one if port 0 was asked for.
@@ -218,11 +227,12 @@ impl Drop for Scheduler {
     }
 }
 
-fn new_sources() -> Sources {
+fn new_sources(cluster: &kube::Config) -> Sources {
     let clock = Clock::start();
+    let health = Health::new(clock.now_ms()).with_server(cluster.cluster_url.to_string());
     Sources {
         inbox: Arc::new(Inbox::default()),
-        health: Arc::new(Health::new(clock.now_ms())),
+        health: Arc::new(health),
         metrics: Arc::new(Metrics::new()),
         clock,
     }

@@ -2,6 +2,7 @@ mod poison;
 
 use super::{
     Batch, Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Question, Recording, Reports,
+    Standing,
 };
 use crate::config::LeaseName;
 use crate::execute::Executor;
@@ -36,6 +37,7 @@ fn driver_at(cluster: &kube::Config) -> (Driver, watch::Receiver<u64>) {
     let (relist, relisted) = watch::channel(0);
     let driver = Driver {
         engine: Engine::new(Settings::default()),
+        standing: Standing::new(&Settings::default(), String::new()),
         inbox: sources.inbox,
         executor: Arc::new(executor),
         clock: sources.clock,

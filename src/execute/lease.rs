@@ -7,6 +7,7 @@ use crate::config::LeaseName;
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -29,10 +30,35 @@ struct Spec {
     holder_identity: Option<Box<str>>,
     lease_duration_seconds: Option<u32>,
     lease_transitions: Option<u32>,
+    acquire_time: Option<Box<str>>,
+}
+
+/// When the lease in this answer was taken by its holder, if it says so.
+pub(super) fn acquired_ms(answer: &Answer) -> Option<UnixMs> {
+    let lease: Lease = serde_json::from_slice(&answer.body).ok()?;
+    let acquired: Timestamp = lease.spec.acquire_time?.parse().ok()?;
+    acquired.as_millisecond().try_into().ok()
+}
+
+/// Why the lease cannot be written, and what to do.
+pub(super) fn advice(lease: &LeaseName, message: &str) -> String {
+    let LeaseName { namespace, name } = lease;
+    let what = match message {
+        missing if missing == format!("namespaces \"{namespace}\" not found") => format!(
+            "`kubectl create namespace {namespace}` makes it; leaderElection.namespace in the \
+             configuration names another one"
+        ),
+        forbidden if forbidden.contains("is forbidden") => {
+            "the Role of `deploy/rbac.yaml` allows it".to_owned()
+        }
+        _ => "until it can, nobody leads".to_owned(),
+    };
+    format!("the Lease {namespace}/{name} cannot be written: {message}; {what}")
 }
 
 /// A replacement carries the expected resourceVersion, so it fails with a conflict if the lease has
-/// changed. `acquired_ms`: when this process last took the lease; a renewal writes it again.
+/// changed. `acquired_ms`: when its holder took it, which a renewal keeps, also that of a restarted
+/// process.
 pub(super) fn request(
     lease: &LeaseName,
     request: &LeaseRequest,
@@ -61,7 +87,7 @@ pub(super) fn request(
             // The API server wants at least one second.
             "leaseDurationSeconds": duration_ms.div_ceil(1_000).max(1),
             "leaseTransitions": transitions,
-            "acquireTime": micros(acquired_ms),
+            "acquireTime": micros(if acquired_ms == 0 { now_ms } else { acquired_ms }),
             "renewTime": micros(now_ms),
         },
     });

@@ -481,6 +481,20 @@ async fn a_renewal_keeps_the_time_of_acquisition() {
 }
 
 #[tokio::test]
+async fn a_holder_that_was_restarted_keeps_the_time_of_acquisition() {
+    let (mut body, _) = lease();
+    body["spec"]["acquireTime"] = json!("2026-11-21T10:00:00.123000Z");
+    let fixture = Fixture::start(move |_| answer(200, &body)).await;
+    let read = Action::Lease(LeaseRequest::Read);
+    for action in [read, write_lease(Some("11"), false)] {
+        fixture.outcome(action, Duration::from_secs(5)).await;
+    }
+    let renewed = &fixture.api.asked()[1].body["spec"];
+    assert_eq!(renewed["acquireTime"], "2026-11-21T10:00:00.123000Z");
+    assert_ne!(renewed["renewTime"], renewed["acquireTime"]);
+}
+
+#[tokio::test]
 async fn an_event_on_a_cluster_object_goes_to_the_default_namespace() {
     let publish = Action::Publish(Announcement {
         regarding: ObjectReference {

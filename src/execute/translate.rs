@@ -17,7 +17,7 @@ pub struct Stamp<'a> {
     pub instance: &'a str,
     /// The command; it makes the names of events unique.
     pub id: CommandId,
-    /// When this process last took the lease.
+    /// When the holder of the lease took it; 0: nobody knows.
     pub acquired_ms: UnixMs,
     /// The time.
     pub now_ms: UnixMs,

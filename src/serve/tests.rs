@@ -105,10 +105,10 @@ async fn readiness_names_what_is_missing() {
     health.turned(0, false, true);
     assert_eq!(fixture.get("/readyz").await.0, 503);
     health.turned(0, true, false);
-    health.lease_answered(Some("namespaces \"x\" not found"));
+    health.lease_answered(Some("namespaces \"x\" not found".to_owned()));
     assert_eq!(
         fixture.get("/readyz").await,
-        (503, "the lease: namespaces \"x\" not found\n".to_owned())
+        (503, "namespaces \"x\" not found\n".to_owned())
     );
     health.lease_answered(None);
     assert_eq!(fixture.get("/readyz").await.0, 200);
@@ -247,6 +247,11 @@ async fn pages_are_only_read() {
         ("DELETE /metrics HTTP/1.0\r\n\r\n", "405"),
         ("GET /debug/pprof HTTP/1.0\r\n\r\n", "404"),
         ("GET /../etc/passwd HTTP/1.0\r\n\r\n", "404"),
+        (
+            "GET /explain/pod/a/b HTTP/1.1\r\nHost: evil.example.com\r\nConnection: close\r\n\r\n",
+            "421",
+        ),
+        ("GET /explain/pod/a/b HTTP/1.0\r\n\r\n", "421"),
         ("hello\r\n\r\n", "400"),
     ] {
         let answer = fixture.answer_to(request.as_bytes()).await;

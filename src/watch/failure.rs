@@ -1,6 +1,6 @@
 //! Why a list or a watch failed, and what follows from it.
 
-use crate::connection::reason;
+use crate::connection::{Outage, reason};
 use kube::core::Status;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     RelistWanted,
     /// 404: the kind is not served.
     NotServed,
+    /// The API server answers nothing at all.
+    CutOff(Outage),
     /// Anything else.
     Failed {
         message: String,
@@ -34,6 +36,9 @@ impl Failure {
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Failed { message, .. } => message,
+            Self::CutOff(
+                Outage::Unreachable(words) | Outage::Untrusted(words) | Outage::Unauthorized(words),
+            ) => words,
             other => other.name(),
         }
     }
@@ -45,7 +50,7 @@ impl Failure {
             Self::Gone => "gone",
             Self::RelistWanted => "relist",
             Self::NotServed => "not_served",
-            Self::Failed { .. } => "failed",
+            Self::CutOff(_) | Self::Failed { .. } => "failed",
         }
     }
 }
@@ -55,6 +60,7 @@ impl From<Status> for Failure {
         match status.code {
             404 => Self::NotServed,
             410 => Self::Gone,
+            401 => Self::CutOff(Outage::Unauthorized(status.message)),
             code => {
                 let seconds = status
                     .details
@@ -72,9 +78,10 @@ impl From<Status> for Failure {
 
 impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => (*status).into(),
-            error => Self::failed(reason(&error)),
+        match (Outage::of(&error), error) {
+            (Some(outage), _) => Self::CutOff(outage),
+            (None, kube::Error::Api(status)) => (*status).into(),
+            (None, error) => Self::failed(reason(&error)),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::driver::Clock;
 use crate::objects::Watched;
 use gpu_batch_policies::event::Object;
 use tokio::task::JoinSet;
-use tracing::{debug, info};
+use tracing::debug;
 
 impl<T: Watched> Watcher<T> {
     /// Reads everything and delivers it as one event; returns where to watch from.
@@ -24,7 +24,7 @@ impl<T: Watched> Watcher<T> {
         debug!("{:?}: listed {} objects", T::KIND, objects.len());
         self.newest = version;
         if std::mem::take(&mut self.not_served) {
-            info!("{:?}: the API server serves {}", T::KIND, T::PATH);
+            debug!("{:?}: the API server serves {}", T::KIND, T::PATH);
         }
         self.backoff.reset();
         self.deliver(objects).await;

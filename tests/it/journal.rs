@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use gpu_batch::local::SchedulerProcess;
 use gpu_batch_policies::command::Action;
+use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::journal::{Reader, Record, Recorder, beginning, pack};
 use gpu_batch_simulator::what_if::Session;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::io::AsyncBufReadExt;
 use tokio::process::Command;
 
 use crate::cluster::{self, TEST_LABEL};
@@ -205,4 +207,66 @@ async fn a_killed_scheduler_leaves_a_journal_without_secrets() {
     let told = format!("{records:?}");
     assert!(told.contains(&cluster.namespace));
     assert!(!told.contains(secret));
+}
+
+/// A limit on the size of files stands for a full disk: it holds for root, too.
+#[tokio::test]
+async fn a_full_disk_keeps_no_scheduler_from_starting_and_loses_no_journal() {
+    let Some(cluster) = cluster::shared("full-disk").await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("session.journal");
+    let mut recorder = Recorder::new("0.0.1", &Settings::default());
+    let good = [beginning(), pack(&recorder.seal()).unwrap()].concat();
+    std::fs::write(&journal, &good).unwrap();
+    let configuration = tempfile::NamedTempFile::new().unwrap();
+    let text = "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
+         schedulerName: full\nserveAddress: 127.0.0.1:0\nleaderElection: {enabled: false}\n";
+    std::fs::write(&configuration, text).unwrap();
+    let mut program = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_gpu-batch"))
+        .args(["run", "--kubeconfig"])
+        .arg(&cluster.kubeconfig)
+        .arg("--config")
+        .arg(configuration.path())
+        .arg("--record")
+        .arg(&journal)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(program.stderr.take().unwrap()).lines();
+    let mut log = String::new();
+    while !log.contains("scheduling for") {
+        let line = tokio::time::timeout(Duration::from_secs(40), lines.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("{log}")).unwrap();
+        log.push_str(&line.unwrap_or_else(|| panic!("it has ended: {log}")));
+        log.push('\n');
+    }
+    assert_eq!(log.matches("nothing is recorded").count(), 1, "{log}");
+    assert_eq!(log.matches("File too large").count(), 1, "{log}");
+    assert_eq!(std::fs::read(&journal).unwrap(), good);
+    let files = std::fs::read_dir(&folder).unwrap().count();
+    assert_eq!(files, 1, "no other file is left");
+    drop(program);
+
+    // Once there is room again, and from a file that nothing could be written to.
+    for left in [&good[..], b""] {
+        std::fs::write(&journal, left).unwrap();
+        let arguments = [format!("--record={}", journal.display())];
+        let executable = Path::new(env!("CARGO_BIN_EXE_gpu-batch"));
+        let scheduler =
+            SchedulerProcess::start_with(executable, &cluster.kubeconfig, text, &arguments)
+                .unwrap();
+        cluster::until("a new journal", async || {
+            let bytes = std::fs::read(&journal).unwrap_or_default();
+            ensure(bytes.len() > good.len(), scheduler.log())
+        })
+        .await;
+        let before = folder.path().join("session.journal.1");
+        assert_eq!(std::fs::read(before).unwrap(), good);
+    }
 }

@@ -1,12 +1,13 @@
 //! One of several schedulers works, and each tells how it is.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::Options;
+use gpu_batch::local::{Options, SchedulerProcess};
 use serde_json::{Value, json};
 
-use crate::cluster::{self, until};
+use crate::cluster::{self, Cluster, stays, until};
 use crate::http;
 use crate::work::ensure;
 
@@ -123,4 +124,82 @@ async fn one_of_two_schedulers_works_and_the_other_takes_over_at_once() {
     assert!(pause < Duration::from_secs(5), "{pause:?}");
     until("the second leads", async || leads(second.address()).await).await;
     second.stop().await.unwrap();
+}
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/host/leases";
+
+/// A process whose configuration says this of leader election.
+fn process(cluster: &Cluster, election: &str) -> SchedulerProcess {
+    let configuration = format!(
+        "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
+         serveAddress: 127.0.0.1:0\nleaderElection: {election}\n"
+    );
+    let executable = Path::new(env!("CARGO_BIN_EXE_gpu-batch"));
+    SchedulerProcess::start(executable, &cluster.kubeconfig, &configuration).unwrap()
+}
+
+async fn role(scheduler: &SchedulerProcess) -> String {
+    match scheduler.address() {
+        Some(address) => http::get(address, "/readyz").await.1,
+        None => scheduler.log(),
+    }
+}
+
+#[tokio::test]
+async fn two_processes_on_one_host_are_two_and_one_that_restarts_is_one() {
+    let Some(cluster) = cluster::own("host", Options::default()).await else {
+        return;
+    };
+    cluster.define_kinds().await;
+    cluster.nodes(["r1"]).await;
+    let both = [(); 2].map(|()| process(&cluster, "{namespace: host}"));
+    until("one leads, the other waits", async || {
+        let mut roles = [role(&both[0]).await, role(&both[1]).await];
+        roles.sort();
+        ensure(roles == ["ok: leader\n", "ok: standby\n"], &roles)
+    })
+    .await;
+    // 16 GPUs of work for a node of 8.
+    for name in ["one", "two"] {
+        cluster.create(&cluster.pod(name, 8, &json!({}))).await;
+    }
+    until("one pod is bound, and the other waits", async || {
+        let nodes = [cluster.node_of("one").await, cluster.node_of("two").await];
+        ensure(nodes.iter().flatten().count() > 0, &nodes)
+    })
+    .await;
+    stays("one pod waits", Duration::from_secs(3), async || {
+        let nodes = [cluster.node_of("one").await, cluster.node_of("two").await];
+        ensure(nodes.iter().flatten().count() == 1, &nodes)
+    })
+    .await;
+    drop(both);
+    a_restarted_holder_has_held_the_lease_all_along(&cluster).await;
+}
+
+/// As client-go does it: the time of acquisition is that of the holder, not of its process.
+async fn a_restarted_holder_has_held_the_lease_all_along(cluster: &Cluster) {
+    let path = format!("{LEASES}/again");
+    let held = async |scheduler: &SchedulerProcess| {
+        until("the Lease is held", async || {
+            let role = role(scheduler).await;
+            ensure(role == "ok: leader\n", &role)?;
+            Ok(cluster.get(&path).await?["spec"].clone())
+        })
+        .await
+    };
+    let first = process(cluster, "{namespace: host, name: again, identity: a}");
+    let taken = held(&first).await;
+    assert_eq!(taken["acquireTime"], taken["renewTime"], "{taken}");
+    drop(first);
+    let second = process(cluster, "{namespace: host, name: again, identity: a}");
+    let kept = held(&second).await;
+    assert_ne!(kept["renewTime"], taken["renewTime"]);
+    assert_eq!(kept["acquireTime"], taken["acquireTime"], "{kept}");
+    assert_eq!(kept["leaseTransitions"], taken["leaseTransitions"]);
+    drop(second);
+    let other = process(cluster, "{namespace: host, name: again, identity: b}");
+    let changed = held(&other).await;
+    let times = [&changed["acquireTime"], &kept["renewTime"]].map(|time| time.as_str().unwrap());
+    assert!(times[0] > times[1], "{changed}");
 }

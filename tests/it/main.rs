@@ -30,5 +30,6 @@ mod native;
 mod queues;
 mod restarts;
 mod settings;
+mod troubles;
 mod waiting;
 mod work;

@@ -2,9 +2,9 @@
 
 use gpu_batch_simulator::journal::{Damage, Reader, beginning};
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -63,10 +63,7 @@ impl JournalFile {
     /// # Errors
     /// If one of the two files is there and is not a journal, or there is no such folder.
     pub fn check(path: &Path) -> Result<(), JournalFileError> {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        fs::metadata(folder.unwrap_or(Path::new("."))).map_err(|error| failed(path, error))?;
+        fs::metadata(folder(path)).map_err(|error| failed(path, error))?;
         for path in [path, &before(path)] {
             check_is_journal(path)?;
         }
@@ -116,6 +113,12 @@ fn failed(path: &Path, source: io::Error) -> JournalFileError {
     }
 }
 
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent();
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 /// The name of the file before.
 fn before(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
@@ -123,12 +126,20 @@ fn before(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// An empty file is nobody's loss, and is taken for one of ours that was never written.
 fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(failed(path, error)),
     };
+    if !metadata.is_file() {
+        return Err(JournalFileError::NotAJournal(path.to_owned()));
+    }
+    if metadata.len() == 0 {
+        return Ok(());
+    }
+    let file = File::open(path).map_err(|error| failed(path, error))?;
     match Reader::new(file) {
         Ok(_) | Err(Damage::Version(_) | Damage::Cut { .. }) => Ok(()),
         Err(Damage::Io(error)) => Err(failed(path, error)),
@@ -138,9 +149,17 @@ fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
     }
 }
 
-/// Moves the present file away and makes a new one. A file in which nothing was recorded is not
-/// worth the one before it: who starts again and again in vain loses no session.
+/// Makes a new file, and only when its beginning is on the disk moves the present one away: a disk
+/// that is full loses no journal. A file in which nothing was recorded is not worth the one before
+/// it: a process that starts again and again in vain loses no session.
 fn begin(path: &Path) -> Result<File, JournalFileError> {
+    let mut new = tempfile::Builder::new()
+        .prefix(".journal-")
+        .permissions(Permissions::from_mode(MODE))
+        .tempfile_in(folder(path))
+        .map_err(|error| failed(path, error))?;
+    let written = new.write_all(&beginning());
+    written.map_err(|error| failed(path, error))?;
     let is_recorded = match fs::metadata(path) {
         Ok(metadata) => metadata.len() > beginning().len() as u64,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
@@ -149,10 +168,5 @@ fn begin(path: &Path) -> Result<File, JournalFileError> {
     if is_recorded {
         fs::rename(path, before(path)).map_err(|error| failed(path, error))?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(MODE);
-    let mut file = options.open(path).map_err(|error| failed(path, error))?;
-    let written = file.write_all(&beginning());
-    written.map_err(|error| failed(path, error))?;
-    Ok(file)
+    new.persist(path).map_err(|error| failed(path, error.error))
 }

@@ -3,7 +3,7 @@ use crate::serve::Metrics;
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_simulator::journal::{Reader, Replayed, replay};
+use gpu_batch_simulator::journal::{Reader, Replayed, beginning, replay};
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -174,6 +174,15 @@ fn the_last_journal_is_kept_and_other_files_are_left_alone() {
     let refused = JournalFile::create(&path, ROOMY).unwrap_err().to_string();
     assert!(refused.contains("not a journal"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    // What a process left behind that could not write, or not to the end.
+    for bytes in [&b""[..], b"gpub", &beginning()] {
+        fs::write(&path, bytes).unwrap();
+        drop(start(&path, ROOMY));
+        assert_eq!(replayed(&path).events, 0);
+        assert_eq!(replayed(&folder.path().join("j.1")).events, 7);
+    }
+    let device = JournalFile::create(Path::new("/dev/null"), ROOMY);
+    assert!(device.unwrap_err().to_string().contains("not a journal"));
     let nowhere = JournalFile::create(&folder.path().join("no/j"), ROOMY);
     assert!(nowhere.unwrap_err().to_string().contains("no/j"));
 }
