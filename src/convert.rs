@@ -30,7 +30,10 @@ mod topology;
 pub(crate) mod types;
 mod unsupported;
 
-pub use document::{Document, FromFiles, RefusedDocument, from_files, from_value};
+pub use document::{
+    Document, FromFiles, Identity, RefusedDocument, from_files, from_value, part_of, refused,
+    taken_apart,
+};
 
 use crate::objects::Timestamp;
 use gpu_batch_policies::facts::{PodShape, Problem, UnixMs};

@@ -60,6 +60,11 @@ pub enum Place {
         /// The control plane and a scheduler run on when the demo has ended.
         keep: bool,
     },
+    /// A local control plane that runs on with a scheduler, without the demo's queues and gangs.
+    Empty {
+        /// How many nodes it has.
+        nodes: u32,
+    },
     /// A cluster for tests that the user has.
     Users(ClusterOfTheUser),
     /// The simulator's model world: no Kubernetes, nothing to build.
@@ -108,6 +113,10 @@ pub fn run(options: &Options, journal: Option<JournalFile>) -> anyhow::Result<()
     match &options.place {
         Place::Embedded(embedded) => runtime.block_on(embedded::run(options, *embedded, journal)),
         Place::Users(_) => runtime.block_on(live::run(options, None, journal)),
+        Place::Empty { nodes } => {
+            let binaries = preparation::find_binaries(true)?;
+            runtime.block_on(live::leave_empty(*nodes, &binaries))
+        }
         Place::Local { keep } => match find_binaries(*keep)? {
             Some(binaries) => runtime.block_on(live::run(options, Some(&binaries), journal)),
             None => runtime.block_on(embedded::run(options, Embedded::QUICK, journal)),

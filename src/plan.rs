@@ -1,19 +1,24 @@
-//! What the scheduler would do with objects from files, without a cluster.
+//! What the scheduler would do with objects from files, over those of a cluster if there is one.
 //!
 //! ```text
-//! files -> input -> facts -> world <-> Engine
-//!                              |
-//!                              v
-//!                            report -> table or JSON
+//! cluster -> layers -> controllers -> facts -> world <-> Engine
+//! files   ->(last wins) (pods of Jobs)           |
+//!                                                v
+//!                                              report -> table or JSON
 //! ```
 //!
 //! The same engine decides that decides in a cluster; only the world around it is a model in which
 //! every command succeeds at once. The same files give the same bytes.
 
+mod cluster;
+mod controllers;
 mod input;
+mod layers;
 mod report;
+mod source;
 mod world;
 
-pub use input::{BadInput, Input, read};
+pub use cluster::{Captured, NotCaptured, capture};
+pub use input::{BadInput, Input, Reading, read};
 pub use report::{GroupView, Plan, PodView, draw};
 pub use world::{Evicted, NotQuiet, Options, explain, gangs, run};

@@ -14,7 +14,7 @@ mod golden;
 
 use golden::{check, gpu_batch, transcript};
 use gpu_batch::explain::{ExplanationView, draw};
-use gpu_batch::plan::read;
+use gpu_batch::plan::{Reading, read};
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
@@ -93,9 +93,13 @@ fn every_case_prints_what_is_expected() {
 
 /// An engine that has been told everything, and its last commands.
 fn told(case: &Path, settings: Settings) -> (Engine, Vec<Command>) {
-    let objects = read(&[case.join("input.yaml")], "gpu-batch", NOW_MS)
-        .unwrap()
-        .objects;
+    let reading = Reading {
+        scheduler_name: "gpu-batch",
+        namespace: "default",
+        now_ms: NOW_MS,
+    };
+    let read = read(None, &[case.join("input.yaml")], reading);
+    let objects = read.unwrap().objects;
     let listing = |kind: Kind| {
         let of_kind = |object: &&Object| object.kind() == kind;
         let objects = objects.iter().filter(of_kind).cloned().collect();

@@ -169,3 +169,25 @@ fn what_is_of_no_cloud_finds_nvlink_domains_where_nodes_have_no_zone() {
         assert!(one_clique, "{file}: {said}");
     }
 }
+
+/// What stands in the README below a command is what the command prints.
+#[test]
+fn the_readme_prints_what_is_printed() {
+    const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let section = readme.split("## Ask before you apply\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let blocks = section.split("```console\n$ gpu-batch ").skip(1);
+    let mut samples = 0;
+    for block in blocks {
+        let (command, expected) = block.split("```").next().unwrap().split_once('\n').unwrap();
+        let arguments: Vec<&str> = command.split_whitespace().collect();
+        let printed = transcript(Path::new(ROOT), &arguments);
+        assert_eq!(
+            printed,
+            format!("$ gpu-batch {command}\n{expected}exit code 0\n")
+        );
+        samples += 1;
+    }
+    assert_eq!(samples, 3);
+}

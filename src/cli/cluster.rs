@@ -33,6 +33,11 @@ impl ClusterArgs {
         }
     }
 
+    /// Whether a cluster is named.
+    pub(super) fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
     /// Finds the cluster. The API server is not asked.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ use std::time::Duration;
     gpu-batch demo\n  \
     gpu-batch demo --gangs 1000 --seconds 300\n  \
     gpu-batch demo --keep\n  \
+    gpu-batch demo --empty --nodes 4\n  \
     gpu-batch demo --record demo.journal\n  \
     gpu-batch demo --kubeconfig ~/.kube/test --yes")]
 pub(super) struct Args {
@@ -41,6 +42,14 @@ pub(super) struct Args {
     /// print the kubeconfig, some commands to try, and how to stop them
     #[arg(long, conflicts_with_all = ["kubeconfig", "embedded"])]
     keep: bool,
+    /// Instead of the gangs: leave a cluster with fake GPU nodes, the queue default and a scheduler
+    /// running in the background, for objects of your own, and print how to use and to stop it
+    #[arg(long, conflicts_with_all = ["gangs", "seconds", "keep", "kubeconfig", "embedded", "file"])]
+    empty: bool,
+    /// How many nodes of 8 H100 the empty cluster has, in two racks or more
+    #[arg(long, value_name = "N", requires = "empty", default_value_t = 4,
+        value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    nodes: u32,
     /// A model of Kubernetes inside this program instead of a control plane
     #[arg(long, conflicts_with = "kubeconfig")]
     embedded: bool,
@@ -87,6 +96,9 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn place(args: Args) -> Result<Place, Failure> {
+    if args.empty {
+        return Ok(Place::Empty { nodes: args.nodes });
+    }
     if args.embedded {
         let chaos = args.chaos.then_some(args.seed);
         let speed = args.speed;

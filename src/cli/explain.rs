@@ -28,9 +28,9 @@ pub(super) struct Args {
     #[arg(value_name = "NAME")]
     name: String,
     /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
-    /// standard input
+    /// standard input; over the cluster, where --context or --kubeconfig names one
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
-          conflicts_with_all = SchedulerArgs::NAMING)]
+          conflicts_with_all = SchedulerArgs::ADDRESS)]
     filename: Vec<PathBuf>,
     /// With files, the configuration file (see `gpu-batch config --print-defaults`)
     #[arg(long, value_name = "FILE", requires = "filename")]
@@ -104,14 +104,14 @@ async fn of_scheduler(args: &Args) -> Result<ExplanationView, Failure> {
 }
 
 fn of_files(args: &Args) -> Result<ExplanationView, Failure> {
-    let namespace = args.scheduler.cluster.namespace_in(None);
-    let name = whole(&args.name, namespace);
+    let cluster = &args.scheduler.cluster;
+    let world = world(&args.filename, args.config.as_deref(), cluster)?;
+    let name = whole(&args.name, &world.namespace);
     let subject = match args.kind {
         Kind::Pod => Subject::Pod(&name),
         Kind::Podgroup => Subject::Gang(&name),
     };
-    let (objects, options) = world(&args.filename, args.config.as_deref())?;
-    let explained = plan::explain(objects, options, subject)?;
+    let explained = plan::explain(world.objects, world.options, subject)?;
     explained
         .map(Into::into)
         .map_err(|error| Failure::BadInput(error.into()))

@@ -1,3 +1,4 @@
+use super::cluster::ClusterArgs;
 use super::plan::{Output, print, world};
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
@@ -30,9 +31,9 @@ pub(super) struct Args {
     #[arg(short, long)]
     all: bool,
     /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
-    /// standard input
+    /// standard input; over the cluster, where --context or --kubeconfig names one
     #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
-          conflicts_with_all = SchedulerArgs::NAMING)]
+          conflicts_with_all = SchedulerArgs::ADDRESS)]
     filename: Vec<PathBuf>,
     /// With files, the configuration file (see `gpu-batch config --print-defaults`)
     #[arg(long, value_name = "FILE", requires = "filename")]
@@ -48,8 +49,13 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let mut found: Gangs = if args.filename.is_empty() {
         wait_for(async { args.scheduler.find().await?.ask("/gangs").await })?
     } else {
-        let (objects, options) = world(&args.filename, args.config.as_deref())?;
-        plan::gangs(objects, options)?
+        // Here the namespace is no place for objects that name none.
+        let cluster = ClusterArgs {
+            namespace: None,
+            ..args.scheduler.cluster.clone()
+        };
+        let world = world(&args.filename, args.config.as_deref(), &cluster)?;
+        plan::gangs(world.objects, world.options)?
     };
     let namespace = args.scheduler.cluster.namespace.as_deref();
     found.gangs.retain(|gang| {

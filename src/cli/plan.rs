@@ -1,7 +1,8 @@
-use super::Failure;
+use super::cluster::ClusterArgs;
+use super::{Failure, wait_for};
 use crate::config::Configuration;
 use crate::objects::Timestamp;
-use crate::plan::{self, Evicted, Input, Plan};
+use crate::plan::{self, Captured, Evicted, Input};
 use crate::table::{Screen, printable};
 use anyhow::{Context, anyhow};
 use gpu_batch_policies::event::Object;
@@ -10,19 +11,30 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Say what the scheduler would do with objects from files, without a cluster.
+/// Say what the scheduler would do with objects from files, or with those of a cluster and files
+/// over them.
+///
+/// Nothing is changed in the cluster; rights to list are enough. It is as if the files were applied
+/// one after the other: of objects with one name the last counts. Jobs, Deployments, ReplicaSets
+/// and StatefulSets get the pods that they lack.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gpu-batch plan -f examples/gang.yaml
+  gpu-batch plan --context production -f new-job.yaml
   gpu-batch plan -f cluster.yaml -f new-job.yaml --cycles 2 -o json
   kubectl get -A -o json nodes,pods,jobs,namespaces,priorityclasses,\\
 queues.gpu-batch.io,podgroups.gpu-batch.io,topologies.gpu-batch.io | gpu-batch plan -f -
 
 The environment variable GPU_BATCH_NOW (RFC 3339) fixes the clock.")]
 pub(super) struct Args {
-    #[command(flatten)]
-    files: Files,
+    /// A file of Kubernetes objects (YAML or JSON), a folder of such files, or - for standard input
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
+          required_unless_present_any = ClusterArgs::NAMING)]
+    filename: Vec<PathBuf>,
+    /// The configuration file (see `gpu-batch config --print-defaults`)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// How many cycles to plan: in the next one, bound pods run and the room of evicted and leaving
     /// ones is free
     #[arg(long, value_name = "N", default_value_t = 1,
@@ -34,17 +46,8 @@ pub(super) struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-}
-
-/// Where objects come from, and what the scheduler is told about them.
-#[derive(Debug, clap::Args)]
-pub(super) struct Files {
-    /// A file of Kubernetes objects (YAML or JSON), a folder of such files, or - for standard input
-    #[arg(short, long = "filename", value_name = "FILE", required = true, num_args = 1..)]
-    pub(super) filename: Vec<PathBuf>,
-    /// The configuration file (see `gpu-batch config --print-defaults`)
-    #[arg(long, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// How results are printed.
@@ -57,8 +60,13 @@ pub(super) enum Output {
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    let Files { filename, config } = &args.files;
-    let plan = plan(filename, config.as_deref(), args.cycles, args.evicted)?;
+    let world = world(&args.filename, args.config.as_deref(), &args.cluster)?;
+    let options = plan::Options {
+        cycles: args.cycles,
+        evicted: args.evicted,
+        ..world.options
+    };
+    let plan = plan::run(world.objects, options)?;
     let text = match args.output {
         Output::Table => plan::draw(&plan, Screen::of_stdout()),
         Output::Json => serde_json::to_string_pretty(&plan)? + "\n",
@@ -66,35 +74,39 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Reads the files, says on standard error what there is to know about them, and plans.
-pub(super) fn plan(
-    files: &[PathBuf],
-    config: Option<&Path>,
-    cycles: u32,
-    evicted: Evicted,
-) -> Result<Plan, Failure> {
-    let (objects, options) = world(files, config)?;
-    let options = plan::Options {
-        cycles,
-        evicted,
-        ..options
-    };
-    Ok(plan::run(objects, options)?)
+/// What a plan of one cycle begins with.
+pub(super) struct World {
+    pub(super) objects: Vec<Object>,
+    pub(super) options: plan::Options,
+    /// The namespace of names that have none.
+    pub(super) namespace: String,
 }
 
-/// Reads the files into the world of a plan of one cycle, and says on standard error what there is
-/// to know about them.
+/// Reads the cluster, if one is named, and the files over it, and says on standard error what there
+/// is to know about them.
 pub(super) fn world(
     files: &[PathBuf],
     config: Option<&Path>,
-) -> Result<(Vec<Object>, plan::Options), Failure> {
+    cluster: &ClusterArgs,
+) -> Result<World, Failure> {
     let bad = |error: anyhow::Error| Failure::BadInput(error);
     let configuration = Configuration::load(config).map_err(|error| bad(error.into()))?;
     let now_ms = now().map_err(bad)?;
-    let Input { objects, notes } = plan::read(files, &configuration.scheduler_name, now_ms)
-        .map_err(|error| bad(error.into()))?;
+    let (captured, namespace) = if cluster.is_named() {
+        let (captured, namespace) = wait_for(capture(cluster))?;
+        (Some(captured), namespace)
+    } else {
+        (None, cluster.namespace_in(None).to_owned())
+    };
+    let reading = plan::Reading {
+        scheduler_name: &configuration.scheduler_name,
+        namespace: &namespace,
+        now_ms,
+    };
+    let Input { objects, notes } =
+        plan::read(captured, files, reading).map_err(|error| bad(error.into()))?;
     for note in notes {
-        eprintln!("note: {}", printable(&note.to_string()));
+        eprintln!("note: {}", printable(&note));
     }
     let options = plan::Options {
         settings: configuration.settings,
@@ -102,7 +114,20 @@ pub(super) fn world(
         cycles: 1,
         evicted: Evicted::Recreate,
     };
-    Ok((objects, options))
+    Ok(World {
+        objects,
+        options,
+        namespace,
+    })
+}
+
+/// The objects of the cluster, and the namespace of names that have none.
+async fn capture(cluster: &ClusterArgs) -> Result<(Captured, String), Failure> {
+    let config = cluster.config().await?;
+    let client = ClusterArgs::client(&config)?;
+    let captured = plan::capture(&client).await;
+    let captured = captured.with_context(|| format!("failed to read {}", config.cluster_url))?;
+    Ok((captured, cluster.namespace_in(Some(&config)).to_owned()))
 }
 
 /// Prints a result. Whoever reads it may stop reading, as `head` does.

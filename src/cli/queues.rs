@@ -1,9 +1,9 @@
 use super::cluster::ClusterArgs;
-use super::plan::{Output, plan, print};
+use super::plan::{Output, print, world};
 use super::{Failure, wait_for};
 use crate::api::Queue;
 use crate::connection;
-use crate::plan::Evicted;
+use crate::plan;
 use crate::queue_tree::{self, QueueView};
 use crate::table::Screen;
 use anyhow::anyhow;
@@ -18,14 +18,14 @@ Examples:
   gpu-batch queues
   gpu-batch queues --context production -o json
   gpu-batch queues -f examples/queues.yaml
+  gpu-batch queues --context production -f new-queues.yaml
 
 From a cluster it shows what the scheduler has last written to the status of the Queues; from files,
-what the scheduler would make of them.")]
+alone or over a cluster, what the scheduler would make of them.")]
 pub(super) struct Args {
-    /// Instead of a cluster: a file of Kubernetes objects, a folder of such files, or - for
-    /// standard input
-    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
-          conflicts_with_all = ClusterArgs::NAMING)]
+    /// A file of Kubernetes objects, a folder of such files, or - for standard input; over the
+    /// cluster, where --context or --kubeconfig names one, else instead of it
+    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..)]
     filename: Vec<PathBuf>,
     /// With files, the configuration file (see `gpu-batch config --print-defaults`)
     #[arg(long, value_name = "FILE", requires = "filename")]
@@ -41,7 +41,8 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     let queues = if args.filename.is_empty() {
         wait_for(of_cluster(&args.cluster))?
     } else {
-        plan(&args.filename, args.config.as_deref(), 1, Evicted::Recreate)?.queues
+        let world = world(&args.filename, args.config.as_deref(), &args.cluster)?;
+        plan::run(world.objects, world.options)?.queues
     };
     print(&match args.output {
         Output::Table if queues.is_empty() => "There are no queues.\n".to_owned(),

@@ -2,7 +2,7 @@ use super::Failure;
 use super::plan::{Output, print};
 use super::results::Results;
 use crate::config::Configuration;
-use crate::plan::{self, Input};
+use crate::plan::{self, Input, Reading};
 use crate::replay::{self, ReplayReport, WhatIfReport};
 use crate::table::Screen;
 use anyhow::{Context, anyhow, bail};
@@ -133,7 +133,12 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
         return Ok(Vec::new());
     }
     // Its notes are about what a plan needs.
-    let Input { objects, notes: _ } = plan::read(files, "gpu-batch", 0)?;
+    let reading = Reading {
+        scheduler_name: "gpu-batch",
+        namespace: "default",
+        now_ms: 0,
+    };
+    let Input { objects, notes: _ } = plan::read(None, files, reading)?;
     let queue = |object| match object {
         Object::Queue(queue) => match queue.problems.first() {
             None => Ok(queue),

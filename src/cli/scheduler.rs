@@ -35,8 +35,9 @@ pub(super) struct SchedulerArgs {
 }
 
 impl SchedulerArgs {
-    /// The ids of the options that name a scheduler, for those that conflict with them.
-    pub(super) const NAMING: [&'static str; 4] = ["kubeconfig", "context", "lease", "server"];
+    /// The ids of the options that say where a scheduler is asked, for those that conflict with
+    /// them.
+    pub(super) const ADDRESS: [&'static str; 2] = ["lease", "server"];
 
     /// Finds out where to ask. Nobody is asked yet.
     ///

@@ -1,15 +1,19 @@
-//! Objects from files, for `plan` and `explain`.
+//! Objects from files, or from a cluster in the same form, for `plan` and `explain`.
 
 mod kinds;
 mod lists;
 
 use super::{Converter, limits};
 use crate::api::GROUP;
-use gpu_batch_policies::event::{Kind, Object};
-use kinds::Known;
+use gpu_batch_policies::event::Object;
+use kinds::{Known, default_namespace};
 use lists::flattened;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::fmt;
+
+/// The group of Deployments and their like, which are all in namespaces.
+const WORKLOADS: &str = "apps";
 
 /// An object in a file that cannot be read at all.
 ///
@@ -48,12 +52,76 @@ pub struct FromFiles<S> {
     pub refused: Vec<(S, RefusedDocument)>,
 }
 
-/// Reads all objects of some documents, lists (of any depth) taken apart, empty documents skipped.
+/// Kind, namespace and name: what no two objects of a cluster share.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// The group of `apiVersion`; empty for the core kinds.
+    pub group: Box<str>,
+    /// `kind`.
+    pub kind: Box<str>,
+    /// `metadata.namespace`; empty for kinds that have none.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+}
+
+impl Identity {
+    /// `None` where an object does not say what it is.
+    #[must_use]
+    pub fn of(value: &Value) -> Option<Self> {
+        let meta = value.get("metadata")?;
+        let (kind, name) = (text(value, "kind"), text(meta, "name"));
+        let (group, _) = text(value, "apiVersion")
+            .split_once('/')
+            .unwrap_or_default();
+        let known = Known::find(group, kind);
+        let namespace = match known {
+            Some(known) if !known.namespaced => "",
+            _ => text(meta, "namespace"),
+        };
+        (!kind.is_empty() && !name.is_empty()).then(|| Self {
+            group: group.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        })
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.namespace {
+            "" => write!(formatter, "{} {}", self.kind, self.name),
+            namespace => write!(formatter, "{} {namespace}/{}", self.kind, self.name),
+        }
+    }
+}
+
+/// The objects of a document, in which lists (of any depth) are taken apart. Those of kinds with
+/// namespaces that name none are in `namespace`. An empty document has none.
+///
+/// # Errors
+/// [`RefusedDocument`] of a list that is none.
+pub fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>, RefusedDocument> {
+    let mut objects = flattened(document)?;
+    for object in &mut objects {
+        let (group, _) = text(object, "apiVersion")
+            .split_once('/')
+            .unwrap_or_default();
+        let known = Known::find(group, text(object, "kind"));
+        if known.is_some_and(|known| known.namespaced) || group == WORKLOADS {
+            default_namespace(object, namespace);
+        }
+    }
+    Ok(objects)
+}
+
+/// Reads objects, no two of one [`Identity`] among them.
 ///
 /// PriorityClasses are read first wherever they stand, so that pods get their priorities as from
-/// the API server. An object that is there twice is refused.
+/// the API server.
 pub fn from_files<S: Clone>(
-    documents: impl IntoIterator<Item = (S, Value)>,
+    mut objects: Vec<(S, Value)>,
     converter: &mut Converter,
 ) -> FromFiles<S> {
     let mut result = FromFiles {
@@ -61,15 +129,7 @@ pub fn from_files<S: Clone>(
         ignored: Vec::new(),
         refused: Vec::new(),
     };
-    let mut objects = Vec::new();
-    for (source, value) in documents {
-        match flattened(value) {
-            Ok(values) => objects.extend(values.into_iter().map(|value| (source.clone(), value))),
-            Err(refused) => result.refused.push((source, refused)),
-        }
-    }
     objects.sort_by_key(|(_, value)| text(value, "kind") != "PriorityClass");
-    let mut seen = BTreeSet::new();
     for (source, value) in objects {
         let title = title(&value);
         let document = from_value(value, converter);
@@ -82,23 +142,34 @@ pub fn from_files<S: Clone>(
         let refused = impossible.map(|refused| (source.clone(), refused));
         result.refused.extend(refused);
         match document {
-            Ok(Document::Object(object)) if seen.insert(identity(&object)) => {
-                result.objects.push((source, *object));
-            }
-            Ok(Document::Object(_)) => result.refused.push((
-                source,
-                RefusedDocument {
-                    object: title,
-                    field: "metadata.name".to_owned(),
-                    message: "the object is there twice".to_owned(),
-                },
-            )),
+            Ok(Document::Object(object)) => result.objects.push((source, *object)),
             Ok(Document::Ended) => {}
             Ok(Document::Ignored(kind)) => result.ignored.push((source, kind)),
             Err(refused) => result.refused.push((source, refused)),
         }
     }
     result
+}
+
+/// Reads a part of an object.
+///
+/// # Errors
+/// [`RefusedDocument`] with the first field that is of another type.
+pub fn part_of<T: DeserializeOwned>(value: &Value) -> Result<T, RefusedDocument> {
+    kinds::typed(value).map_err(|(field, message)| refused(value, field, message))
+}
+
+/// What is wrong with a field of an object.
+pub fn refused(
+    value: &Value,
+    field: impl Into<String>,
+    message: impl Into<String>,
+) -> RefusedDocument {
+    RefusedDocument {
+        object: title(value),
+        field: field.into(),
+        message: message.into(),
+    }
 }
 
 /// Reads one object (no list), with the defaults that the API server would fill in.
@@ -149,21 +220,6 @@ pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, R
         .read(value, converter)
         .map_err(|(field, message)| refuse(&field, message))?;
     Ok(object.map_or(Document::Ended, |object| Document::Object(Box::new(object))))
-}
-
-/// Kind, namespace and name: what two objects of a file must not share.
-fn identity(object: &Object) -> (Kind, Box<str>, Box<str>) {
-    let (namespace, name) = match object {
-        Object::Node(node) => ("", &node.name),
-        Object::Pod(pod) => (&*pod.namespace, &pod.name),
-        Object::Queue(queue) => ("", &queue.name),
-        Object::PodGroup(group) => (&*group.namespace, &group.name),
-        Object::Topology(topology) => ("", &topology.name),
-        Object::PriorityClass(class) => ("", &class.name),
-        Object::Namespace(namespace) => ("", &namespace.name),
-        Object::Job(job) => (&*job.namespace, &job.name),
-    };
-    (object.kind(), namespace.into(), name.clone())
 }
 
 /// A text field of an object; anything else is empty.

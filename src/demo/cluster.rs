@@ -94,8 +94,8 @@ impl Cluster {
         Ok(nodes.items.iter().filter(is_real).count())
     }
 
-    /// Creates the custom resources, queues, nodes and namespaces.
-    pub(super) async fn prepare(&mut self) -> anyhow::Result<()> {
+    /// Creates the custom resources, and then these objects, each below the path of its collection.
+    pub(super) async fn prepare(&mut self, objects: Vec<(String, Value)>) -> anyhow::Result<()> {
         if self.is_shared() {
             self.find_kwok().await?;
         }
@@ -109,7 +109,6 @@ impl Cluster {
             }
             self.wait_for_definition(&path, &name).await?;
         }
-        let objects = setting::objects(self.is_shared())?;
         let client = &self.client;
         // In order: what was created is deleted from its end.
         let mut results = futures::stream::iter(objects)

@@ -155,11 +155,54 @@ fn of_the_demo() -> ListParams {
     ListParams::default().labels(&format!("{}={}", PART_OF.0, PART_OF.1))
 }
 
-/// Leaves the control plane and a scheduler of its own behind, and says how to use and to end them.
+/// Starts a control plane with nodes and nothing to schedule, and leaves it behind.
+///
+/// # Errors
+/// As [`super::run`].
+pub(super) async fn leave_empty(nodes: u32, binaries: &Binaries) -> anyhow::Result<()> {
+    let mut interrupt = Interrupt::new()?;
+    let cluster = tokio::select! {
+        cluster = preparation::prepare_empty(nodes, binaries) => cluster?,
+        // The control plane goes with the future that starts it.
+        () = interrupt.wait() => return Ok(()),
+    };
+    leave(
+        cluster,
+        binaries,
+        &["kubectl get nodes", "gpu-batch queues"],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Leaves the control plane of the demo behind, with its queues and what still waits.
 async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
-    let (Some(mut control_plane), Some(binaries)) = (cluster.control_plane, binaries) else {
+    let Some(binaries) = binaries else {
         return Ok(());
     };
+    let to_try = [
+        "kubectl get queues",
+        "kubectl get podgroups -A",
+        "kubectl get pods -A -o wide --field-selector status.phase=Pending",
+        "kubectl get podgroup -n demo-vision incomplete -o yaml",
+        "gpu-batch queues",
+    ];
+    if let Some(address) = leave(cluster, binaries, &to_try).await? {
+        say!("  gpu-batch explain podgroup demo-vision/incomplete --server http://{address}");
+    }
+    Ok(())
+}
+
+/// Lets a local control plane run on with a scheduler of its own, and says how to use and to end
+/// them. Returns where the scheduler serves.
+async fn leave(
+    cluster: Cluster,
+    binaries: &Binaries,
+    to_try: &[&str],
+) -> anyhow::Result<Option<SocketAddr>> {
+    let mut control_plane = cluster
+        .control_plane
+        .context("not a cluster of the demo's")?;
     let program = std::env::current_exe().context("failed to find this program")?;
     control_plane.start_scheduler(program.clone())?;
     let start = Instant::now();
@@ -174,6 +217,10 @@ async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<(
     let kubeconfig = control_plane.kubeconfig().to_owned();
     let log = control_plane.folder().join("gpu-batch.log");
     let kubectl = binaries.path(Program::Kubectl);
+    let folders = [kubectl.as_path(), &program].map(|program| {
+        let folder = program.parent().unwrap_or(program);
+        folder.display().to_string()
+    });
     let stop = control_plane.keep();
     say!();
     say!(
@@ -184,21 +231,14 @@ async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<(
     say!("  log         {}", log.display());
     say!("  stop        touch {}", stop.display());
     say!();
-    say!("  export KUBECONFIG={}", kubeconfig.display());
-    for command in [
-        "get queues",
-        "get podgroups -A",
-        "get pods -A -o wide --field-selector status.phase=Pending",
-        "get podgroup -n demo-vision incomplete -o yaml",
-    ] {
-        say!("  {} {command}", kubectl.display());
+    say!("To use it, run this in your shell, and then for example what is below:");
+    say!(
+        "  export KUBECONFIG={} PATH=\"{}:$PATH\"",
+        kubeconfig.display(),
+        folders.join(":")
+    );
+    for command in to_try {
+        say!("  {command}");
     }
-    say!("  {} queues", program.display());
-    if let Some(address) = address {
-        say!(
-            "  {} explain podgroup demo-vision/incomplete --server http://{address}",
-            program.display()
-        );
-    }
-    Ok(())
+    Ok(address)
 }

@@ -1,8 +1,9 @@
 //! What comes before the first gang: programs, a control plane, nodes and queues.
 
 use super::cluster::{CONTROL_PLANE, Cluster};
-use super::setting::{GPUS, NODES, TEAMS};
+use super::setting::{self, GPUS, NODES, TEAMS};
 use super::{ClusterOfTheUser, Options, Place};
+use crate::local::nodes::H100;
 use crate::local::{Binaries, LocalError, Program};
 use anyhow::bail;
 use console::{Term, style, truncate_str};
@@ -79,23 +80,35 @@ pub(super) async fn prepare(
     let start = Instant::now();
     let mut cluster = match (&options.place, binaries) {
         (Place::Users(user), _) => connect(user).await?,
-        (_, Some(binaries)) => {
-            say!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
-            Cluster::local(binaries).await?
-        }
+        (_, Some(binaries)) => start_local(binaries).await?,
         (_, None) => bail!("neither a cluster nor the programs of one"),
     };
     say!(
         "Creating {NODES} fake nodes with {GPUS} GPUs and {} team queues",
         TEAMS.len()
     );
-    if let Err(error) = cluster.prepare().await {
+    let objects = setting::objects(cluster.is_shared())?;
+    if let Err(error) = cluster.prepare(objects).await {
         // The first error says more than what the cleaning may meet.
         let _ = cluster.clean_up().await;
         return Err(error);
     }
     say!("Ready after {:.1} s", start.elapsed().as_secs_f64());
     say!();
+    Ok(cluster)
+}
+
+async fn start_local(binaries: &Binaries) -> anyhow::Result<Cluster> {
+    say!("Starting etcd, kube-apiserver, kube-controller-manager and kwok");
+    Cluster::local(binaries).await
+}
+
+/// A local cluster without gangs and teams.
+pub(super) async fn prepare_empty(nodes: u32, binaries: &Binaries) -> anyhow::Result<Cluster> {
+    let mut cluster = start_local(binaries).await?;
+    let gpus = nodes * H100.gpus;
+    say!("Creating {nodes} fake nodes with {gpus} GPUs and the queue default");
+    cluster.prepare(setting::empty(nodes)?).await?;
     Ok(cluster)
 }
 

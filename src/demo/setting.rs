@@ -108,6 +108,22 @@ pub(super) fn objects(shared: bool) -> anyhow::Result<Vec<(String, Value)>> {
     Ok(objects)
 }
 
+/// What an empty cluster has: what every installation brings, and nodes in two racks or more, of
+/// which neighbours by name are in different ones.
+pub(super) fn empty(nodes: u32) -> anyhow::Result<Vec<(String, Value)>> {
+    let default = json!({
+        "apiVersion": API_VERSION, "kind": "Queue", "metadata": {"name": "default"}, "spec": {},
+    });
+    let mut objects = vec![(format!("/apis/{API_VERSION}/queues"), default)];
+    let racks = nodes.div_ceil(NODES_OF_A_RACK).max(2);
+    for number in 0..nodes {
+        let mut node = GpuNode::new(format!("h100-{number}"), H100);
+        node.rack = format!("rack-{}", number % racks);
+        objects.push(("/api/v1/nodes".into(), node_object(&node, false)?));
+    }
+    Ok(objects)
+}
+
 fn topology() -> Value {
     json!({
         "apiVersion": API_VERSION,
@@ -166,7 +182,7 @@ fn node_object(node: &GpuNode, shared: bool) -> anyhow::Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn there_are_64_nodes_of_8_gpus_in_8_racks_of_2_zones() {
@@ -175,6 +191,19 @@ mod tests {
         let zones: BTreeSet<_> = nodes.iter().map(|node| &node.zone).collect();
         assert_eq!((nodes.len(), racks.len(), zones.len()), (64, 8, 2));
         assert_eq!(nodes.len(), usize::try_from(NODES).unwrap());
+    }
+
+    #[test]
+    fn an_empty_cluster_has_neighbours_in_different_racks_of_at_most_8_nodes() {
+        for (nodes, racks, of_a_rack) in [(1, 1, 1), (2, 2, 1), (4, 2, 2), (17, 3, 6), (64, 8, 8)] {
+            let mut found: BTreeMap<String, u32> = BTreeMap::new();
+            for (_, object) in empty(nodes).unwrap().split_off(1) {
+                let rack = object["metadata"]["labels"][RACK_LABEL].to_string();
+                *found.entry(rack).or_default() += 1;
+            }
+            let fullest = found.values().max().copied();
+            assert_eq!((found.len(), fullest), (racks, Some(of_a_rack)), "{nodes}");
+        }
     }
 
     #[test]

@@ -1,18 +1,33 @@
-//! Kubernetes objects from files.
+//! Kubernetes objects from a cluster and from files.
 
+use super::cluster::Captured;
+use super::source::{Gathered, Source};
+use super::{controllers, layers};
 use crate::convert::{Converter, FromFiles, RefusedDocument, from_files};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, UnixMs};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many errors are told at once.
 const ERRORS_TOLD: usize = 20;
 
-/// What the files hold.
+/// How objects are read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// Pods with this `schedulerName` are ours.
+    pub scheduler_name: &'a str,
+    /// Where objects are that name no namespace.
+    pub namespace: &'a str,
+    /// No object is younger.
+    pub now_ms: UnixMs,
+}
+
+/// What cluster and files hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input {
     /// The objects.
@@ -39,7 +54,10 @@ impl fmt::Display for BadInput {
 impl std::error::Error for BadInput {}
 
 /// Reads files, folders (their `.yaml`, `.yml` and `.json` files, not those of folders in them) and
-/// standard input (`-`).
+/// standard input (`-`), over the objects of a cluster if there is one.
+///
+/// It is as if the files were applied one after the other: of objects with one name the last one
+/// counts. Then owners get the pods that they lack, as the controllers of a cluster make them.
 ///
 /// A field of a Node or a Pod that the API server would have refused is an error. What a cluster
 /// may well have, though it is wrong, is what the scheduler itself judges: it becomes a note, and
@@ -47,37 +65,54 @@ impl std::error::Error for BadInput {}
 ///
 /// # Errors
 /// Everything that cannot be read, and that no cluster has.
-pub fn read(paths: &[PathBuf], scheduler_name: &str, now_ms: UnixMs) -> Result<Input, BadInput> {
-    let mut documents = Vec::new();
+pub fn read(
+    cluster: Option<Captured>,
+    paths: &[PathBuf],
+    reading: Reading<'_>,
+) -> Result<Input, BadInput> {
+    let Captured { lists, mut notes } = cluster.unwrap_or_default();
+    let mut documents = lists;
     let mut errors = Vec::new();
     for path in paths {
         if let Err(error) = load(path, &mut documents) {
             errors.push(error);
         }
     }
-    let mut converter = Converter::new(scheduler_name, now_ms);
-    let read = from_files(documents, &mut converter);
-    errors.extend(read.refused.iter().map(refusal));
+    let mut gathered = Gathered::default();
+    for (source, document) in documents {
+        gathered.add(&source, document, reading.namespace);
+    }
+    let (last, replaced) = layers::last_of_each(gathered.objects);
+    gathered.objects = last;
+    notes.extend(replaced);
+    notes.extend(controllers::make_pods(&mut gathered));
+    let mut converter = Converter::new(reading.scheduler_name, reading.now_ms);
+    let read = from_files(gathered.objects, &mut converter);
+    for refused in gathered.refused.iter().chain(&read.refused) {
+        let error = refusal(refused);
+        // A Job is read twice: for its pods, and for the scheduler.
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
     if !errors.is_empty() {
         return Err(BadInput(errors));
     }
-    let mut notes = Vec::new();
     for (source, object) in &read.objects {
         problems_of(source, object, &mut notes);
     }
     notes.extend(ignored(&read));
     let objects: Vec<Object> = read.objects.into_iter().map(|(_, object)| object).collect();
-    notes.extend(nothing_to_do(&objects, scheduler_name));
-    notes.extend(jobs_without_pods(&objects));
+    notes.extend(nothing_to_do(&objects, reading.scheduler_name));
     Ok(Input { objects, notes })
 }
 
-fn refusal((source, refused): &(String, RefusedDocument)) -> String {
+fn refusal((source, refused): &(Source, RefusedDocument)) -> String {
     format!("{source}: {refused}")
 }
 
 /// Adds the documents of a path, each with its source.
-fn load(path: &Path, documents: &mut Vec<(String, Value)>) -> Result<(), String> {
+fn load(path: &Path, documents: &mut Vec<(Source, Value)>) -> Result<(), String> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error| format!("{name}: {error}");
     if path == Path::new("-") {
@@ -107,7 +142,7 @@ fn load(path: &Path, documents: &mut Vec<(String, Value)>) -> Result<(), String>
 }
 
 /// Takes a text apart into documents. JSON is YAML too, but is read faster as what it is.
-fn parse(name: &str, text: &str, documents: &mut Vec<(String, Value)>) -> Result<(), String> {
+fn parse(name: &str, text: &str, documents: &mut Vec<(Source, Value)>) -> Result<(), String> {
     let json = || -> Option<Vec<Value>> {
         let stream = serde_json::Deserializer::from_str(text).into_iter();
         stream.collect::<Result<_, _>>().ok()
@@ -122,11 +157,11 @@ fn parse(name: &str, text: &str, documents: &mut Vec<(String, Value)>) -> Result
         None => yaml(text).map_err(|error| format!("{name}: {error}"))?,
     };
     let alone = values.len() == 1;
+    let file = Arc::from(name);
     let numbered = values.into_iter().enumerate().map(|(index, value)| {
-        let source = if alone {
-            name.to_owned()
-        } else {
-            format!("{name}, document {}", index + 1)
+        let source = Source {
+            file: Arc::clone(&file),
+            document: (!alone).then_some(index + 1),
         };
         (source, value)
     });
@@ -149,7 +184,7 @@ fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
 }
 
 /// What is wrong with an object that a cluster may have.
-fn problems_of(source: &str, object: &Object, notes: &mut Vec<String>) {
+fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
     let (title, problems) = match object {
         Object::Node(node) => (format!("Node {}", node.name), &node.problems),
         Object::Pod(pod) => (format!("Pod {}/{}", pod.namespace, pod.name), &pod.problems),
@@ -176,7 +211,7 @@ fn problems_of(source: &str, object: &Object, notes: &mut Vec<String>) {
 }
 
 /// Kinds that the scheduler has no use for, in one line.
-fn ignored(read: &FromFiles<String>) -> Option<String> {
+fn ignored(read: &FromFiles<Source>) -> Option<String> {
     let mut kinds: BTreeMap<&str, u32> = BTreeMap::new();
     for (_, kind) in &read.ignored {
         *kinds.entry(kind).or_default() += 1;
@@ -206,27 +241,4 @@ fn nothing_to_do(objects: &[Object], scheduler_name: &str) -> Option<String> {
         1 => format!("the only pod does not have spec.schedulerName: {scheduler_name}"),
         pods => format!("none of the {pods} pods has spec.schedulerName: {scheduler_name}"),
     })
-}
-
-/// Only Pods are placed; the Job controller that makes them runs in a cluster.
-fn jobs_without_pods(objects: &[Object]) -> Option<String> {
-    let owner = |object: &Object| match object {
-        Object::Pod(pod) => pod.owner.as_ref().map(|owner| owner.uid),
-        _ => None,
-    };
-    let owners: BTreeSet<_> = objects.iter().filter_map(owner).collect();
-    let mut jobs = objects.iter().filter_map(|object| match object {
-        Object::Job(job) if !owners.contains(&job.uid) => Some(job),
-        _ => None,
-    });
-    let first = jobs.next()?;
-    let named = format!("{}/{}", first.namespace, first.name);
-    let jobs = match jobs.count() {
-        0 => format!("Job {named} has"),
-        more => format!("Job {named} and {more} more have"),
-    };
-    Some(format!(
-        "{jobs} no pods in the files; only Pods are planned, because the controller that makes them \
-         runs in a cluster"
-    ))
 }

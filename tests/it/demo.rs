@@ -122,15 +122,16 @@ async fn what_is_kept_goes_on_to_schedule_until_it_is_stopped() {
             .trim()
             .to_owned()
     };
-    let (kubeconfig, stop) = (after("kubeconfig "), after("stop        touch "));
+    let (export, stop) = (after("export "), after("stop        touch "));
+    // What is printed to try is tried as it is, in a shell.
+    let run = async |command: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &format!("export {export}\n{command}")]);
+        text(&shell.output().await.unwrap())
+    };
     let kubectl = async |arguments: &[&str]| {
-        let program = shown
-            .lines()
-            .rev()
-            .find_map(|line| line.trim().split_once(" get queues"));
-        let mut command = Command::new(program.unwrap().0);
-        command.env("KUBECONFIG", &kubeconfig).args(arguments);
-        text(&command.output().await.unwrap())
+        let arguments: Vec<String> = arguments.iter().map(|word| format!("'{word}'")).collect();
+        run(&format!("kubectl {}", arguments.join(" "))).await
     };
     let job = kubectl(&[
         "create",
@@ -147,14 +148,11 @@ async fn what_is_kept_goes_on_to_schedule_until_it_is_stopped() {
         !kubectl(&output).await.is_empty()
     })
     .await;
-    // What is printed to try is tried as it is.
     let command = shown
         .lines()
         .find(|line| line.contains(" explain podgroup "))
         .unwrap_or_else(|| panic!("no explain in:\n{shown}"));
-    let mut words = command.split_whitespace();
-    let mut explain = Command::new(words.next().unwrap());
-    let explained = text(&explain.args(words).output().await.unwrap());
+    let explained = run(command).await;
     assert_shows(&explained, &["demo-vision/incomplete", "WaitingForMembers"]);
     std::fs::write(stop, "").unwrap();
     wait_for("end", async || {

@@ -27,7 +27,10 @@ mod lists;
 mod local;
 mod nasty;
 mod native;
+mod plan;
 mod queues;
+#[cfg(target_os = "linux")] // It reads /proc to see what is left running.
+mod readme;
 mod restarts;
 mod settings;
 mod troubles;

@@ -9,6 +9,7 @@ use crate::objects::{
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::Problem;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// A field and what is wrong with it.
@@ -19,7 +20,7 @@ pub(super) struct Known {
     pub(super) group: &'static str,
     pub(super) version: &'static str,
     pub(super) kind: &'static str,
-    namespaced: bool,
+    pub(super) namespaced: bool,
     read: fn(Value, &mut Converter) -> Result<Option<Object>, FieldError>,
 }
 
@@ -85,19 +86,24 @@ impl Known {
         converter: &mut Converter,
     ) -> Result<Option<Object>, FieldError> {
         if self.namespaced {
-            default_namespace(&mut value);
+            default_namespace(&mut value, "default");
         }
         (self.read)(value, converter)
     }
 }
 
+/// Reads a type; of a wrong value the field and what is wrong with it.
+pub(super) fn typed<'de, T: Deserialize<'de>>(
+    value: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, FieldError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = error.path().to_string();
+        (field, in_plain_words(&error.inner().to_string()))
+    })
+}
+
 fn decode<T: Watched>(value: Value) -> Result<T, FieldError> {
-    let object: T = serde_path_to_error::deserialize(value).map_err(|error| {
-        (
-            error.path().to_string(),
-            in_plain_words(&error.inner().to_string()),
-        )
-    })?;
+    let object: T = typed(value)?;
     match object.meta().name.len() {
         0 => Err(("metadata.name".to_owned(), "is missing".to_owned())),
         1..=limits::TEXT => Ok(object),
@@ -187,7 +193,8 @@ fn admit_priority(pod: &mut Pod, converter: &Converter) -> Option<Problem> {
     None
 }
 
-fn default_namespace(value: &mut Value) {
+/// Puts an object that names no namespace into this one.
+pub(super) fn default_namespace(value: &mut Value, namespace: &str) {
     let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
     };
@@ -197,6 +204,6 @@ fn default_namespace(value: &mut Value) {
         Some(_) => false,
     };
     if absent(meta) {
-        meta.insert("namespace".to_owned(), "default".into());
+        meta.insert("namespace".to_owned(), namespace.into());
     }
 }

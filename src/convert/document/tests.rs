@@ -1,4 +1,5 @@
 use super::*;
+use gpu_batch_policies::event::Kind;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -10,6 +11,18 @@ fn converter() -> Converter {
 
 fn named(api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})
+}
+
+/// The objects of some documents, in the namespace `default` where they name none.
+fn flat<S: Clone>(documents: impl IntoIterator<Item = (S, Value)>) -> Vec<(S, Value)> {
+    let documents = documents.into_iter();
+    let objects = documents.flat_map(|(source, document)| {
+        let objects = taken_apart(document, "default").unwrap_or_default();
+        objects
+            .into_iter()
+            .map(move |object| (source.clone(), object))
+    });
+    objects.collect()
 }
 
 fn object(value: Value) -> Object {
@@ -116,8 +129,9 @@ fn lists_are_taken_apart_and_empty_documents_skipped() {
         {"apiVersion": "v1", "kind": "Pod"},
     ]});
     let bad = json!({"apiVersion": "v1", "kind": "List", "items": 5});
-    let documents = [("f", list), ("g", Value::Null), ("h", bad)];
-    let files = from_files(documents, &mut converter());
+    assert_eq!(taken_apart(bad, "default").unwrap_err().field, "items");
+    let documents = [("f", list), ("g", Value::Null)];
+    let files = from_files(flat(documents), &mut converter());
     let kinds: Vec<Kind> = files
         .objects
         .iter()
@@ -130,24 +144,17 @@ fn lists_are_taken_apart_and_empty_documents_skipped() {
         .iter()
         .map(|(file, refused)| (*file, &*refused.field))
         .collect();
-    assert_eq!(refused, [("h", "items"), ("f", "metadata.name")]);
+    assert_eq!(refused, [("f", "metadata.name")]);
 }
 
 #[test]
-fn an_object_that_is_there_twice_is_refused() {
-    let mut explicit = named("v1", "Pod");
-    explicit["metadata"]["namespace"] = json!("default");
-    let documents = [
-        ("f", named("v1", "Pod")),
-        ("g", explicit),
-        ("h", named("v1", "Node")),
-        ("i", named("gpu-batch.io/v1alpha1", "PodGroup")),
-        ("j", named("scheduling.k8s.io/v1alpha2", "PodGroup")),
-    ];
-    let files = from_files(documents, &mut converter());
-    assert_eq!(files.objects.len(), 4);
-    assert_eq!(files.refused.len(), 1);
-    assert_eq!(files.refused[0].0, "g");
+fn an_object_that_names_no_namespace_is_where_it_is_said() {
+    let named = [named("v1", "Pod"), named("v1", "Node")];
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": named});
+    let objects = taken_apart(list, "team").unwrap();
+    let identities = objects.iter().map(|object| Identity::of(object).unwrap());
+    let identities: Vec<String> = identities.map(|identity| identity.to_string()).collect();
+    assert_eq!(identities, ["Pod team/x", "Node x"]);
 }
 
 #[test]
@@ -172,7 +179,7 @@ fn pods_get_their_priority_from_the_classes_wherever_they_stand() {
         class("usual", 10, true),
     ];
     let documents = documents.into_iter().map(|document| ((), document));
-    let files = from_files(documents, &mut converter());
+    let files = from_files(flat(documents), &mut converter());
     let mut pods = Vec::new();
     for (_, object) in &files.objects {
         if let Object::Pod(pod) = object {
@@ -354,7 +361,7 @@ fn any_object() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_json_panics(value in json_value()) {
-        from_files([((), value)], &mut converter());
+        from_files(flat([((), value)]), &mut converter());
     }
 
     #[test]
@@ -367,8 +374,8 @@ proptest! {
         let mut good = named("v1", "Pod");
         good["metadata"]["name"] = json!("good");
         good["spec"] = json!({"schedulerName": "gpu-batch", "priority": 1});
-        let alone = from_files([((), good.clone())], &mut converter()).objects;
-        let both = from_files([((), bad), ((), good)], &mut converter()).objects;
+        let alone = from_files(flat([((), good.clone())]), &mut converter()).objects;
+        let both = from_files(flat([((), bad), ((), good)]), &mut converter()).objects;
         prop_assert!(both.ends_with(&alone) || both.contains(&alone[0]));
     }
 }

@@ -1,0 +1,275 @@
+//! The pods that the controllers of a cluster would make of the Jobs, Deployments, ReplicaSets and
+//! StatefulSets of files.
+//!
+//! One look of each controller: pods that are there count, and those that are missing are made.
+//! Nothing here is about scheduling. Names end with a number where a cluster has random letters, so
+//! that the same files give the same names.
+
+mod job;
+mod members;
+mod replicas;
+
+use super::source::{Gathered, Sourced, some_of};
+use crate::convert::{Identity, RefusedDocument, refused};
+use members::Members;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// How many pods one owner may get. Kubernetes allows as many of an Indexed Job.
+const PODS_MAX: usize = 100_000;
+
+type Result<T> = std::result::Result<T, RefusedDocument>;
+
+/// Owners of pods, in the order in which they make them: those first whose pods must have certain
+/// names; ReplicaSets before the Deployments that look for their pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Controller {
+    StatefulSet,
+    Job,
+    ReplicaSet,
+    Deployment,
+}
+
+impl Controller {
+    fn of(value: &Value) -> Option<Self> {
+        let field = |name: &str| value.get(name).and_then(Value::as_str);
+        match (field("apiVersion")?, field("kind")?) {
+            ("batch/v1", "Job") => Some(Self::Job),
+            ("apps/v1", "StatefulSet") => Some(Self::StatefulSet),
+            ("apps/v1", "ReplicaSet") => Some(Self::ReplicaSet),
+            ("apps/v1", "Deployment") => Some(Self::Deployment),
+            _ => None,
+        }
+    }
+}
+
+/// An object that makes pods.
+struct Owner<'a> {
+    identity: Identity,
+    object: &'a Value,
+    /// `spec.template`.
+    template: &'a Value,
+}
+
+impl Owner<'_> {
+    /// What stands in `metadata.ownerReferences` of its pods.
+    fn reference(&self) -> Value {
+        let mut reference = json!({
+            "apiVersion": self.object["apiVersion"],
+            "kind": self.object["kind"],
+            "name": *self.identity.name,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        });
+        if let Some(uid) = self.uid() {
+            reference["uid"] = uid.into();
+        }
+        reference
+    }
+
+    /// Only an object of a cluster has one.
+    fn uid(&self) -> Option<&str> {
+        self.object.pointer("/metadata/uid")?.as_str()
+    }
+
+    /// A field of it that no API server would have let in.
+    fn refused(&self, field: &str, message: impl Into<String>) -> RefusedDocument {
+        refused(self.object, field, message)
+    }
+
+    /// A count of its spec, as the API server takes it.
+    fn count(&self, field: &str, value: Option<i64>, default: i64) -> Result<i64> {
+        let count = value.unwrap_or(default);
+        if (0..=i64::from(i32::MAX)).contains(&count) {
+            return Ok(count);
+        }
+        let message = format!("must be between 0 and {}, not {count}", i32::MAX);
+        Err(self.refused(field, message))
+    }
+
+    /// How many pods are made where so many are missing.
+    fn to_make(&self, missing: i64, field: &str) -> Result<usize> {
+        match usize::try_from(missing) {
+            Ok(missing) if missing > PODS_MAX => {
+                let message =
+                    format!("asks for {missing} more pods; at most {PODS_MAX} are planned");
+                Err(self.refused(field, message))
+            }
+            missing => Ok(missing.unwrap_or(0)),
+        }
+    }
+
+    /// Whether its pods are restarted as its kind allows.
+    fn check_restarts(&self, allowed: &[&str]) -> Result<()> {
+        let policy = self.template.pointer("/spec/restartPolicy");
+        let policy = policy.and_then(Value::as_str).unwrap_or("Always");
+        if allowed.contains(&policy) {
+            return Ok(());
+        }
+        let message = format!(
+            "must be {} in a {}, not {policy}",
+            allowed.join(" or "),
+            self.identity.kind
+        );
+        Err(self.refused("spec.template.spec.restartPolicy", message))
+    }
+}
+
+/// What an owner makes.
+#[derive(Default)]
+struct Made {
+    /// `metadata.ownerReferences` of the pods has this one.
+    owner: Value,
+    pods: Vec<Birth>,
+    /// What a user should know.
+    note: Option<String>,
+}
+
+/// What a pod has beside what the template says.
+#[derive(Default)]
+struct Birth {
+    name: String,
+    labels: Vec<(&'static str, String)>,
+    annotations: Vec<(&'static str, String)>,
+    volumes: Vec<Value>,
+}
+
+/// Names that pods of a namespace have.
+struct Names<'a> {
+    namespace: &'a str,
+    taken: &'a mut BTreeSet<(String, String)>,
+}
+
+impl Names<'_> {
+    /// Takes a name; `false` if a pod has it.
+    fn take(&mut self, name: &str) -> bool {
+        self.taken
+            .insert((self.namespace.to_owned(), name.to_owned()))
+    }
+
+    /// Takes a name of one's own, which a letter tells from one that is taken.
+    fn take_like(&mut self, name: String) -> String {
+        let mut free = name;
+        while !self.take(&free) {
+            free.push_str("-x");
+        }
+        free
+    }
+
+    /// Takes the next free ones of `BASE-0`, `BASE-1` and so on.
+    fn take_numbered(&mut self, base: &str, count: usize) -> Vec<String> {
+        let names = (0_u64..).map(|number| format!("{base}-{number}"));
+        names.filter(|name| self.take(name)).take(count).collect()
+    }
+}
+
+/// Adds the pods that are missing, and takes out the owners that the scheduler does not know.
+/// Returns notes.
+pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut made = Vec::new();
+    let (mut members, mut taken) = members::of(&gathered.objects);
+    let mut owners: Vec<(Controller, Identity, &Sourced)> = gathered
+        .objects
+        .iter()
+        .filter_map(|sourced| {
+            let controller = Controller::of(&sourced.1)?;
+            Some((controller, Identity::of(&sourced.1)?, sourced))
+        })
+        .collect();
+    owners.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
+    let mut counts = Vec::new();
+    let mut refusals = Vec::new();
+    for (controller, identity, (source, object)) in owners {
+        let owner = Owner {
+            template: object.pointer("/spec/template").unwrap_or(&Value::Null),
+            identity,
+            object,
+        };
+        let names = &mut Names {
+            namespace: &owner.identity.namespace,
+            taken: &mut taken,
+        };
+        match made_by(controller, &owner, &members, names) {
+            Ok(of_owner) => {
+                notes.extend(of_owner.note);
+                let count = of_owner.pods.len();
+                if count > 0 && owner.template.is_null() {
+                    let identity = &owner.identity;
+                    notes.push(format!("{identity} has no spec.template to make pods of"));
+                    continue;
+                }
+                if count > 0 {
+                    counts.push(format!("{count} of {}", owner.identity));
+                }
+                for birth in of_owner.pods {
+                    let pod = pod(&owner, &of_owner.owner, birth);
+                    members.add(&pod);
+                    made.push((source.clone(), pod));
+                }
+            }
+            Err(refusal) => refusals.push((source.clone(), refusal)),
+        }
+    }
+    gathered.refused.extend(refusals);
+    gathered.objects.retain(|(_, object)| {
+        !matches!(Controller::of(object), Some(controller) if controller != Controller::Job)
+    });
+    gathered.objects.extend(made);
+    if !counts.is_empty() {
+        let counts = some_of(&counts);
+        notes.push(format!("made the missing pods: {counts}"));
+    }
+    notes
+}
+
+fn made_by(
+    controller: Controller,
+    owner: &Owner<'_>,
+    members: &Members,
+    names: &mut Names<'_>,
+) -> Result<Made> {
+    let members = members.of(owner);
+    match controller {
+        Controller::Job => job::pods(owner, &members, names),
+        Controller::StatefulSet => replicas::of_stateful_set(owner, &members, names),
+        Controller::ReplicaSet => replicas::of_replica_set(owner, &members, names),
+        Controller::Deployment => replicas::of_deployment(owner, &members, names),
+    }
+}
+
+fn pod(owner: &Owner<'_>, reference: &Value, birth: Birth) -> Value {
+    let of_template = |field: &str| {
+        let pairs = owner.template.pointer(field).and_then(Value::as_object);
+        pairs.cloned().unwrap_or_default()
+    };
+    let with = |mut pairs: Map<String, Value>, more: Vec<(&str, String)>| {
+        let more = more.into_iter();
+        pairs.extend(more.map(|(key, value)| (key.to_owned(), value.into())));
+        pairs
+    };
+    let mut spec = owner.template.get("spec").cloned().unwrap_or_default();
+    if !birth.volumes.is_empty()
+        && let Some(spec) = spec.as_object_mut()
+    {
+        let volumes = spec.entry("volumes").or_insert(Value::Null);
+        let mut all = volumes.as_array().cloned().unwrap_or_default();
+        all.extend(birth.volumes);
+        *volumes = all.into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": birth.name,
+            "namespace": *owner.identity.namespace,
+            "labels": with(of_template("/metadata/labels"), birth.labels),
+            "annotations": with(of_template("/metadata/annotations"), birth.annotations),
+            "ownerReferences": [reference],
+        },
+        "spec": spec,
+    })
+}
+
+#[cfg(test)]
+mod tests;
