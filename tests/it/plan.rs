@@ -127,11 +127,14 @@ async fn a_plan_reads_the_cluster_and_lays_files_over_it() {
             "job.yaml",
             json!({
                 "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "new"},
-                "spec": {"template": {"spec": {
-                    "schedulerName": "gpu-batch", "restartPolicy": "Never",
-                    "containers": [{"name": "main", "image": "none",
-                                    "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
-                }}},
+                "spec": {"template": {
+                    "metadata": {"labels": {"gpu-batch.io/queue": "team"}},
+                    "spec": {
+                        "schedulerName": "gpu-batch", "restartPolicy": "Never",
+                        "containers": [{"name": "main", "image": "none",
+                                        "resources": {"limits": {"nvidia.com/gpu": "4"}}}],
+                    },
+                }},
             }),
         ),
     ];
@@ -147,7 +150,7 @@ async fn a_plan_reads_the_cluster_and_lays_files_over_it() {
         "{raised:#}"
     );
     assert_eq!(
-        raised["pods"]["planning/new-0"]["reason"], "DoesNotFit",
+        raised["pods"]["planning/new-0"]["reason"], "OverLimit",
         "{raised:#}"
     );
     let notes = "note: queue.yaml: Queue team replaces that of the cluster\n\
