@@ -279,10 +279,9 @@ fn a_half_bound_gang_is_unwound_in_spite_of_an_old_status() {
         world.settle();
         world.apply(pod("b", 1).of("g").on("n1"));
         let mut status = world.gang("default/g").status;
-        status.staleness = Some(Staleness {
-            stale,
-            since_ms: START_MS - 60_000,
-        });
+        let since_ms = START_MS - 60_000;
+        status.scheduled_since_ms = since_ms;
+        status.staleness = Some(Staleness { stale, since_ms });
         group.status = Some(status);
         world.apply(group);
         world.take_over();
