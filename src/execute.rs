@@ -91,20 +91,26 @@ impl Executor {
         let mut reply = Reply {
             id: command.id,
             inbox: Arc::clone(&self.inbox),
-            outcome: Outcome::Unknown,
+            outcome: unanswered("the request was given up"),
         };
         self.runtime.spawn(async move {
             let limit = executor.clock.until(command.deadline_ms).min(DEADLINE_MAX);
             let started = Instant::now();
             // A process that was stopped for a while may find commands whose time is over: another
             // may lead by now. A timeout alone would send the request before it looks at the clock.
-            if !limit.is_zero() {
+            if limit.is_zero() {
+                reply.outcome = unanswered("its time was over before it was sent");
+            } else {
                 let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
                 if performed.is_err() && matches!(command.action, Action::Lease(_)) {
                     let words = format!("it has not answered within {limit:.0?}");
                     executor.health.failed(Outage::Unreachable(words));
                 }
-                reply.outcome = performed.unwrap_or(Outcome::Unknown);
+                reply.outcome = performed.unwrap_or_else(|_| {
+                    unanswered(&format!(
+                        "the API server has not answered within {limit:.1?}"
+                    ))
+                });
             }
             executor.record(&command.action, &reply.outcome, started.elapsed());
         });
@@ -179,8 +185,8 @@ impl Executor {
             Outcome::Refused { message } if self.may_warn(action_name) => {
                 warn!("{action_name} was refused: {message}");
             }
-            Outcome::Unknown if self.may_warn(action_name) => {
-                warn!("{action_name} ended with an unknown outcome after {took:?}");
+            Outcome::Unknown { message } if self.may_warn(action_name) => {
+                warn!("{action_name} ended with an unknown outcome after {took:?}: {message}");
             }
             _ => debug!("{action_name} ended after {took:?}: {outcome:?}"),
         }
@@ -223,8 +229,15 @@ struct Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        let outcome = std::mem::replace(&mut self.outcome, Outcome::Unknown);
+        let outcome = std::mem::replace(&mut self.outcome, unanswered(""));
         self.inbox.ended(Event::Outcome(self.id, outcome));
+    }
+}
+
+/// The outcome of a request without an answer.
+fn unanswered(why: &str) -> Outcome {
+    Outcome::Unknown {
+        message: why.into(),
     }
 }
 

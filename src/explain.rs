@@ -61,8 +61,12 @@ pub struct PodView {
     pub name: String,
     /// Whether it waits for a node.
     pub waits: bool,
-    /// Its node.
+    /// Its node, also while the binding is on its way.
     pub node: Option<String>,
+    /// Whether the binding is on its way: the API server has not said yet that the pod is on the
+    /// node.
+    #[serde(default)]
+    pub binding: bool,
 }
 
 /// How many members of several shapes or sub-groups have a place together.
@@ -345,6 +349,7 @@ impl From<Explanation> for ExplanationView {
             pod: explanation.pod.map(|pod| PodView {
                 name: format!("{}/{}", pod.namespace, pod.name),
                 waits: pod.reason.is_some(),
+                binding: pod.binding,
                 node: pod.node.map(String::from),
             }),
             queue: explanation.queue.into(),

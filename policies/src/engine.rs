@@ -35,6 +35,7 @@ mod sub_groups;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod told;
 
 use crate::audit;
 use crate::command::{Action, Command, CommandId, EvictionCause};
@@ -237,7 +238,7 @@ impl Engine {
         };
         let answer = match outcome {
             Outcome::Lease(seen) => LeaseAnswer::Seen(seen),
-            Outcome::Conflict => LeaseAnswer::Conflict,
+            Outcome::Conflict { .. } => LeaseAnswer::Conflict,
             _ => LeaseAnswer::Failed,
         };
         election.answered(now_ms, answer);

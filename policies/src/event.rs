@@ -202,12 +202,16 @@ pub struct Listing {
 pub enum Outcome {
     /// The API server did it.
     Done,
-    /// 409: the world is not as we thought.
-    Conflict,
+    /// 409: the world is not as we thought, or the API server could not tell whether it is.
+    Conflict {
+        /// What the API server said.
+        message: Box<str>,
+    },
     /// 404: the object is gone.
     NotFound,
-    /// The API server will not do it, and sending it again changes nothing (400, 403, 422; for an
-    /// eviction also the 429 of a disruption budget).
+    /// The API server did not do it, and that is certain: it says that the request is wrong (400,
+    /// 403, 422), that admission has denied it or failed, or, of an eviction, that a disruption
+    /// budget forbids it (429).
     Refused {
         /// What the API server said.
         message: Box<str>,
@@ -218,7 +222,10 @@ pub enum Outcome {
         retry_after_ms: u64,
     },
     /// Nobody knows whether it was done: a timeout, a 5xx, a lost connection.
-    Unknown,
+    Unknown {
+        /// What the API server said, or why there is no answer.
+        message: Box<str>,
+    },
     /// The answer to [`Action::Observe`](crate::command::Action::Observe).
     Observed(PodSeen),
     /// The answer to [`Action::Lease`](crate::command::Action::Lease).

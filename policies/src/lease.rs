@@ -78,11 +78,11 @@ impl From<Outcome> for LeaseAnswer {
         match outcome {
             Outcome::Lease(seen) => Self::Seen(seen),
             // A lease that was to be replaced and is gone is a conflict, too.
-            Outcome::Conflict | Outcome::NotFound => Self::Conflict,
+            Outcome::Conflict { .. } | Outcome::NotFound => Self::Conflict,
             Outcome::Done
             | Outcome::Refused { .. }
             | Outcome::Throttled { .. }
-            | Outcome::Unknown
+            | Outcome::Unknown { .. }
             | Outcome::Observed(_) => Self::Failed,
         }
     }

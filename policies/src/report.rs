@@ -37,6 +37,8 @@ pub struct PodReport {
     pub state: PodState,
     /// Its node, also while the binding is on its way.
     pub node: Option<Box<str>>,
+    /// The binding is on its way: the API server has not said yet that the pod is on its node.
+    pub binding: bool,
     /// Why it waits.
     pub reason: Option<Reason>,
     /// The same as a sentence.

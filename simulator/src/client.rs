@@ -42,7 +42,9 @@ impl Passage {
         let lease = matches!(action, Action::Lease(_));
         let instead =
             if strikes(FaultKind::ConnectionReset) || strikes(FaultKind::ErrorBeforeEffect) {
-                Some(Outcome::Unknown)
+                Some(unknown(
+                    "the connection was cut, or the API server had an error",
+                ))
             } else if !lease && strikes(FaultKind::Throttled) {
                 Some(Outcome::Throttled {
                     retry_after_ms: 1_000,
@@ -71,7 +73,7 @@ impl Passage {
             passage.heard = usize::from(random.percent(50));
         }
         if faults.strikes(FaultKind::ErrorAfterEffect, random) {
-            passage.instead = Some(Outcome::Unknown);
+            passage.instead = Some(unknown("the API server had an error"));
         }
         if faults.strikes(FaultKind::ResponseLost, random) {
             passage.answer_ms = None;
@@ -128,7 +130,9 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
             | Answer::Changes { .. },
         ) => Outcome::Done,
         (_, Answer::NotFound) => Outcome::NotFound,
-        (_, Answer::AlreadyExists | Answer::Conflict(_)) => Outcome::Conflict,
+        (_, Answer::AlreadyExists | Answer::Conflict(_)) => Outcome::Conflict {
+            message: "the object is not as expected".into(),
+        },
         (
             _,
             Answer::TooManyRequests {
@@ -143,6 +147,14 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
         (_, Answer::Invalid(why)) => Outcome::Refused {
             message: why.into(),
         },
-        (_, Answer::Gone | Answer::InternalError(_) | Answer::TooLarge) => Outcome::Unknown,
+        (_, Answer::InternalError(why)) => unknown(why),
+        (_, Answer::Gone | Answer::TooLarge) => unknown("the version is not there"),
+    }
+}
+
+/// Nobody knows whether it was done.
+fn unknown(why: &str) -> Outcome {
+    Outcome::Unknown {
+        message: why.into(),
     }
 }

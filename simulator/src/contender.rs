@@ -206,7 +206,8 @@ impl Contender {
         self.deadlines.retain(|id, at_ms| {
             let over = *at_ms <= now_ms;
             if over {
-                inbox.other(Event::Outcome(*id, Outcome::Unknown));
+                let message = "there was no answer in time".into();
+                inbox.other(Event::Outcome(*id, Outcome::Unknown { message }));
             }
             !over
         });

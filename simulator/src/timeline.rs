@@ -172,7 +172,9 @@ fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
         Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
         // There is no lease: nobody else could hold it.
-        Action::Lease(_) => Outcome::Unknown,
+        Action::Lease(_) => Outcome::Unknown {
+            message: "there is no lease".into(),
+        },
     };
     batch.push(Event::Outcome(command.id, outcome));
 }

@@ -18,8 +18,9 @@ Examples:
   gpu-batch explain podgroup train -n vision --context production
   gpu-batch explain podgroup vision/sweep -f examples/gang.yaml
 
-A gang without a PodGroup is NAMESPACE/job/NAME or NAMESPACE/pod/NAME. The scheduler that leads is
-asked through the API server; whoever may forward ports to its pod may ask.")]
+A gang without a PodGroup is NAMESPACE/KIND/NAME of its owner or pod, such as NAMESPACE/job/NAME,
+NAMESPACE/replicaset/NAME or NAMESPACE/pod/NAME. The scheduler that leads is asked through the API
+server; whoever may forward ports to its pod may ask.")]
 pub(super) struct Args {
     /// What the name means
     #[arg(value_enum)]
@@ -69,12 +70,15 @@ fn check_name(kind: Kind, name: &str) -> Result<(), Failure> {
     let parts: Vec<&str> = name.split('/').collect();
     match (kind, parts.as_slice()) {
         (_, parts) if parts.contains(&"") => {}
-        (_, [_] | [_, _]) | (Kind::Podgroup, [_, "job" | "pod", _]) => return Ok(()),
+        (_, [_] | [_, _]) | (Kind::Podgroup, [_, _, _]) => return Ok(()),
         _ => {}
     }
     let wanted = match kind {
         Kind::Pod => "NAME or NAMESPACE/NAME",
-        Kind::Podgroup => "NAME, NAMESPACE/NAME, NAMESPACE/job/NAME or NAMESPACE/pod/NAME",
+        Kind::Podgroup => {
+            "NAME, NAMESPACE/NAME, or NAMESPACE/KIND/NAME of an owner or a pod, such as \
+             NAMESPACE/job/NAME"
+        }
     };
     Err(Failure::BadInput(anyhow!(
         "`{name}`: the name must be {wanted}"

@@ -115,7 +115,9 @@ pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeErr
                 transitions: lease.spec.lease_transitions.unwrap_or(0),
                 duration_ms: u64::from(lease.spec.lease_duration_seconds.unwrap_or(0)) * 1_000,
             }),
-            Err(_) => Outcome::Unknown,
+            Err(error) => Outcome::Unknown {
+                message: format!("the lease that was answered cannot be read: {error}").into(),
+            },
         },
         // There is no lease to be missing before it is created: its namespace is. Nobody can lead
         // then, and somebody must hear of it.

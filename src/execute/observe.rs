@@ -41,7 +41,9 @@ pub(super) fn outcome(pod: &PodReference, answer: Result<Answer, ExchangeError>)
                 Some(node) if !node.is_empty() => PodSeen::Bound(node),
                 _ => PodSeen::Unbound,
             }),
-            Err(_) => Outcome::Unknown,
+            Err(error) => Outcome::Unknown {
+                message: format!("the pod that was answered cannot be read: {error}").into(),
+            },
         },
         (outcome, _) => outcome,
     }

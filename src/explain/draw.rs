@@ -52,6 +52,7 @@ fn head(view: &ExplanationView) -> String {
     let mut text = String::new();
     if let Some(pod) = &view.pod {
         let place = match &pod.node {
+            Some(node) if pod.binding => format!("is not bound yet, and is to be on {node}"),
             Some(node) => format!("is on {node}"),
             None if pod.waits => "waits for a node".to_owned(),
             None => "has no node".to_owned(),

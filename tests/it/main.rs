@@ -35,4 +35,5 @@ mod restarts;
 mod settings;
 mod troubles;
 mod waiting;
+mod webhooks;
 mod work;

@@ -172,7 +172,9 @@ impl World {
             return Outcome::Observed(self.seen(pod));
         }
         match self.draw.random.below(20) {
-            0 => Outcome::Conflict,
+            0 => Outcome::Conflict {
+                message: "\u{0}".into(),
+            },
             1 => Outcome::NotFound,
             2 => Outcome::Refused {
                 message: "🦀".repeat(500).into(),
@@ -181,7 +183,7 @@ impl World {
                 retry_after_ms: u64::MAX,
             },
             4 => Outcome::Throttled { retry_after_ms: 0 },
-            5 => Outcome::Unknown,
+            5 => Outcome::Unknown { message: "".into() },
             _ => Outcome::Done,
         }
     }

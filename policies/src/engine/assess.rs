@@ -286,8 +286,7 @@ impl Engine {
             return held(Reason::SchedulingGated, message);
         }
         if pod.retry_at_ms > now_ms {
-            let said = own.failure.as_deref().unwrap_or("no reason given");
-            let message = format!("the API server refused to bind pod {name}: {said}");
+            let message = own.failure.as_deref().unwrap_or("a binding was refused");
             return Some((
                 Verdict::new(Reason::BindingFailed, message),
                 Some(pod.retry_at_ms),

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back. Who does not lead sends nothing: what was
+//! still succeed. Only `Refused` gives the room back. From the second try that failed, what the API
+//! server says is told with the reason `BindingFailed`, whether or not the room was given back. Who does not lead sends nothing: what was
 //! never sent is given back then, and what is uncertain is asked about when we lead again, unless
 //! the watch has told before.
 
@@ -49,8 +50,12 @@ enum Step {
 }
 
 /// How long before an observation that failed is repeated, and a bind that was given up twice; each
-/// further bind waits twice as long as the one before, up to 32 s.
+/// further bind waits twice as long as the one before, up to 8 s.
 const AGAIN_MS: u64 = 500;
+/// How often the time before a further bind is doubled.
+const DOUBLINGS_MAX: u32 = 4;
+/// How many tries of a binding must have failed before it is told.
+const TOLD_FROM: u32 = 2;
 
 impl Binding {
     /// Nothing was ever sent that may still arrive.
@@ -178,22 +183,41 @@ impl Engine {
         }
         match outcome {
             Outcome::Done => self.confirm(uid),
-            Outcome::Refused { message } => self.binding_refused(uid, message, now_ms),
+            Outcome::Refused { message } => self.binding_refused(uid, &message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
                 self.bind_again(uid, now_ms, retry_after_ms.max(1));
             }
-            Outcome::Conflict
-            | Outcome::NotFound
-            | Outcome::Unknown
-            | Outcome::Observed(_)
-            | Outcome::Lease(_) => {
-                if let Some(binding) = self.bindings.get_mut(&uid) {
-                    binding.step = Step::Asking;
-                    binding.given_up = binding.given_up.saturating_add(1);
-                }
-                self.outbox.observations.push_back(uid);
+            Outcome::Conflict { message } | Outcome::Unknown { message } => {
+                self.ask_about(uid, message);
+            }
+            Outcome::NotFound | Outcome::Observed(_) | Outcome::Lease(_) => {
+                self.ask_about(uid, "it knows no such pod".into());
             }
         }
+    }
+
+    /// Nobody knows what became of a bind that was answered with `message`: the API server is asked.
+    fn ask_about(&mut self, uid: Uid, message: Box<str>) {
+        if let Some(binding) = self.bindings.get_mut(&uid) {
+            binding.step = Step::Asking;
+            binding.given_up = binding.given_up.saturating_add(1);
+            if binding.given_up >= TOLD_FROM {
+                let tries = binding.given_up;
+                self.note_uncertain(uid, tries, &message);
+            }
+        }
+        self.outbox.observations.push_back(uid);
+    }
+
+    fn note_uncertain(&mut self, uid: Uid, tries: u32, said: &str) {
+        let Some((pod, node)) = self.assumed(uid) else {
+            return;
+        };
+        let (pod, node) = (&pod.name, &self.state.nodes[node].name);
+        let sentence = format!(
+            "pod {pod} is not bound to node {node}: {tries} tries have failed, the last with: {said}"
+        );
+        self.note_failure(uid, sentence.into());
     }
 
     /// The same bind is sent once more, after a while.
@@ -240,16 +264,18 @@ impl Engine {
                 let given_up = self.bindings.get(&uid).map_or(0, |it| it.given_up);
                 let wait_ms = match given_up {
                     0 | 1 => 0,
-                    more => AGAIN_MS << (more - 2).min(6),
+                    more => AGAIN_MS << (more - 2).min(DOUBLINGS_MAX),
                 };
                 self.bind_again(uid, now_ms, wait_ms);
+                self.tell_failure(uid);
             }
             Outcome::Done
-            | Outcome::Conflict
+            | Outcome::Conflict { .. }
             | Outcome::Refused { .. }
             | Outcome::Throttled { .. }
-            | Outcome::Unknown
+            | Outcome::Unknown { .. }
             | Outcome::Lease(_) => {
+                self.tell_failure(uid);
                 self.enter_step(uid, Step::Asking);
                 let again_ms = now_ms.saturating_add(AGAIN_MS);
                 self.timers.set(again_ms, Timer::Binding(uid));
@@ -278,6 +304,7 @@ impl Engine {
         // The annotation that the binding has written; the watch tells of it only later.
         if let Some(own) = &mut self.state.pods[id].own {
             own.bound_queue = gang.map(|gang| (&*self.state.gangs[gang].spec.queue).into());
+            own.failure = None;
         }
         self.bindings.remove(&uid);
         self.announce_bound(uid);
@@ -307,17 +334,16 @@ impl Engine {
         });
     }
 
-    fn binding_refused(&mut self, uid: Uid, message: Box<str>, now_ms: UnixMs) {
+    fn binding_refused(&mut self, uid: Uid, message: &str, now_ms: UnixMs) {
         let first_ms = self.settings.retry_after_ms;
         let id = self.state.pod_ids[&uid];
         let pod = &mut self.state.pods[id];
-        if let Some(own) = &mut pod.own
-            && let Some(gang) = own.gang
-        {
+        if let Some(gang) = pod.own.as_ref().and_then(|own| own.gang) {
             let backoff = &mut self.state.gangs[gang].backoff;
             pod.retry_at_ms = backoff.refused(now_ms, first_ms);
-            own.failure = Some(message);
             self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
+            let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
+            self.note_failure(uid, sentence.into());
         }
         self.take_back(uid);
     }

@@ -43,6 +43,9 @@ impl Engine {
                 asked_for += 1;
             }
         }
+        if cause == EvictionCause::Unwind && asked_for > 0 {
+            self.state.gangs[id].backoff.unwound = true;
+        }
         self.announce_evictions(id, group, cause, asked_for);
     }
 
@@ -104,9 +107,10 @@ impl Engine {
             Outcome::Done | Outcome::NotFound => return self.leaves(uid),
             Outcome::Throttled { retry_after_ms } => *retry_after_ms,
             Outcome::Refused { .. } => EVICT_AGAIN_MS,
-            Outcome::Conflict | Outcome::Unknown | Outcome::Observed(_) | Outcome::Lease(_) => {
-                self.settings.retry_after_ms
-            }
+            Outcome::Conflict { .. }
+            | Outcome::Unknown { .. }
+            | Outcome::Observed(_)
+            | Outcome::Lease(_) => self.settings.retry_after_ms,
         };
         self.evicting.remove(&uid);
         let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);

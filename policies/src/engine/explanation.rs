@@ -87,7 +87,7 @@ impl Engine {
         let gang = &self.state.gangs[id];
         let counts = count(&self.state, id, now_ms);
         let status = self.gang_status(id, &counts, now_ms);
-        let verdict = gang.verdict();
+        let verdict = self.why_it_waits(id);
         let turn = (gang.wait == Wait::Turn).then_some(Reason::WaitingForTurn);
         let mut explanation = Explanation {
             gang: (&*gang.name).into(),
@@ -96,7 +96,7 @@ impl Engine {
             phase: status.phase,
             members: status.members,
             needed: counts.needed,
-            reason: verdict.map(|verdict| verdict.reason).or(turn),
+            reason: verdict.as_ref().map(|verdict| verdict.reason).or(turn),
             message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
             proof: None,
             together: None,

@@ -18,7 +18,7 @@ use super::timers::Timer;
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
 use crate::ids::GangId;
-use crate::state::gang::{Start, Wait};
+use crate::state::gang::{Backoff, Start, Wait};
 
 /// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
 /// (a replacement, another kind's list) still counts. Users are promised two seconds.
@@ -71,7 +71,7 @@ impl Engine {
         // A sub-group that is refused again and again must not profit from those that run.
         let settled = gang.parts.is_empty() || completed;
         if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
-            gang.backoff.refusals = 0;
+            gang.backoff = Backoff::default();
         }
         lost && matches!(gang.start, Start::Complete { .. })
     }

@@ -538,6 +538,7 @@ impl Engine {
             reason,
             message,
             counted,
+            more_nodes_help: reason.more_nodes_help(),
         };
         (verdict, wake)
     }

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use super::counts::count;
+use super::told::failure;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::GangId;
 use crate::queues::QueueId;
@@ -34,10 +35,11 @@ impl Engine {
             Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
         };
         let gang = pod.own.as_ref().and_then(|own| own.gang);
-        let waits = pod.stage == Stage::Waiting && !pod.deleting;
+        let binding = matches!(pod.stage, Stage::Assumed(_));
+        let waits = (pod.stage == Stage::Waiting || failure(pod).is_some()) && !pod.deleting;
         let verdict = gang
             .filter(|_| waits)
-            .and_then(|gang| self.state.gangs[gang].verdict());
+            .and_then(|gang| self.why_it_waits(gang));
         PodReport {
             uid: pod.uid,
             namespace: pod.namespace.clone(),
@@ -47,7 +49,8 @@ impl Engine {
                 .stage
                 .node()
                 .map(|node| self.state.nodes[node].name.clone()),
-            reason: verdict.map(|verdict| verdict.reason),
+            binding,
+            reason: verdict.as_ref().map(|verdict| verdict.reason),
             message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
         }
     }

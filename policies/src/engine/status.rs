@@ -5,6 +5,7 @@ use super::bindings::pod_object;
 use super::counts::{Counts, count};
 use super::outbox::{Flight, StatusKey};
 use super::timers::Timer;
+use super::told::failure;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::{Kind, Outcome};
 use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
@@ -125,8 +126,8 @@ impl Engine {
         } else {
             whole_seconds(now_ms)
         };
-        let verdict = gang.verdict();
-        let message = match (verdict, phase) {
+        let verdict = self.why_it_waits(id);
+        let message = match (&verdict, phase) {
             (Some(verdict), _) => verdict.message.clone(),
             (None, Phase::Pending) => "waits for its turn".into(),
             (None, Phase::Binding) => format!("{} members are being bound", counts.assumed),
@@ -163,17 +164,18 @@ impl Engine {
     /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
     fn announce_reason(&mut self, id: GangId) {
         let gang = &self.state.gangs[id];
-        let reason = gang.verdict().map(|verdict| verdict.reason);
+        let verdict = self.why_it_waits(id);
+        let reason = verdict.as_ref().map(|verdict| verdict.reason);
         if gang.announced == reason {
             return;
         }
-        let announcement = gang.verdict().and_then(|verdict| {
+        let announcement = verdict.and_then(|verdict| {
             Some(Announcement {
                 regarding: self.object_of(gang)?,
                 // A gang that is still being put together is no trouble.
                 warning: verdict.reason != Reason::WaitingForMembers,
                 reason: verdict.reason.as_str().into(),
-                message: verdict.message.clone().into(),
+                message: verdict.message.as_str().into(),
             })
         });
         self.state.gangs[id].announced = reason;
@@ -211,7 +213,8 @@ impl Engine {
     fn pod_patch(&mut self, uid: Uid, now_ms: UnixMs) -> Option<StatusPatch> {
         let id = *self.state.pod_ids.get(&uid)?;
         let pod = &self.state.pods[id];
-        if pod.stage != Stage::Waiting || pod.deleting {
+        let waits = pod.stage == Stage::Waiting || failure(pod).is_some();
+        if !waits || pod.deleting {
             return None;
         }
         let own = pod.own.as_ref()?;
@@ -221,7 +224,7 @@ impl Engine {
             self.timers.set(young_until_ms, Timer::Gang(gang));
             return None;
         }
-        let (reason, message) = condition(&self.state.gangs[gang])?;
+        let (reason, message) = condition(&*self.why_it_waits(gang)?);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {
                 return None;
@@ -311,11 +314,12 @@ impl Engine {
         let again_ms = match outcome {
             Outcome::Done | Outcome::NotFound | Outcome::Refused { .. } => return,
             Outcome::Throttled { retry_after_ms } => now_ms.saturating_add(*retry_after_ms),
-            Outcome::Conflict | Outcome::Unknown | Outcome::Observed(_) | Outcome::Lease(_) => {
-                now_ms.saturating_add(self.settings.retry_after_ms)
-            }
+            Outcome::Conflict { .. }
+            | Outcome::Unknown { .. }
+            | Outcome::Observed(_)
+            | Outcome::Lease(_) => now_ms.saturating_add(self.settings.retry_after_ms),
         };
-        if *outcome == Outcome::Unknown {
+        if matches!(outcome, Outcome::Unknown { .. }) {
             let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
             self.timers.set(rewrite_ms, Timer::Rewrite(key));
         }
@@ -391,18 +395,13 @@ fn scheduled_members(counts: &Counts) -> u32 {
 }
 
 /// The pod condition of a gang that waits: `Unschedulable` only where more nodes would help.
-fn condition(gang: &Gang) -> Option<(Box<str>, Box<str>)> {
+fn condition(verdict: &Verdict) -> (Box<str>, Box<str>) {
     let Verdict {
         reason, message, ..
-    } = match &gang.wait {
-        Wait::Held(verdict) | Wait::Room(verdict, _) => verdict,
-        Wait::Nothing | Wait::Turn => return None,
-    };
-    if reason.more_nodes_help() {
-        return Some((
-            "Unschedulable".into(),
-            format!("{reason}: {message}").into(),
-        ));
+    } = verdict;
+    if verdict.more_nodes_help {
+        let message = format!("{reason}: {message}");
+        return ("Unschedulable".into(), message.into());
     }
-    Some((reason.as_str().into(), message.as_str().into()))
+    (reason.as_str().into(), message.as_str().into())
 }

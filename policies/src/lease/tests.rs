@@ -432,9 +432,13 @@ fn outcomes_say_what_is_known_of_the_lease() {
     let check = |outcome: Outcome, answer: LeaseAnswer| {
         assert_eq!(LeaseAnswer::from(outcome.clone()), answer, "{outcome:?}");
     };
-    check(Outcome::Conflict, LeaseAnswer::Conflict);
+    let message = || "of the API server".into();
+    check(
+        Outcome::Conflict { message: message() },
+        LeaseAnswer::Conflict,
+    );
     check(Outcome::NotFound, LeaseAnswer::Conflict);
-    check(Outcome::Unknown, LeaseAnswer::Failed);
+    check(Outcome::Unknown { message: message() }, LeaseAnswer::Failed);
     check(
         Outcome::Throttled { retry_after_ms: 1 },
         LeaseAnswer::Failed,

@@ -127,15 +127,19 @@ pub(crate) enum Start {
 pub(crate) struct Backoff {
     pub(crate) refusals: u32,
     pub(crate) until_ms: UnixMs,
+    /// Members that had been bound were evicted for it.
+    pub(crate) unwound: bool,
 }
 
 impl Backoff {
     /// A binding was refused: the next try is twice as far away as the last one was, up to a limit.
+    /// A try that costs nobody anything is repeated soon, so that the gang starts soon after what
+    /// refused it is mended. One that ends in evictions is not.
     /// The refusals of one try count once.
     pub(crate) fn refused(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
-        const DOUBLINGS_MAX: u32 = 6;
         if now_ms >= self.until_ms {
-            let wait_ms = first_ms.saturating_mul(1 << self.refusals.min(DOUBLINGS_MAX));
+            let doublings_max = if self.unwound { 6 } else { 3 };
+            let wait_ms = first_ms.saturating_mul(1 << self.refusals.min(doublings_max));
             self.refusals = self.refusals.saturating_add(1);
             self.until_ms = now_ms.saturating_add(wait_ms);
         }
@@ -188,6 +192,8 @@ pub(crate) struct Verdict {
     pub(crate) message: String,
     /// Counting alone refused it, so that to say it anew takes no search.
     pub(crate) counted: bool,
+    /// More nodes would help: only then do autoscalers hear of it.
+    pub(crate) more_nodes_help: bool,
 }
 
 impl Verdict {
@@ -196,6 +202,7 @@ impl Verdict {
             reason,
             message: message.into(),
             counted: false,
+            more_nodes_help: reason.more_nodes_help(),
         }
     }
 }

@@ -106,7 +106,7 @@ pub(crate) struct Own {
     pub(crate) condition_ms: UnixMs,
     /// What it counts for in its queue.
     pub(crate) account: Option<Account>,
-    /// What the API server said of the last binding.
+    /// What is told of the last binding: it was refused, or has failed more than once.
     pub(crate) failure: Option<Box<str>>,
 }
 

@@ -100,7 +100,8 @@ impl Process {
         let over = self.deadlines.iter().filter(|(_, at_ms)| **at_ms <= now_ms);
         let over: Vec<CommandId> = over.map(|(id, _)| *id).collect();
         for id in &over {
-            self.answered(*id, Outcome::Unknown);
+            let message = "there was no answer in time".into();
+            self.answered(*id, Outcome::Unknown { message });
         }
         if self
             .engine

@@ -47,26 +47,20 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a timeout counts as failure: the room is given to others while the bind may still happen",
         "policies/src/engine/bindings.rs",
-        "            Outcome::Conflict
-            | Outcome::NotFound
-            | Outcome::Unknown
-            | Outcome::Observed(_)",
-        "            Outcome::Unknown => self.take_back(uid),
-            Outcome::Conflict
-            | Outcome::NotFound
-            | Outcome::Observed(_)",
+        "            Outcome::Conflict { message } | Outcome::Unknown { message } => {
+                self.ask_about(uid, message);
+            }",
+        "            Outcome::Unknown { .. } => self.take_back(uid),
+            Outcome::Conflict { message } => self.ask_about(uid, message),",
     ),
     bug(
         "a 409 counts as failure: the pod is placed once more",
         "policies/src/engine/bindings.rs",
-        "            Outcome::Conflict
-            | Outcome::NotFound
-            | Outcome::Unknown
-            | Outcome::Observed(_)",
-        "            Outcome::Conflict => self.take_back(uid),
-            Outcome::NotFound
-            | Outcome::Unknown
-            | Outcome::Observed(_)",
+        "            Outcome::Conflict { message } | Outcome::Unknown { message } => {
+                self.ask_about(uid, message);
+            }",
+        "            Outcome::Conflict { .. } => self.take_back(uid),
+            Outcome::Unknown { message } => self.ask_about(uid, message),",
     ),
     bug(
         "a binding names no UID: it takes the pod's successor",

@@ -132,6 +132,11 @@ fn other(pod: &PodReference) -> PodReference {
     }
 }
 
+/// A conflict, in the API server's words.
+fn is_conflict(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Conflict { message } if !message.is_empty())
+}
+
 fn observe(pod: &PodReference) -> Action {
     Action::Observe(pod.clone())
 }
@@ -176,9 +181,9 @@ async fn pods_are_bound_once(real: &Real) {
 
     let seen = |seen| Outcome::Observed(seen);
     assert_eq!(real.run(observe(&pod)).await, seen(PodSeen::Unbound));
-    assert_eq!(real.run(bind_of(&other(&pod))).await, Outcome::Conflict);
+    assert!(is_conflict(&real.run(bind_of(&other(&pod))).await));
     assert_eq!(real.run(bind_of(&pod)).await, Outcome::Done);
-    assert_eq!(real.run(bind_of(&pod)).await, Outcome::Conflict);
+    assert!(is_conflict(&real.run(bind_of(&pod)).await));
     assert_eq!(
         real.run(observe(&pod)).await,
         seen(PodSeen::Bound("n1".into()))
@@ -311,10 +316,10 @@ async fn the_lease_changes_hands(real: &Real) {
     };
     assert_eq!(version(read().await), None);
     let first = version(real.run(write_lease(None, true)).await);
-    assert_eq!(real.run(write_lease(None, true)).await, Outcome::Conflict);
+    assert!(is_conflict(&real.run(write_lease(None, true)).await));
     assert_eq!(version(read().await), first);
     let second = version(real.run(write_lease(first.as_deref(), false)).await);
     assert_ne!(second, first, "a renewal changes the version");
     let late = real.run(write_lease(first.as_deref(), false)).await;
-    assert_eq!(late, Outcome::Conflict);
+    assert!(is_conflict(&late));
 }

@@ -263,12 +263,19 @@ pub(super) fn outcomes(
     reply: &Reply,
     real: &Outcome,
 ) -> Result<(), String> {
-    let expected = match (client::outcome(action, model.clone()), reply) {
-        (Outcome::Lease(_), Reply::Lease(seen)) => Outcome::Lease(seen.clone()),
-        (Outcome::Refused { .. }, Reply::Invalid(words)) => Outcome::Refused {
+    let expected = match (client::outcome(action, model.clone()), reply, real) {
+        (Outcome::Lease(_), Reply::Lease(seen), _) => Outcome::Lease(seen.clone()),
+        (Outcome::Refused { .. }, Reply::Invalid(words), _) => Outcome::Refused {
             message: words.as_str().into(),
         },
-        (expected, _) => expected,
+        // Whatever the API server said is passed on.
+        (Outcome::Conflict { .. }, _, Outcome::Conflict { message })
+        | (Outcome::Unknown { .. }, _, Outcome::Unknown { message })
+            if !message.is_empty() =>
+        {
+            real.clone()
+        }
+        (expected, ..) => expected,
     };
     same("the outcome", &expected, real)
 }

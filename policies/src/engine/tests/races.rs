@@ -4,6 +4,7 @@ use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::Uid;
 use crate::reason::Reason;
 use crate::status::Phase;
+use alloc::{string::String, vec::Vec};
 
 /// Somebody else binds a member after we have decided. The answer to our bind comes before the
 /// watch tells of it, or after.
@@ -126,4 +127,61 @@ fn who_is_bound_before_the_watch_says_so_is_no_stranger() {
     assert_eq!(world.nodes_of(&["a", "b"]), ["n1".into(), "n1".into()]);
     assert_eq!(world.node_of("c").as_deref(), Some("n2"));
     assert_eq!(world.node_of("d").as_deref(), Some("n3"));
+}
+
+/// What the world was told of a gang after so many milliseconds in steps of 100.
+fn after(world: &mut World, milliseconds: u64) -> (Option<Reason>, String) {
+    for _ in 0..milliseconds / 100 {
+        world.pass(100);
+        world.settle();
+    }
+    (world.reason("default/g"), world.message("default/g"))
+}
+
+#[test]
+fn what_the_api_server_says_of_uncertain_bindings_is_told_from_the_second_failure_on() {
+    let mut world = World::new();
+    world.loses_binds = true;
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 1));
+    world.apply(pod("a", 4).of("g"));
+    world.settle();
+    let said =
+        "pod a is not bound to node n1: 2 tries have failed, the last with: the answer was lost";
+    assert_eq!(
+        after(&mut world, 0),
+        (Some(Reason::BindingFailed), said.into())
+    );
+    let report = world.pod("a");
+    assert!(report.binding, "{report:?}");
+    assert_eq!(report.node.as_deref(), Some("n1"), "the room is kept");
+    assert_eq!(report.reason, Some(Reason::BindingFailed));
+    after(&mut world, 3_000);
+    let told = |line: &String| line.starts_with("PodGroup g: BindingFailed: pod a is not bound");
+    assert_eq!(world.told.iter().filter(|line| told(line)).count(), 1);
+    let condition = world.engine().state.pods.iter().next();
+    let condition = condition.and_then(|(_, pod)| pod.own.as_ref()?.unscheduled.clone());
+    assert_eq!(&*condition.unwrap().reason, "BindingFailed");
+
+    world.loses_binds = false;
+    assert_eq!(after(&mut world, 8_000).0, None, "tried again within 8 s");
+    assert!(!world.pod("a").binding);
+}
+
+#[test]
+fn a_refused_binding_gives_the_room_back_and_is_tried_again_soon() {
+    let mut world = World::new();
+    world.refused = Vec::from(["a"]);
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 1));
+    world.apply(pod("a", 8).of("g"));
+    world.settle();
+    let said = "the API server refused to bind pod a: a webhook says no";
+    assert_eq!(
+        after(&mut world, 60_000),
+        (Some(Reason::BindingFailed), said.into())
+    );
+    world.refused.clear();
+    assert_eq!(after(&mut world, 8_000).0, None, "tried again within 8 s");
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
 }

@@ -278,7 +278,7 @@ impl World {
             Action::PatchStatus(StatusPatch::PodGroup { name, status, .. }) => {
                 self.gang_statuses += 1;
                 if self.loses_statuses {
-                    return Outcome::Unknown;
+                    return lost();
                 }
                 for other in self.others.values_mut() {
                     if let Object::PodGroup(group) = other
@@ -290,7 +290,7 @@ impl World {
             }
             Action::PatchStatus(StatusPatch::Queue { name, status, .. }) => {
                 if self.loses_queues {
-                    return Outcome::Unknown;
+                    return lost();
                 }
                 let key = ObjectKey::Queue(name.clone());
                 if let Some(Object::Queue(queue)) = self.others.get_mut(&key) {
@@ -310,7 +310,7 @@ impl World {
     fn bind(&mut self, bind: &Bind) -> Outcome {
         self.binds += 1;
         if self.loses_binds {
-            return Outcome::Unknown;
+            return lost();
         }
         if self.refused.contains(&&*bind.pod.name) {
             let message = "a webhook says no".into();
@@ -322,7 +322,9 @@ impl World {
             if told_first {
                 self.events.push(Object::Pod(facts.clone()).into());
             }
-            return Outcome::Conflict;
+            return Outcome::Conflict {
+                message: "it is bound already".into(),
+            };
         }
         self.last_group = bind
             .pod_group
@@ -791,5 +793,12 @@ pub(super) fn topology(name: &str, levels: &[&str]) -> TopologyFacts {
 impl Thing for TopologyFacts {
     fn object(self, _: &mut World) -> Object {
         Object::Topology(self)
+    }
+}
+
+/// The outcome of a request whose answer was lost.
+fn lost() -> Outcome {
+    Outcome::Unknown {
+        message: "the answer was lost".into(),
     }
 }

@@ -55,11 +55,11 @@ variants! {
     }
     Outcome {
         0 Done,
-        1 Conflict,
+        1 Conflict { message: message },
         2 NotFound,
         3 Refused { message: message },
         4 Throttled { retry_after_ms: retry_after_ms },
-        5 Unknown,
+        5 Unknown { message: message },
         6 Observed { 0: seen },
         7 Lease { 0: seen },
     }
