@@ -19,6 +19,7 @@ mod explanation;
 mod faults;
 mod first_look;
 mod line;
+mod more_nodes;
 mod outbox;
 mod partial;
 mod parts;

@@ -229,6 +229,9 @@ pub struct Refused {
     /// How many members the free amounts of those would hold that nothing else refuses; 0 where it
     /// is an amount that is missing.
     pub would_hold: u64,
+    /// The nodes are closed to new pods for what is wrong or going on there, and not for what these
+    /// pods are or ask for: a cordon, say.
+    pub closed: bool,
 }
 
 /// What so many nodes did, in words: `1 was unschedulable` of `were unschedulable`.
@@ -285,6 +288,17 @@ pub struct Standing {
     pub before: Vec<Ahead>,
     /// Where its queue and those above it stand among their siblings, the highest first.
     pub levels: Vec<QueueStanding>,
+    /// Of those before it, the ones that new room may help.
+    pub rivals: Rivals,
+}
+
+/// Those before a gang that may use new room: what a bound of a queue keeps out, no room helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rivals {
+    /// How many gangs of its queue.
+    pub gangs: u32,
+    /// Where its queue and those above it stand among the siblings that send such a gang.
+    pub levels: Vec<Level>,
 }
 
 /// Where a queue stands among its siblings.

@@ -12,7 +12,8 @@ mod syntax;
 mod tests;
 
 use crate::facts::{
-    HostPort, NodeFacts, PodShape, Taint, TaintEffect, Toleration, TolerationOperator,
+    HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Taint,
+    TaintEffect, Toleration, TolerationOperator, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -42,6 +43,24 @@ pub enum Filter {
     Cards,
     /// A queue's limit for this GPU model, which the node has, is reached.
     ModelLimit(Box<str>),
+}
+
+impl Filter {
+    /// Whether the node is closed for what is wrong or going on there, whatever the pods ask for:
+    /// it is cordoned, Kubernetes has tainted it (not ready, unreachable, under pressure), or its
+    /// GPUs are not to be used now.
+    pub(crate) fn closes_node(&self) -> bool {
+        match self {
+            Self::NodeUnschedulable | Self::GpuNode(_) => true,
+            Self::Taint(taint) => taint.key.starts_with("node.kubernetes.io/"),
+            Self::NodeAffinity
+            | Self::SharedGpu(_)
+            | Self::Resource(_)
+            | Self::HostPort
+            | Self::Cards
+            | Self::ModelLimit(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for Filter {
@@ -111,6 +130,21 @@ pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: 
         + usize::from(!affinity::selects(shape, node))
         + usize::from(gpu.verdict(shape).is_err());
     things == 1
+}
+
+/// Whether the selector or the required affinity names the nodes: whatever other nodes come, pods of
+/// this shape do not run there.
+pub(crate) fn names_nodes(shape: &PodShape) -> bool {
+    const HOSTNAME: &str = "kubernetes.io/hostname";
+    let is_in = |one: &MatchRequirement| one.operator == MatchOperator::In;
+    let named = |term: &NodeSelectorTerm| {
+        let mut labels = term.match_expressions.iter();
+        let mut fields = term.match_fields.iter();
+        fields.any(is_in) || labels.any(|one| is_in(one) && &*one.key == HOSTNAME)
+    };
+    let terms = shape.node_affinity.as_deref().unwrap_or_default();
+    let by_affinity = !terms.is_empty() && terms.iter().all(named);
+    by_affinity || label(&shape.node_selector, HOSTNAME).is_some()
 }
 
 /// Whether [`static_verdict`] says the same of two shapes on every node: they differ in nothing

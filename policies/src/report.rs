@@ -48,7 +48,7 @@ pub struct PodReport {
 /// One gang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GangReport {
-    /// `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
+    /// `NS/NAME` of a PodGroup; `NS/KIND/NAME` of an implicit gang: `NS/job/NAME`, `NS/pod/NAME`.
     pub name: String,
     /// The queue that it names, existing or not.
     pub queue: Box<str>,

@@ -143,6 +143,12 @@ impl Topology {
         self.paths.get(node.index()).map_or(&[], |path| path)
     }
 
+    /// Whether a domain is that of one node without the label, which no other node joins.
+    pub(crate) fn is_of_one_node(&self, domain: DomainId) -> bool {
+        let mut above = core::iter::successors(Some(domain), |domain| self.domains[*domain].parent);
+        above.any(|domain| !self.domains[domain].name.is_label())
+    }
+
     pub(crate) fn domain(&self, domain: DomainId) -> &Domain {
         &self.domains[domain]
     }

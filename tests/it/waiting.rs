@@ -1,9 +1,11 @@
 //! Whoever waits is told why: in the PodGroup's status, in the pods' conditions and in events.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::cluster::{self, Cluster};
-use crate::work::{condition, patched};
+use crate::cluster::{self, Cluster, until};
+use crate::work::{condition, ensure, patched};
 
 /// A gang of two that must wait.
 struct Case {
@@ -261,4 +263,37 @@ async fn what_held_a_gang_is_taken_away_and_it_starts() {
         cluster.bound(&pods).await;
     }
     cluster.bound(&["gated".to_owned()]).await;
+}
+
+#[tokio::test]
+async fn each_member_says_why_it_waits_where_people_look_and_follows_a_lowered_minimum() {
+    let Some(cluster) = cluster::shared("members").await else {
+        return;
+    };
+    cluster.nodes(["r1"]).await;
+    cluster.group("large", &json!({"minMember": 4})).await;
+    let pods = cluster.members("large", 4, 8, &json!({})).await;
+    for pod in &pods {
+        let said = cluster.pod_waits(pod, "Unschedulable").await;
+        assert!(said.contains("4 members with"), "{said}");
+        let event = cluster.event("Pod", pod, "DoesNotFit").await;
+        assert!(event.contains("4 members with"), "{event}");
+    }
+    let described = ["describe", "pod", "-n", &cluster.namespace, &pods[3]];
+    let described = cluster.kubectl(&described).await;
+    assert!(described.contains("DoesNotFit"), "{described}");
+
+    let fewer = json!({"spec": {"minMember": 2}});
+    cluster.merge(&cluster.group_path("large"), &fewer).await;
+    let lowered = Instant::now();
+    for pod in &pods {
+        until(pod, async || {
+            let pod = cluster.get(&cluster.pod_path(pod)).await?;
+            let said = condition(&pod, "PodScheduled")["message"].to_string();
+            ensure(said.contains("2 members with"), said)
+        })
+        .await;
+    }
+    let took = lowered.elapsed();
+    assert!(took < Duration::from_secs(2), "told after {took:?}");
 }

@@ -37,7 +37,11 @@ impl Engine {
             return;
         }
         let spec = self.spec_of(&self.state.gangs[id]);
-        self.state.gangs[id].spec = spec;
+        let gang = &mut self.state.gangs[id];
+        if gang.spec != spec {
+            gang.specified_ms = now_ms;
+            gang.spec = spec;
+        }
         self.state.note_submitted(id);
         self.assess_as_specified(id, now_ms);
     }
@@ -133,7 +137,10 @@ impl Engine {
         };
         let group = self.basic_group(gang, own);
         let queue = group.and_then(|object| object.queue.as_deref());
-        let queue = queue.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
+        // What runs counts where it was bound, though its PodGroup is gone, which named the queue.
+        let bound = || self.bound_queue(gang).filter(|_| gang.lacks_object());
+        let queue = queue.or_else(bound).or(own.queue.as_deref());
+        let queue = queue.unwrap_or(DEFAULT_QUEUE);
         let mut spec = GangSpec {
             queue: self.state.submitted.name(queue),
             minimum,
@@ -148,6 +155,15 @@ impl Engine {
         spec
     }
 
+    /// The queue for which the first of the members was bound, by name.
+    fn bound_queue<'a>(&'a self, gang: &Gang) -> Option<&'a str> {
+        let members = gang.members.iter().map(|id| &self.state.pods[*id]);
+        let bound = members.filter(|pod| pod.stage.is_bound());
+        let queues =
+            bound.filter_map(|pod| Some((&pod.name, pod.own.as_ref()?.bound_queue.as_deref()?)));
+        queues.min().map(|(_, queue)| queue)
+    }
+
     /// The native `basic` group that a single pod names.
     fn basic_group(&self, gang: &Gang, own: &Own) -> Option<&PodGroupFacts> {
         let name = own.native_group.clone()?;
@@ -159,9 +175,13 @@ impl Engine {
 
     /// What the gang waits for.
     fn judge(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Wait {
+        if counts.have_ended() {
+            return Wait::Nothing;
+        }
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
             return match self.missing_object(id) {
-                Some(verdict) if counts.created > 0 => Wait::Held(verdict),
+                // What runs goes on without its PodGroup.
+                Some(_) if counts.created > 0 => Wait::Nothing,
                 // What is wrong with it is told before its pods exist.
                 _ if counts.needed > 0 => Wait::Held(match self.admitted(id, counts) {
                     Ok(()) => self.waiting_for_members(id, counts),
@@ -476,11 +496,16 @@ pub(crate) fn too_few_members(counts: &Counts) -> Verdict {
     } = counts;
     let ended = counts.succeeded + counts.failed;
     let leaving = created - ended - counts.bound - counts.assumed - counts.waiting;
+    let exist = created - counts.failed;
+    let failed = match counts.failed {
+        0 => String::new(),
+        failed => format!(" beside {failed} that failed"),
+    };
     let leave = match leaving {
         0 => String::new(),
         1 => ", 1 of them is being deleted".into(),
         _ => format!(", {leaving} of them are being deleted"),
     };
-    let message = format!("{created} of at least {expected} members exist{leave}");
+    let message = format!("{exist} of at least {expected} members exist{failed}{leave}");
     Verdict::new(Reason::WaitingForMembers, message)
 }

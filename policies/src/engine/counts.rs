@@ -65,6 +65,13 @@ pub(crate) fn count(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Counts 
 }
 
 impl Counts {
+    /// Whether nothing of the gang is left that could run: as many as the minimum wants have ended,
+    /// and all others, too.
+    pub(crate) fn have_ended(&self) -> bool {
+        let ended = self.succeeded + self.failed;
+        self.ended && self.created > 0 && ended == self.created
+    }
+
     fn judge(&mut self, minimum: u32) {
         self.expected = minimum;
         let held = self.bound + self.assumed + self.succeeded;

@@ -116,7 +116,10 @@ impl Engine {
             explanation.shortages.sort_by_key(|one| !in_vain(one));
             tried = self.explain_together((id, *queue), &counts, &mut explanation);
         }
-        explanation.remedies = explain::remedies(&explanation, &tried);
+        let object = gang.object.as_ref();
+        let queue_is_fixed = object
+            .is_some_and(|object| object.source == GroupSource::GpuBatch && object.queue.is_some());
+        explanation.remedies = explain::remedies(&explanation, &tried, queue_is_fixed);
         if explanation.reason == Some(Reason::QueueNotFound) {
             // Only of queues that would take it: no others are any help.
             let queues = &self.state.queues;
@@ -145,8 +148,7 @@ impl Engine {
         {
             // The bound has been reached since, and comes first.
             explanation.reason = Some(over.reason());
-            explanation.message = self.state.queues.describe(&over);
-            explanation.excess = Some(self.excess_report(&over));
+            self.explain_excess((id, queue), counts, &over, explanation);
             return;
         }
         if !of_queue {
@@ -155,22 +157,11 @@ impl Engine {
                 _ => Proof::Bounded,
             });
         }
-        let missing = |class, scope, need| Missing {
-            class,
-            scope,
-            need,
-            sub_groups: Vec::new(),
-            required_by: Vec::new(),
-            inside: Vec::new(),
-            surplus: counts.needed == 0,
-            gang: id,
-            limits: self.state.queues.has_model_limits(queue).then_some(queue),
-        };
+        let missing = |class, scope, need| self.missing((id, queue), counts, class, scope, need);
         match wake {
             Wake::Queue(_) | Wake::Over(Shortfall::Bound { .. }) => {
                 if let Some(over) = self.over(id, queue) {
-                    explanation.message = self.state.queues.describe(&over);
-                    explanation.excess = Some(self.excess_report(&over));
+                    self.explain_excess((id, queue), counts, &over, explanation);
                 }
             }
             Wake::Over(Shortfall::Room { class, scope, need })
@@ -214,6 +205,55 @@ impl Engine {
             explain::shortage(&self.state, &missing, self.now_ms)
         });
         shortages.collect()
+    }
+
+    /// Members of one shape of a gang that may find no room.
+    fn missing(
+        &self,
+        (gang, queue): (GangId, QueueId),
+        counts: &Counts,
+        class: ClassId,
+        scope: Scope,
+        need: u64,
+    ) -> Missing {
+        Missing {
+            class,
+            scope,
+            need,
+            sub_groups: Vec::new(),
+            required_by: Vec::new(),
+            inside: Vec::new(),
+            surplus: counts.needed == 0,
+            gang,
+            limits: self.state.queues.has_model_limits(queue).then_some(queue),
+        }
+    }
+
+    /// What is said of a gang that exceeds a bound, and of its members if even empty nodes would
+    /// not take them: then no room under the bound helps by itself.
+    fn explain_excess(
+        &self,
+        (id, queue): (GangId, QueueId),
+        counts: &Counts,
+        over: &Excess,
+        explanation: &mut Explanation,
+    ) {
+        explanation.message = self.state.queues.describe(over);
+        explanation.excess = Some(self.excess_report(over));
+        let mut shortages = if self.state.gangs[id].tree().is_some() {
+            self.shortages_of_sub_groups(id, queue, counts)
+        } else if !self.wants_all(id, counts) {
+            // Others of its members may do.
+            Vec::new()
+        } else {
+            let request = self.request_of_waiting(id, queue, counts);
+            let missing =
+                |class, scope, need| self.missing((id, queue), counts, class, scope, need);
+            let told = self.shortages_of_shapes(&request, missing);
+            told.into_iter().map(|(shortage, _)| shortage).collect()
+        };
+        shortages.retain(|shortage| shortage.fits_empty < shortage.need);
+        explanation.shortages = shortages;
     }
 
     /// Whether it needs every member that waits, so that no choice of them asks for less.

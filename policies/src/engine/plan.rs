@@ -396,7 +396,10 @@ impl Engine {
         let message = format!(
             "the domain of the members that run is not known while their node {node} is gone"
         );
-        Some(Verdict::new(Reason::DoesNotFit, message))
+        Some(Verdict {
+            more_nodes_help: false,
+            ..Verdict::new(Reason::DoesNotFit, message)
+        })
     }
 
     /// The gang's own choice, else its queue's, else the configuration's.
@@ -519,7 +522,12 @@ impl Engine {
         };
         if only_limits_refuse(&mut self.state, request, refusal) {
             let message = explain::model_limits(&self.state, request, refusal);
-            return (Verdict::new(Reason::OverLimit, message), wake);
+            let verdict = Verdict {
+                // Nodes of other models may take what the limits keep out.
+                more_nodes_help: self.more_nodes_would_help(request, refusal),
+                ..Verdict::new(Reason::OverLimit, message)
+            };
+            return (verdict, wake);
         }
         let lost = counts.needed > 0 && self.state.gangs[id].lost_ms.is_some();
         let reason = match (lost, proved) {
@@ -538,7 +546,7 @@ impl Engine {
             reason,
             message,
             counted,
-            more_nodes_help: reason.more_nodes_help(),
+            more_nodes_help: self.more_nodes_would_help(request, refusal),
         };
         (verdict, wake)
     }

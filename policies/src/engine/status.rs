@@ -9,7 +9,7 @@ use super::told::failure;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::{Kind, Outcome};
 use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
-use crate::ids::GangId;
+use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::state::gang::{Gang, GangKey, Start, Verdict, Wait};
@@ -18,7 +18,7 @@ use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use alloc::{boxed::Box, format};
 
 /// A condition whose reason has not changed is written again only after so long, however often the
-/// numbers in its message change.
+/// numbers in its message change; at once where the gang asks for something else.
 const CONDITION_INTERVAL_MS: u64 = 10_000;
 /// How long after the creation (which is known to the second) of a pod or gang that waits anything
 /// is first said of it: most are placed before.
@@ -131,6 +131,12 @@ impl Engine {
             (Some(verdict), _) => verdict.message.clone(),
             (None, Phase::Pending) => "waits for its turn".into(),
             (None, Phase::Binding) => format!("{} members are being bound", counts.assumed),
+            (None, Phase::Failed) => {
+                let Counts {
+                    created, failed, ..
+                } = counts;
+                format!("all {created} members have ended, {failed} of them failed")
+            }
             (None, _) => format!(
                 "{} of at least {} members run or ran",
                 scheduled_members(counts),
@@ -169,19 +175,28 @@ impl Engine {
         if gang.announced == reason {
             return;
         }
-        let announcement = verdict.and_then(|verdict| {
-            Some(Announcement {
-                regarding: self.object_of(gang)?,
-                // A gang that is still being put together is no trouble.
-                warning: verdict.reason != Reason::WaitingForMembers,
-                reason: verdict.reason.as_str().into(),
-                message: verdict.message.as_str().into(),
-            })
-        });
+        let announcement =
+            verdict.and_then(|verdict| Some(announcement(self.object_of(gang)?, &verdict)));
         self.state.gangs[id].announced = reason;
         if let Some(announcement) = announcement {
             self.outbox.announce(announcement);
         }
+    }
+
+    /// News of why it waits goes to a member, too, where `kubectl describe pod` shows it: a
+    /// condition is shown there without its reason.
+    fn announce_to_member(&mut self, pod: PodId, gang: GangId) {
+        let regarding = pod_object(&self.state.pods[pod]);
+        // To a gang that a pod stands for it is told there.
+        let object = self.object_of(&self.state.gangs[gang]);
+        let Some(verdict) = self
+            .why_it_waits(gang)
+            .filter(|_| object.as_ref() != Some(&regarding))
+        else {
+            return;
+        };
+        let announcement = announcement(regarding, &verdict);
+        self.outbox.announce(announcement);
     }
 
     /// The object that stands for a gang.
@@ -230,13 +245,19 @@ impl Engine {
                 return None;
             }
             let again_ms = own.condition_ms.saturating_add(CONDITION_INTERVAL_MS);
-            if current.reason == reason && again_ms > now_ms {
+            let asks_anew = self.state.gangs[gang].specified_ms > own.condition_ms;
+            if current.reason == reason && again_ms > now_ms && !asks_anew {
                 self.timers.set(again_ms, Timer::Gang(gang));
                 return None;
             }
         }
+        let news = own.unscheduled.as_ref();
+        let news = news.is_none_or(|current| current.reason != reason);
         let since_ms = pod.created_ms;
         let reference = pod.reference();
+        if news {
+            self.announce_to_member(id, gang);
+        }
         if let Some(own) = &mut self.state.pods[id].own {
             let (reason, message) = (reason.clone(), message.clone());
             own.unscheduled = Some(ScheduledCondition { reason, message });
@@ -371,9 +392,7 @@ fn whole_seconds(at_ms: UnixMs) -> UnixMs {
 
 /// The phase, derived from the members.
 fn phase(counts: &Counts) -> Phase {
-    let ended = counts.succeeded + counts.failed;
-    let all_ended = counts.created > 0 && ended == counts.created;
-    if all_ended && counts.ended {
+    if counts.have_ended() {
         return if counts.failed > 0 {
             Phase::Failed
         } else {
@@ -392,6 +411,17 @@ fn phase(counts: &Counts) -> Phase {
 
 fn scheduled_members(counts: &Counts) -> u32 {
     counts.bound + counts.succeeded
+}
+
+/// News of why a gang waits.
+fn announcement(regarding: ObjectReference, verdict: &Verdict) -> Announcement {
+    Announcement {
+        regarding,
+        // A gang that is still being put together is no trouble.
+        warning: verdict.reason != Reason::WaitingForMembers,
+        reason: verdict.reason.as_str().into(),
+        message: verdict.message.as_str().into(),
+    }
 }
 
 /// The pod condition of a gang that waits: `Unschedulable` only where more nodes would help.

@@ -384,7 +384,10 @@ impl Engine {
                      node {} is gone",
                     group.name, self.state.nodes[*node].name
                 );
-                return Some(Verdict::new(Reason::DoesNotFit, message));
+                return Some(Verdict {
+                    more_nodes_help: false,
+                    ..Verdict::new(Reason::DoesNotFit, message)
+                });
             }
         }
         None

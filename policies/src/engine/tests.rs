@@ -17,6 +17,7 @@ mod review;
 mod search;
 mod sub_groups;
 mod sums;
+mod telling;
 mod topologies;
 mod world;
 

@@ -35,23 +35,34 @@ pub(crate) struct Tried {
 }
 
 /// A sentence for each thing that would help; the nearest comes first.
-pub(crate) fn remedies(explanation: &Explanation, tried: &Tried) -> Vec<String> {
+/// `queue_is_fixed`: nobody can change which queue it names.
+pub(crate) fn remedies(
+    explanation: &Explanation,
+    tried: &Tried,
+    queue_is_fixed: bool,
+) -> Vec<String> {
     let mut remedies = Vec::new();
     let Some(reason) = explanation.reason else {
         return remedies;
     };
-    if let Some(excess) = &explanation.excess {
-        remedies.extend(of_excess(excess));
-    } else if explanation.shortages.is_empty() {
-        remedies.extend(of_reason(reason).map(String::from));
+    match (&explanation.excess, explanation.shortages.as_slice()) {
+        (Some(excess), []) => remedies.extend(of_excess(excess)),
+        (None, []) => remedies.extend(of_reason(reason, queue_is_fixed)),
+        _ => {}
     }
     match explanation.shortages.as_slice() {
         [_, ..] if tried.fits => remedies.push(TRIED_SOON.into()),
-        [_, ..] if reason == Reason::OverLimit => {
+        [_, ..] if reason == Reason::OverLimit && explanation.excess.is_none() => {
             remedies.push("gangs of the queue that release GPUs of the limited models".into());
             remedies.push("higher limits for these models".into());
         }
         shortages => of_room(explanation, shortages, tried, &mut remedies),
+    }
+    if let (Some(excess), [_, ..]) = (&explanation.excess, explanation.shortages.as_slice()) {
+        // No room under the bound helps by itself. That the gang is too large has been said.
+        let too_large = usize::from(excess.asked > excess.allowed);
+        let more = of_excess(excess).into_iter().skip(too_large);
+        remedies.extend(more.map(|remedy| format!("beside that, {remedy}")));
     }
     if reason == Reason::MembersLost {
         remedies.push(
@@ -184,8 +195,13 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
                 1 => "1 node has".into(),
                 nodes => format!("{nodes} nodes have"),
             };
+            let what = if refused.closed {
+                "the return of"
+            } else {
+                "to be allowed on"
+            };
             remedies.push(format!(
-                "to be allowed on nodes {place} that {because}: {have} free room for {hold}"
+                "{what} nodes {place} that {because}: {have} free room for {hold}"
             ));
         }
     }
@@ -245,18 +261,18 @@ fn who(holder: &Holder, domain: Option<&str>) -> String {
 /// Who has the first choice of whatever room there will be.
 fn those_before(standing: &Standing) -> Option<String> {
     let mut before: Vec<String> = Vec::new();
-    match standing.position.saturating_sub(1) {
+    match standing.rivals.gangs {
         0 => {}
         1 => before.push("1 gang in its queue".into()),
         gangs => before.push(format!("{gangs} gangs in its queue")),
     }
-    for level in &standing.levels {
-        let Some(sibling) = &level.level.before else {
+    for level in &standing.rivals.levels {
+        let Some(sibling) = &level.before else {
             continue;
         };
-        before.push(match level.level.position {
+        before.push(match level.position {
             0..=2 => format!("the queue {}", sibling.queue),
-            position => format!("{} queues beside {}", position - 1, level.level.queue),
+            position => format!("{} queues beside {}", position - 1, level.queue),
         });
     }
     let before = (!before.is_empty()).then(|| joined(&before))?;
@@ -301,7 +317,25 @@ fn members(count: u64) -> String {
 }
 
 /// What helps where no numbers do; the message names the object.
-fn of_reason(reason: Reason) -> Option<&'static str> {
+fn of_reason(reason: Reason, queue_is_fixed: bool) -> Option<String> {
+    let of_queue = match reason {
+        Reason::QueueNotFound => "a queue that is Ready, or ask an administrator for this one",
+        Reason::QueueNotLeaf => "one of the queues below it",
+        Reason::QueueClosed => "another queue, or wait until an administrator opens this one",
+        Reason::NamespaceNotAllowed => {
+            "another queue, or ask its administrator to let the namespace in"
+        }
+        _ => return of_other_reason(reason).map(String::from),
+    };
+    Some(match queue_is_fixed {
+        true => format!(
+            "create the PodGroup anew, because its queue cannot be changed, with {of_queue}"
+        ),
+        false => format!("name {of_queue}"),
+    })
+}
+
+fn of_other_reason(reason: Reason) -> Option<&'static str> {
     Some(match reason {
         Reason::WaitingForMembers => {
             "its controller creates the rest; if it does not, look for an admission rule or a \
@@ -310,12 +344,6 @@ fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::PodGroupNotFound => "create the PodGroup, or correct the pods' label",
         Reason::SubGroupNotFound => "correct the pods' label gpu-batch.io/subgroup",
         Reason::ConflictingGroups => "take away the label or spec.schedulingGroup",
-        Reason::QueueNotFound => "name a queue that is Ready, or ask an administrator for this one",
-        Reason::QueueNotLeaf => "name one of the queues below it",
-        Reason::QueueClosed => "name another queue, or wait until an administrator opens this one",
-        Reason::NamespaceNotAllowed => {
-            "name another queue, or ask its administrator to let the namespace in"
-        }
         Reason::TopologyNotFound => "correct spec.topology, or ask for the Topology",
         Reason::WaitingForTurn => "nothing: those before it are tried first",
         Reason::InvalidSpec => "correct the field that the message names",
@@ -330,6 +358,12 @@ fn of_reason(reason: Reason) -> Option<&'static str> {
         Reason::DoesNotFit | Reason::NotFoundWithinBound | Reason::MembersLost => {
             "wait until gangs end, or add nodes"
         }
-        Reason::WaitingForEviction | Reason::Reserved | Reason::PreemptionDelay => return None,
+        Reason::QueueNotFound
+        | Reason::QueueNotLeaf
+        | Reason::QueueClosed
+        | Reason::NamespaceNotAllowed
+        | Reason::WaitingForEviction
+        | Reason::Reserved
+        | Reason::PreemptionDelay => return None,
     })
 }

@@ -1,11 +1,11 @@
 //! The place of a gang in the line of its queue, and of its queue among the others.
 
-use super::{Ahead, QueueStanding, Rank, Standing};
+use super::{Ahead, QueueStanding, Rank, Rivals, Standing};
 use crate::ids::GangId;
 use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::state::gang::{CandidateKey, CandidateKind};
+use crate::state::gang::{CandidateKey, CandidateKind, Gang};
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 /// How many are named that stand before a gang.
@@ -23,6 +23,8 @@ pub(crate) fn standing(
     let (queue, key) = state.gangs[id].place.as_ref()?;
     let mut line: Vec<(&CandidateKey, GangId)> = Vec::new();
     let mut firsts: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
+    // The same of those that new room may help.
+    let mut rivals: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
     for (other, gang) in state.gangs.iter() {
         let Some((its_queue, its_key)) = &gang.place else {
             continue;
@@ -33,6 +35,10 @@ pub(crate) fn standing(
         }
         let first = firsts.entry(*its_queue).or_insert(entry);
         *first = (*first).min(entry);
+        if is_rival(gang) {
+            let first = rivals.entry(*its_queue).or_insert(entry);
+            *first = (*first).min(entry);
+        }
     }
     line.sort_unstable();
     let at = line.iter().position(|(_, other)| *other == id)?;
@@ -45,10 +51,16 @@ pub(crate) fn standing(
             reason,
         }
     });
+    let gangs = line[..at].iter();
+    let gangs = gangs.filter(|(_, gang)| is_rival(&state.gangs[*gang]));
     firsts.insert(*queue, (key, id));
-    let heads = firsts.iter();
-    let heads = heads.map(|(queue, (_, gang))| (*queue, demand_of(*gang, *queue)));
-    let levels = state.queues.standing(*queue, heads.collect()).into_iter();
+    rivals.insert(*queue, (key, id));
+    let levels_of = |firsts: &BTreeMap<QueueId, (&CandidateKey, GangId)>| {
+        let heads = firsts.iter();
+        let heads = heads.map(|(queue, (_, gang))| (*queue, demand_of(*gang, *queue)));
+        state.queues.standing(*queue, heads.collect())
+    };
+    let levels = levels_of(&firsts).into_iter();
     let levels = levels.map(|level| {
         let sends = level.before.as_ref().map(|before| before.sends);
         let gang = sends.and_then(|leaf| firsts.get(&leaf));
@@ -70,7 +82,17 @@ pub(crate) fn standing(
         },
         before: before.collect(),
         levels: levels.collect(),
+        rivals: Rivals {
+            gangs: count(gangs.count()),
+            levels: levels_of(&rivals),
+        },
     })
+}
+
+/// Whether new room may help a gang: no bound of a queue keeps it out.
+fn is_rival(gang: &Gang) -> bool {
+    let verdict = gang.verdict();
+    !verdict.is_some_and(|verdict| verdict.reason.is_of_queue())
 }
 
 /// The name of a gang in the line, and why it waits.

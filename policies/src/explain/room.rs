@@ -332,6 +332,7 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
             because: alloc::format!("{filter}"),
             nodes,
             would_hold,
+            closed: filter.closes_node(),
         })
         .collect();
     counts

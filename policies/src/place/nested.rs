@@ -153,16 +153,24 @@ fn state_is_fresh(state: &mut ClusterState, request: &Request) {
     }
 }
 
-/// The refusal of a needed group that would fit nowhere even if it were alone.
+/// The refusal of a needed group that would fit nowhere even if it were alone: first of those that
+/// require a domain, then of the others, the innermost first.
 fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusal> {
-    for (index, group) in tree.groups.iter().enumerate().skip(1) {
+    let requires = |index: &usize| {
+        let near = tree.groups[*index].near;
+        near.is_some_and(|near| near.required.is_some())
+    };
+    let requiring = (1..tree.groups.len()).filter(requires);
+    let others = (1..tree.groups.len())
+        .rev()
+        .filter(|index| !requires(index));
+    for index in requiring.chain(others) {
+        let group = &tree.groups[index];
         let pods = tree.pods_below(index);
         if pods.is_empty() || !is_needed(tree, index) {
             continue;
         }
-        let Some((scope, regions)) = possible(state, tree, index) else {
-            continue;
-        };
+        let (scope, regions) = possible(state, tree, index);
         let mut request = tree.flat(pods, tree.fewest(index));
         let mut best: Option<(u64, Area)> = None;
         for region in regions {
@@ -200,30 +208,36 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
 }
 
 /// Where a group must be: in one of these regions, inside the domains in which members of the
-/// groups above it are. `None`: anywhere.
-fn possible(state: &ClusterState, tree: &Tree, index: usize) -> Option<(Scope, Vec<Region>)> {
+/// groups above it are. One that requires no domain must be in one with the nearest group above it
+/// that does.
+fn possible(state: &ClusterState, tree: &Tree, index: usize) -> (Scope, Vec<Region>) {
     let widest = |group: &TreeGroup| {
         let near = group.near.filter(|near| near.required.is_some());
         scopes(state, Some(near?), group.anchor).pop()
     };
     let mut outer = Region::default();
     let mut narrowest = None;
+    let mut required = widest(&tree.groups[index]);
     let mut above = index;
     while above != 0 {
         above = tree.groups[above].parent;
         let group = &tree.groups[above];
-        if let Some(scope) = widest(group).filter(|_| group.anchor.is_some()) {
-            narrowest.get_or_insert(scope);
-            match outer.parts(state, scope).into_iter().next() {
-                Some(part) => outer = part,
-                None => return Some((scope, Vec::new())),
-            }
+        let Some(scope) = widest(group) else {
+            continue;
+        };
+        if group.anchor.is_none() {
+            required.get_or_insert(scope);
+            continue;
+        }
+        narrowest.get_or_insert(scope);
+        match outer.parts(state, scope).into_iter().next() {
+            Some(part) => outer = part,
+            None => return (scope, Vec::new()),
         }
     }
-    match (widest(&tree.groups[index]), narrowest) {
-        (Some(scope), _) => Some((scope, outer.parts(state, scope))),
-        (None, Some(scope)) => Some((scope, Vec::from([outer]))),
-        (None, None) => None,
+    match (required, narrowest) {
+        (Some(scope), _) => (scope, outer.parts(state, scope)),
+        (None, scope) => (scope.unwrap_or(Scope::Cluster), Vec::from([outer])),
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Gang {
     pub(crate) members: Members,
     /// What it asks for, as of the last look.
     pub(crate) spec: GangSpec,
+    /// When we saw that it asks for something else than before.
+    pub(crate) specified_ms: UnixMs,
     /// The queues under whose names it is found.
     pub(crate) named: QueueNames,
     /// What it waits for.
@@ -311,6 +313,7 @@ impl Gang {
             tree: Ok(None),
             members: Members::new(),
             spec: GangSpec::default(),
+            specified_ms: 0,
             named: QueueNames::new(),
             wait: Wait::Nothing,
             place: None,

@@ -137,9 +137,17 @@ impl Offered {
         if self.resources.0.contains_key(name) {
             return None;
         }
+        let what = format!("no node has {name}");
+        // `gpu` is `nvidia.com/gpu` without its domain, and not a slip of the pen for `cpu`.
+        let known = self.resources.0.keys().map(|known| &**known).chain([GPU]);
+        let mut whole =
+            known.filter(|known| known.split_once('/').is_some_and(|(_, end)| end == name));
+        if let Some(whole) = whole.next() {
+            return Some(format!("{what}; did you mean {whole}?"));
+        }
         // Every node has CPU and memory, which nobody means by another name.
         let instead = self.resources.instead(name, |known| known.contains('/'));
-        Some(with_instead(format!("no node has {name}"), instead))
+        Some(with_instead(what, instead))
     }
 
     fn absent(&self, entry: &QueueResource) -> Option<String> {

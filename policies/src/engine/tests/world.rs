@@ -146,8 +146,11 @@ impl World {
     }
 
     pub(super) fn end(&mut self, name: &str) {
+        self.end_as(name, PodPhase::Succeeded);
+    }
+    pub(super) fn end_as(&mut self, name: &str, phase: PodPhase) {
         let facts = self.pods.get_mut(name).unwrap();
-        facts.phase = PodPhase::Succeeded;
+        facts.phase = phase;
         self.events.push(Object::Pod(facts.clone()).into());
     }
 
@@ -322,9 +325,8 @@ impl World {
             if told_first {
                 self.events.push(Object::Pod(facts.clone()).into());
             }
-            return Outcome::Conflict {
-                message: "it is bound already".into(),
-            };
+            let message = "it is bound already".into();
+            return Outcome::Conflict { message };
         }
         self.last_group = bind
             .pod_group
@@ -350,7 +352,7 @@ impl World {
             namespace,
             ..
         } = &announcement.regarding;
-        if namespace.is_empty() || &**kind == "PodGroup" {
+        if namespace.is_empty() || announcement.reason != "Scheduled" {
             let Announcement {
                 reason, message, ..
             } = announcement;
@@ -798,7 +800,6 @@ impl Thing for TopologyFacts {
 
 /// The outcome of a request whose answer was lost.
 fn lost() -> Outcome {
-    Outcome::Unknown {
-        message: "the answer was lost".into(),
-    }
+    let message = "the answer was lost".into();
+    Outcome::Unknown { message }
 }

@@ -1,0 +1,65 @@
+//! Whether more nodes would help a gang that was refused: only then do its pods say `Unschedulable`,
+//! on which autoscalers act.
+
+use super::Engine;
+use crate::filter;
+use crate::ids::ClassId;
+use crate::place::{Refusal, Request, widest_scope};
+use crate::state::gang::Scope;
+use alloc::vec::Vec;
+
+impl Engine {
+    /// Whether it might start if there were more nodes: of any kind, because nobody knows of which
+    /// kinds there may be more.
+    pub(super) fn more_nodes_would_help(&self, request: &Request, refusal: &Refusal) -> bool {
+        let (scope, classes): (Scope, Vec<ClassId>) = match refusal.innermost() {
+            Refusal::TooFew { class, scope, .. } => (*scope, Vec::from([*class])),
+            _ => {
+                let (near, anchor) = match refusal {
+                    Refusal::OfSubGroup { place, .. } => *place,
+                    _ => (request.near, request.anchor),
+                };
+                let classes = request.groups.iter().map(|group| group.class);
+                (widest_scope(&self.state, near, anchor), classes.collect())
+            }
+        };
+        self.may_grow(scope)
+            && classes
+                .iter()
+                .all(|class| self.takes_new_nodes(request, *class))
+    }
+
+    /// Whether a new node may be where the members must be.
+    fn may_grow(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,
+            Scope::Node(_) => false,
+            Scope::DomainOf(topology, level, anchor) => {
+                let topology = &self.state.topologies[topology];
+                let domain = topology.path(anchor).get(level);
+                domain.is_some_and(|domain| !topology.is_of_one_node(*domain))
+            }
+        }
+    }
+
+    /// Whether members of a class may run on nodes that are not there yet: their selector does not
+    /// name nodes, and the queue's limits leave them a GPU model.
+    fn takes_new_nodes(&self, request: &Request, class: ClassId) -> bool {
+        let class = &self.state.classes[class];
+        if filter::names_nodes(&class.shape) {
+            return false;
+        }
+        let Some(queue) = request.model_limits.filter(|_| !class.models.is_empty()) else {
+            return true;
+        };
+        let open = |model| {
+            let model = core::slice::from_ref(model);
+            let limits = self
+                .state
+                .queues
+                .tight_model_limits(queue, class.gpus, model);
+            limits.is_empty()
+        };
+        class.models.iter().any(open)
+    }
+}
