@@ -180,8 +180,9 @@ impl Executor {
         }
         match outcome {
             // Told by the health, once and with what to do.
-            Outcome::Refused { .. } | Outcome::Unknown if matches!(action, Action::Lease(_)) => {}
-            Outcome::Unknown if self.health.outage().is_some() => {}
+            Outcome::Refused { .. } | Outcome::Unknown { .. }
+                if matches!(action, Action::Lease(_)) => {}
+            Outcome::Unknown { .. } if self.health.outage().is_some() => {}
             Outcome::Refused { message } if self.may_warn(action_name) => {
                 warn!("{action_name} was refused: {message}");
             }

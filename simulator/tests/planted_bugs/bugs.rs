@@ -177,7 +177,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a returning member may go to another domain",
         "policies/src/engine/plan.rs",
-        "            anchor: self.anchor(id).filter(|_| near.is_some()),",
+        "            anchor: near.and_then(|near| self.anchor_among(&occupied, Some(near))),",
         "            anchor: None,",
     ),
     bug(
