@@ -26,6 +26,7 @@ mod embedded;
 mod live;
 mod preparation;
 mod screen;
+mod seen;
 mod setting;
 mod show;
 mod summary;

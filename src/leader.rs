@@ -18,7 +18,10 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::{ApiResource, Object};
 use kube::{Api, Client};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::error::Error;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,6 +32,28 @@ const PORT_NAME: &str = "http";
 const PORT: u16 = 8080;
 /// More than this is no page of ours: a gang takes less than 1 KiB of the longest.
 const PAGE_MAX_BYTES: usize = 256 << 20;
+
+/// What is read of a pod: its ports. All else would be compiled in for nothing.
+type Ports = Object<Option<PodSpec>, IgnoredAny>;
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct PodSpec {
+    containers: Vec<Container>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    ports: Vec<ContainerPort>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ContainerPort {
+    name: Option<String>,
+    container_port: u16,
+}
 
 /// What a page says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +127,9 @@ pub async fn page(client: &Client, lease: &LeaseName, path: &str) -> Result<Page
     let Some(holder) = holder.filter(|holder| !holder.is_empty()) else {
         return Err(LeaderError::NobodyLeads { namespace, name });
     };
-    let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
     let pod = if may_be_a_pod(&holder) {
+        let pod = ApiResource::erase::<Pod>(&());
+        let pods = Api::<Ports>::namespaced_with(client.clone(), &namespace, &pod);
         pods.get_opt(&holder).await.map_err(failed)?
     } else {
         None
@@ -112,6 +138,7 @@ pub async fn page(client: &Client, lease: &LeaseName, path: &str) -> Result<Page
         return Err(LeaderError::NoPod { holder, namespace });
     };
     let port = port(&pod);
+    let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
     let mut forwarder = pods.portforward(&holder, &[port]).await.map_err(failed)?;
     let silent = |because| LeaderError::Silent {
         pod: holder.clone(),
@@ -135,13 +162,11 @@ fn may_be_a_pod(holder: &str) -> bool {
     holder.chars().all(fits) && holder.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-fn port(pod: &Pod) -> u16 {
+fn port(pod: &Ports) -> u16 {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
-    let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+    let mut ports = containers.flat_map(|container| &container.ports);
     let named = ports.find(|port| port.name.as_deref() == Some(PORT_NAME));
-    named
-        .and_then(|port| u16::try_from(port.container_port).ok())
-        .unwrap_or(PORT)
+    named.map_or(PORT, |port| port.container_port)
 }
 
 /// One request over a connection that is there already.
@@ -181,8 +206,7 @@ fn failed(error: kube::Error) -> LeaderError {
 
 #[cfg(test)]
 mod tests {
-    use super::{PORT, may_be_a_pod, port};
-    use k8s_openapi::api::core::v1::Pod;
+    use super::{PORT, Ports, may_be_a_pod, port};
     use serde_json::json;
 
     #[test]
@@ -201,9 +225,10 @@ mod tests {
 
     #[test]
     fn the_port_is_that_of_the_name_http() {
-        let pod = |ports| -> Pod {
+        let pod = |ports| -> Ports {
             let containers = json!([{"name": "sidecar"}, {"name": "c", "ports": ports}]);
-            serde_json::from_value(json!({"spec": {"containers": containers}})).unwrap()
+            let pod = json!({"metadata": {}, "spec": {"containers": containers}});
+            serde_json::from_value(pod).unwrap()
         };
         let named = json!([{"containerPort": 1}, {"name": "http", "containerPort": 9090}]);
         assert_eq!(port(&pod(named)), 9090);

@@ -1,12 +1,12 @@
 //! What must hold at the end, judged by new lists from the API server and by the witness's books.
 
+use super::seen::{Node, Pod};
 use super::setting::RACK_LABEL;
 use super::witness::{
     Amounts, Course, Witness, has_ended, has_failed, node_of, node_use, requests,
 };
 use super::workload::Traits;
 use crate::demo::setting::GANG_LABEL;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

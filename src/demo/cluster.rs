@@ -1,5 +1,6 @@
 //! Where the demo runs: a local control plane of its own, or a cluster of the user's.
 
+use super::seen::{self, Node};
 use super::setting::{self, PART_OF};
 use crate::connection;
 use crate::local::control_plane::CONTROLLERS;
@@ -7,8 +8,7 @@ use crate::local::nodes::{GpuNode, H100};
 use crate::local::{Binaries, ControlPlane, Options};
 use anyhow::{Context, bail};
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Node;
-use kube::{Api, Client, Config};
+use kube::{Client, Config};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl Cluster {
 
     /// How many nodes there are that no kwok plays.
     pub(super) async fn real_nodes(&self) -> anyhow::Result<usize> {
-        let nodes = Api::<Node>::all(self.client.clone());
+        let nodes = seen::nodes(self.client.clone());
         let nodes = nodes.list(&Default::default()).await;
         let nodes = nodes.context("failed to list the nodes of the cluster")?;
         let is_real = |node: &&Node| {
@@ -139,7 +139,7 @@ impl Cluster {
     async fn find_kwok(&mut self) -> anyhow::Result<()> {
         let mut node = GpuNode::new("gpu-batch-demo-probe", H100);
         node.labels.insert(PART_OF.0.into(), PART_OF.1.into());
-        let mut object = serde_json::to_value(node.object())?;
+        let mut object = node.object();
         object["status"]["conditions"] = Value::Array(Vec::new());
         object["spec"] = serde_json::json!({"unschedulable": true});
         create(&self.client, "/api/v1/nodes", &object).await?;

@@ -6,6 +6,7 @@ mod machines;
 mod model;
 
 use super::check::{self, Check};
+use super::seen::Node;
 use super::setting;
 use super::show::Show;
 use super::witness::{Books, Witness};
@@ -14,7 +15,6 @@ use super::{Embedded, Interrupt, Options};
 use crate::convert::Converter;
 use crate::driver::JournalFile;
 use gpu_batch_simulator::journal::pack;
-use k8s_openapi::api::core::v1::Node;
 use model::Model;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
 //! The demo on a real API server: a local control plane, or a cluster of the user's.
 
 use super::cluster::{self, Cluster};
+use super::seen::{self, Node, Pod};
 use super::setting::PART_OF;
 use super::show::{Show, TICK};
 use super::witness::{self, Books, Witness};
@@ -11,8 +12,6 @@ use crate::driver::{JournalFile, Scheduler};
 use crate::local::{Binaries, Program};
 use anyhow::{Context, bail};
 use gpu_batch_policies::settings::Settings;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::Api;
 use kube::api::ListParams;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -140,13 +139,13 @@ impl Stream {
 }
 
 async fn list_nodes(cluster: &Cluster) -> anyhow::Result<Vec<Node>> {
-    let nodes = Api::<Node>::all(cluster.client.clone());
+    let nodes = seen::nodes(cluster.client.clone());
     let nodes = nodes.list(&of_the_demo()).await;
     Ok(nodes.context("failed to list the nodes")?.items)
 }
 
 async fn list_pods(cluster: &Cluster) -> anyhow::Result<Vec<Pod>> {
-    let pods = Api::<Pod>::all(cluster.client.clone());
+    let pods = seen::pods(cluster.client.clone());
     let pods = pods.list(&of_the_demo()).await;
     Ok(pods.context("failed to list the pods")?.items)
 }

@@ -172,7 +172,7 @@ fn nodes() -> impl Iterator<Item = GpuNode> {
 }
 
 fn node_object(node: &GpuNode, shared: bool) -> anyhow::Result<Value> {
-    let mut object = serde_json::to_value(node.object())?;
+    let mut object = node.object();
     if shared {
         object["spec"] = json!({"taints": [{"key": DEMO_ONLY, "effect": "NoSchedule"}]});
     }

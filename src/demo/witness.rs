@@ -8,10 +8,10 @@ mod follow;
 pub(super) use follow::{Books, follow};
 
 use super::check::PARTIAL_WITHIN;
+use super::seen::{Container, Node, Pod};
 use super::setting::GANG_LABEL;
 use super::workload::{Gang, Traits};
 use crate::convert::quantity;
-use k8s_openapi::api::core::v1::{Container, Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

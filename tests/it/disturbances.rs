@@ -80,10 +80,7 @@ async fn a_pod_that_its_kubelet_refuses_gives_its_room_back_and_is_replaced() {
     };
     // Without the annotation for kwok: the test is the kubelet.
     let mut node = cluster.node("n1", "r1").object();
-    node.metadata.annotations = None;
-    let mut node = serde_json::to_value(node).unwrap();
-    node["apiVersion"] = json!("v1");
-    node["kind"] = json!("Node");
+    node["metadata"]["annotations"] = json!({});
     cluster.create(&node).await;
     cluster.group("train", &json!({"minMember": 2})).await;
     let pods = cluster.members("train", 2, 4, &json!({})).await;

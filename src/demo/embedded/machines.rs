@@ -1,10 +1,10 @@
 //! What controllers and kubelets do: pods for Jobs, and their lives on nodes.
 
+use crate::demo::seen::Pod;
 use crate::demo::setting::GANG_LABEL;
 use crate::demo::workload::Gang;
 use gpu_batch_policies::facts::{PodFacts, PodPhase, UnixMs};
 use gpu_batch_simulator::random::Random;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 /// From the binding of a pod until it runs.

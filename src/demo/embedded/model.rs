@@ -2,6 +2,7 @@
 
 use super::machines::{Kubelet, Member, shown};
 use crate::convert::{Converter, Document, from_value};
+use crate::demo::seen::Pod;
 use crate::demo::witness::Books;
 use crate::demo::workload::Gang;
 use crate::driver::Reports;
@@ -15,7 +16,6 @@ use gpu_batch_simulator::api_server::{
 use gpu_batch_simulator::faults::{FaultKind, Faults};
 use gpu_batch_simulator::random::Random;
 use gpu_batch_simulator::shell::Shell;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Follows the pods of the demo, and notes what happens to each.
 
 use super::Witness;
+use crate::demo::seen::{self, Pod};
 use crate::demo::setting::PART_OF;
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ impl Books {
 
 /// Follows the pods of the demo for ever. Whatever goes wrong, it starts again with a list.
 pub(in crate::demo) async fn follow(client: Client, books: &Books) {
-    let pods = Api::<Pod>::all(client);
+    let pods = seen::pods(client);
     loop {
         // An interrupted watch is begun anew, and the list tells what was missed.
         let _ = list_and_watch(&pods, books).await;
