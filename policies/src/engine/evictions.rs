@@ -1,13 +1,13 @@
 //! Evictions: what was asked for, and what became of it.
 
 use super::Engine;
+use super::counts::count;
 use super::outbox::Flight;
 use super::timers::Timer;
 use crate::command::{Action, Announcement, Evict, EvictionCause};
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
-use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use alloc::{collections::btree_map::Entry, format, string::String, vec::Vec};
 
@@ -84,9 +84,9 @@ impl Engine {
 
     pub(crate) fn send_eviction(&mut self, uid: Uid, deadline_ms: UnixMs) {
         let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
-        let gang = pod.and_then(|pod| Some(&self.state.gangs[pod.own.as_ref()?.gang?]));
+        let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
         let cause = self.evicting.get(&uid).copied();
-        let cause = cause.filter(|cause| still_holds(*cause, gang, pod));
+        let cause = cause.filter(|cause| self.still_holds(*cause, gang, pod));
         let (Some(pod), Some(cause)) = (pod, cause) else {
             self.evicting.remove(&uid);
             return;
@@ -129,15 +129,19 @@ impl Engine {
                 .extend(pod.own.as_ref().and_then(|own| own.gang));
         }
     }
-}
 
-/// The gang, or the sub-group, may have come together again while the request waited to be sent.
-fn still_holds(cause: EvictionCause, gang: Option<&Gang>, pod: Option<&Pod>) -> bool {
-    let (Some(gang), Some(pod)) = (gang, pod) else {
-        return false;
-    };
-    match cause {
-        EvictionCause::Stale => gang.lost_ms.is_some(),
-        EvictionCause::Unwind => gang.is_unfinished() || gang.is_cut_off(pod),
+    /// The gang, or the sub-group, may have come together again while the request waited to be
+    /// sent.
+    fn still_holds(&self, cause: EvictionCause, gang: Option<GangId>, pod: Option<&Pod>) -> bool {
+        let (Some(id), Some(pod)) = (gang, pod) else {
+            return false;
+        };
+        let gang = &self.state.gangs[id];
+        match cause {
+            EvictionCause::Stale => {
+                gang.lost_ms.is_some() && count(&self.state, id, self.now_ms).needed > 0
+            }
+            EvictionCause::Unwind => gang.is_unfinished() || gang.is_cut_off(pod),
+        }
     }
 }

@@ -41,7 +41,7 @@ impl Engine {
                 complete(Some(told.since_ms.saturating_add(999).min(now_ms)))
             }
             Some(_) => {
-                let lost = has_lost_since(gang, counts.bound + counts.succeeded);
+                let lost = has_lost_since(gang, counts.bound + counts.succeeded, whole);
                 complete(lost.then_some(now_ms))
             }
             None if whole => complete(None),
@@ -168,11 +168,13 @@ impl Engine {
     }
 }
 
-/// Whether fewer members hold than the PodGroup tells, and than the minimum was then.
-fn has_lost_since(gang: &Gang, held: u32) -> bool {
+/// Whether fewer members hold than the PodGroup tells, and so few that the minimum that was told or
+/// the minima that they were bound for are not met any more.
+fn has_lost_since(gang: &Gang, held: u32, whole: bool) -> bool {
     gang.shown().is_some_and(|shown| {
         let members = &shown.members;
-        held < (members.bound + members.succeeded).min(members.expected)
+        let fewer = held < members.bound + members.succeeded;
+        fewer && (held < members.expected || !whole)
     })
 }
 

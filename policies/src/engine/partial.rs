@@ -82,9 +82,10 @@ impl Engine {
         let gang = &mut self.state.gangs[id];
         // Only a loss starts the clock, never a minimum that was raised.
         gang.bereaved |= lost;
-        gang.bereaved &= counts.needed > 0 && gang.held > 0 && !gang.is_unfinished();
+        // The binding of a replacement may still fail: until it has a node the loss stands.
+        gang.bereaved &= !counts.met && gang.held > 0 && !gang.is_unfinished();
         let stale = gang.bereaved && counts.bound > 0;
-        let stale = stale && self.admit(id, counts).is_ok();
+        let stale = stale && (counts.needed == 0 || self.admit(id, counts).is_ok());
         let gang = &mut self.state.gangs[id];
         gang.lost_ms = stale.then(|| gang.lost_ms.unwrap_or(now_ms));
         let grace = match gang.spec.staleness_grace_ms {
@@ -97,7 +98,7 @@ impl Engine {
         let due_ms = lost_ms.saturating_add(grace);
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
-        } else {
+        } else if counts.needed > 0 {
             self.evict_members(id, EvictionCause::Stale);
         }
     }

@@ -254,6 +254,51 @@ fn a_loss_while_nobody_led_counts_from_the_restart() {
     assert_eq!(world.evictions, 2);
 }
 
+/// Its replacement got a place, and then the scheduler died: the loss stands.
+#[test]
+fn a_replacement_that_was_never_bound_replaces_nobody() {
+    let mut world = three_of(gang("g", 3));
+    world.delete("c");
+    world.settle();
+    let lost_ms = world.now_ms;
+    pass(&mut world, 20_000);
+    world.loses_binds = true;
+    world.apply(pod("d", 1).of("g").late());
+    world.settle();
+    let told = Staleness {
+        stale: true,
+        since_ms: lost_ms,
+    };
+    assert_eq!(staleness(&world), Some(told));
+    world.apply(node("n1", 2));
+    world.take_over();
+    world.settle();
+    assert_eq!(staleness(&world), Some(told));
+    pass(&mut world, 39_000);
+    assert_eq!(world.evictions, 0);
+    pass(&mut world, 3_000);
+    assert_eq!(world.evictions, 2);
+}
+
+/// Enough members are left for the gang, and too few for one of its roles.
+#[test]
+fn a_role_that_lost_a_member_while_nobody_led_is_below_its_minimum() {
+    let roles = gang("g", 1).sub_groups(&[leaf("a", "", 2), leaf("b", "", 2)]);
+    let mut world = World::new();
+    world.apply(node("n1", 6));
+    world.apply(roles);
+    for name in ["a0", "a1", "a2", "a3", "b0", "b1"] {
+        world.apply(pod(name, 1).of_leaf("g", &name[..1]));
+    }
+    world.settle();
+    assert_eq!(world.binds, 6);
+    pass(&mut world, 5_000);
+    world.delete("b1");
+    world.take_over();
+    pass(&mut world, 63_000);
+    assert_eq!(world.evictions, 5);
+}
+
 #[test]
 fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart() {
     let mut world = three_of(gang("g", 3));
