@@ -143,6 +143,9 @@ fn waiting_gangs_are_listed_with_why() {
     check(&folder.join("output.txt"), &said.join("\n"));
 }
 
+/// Files by their paths, with what they hold.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 /// The build script, compiled as it is, run in folders of all kinds.
 #[test]
 fn the_commit_is_found_without_git_and_nothing_of_it_fails_a_build() {
@@ -160,7 +163,7 @@ fn the_commit_is_found_without_git_and_nothing_of_it_fails_a_build() {
         format!("# pack-refs with: peeled\n{other} refs/heads/x\n{hash} refs/heads/main\n");
     let unpacked = format!("{hash}\n");
     let main = "ref: refs/heads/main\n";
-    let cases: [(&str, &[(&str, &str)], &str); 7] = [
+    let cases: [(&str, Files, &str); 7] = [
         ("none", &[], ""),
         ("detached", &[(".git/HEAD", &unpacked)], &hash),
         (
@@ -198,28 +201,33 @@ fn the_commit_is_found_without_git_and_nothing_of_it_fails_a_build() {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, content).unwrap();
         }
-        let run = |given: &[(&str, &str)]| {
-            let mut command = Command::new(&script);
-            command
-                .current_dir(&place)
-                .env_clear()
-                .envs(given.iter().copied());
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{name}: {output:?}");
-            text(output.stdout)
-        };
-        let told = run(&[]);
-        let line = format!("cargo:rustc-env=GPU_BATCH_BUILD_COMMIT={commit}\n");
-        assert!(told.contains(&line), "{name}: {told}");
-        // Cargo would run it at each build for a file that is not there.
-        let watched = told
-            .lines()
-            .filter_map(|line| line.strip_prefix("cargo:rerun-if-changed="));
-        for file in watched.filter(|file| *file != "build.rs") {
-            assert!(place.join(file).is_file(), "{name}: {file}");
-        }
-        let told = run(&[("GPU_BATCH_COMMIT", "given"), ("SOURCE_DATE_EPOCH", "0")]);
-        assert!(told.contains("BUILD_COMMIT=given\n"), "{name}: {told}");
-        assert!(told.contains("BUILD_EPOCH=0\n"), "{name}: {told}");
+        the_build_script_tells(&script, &place, commit);
     }
+}
+
+/// Runs the build script in a folder in which it finds this commit.
+fn the_build_script_tells(script: &Path, place: &Path, commit: &str) {
+    let run = |given: &[(&str, &str)]| {
+        let mut command = Command::new(script);
+        command
+            .current_dir(place)
+            .env_clear()
+            .envs(given.iter().copied());
+        let output = command.output().expect("the script runs");
+        assert!(output.status.success(), "{place:?}: {output:?}");
+        text(output.stdout)
+    };
+    let told = run(&[]);
+    let line = format!("cargo:rustc-env=GPU_BATCH_BUILD_COMMIT={commit}\n");
+    assert!(told.contains(&line), "{place:?}: {told}");
+    // Cargo would run it at each build for a file that is not there.
+    let watched = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("cargo:rerun-if-changed="));
+    for file in watched.filter(|file| *file != "build.rs") {
+        assert!(place.join(file).is_file(), "{place:?}: {file}");
+    }
+    let told = run(&[("GPU_BATCH_COMMIT", "given"), ("SOURCE_DATE_EPOCH", "0")]);
+    assert!(told.contains("BUILD_COMMIT=given\n"), "{place:?}: {told}");
+    assert!(told.contains("BUILD_EPOCH=0\n"), "{place:?}: {told}");
 }

@@ -181,12 +181,8 @@ impl Contender {
         }
     }
 
-    /// One turn of the driver's loop, if there is a reason for one.
-    pub(crate) fn turn(&mut self, now_ms: UnixMs, log: bool) -> Option<Stepped> {
-        if self.is_paused(now_ms) {
-            return None;
-        }
-        let clock_ms = self.clock_ms(now_ms);
+    /// Puts what the watches have brought by now into the inbox.
+    fn take_news(&mut self, now_ms: UnixMs, clock_ms: UnixMs) {
         for informer in &mut self.informers {
             let kind = informer.kind();
             while let Some(news) = informer.arrived(now_ms) {
@@ -202,6 +198,15 @@ impl Contender {
                 }
             }
         }
+    }
+
+    /// One turn of the driver's loop, if there is a reason for one.
+    pub(crate) fn turn(&mut self, now_ms: UnixMs, log: bool) -> Option<Stepped> {
+        if self.is_paused(now_ms) {
+            return None;
+        }
+        let clock_ms = self.clock_ms(now_ms);
+        self.take_news(now_ms, clock_ms);
         let inbox = &mut self.inbox;
         self.deadlines.retain(|id, at_ms| {
             let over = *at_ms <= now_ms;

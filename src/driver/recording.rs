@@ -239,7 +239,7 @@ impl Drop for Recording {
             match thread.recv_timeout(LAST_WRITES_MAX) {
                 Ok(error) => warn!("the end of the journal cannot be written: {error}"),
                 Err(RecvTimeoutError::Timeout) => {
-                    warn!("the end of the journal is not written yet")
+                    warn!("the end of the journal is not written yet");
                 }
                 Err(RecvTimeoutError::Disconnected) => {}
             }

@@ -51,7 +51,7 @@ impl Members {
     pub(super) fn of<'a>(&'a self, owner: &super::Owner<'_>) -> Vec<&'a Member> {
         let identity = &owner.identity;
         let key = [&identity.namespace, &identity.kind, &identity.name];
-        let [namespace, kind, name] = key.map(|text| text.to_string());
+        let [namespace, kind, name] = key.map(ToString::to_string);
         // A pod of a Deployment names the ReplicaSet.
         let is_its_own = |member: &&Member| {
             let theirs = member.owner.get("uid").and_then(Value::as_str);
