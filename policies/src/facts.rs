@@ -22,7 +22,7 @@ pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
 pub use cards::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
 pub use gang::{
-    GangMinimum, GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
+    GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,
 };
 pub use node::{NodeFacts, Taint, TaintEffect};

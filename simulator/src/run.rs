@@ -23,7 +23,7 @@ use crate::shell::Shell;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GangMinimum, NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs,
+    NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs,
 };
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
@@ -542,7 +542,7 @@ fn change_minimum(facts: &mut PodGroupFacts, minimum: u32) {
     let groups = &facts.sub_groups;
     let is_leaf = |name: &str| groups.iter().all(|child| *child.parent != *name);
     match groups.iter().position(|group| is_leaf(&group.name)) {
-        None => facts.minimum = GangMinimum::Together(minimum),
+        None => facts.minimum = minimum,
         Some(leaf) => facts.sub_groups[leaf].min_member = Some(minimum),
     }
 }

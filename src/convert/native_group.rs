@@ -4,7 +4,7 @@ use super::problems::Problems;
 use super::{Converter, identity, limits, names, pod};
 use crate::objects::{Meta, NativePodGroup, NativePodGroupSpec, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{GangMinimum, GroupSource, PlacementChoice, PodGroupFacts};
+use gpu_batch_policies::facts::{GroupSource, PlacementChoice, PodGroupFacts};
 
 impl Watched for NativePodGroup {
     const KIND: Kind = Kind::NativePodGroup;
@@ -82,18 +82,20 @@ pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodG
     }
 }
 
-fn minimum(spec: &NativePodGroupSpec, problems: &mut Problems) -> GangMinimum {
+/// Of a `basic` group each pod may start by itself: the first is the minimum, the others are
+/// elastic.
+fn minimum(spec: &NativePodGroupSpec, problems: &mut Problems) -> u32 {
     let policy = &spec.scheduling_policy;
     match (&policy.basic, &policy.gang) {
-        (Some(_), None) => GangMinimum::Single,
+        (Some(_), None) => 1,
         (None, Some(gang)) => match u32::try_from(gang.min_count) {
-            Ok(count) if count > 0 => GangMinimum::Together(count),
+            Ok(count) if count > 0 => count,
             _ => {
                 problems.push(
                     "spec.schedulingPolicy.gang.minCount",
                     format_args!("{} is not a number from 1 up", gang.min_count),
                 );
-                GangMinimum::Together(1)
+                1
             }
         },
         _ => {
@@ -101,7 +103,7 @@ fn minimum(spec: &NativePodGroupSpec, problems: &mut Problems) -> GangMinimum {
                 "spec.schedulingPolicy",
                 "needs exactly one of basic and gang",
             );
-            GangMinimum::Together(1)
+            1
         }
     }
 }

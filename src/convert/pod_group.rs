@@ -8,7 +8,7 @@ use super::{Converter, identity, limits};
 use crate::objects::{Meta, PodGroup, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    GangMinimum, GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest,
+    GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest,
 };
 
 impl Watched for PodGroup {
@@ -63,7 +63,7 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
         namespace: meta.namespace,
         name: meta.name,
         queue,
-        minimum: GangMinimum::Together(min_member.unwrap_or(1)),
+        minimum: min_member.unwrap_or(1),
         sub_groups,
         min_sub_groups,
         priority_class,

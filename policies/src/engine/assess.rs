@@ -4,7 +4,7 @@ use super::Engine;
 use super::counts::{Counts, by_leaf, count, has_place};
 use super::outbox::StatusKey;
 use super::timers::Timer;
-use crate::facts::{GangMinimum, GroupSource, PodGroupFacts, UnixMs};
+use crate::facts::{GroupSource, PodGroupFacts, UnixMs};
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
@@ -106,10 +106,7 @@ impl Engine {
         let queue = queue.or_else(|| oldest?.queue.as_deref());
         GangSpec {
             queue: self.state.submitted.name(queue.unwrap_or(DEFAULT_QUEUE)),
-            minimum: match object.minimum {
-                GangMinimum::Together(minimum) => minimum,
-                GangMinimum::Single => 1,
-            },
+            minimum: object.minimum,
             priority: object
                 .priority
                 .or(class.map(|class| class.value))
@@ -135,12 +132,9 @@ impl Engine {
             }
             GangKey::Group(..) | GangKey::Pod(_) => 1,
         };
-        let group = self.basic_group(gang, own);
-        let queue = group.and_then(|object| object.queue.as_deref());
         // What runs counts where it was bound, though its PodGroup is gone, which named the queue.
-        let bound = || self.bound_queue(gang).filter(|_| gang.lacks_object());
-        let queue = queue.or_else(bound).or(own.queue.as_deref());
-        let queue = queue.unwrap_or(DEFAULT_QUEUE);
+        let bound = self.bound_queue(gang).filter(|_| gang.lacks_object());
+        let queue = bound.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
         let mut spec = GangSpec {
             queue: self.state.submitted.name(queue),
             minimum,
@@ -164,18 +158,9 @@ impl Engine {
         queues.min().map(|(_, queue)| queue)
     }
 
-    /// The native `basic` group that a single pod names.
-    fn basic_group(&self, gang: &Gang, own: &Own) -> Option<&PodGroupFacts> {
-        let name = own.native_group.clone()?;
-        let key = GangKey::Group(GroupSource::Native, gang.namespace.clone(), name);
-        self.state.gangs[*self.state.gang_ids.get(&key)?]
-            .object
-            .as_deref()
-    }
-
     /// What the gang waits for.
     fn judge(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Wait {
-        if counts.have_ended() {
+        if counts.have_ended() || self.state.gangs[id].is_others() {
             return Wait::Nothing;
         }
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {

@@ -9,13 +9,13 @@ use super::counts::{Counts, count};
 use crate::explain::{
     self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject, Tried,
 };
-use crate::facts::{GroupSource, UnixMs};
+use crate::facts::UnixMs;
 use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Request, widest_scope};
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
-use crate::state::gang::{GangKey, Scope, Shortfall, Verdict, Wait, Wake};
+use crate::state::gang::{Gang, Scope, Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::Pod;
 use alloc::{format, string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -47,11 +47,15 @@ impl Engine {
     }
 
     fn gang_of_name(&self, name: &str) -> Result<GangId, NotFound> {
-        let gangs = || self.state.gangs.iter();
-        let named = gangs().filter(|(_, gang)| &*gang.name == name);
+        let ours = |(_, gang): &(GangId, &Gang)| !gang.is_others();
+        let gangs = || self.state.gangs.iter().filter(ours);
+        let is_named = |gang: &Gang| {
+            &*gang.name == name || gang.long_name().is_some_and(|long| long == name)
+        };
+        let named = gangs().filter(|(_, gang)| is_named(gang));
         // Groups of both sources may have one name, and so may pods of two owners.
-        let native = |key: &GangKey| matches!(key, GangKey::Group(GroupSource::Native, ..));
-        let first = named.min_by_key(|(_, gang)| (native(&gang.key), gang.key.clone()));
+        let native = |gang: &Gang| gang.native_name().is_some();
+        let first = named.min_by_key(|(_, gang)| (native(gang), gang.key.clone()));
         first.map(|(id, _)| id).ok_or_else(|| {
             let known = gangs().map(|(_, gang)| &*gang.name).collect();
             NotFound(
@@ -90,7 +94,7 @@ impl Engine {
         let verdict = self.why_it_waits(id);
         let turn = (gang.wait == Wait::Turn).then_some(Reason::WaitingForTurn);
         let mut explanation = Explanation {
-            gang: (&*gang.name).into(),
+            gang: (&*self.state.name_of(gang)).into(),
             pod: None,
             queue: (&*gang.spec.queue).into(),
             phase: status.phase,

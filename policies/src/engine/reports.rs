@@ -60,6 +60,7 @@ impl Engine {
     pub fn gang_reports(&self) -> Vec<GangReport> {
         let now_ms = self.now_ms;
         let mut ids = self.state.gangs.ids();
+        ids.retain(|id| !self.state.gangs[*id].is_others());
         ids.sort_by_cached_key(|id| {
             let gang = &self.state.gangs[*id];
             (gang.name.clone(), gang.key.namesake())
@@ -88,7 +89,7 @@ impl Engine {
         nodes.sort();
         nodes.dedup();
         GangReport {
-            name: gang.name.as_ref().into(),
+            name: (&*self.state.name_of(gang)).into(),
             queue: (&*gang.spec.queue).into(),
             explicit: gang.is_explicit(),
             status: self.gang_status(id, &counts, now_ms),
@@ -134,7 +135,7 @@ impl Engine {
     #[must_use]
     pub fn gang_counts(&self) -> BTreeMap<(Phase, Option<crate::reason::Reason>), u32> {
         let mut counts = BTreeMap::new();
-        for (id, _) in self.state.gangs.iter() {
+        for (id, _) in self.state.gangs.iter().filter(|(_, gang)| !gang.is_others()) {
             let members = count(&self.state, id, 0);
             let status = self.gang_status(id, &members, 0);
             *counts.entry((status.phase, status.reason)).or_insert(0) += 1;

@@ -8,11 +8,11 @@ use super::timers::Timer;
 use super::told::failure;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::{Kind, Outcome};
-use crate::facts::{GroupSource, ScheduledCondition, Uid, UnixMs};
+use crate::facts::{ScheduledCondition, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::{Gang, GangKey, Start, Verdict, Wait};
+use crate::state::gang::{Gang, Start, Verdict, Wait};
 use crate::state::pod::Stage;
 use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use alloc::{boxed::Box, format};
@@ -69,11 +69,10 @@ impl Engine {
 
     fn gang_patch(&mut self, id: GangId, now_ms: UnixMs) -> Option<StatusPatch> {
         let gang = self.state.gangs.get(id)?;
-        let native = matches!(gang.key, GangKey::Group(GroupSource::Native, ..));
-        if native && gang.members.is_empty() {
-            // A native group without a pod of ours is another scheduler's.
+        if gang.is_others() {
             return None;
         }
+        let native = gang.native_name().is_some();
         let counts = count(&self.state, id, now_ms);
         let status = self.gang_status(id, &counts, now_ms);
         let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);

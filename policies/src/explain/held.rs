@@ -74,9 +74,9 @@ pub(crate) fn held(
 impl Held {
     /// The same in words, for members that ask for so much of the resource.
     pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Holder {
-        let gang = self.gang.map(|gang| &*state.gangs[gang].name);
+        let gang = self.gang.map(|gang| state.name_of(&state.gangs[gang]));
         Holder {
-            gang: gang.map(String::from),
+            gang: gang.map(|name| String::from(&*name)),
             holds: amount_in_words(state.resource_names.name(self.resource), self.amount),
             nodes: u32::try_from(self.on.len()).unwrap_or(u32::MAX),
             makes_room_for: self.makes_room_for(state, asked),

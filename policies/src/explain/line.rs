@@ -100,7 +100,7 @@ fn waiting(state: &ClusterState, id: GangId) -> (String, Reason) {
     let gang = &state.gangs[id];
     let reason = gang.verdict().map(|verdict| verdict.reason);
     let reason = reason.unwrap_or(Reason::WaitingForTurn);
-    ((&*gang.name).into(), reason)
+    ((&*state.name_of(gang)).into(), reason)
 }
 
 /// What puts the first before the second.

@@ -21,8 +21,8 @@ pub struct PodGroupFacts {
     pub created_ms: UnixMs,
     /// `spec.queue`, or the label `gpu-batch.io/queue` of a native group.
     pub queue: Option<Box<str>>,
-    /// How many start together.
-    pub minimum: GangMinimum,
+    /// So many start together or none does; those above it are elastic.
+    pub minimum: u32,
     /// `spec.subGroups`.
     pub sub_groups: Vec<SubGroupFacts>,
     /// `spec.minSubGroups`.
@@ -66,7 +66,7 @@ impl PodGroupFacts {
             generation: 1,
             created_ms: 0,
             queue: None,
-            minimum: GangMinimum::Together(minimum),
+            minimum,
             sub_groups: Vec::new(),
             min_sub_groups: None,
             priority_class: None,
@@ -92,15 +92,6 @@ pub enum GroupSource {
     GpuBatch,
     /// `scheduling.k8s.io` PodGroup.
     Native,
-}
-
-/// How many members start together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GangMinimum {
-    /// So many start together or none does; those above are elastic.
-    Together(u32),
-    /// Each pod is a gang of its own (a native `basic` group).
-    Single,
 }
 
 /// One role or slice of a PodGroup.

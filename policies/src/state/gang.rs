@@ -13,7 +13,7 @@ use crate::reason::Reason;
 use crate::state::pod::Pod;
 use crate::state::submitted::QueueNames;
 use crate::status::{PodGroupStatus, Staleness};
-use alloc::{boxed::Box, collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// What makes pods a gang.
@@ -393,6 +393,26 @@ impl Gang {
     /// Whether it could have more than one pod.
     pub(crate) fn may_have_others(&self) -> bool {
         !matches!(self.key, GangKey::Pod(_))
+    }
+
+    /// Whether it is a native group that no pod of ours names: another scheduler's, which counts
+    /// nowhere.
+    pub(crate) fn is_others(&self) -> bool {
+        self.members.is_empty() && self.native_name().is_some()
+    }
+
+    /// Namespace and name of a native group.
+    pub(crate) fn native_name(&self) -> Option<(&str, &str)> {
+        match &self.key {
+            GangKey::Group(GroupSource::Native, namespace, name) => Some((namespace, name)),
+            GangKey::Group(GroupSource::GpuBatch, ..) | GangKey::Owner(_) | GangKey::Pod(_) => None,
+        }
+    }
+
+    /// The name of a native group that no PodGroup of ours can have.
+    pub(crate) fn long_name(&self) -> Option<String> {
+        let (namespace, name) = self.native_name()?;
+        Some(format!("{namespace}/podgroup.scheduling.k8s.io/{name}"))
     }
 
     /// Whether its PodGroup is not known: not yet, or not any more.

@@ -3,7 +3,7 @@
 use super::ClusterState;
 use super::gang::{Gang, GangKey, GroupTree};
 use super::pod::{Own, Pod, Stage};
-use crate::facts::{GangMinimum, GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
+use crate::facts::{GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
@@ -16,15 +16,10 @@ impl ClusterState {
         let key = GangKey::Group(facts.source, facts.namespace.clone(), facts.name.clone());
         let name = format!("{}/{}", facts.namespace, facts.name);
         let gang = self.gang(key, &facts.namespace, name);
-        let single = facts.minimum == GangMinimum::Single;
         let tree = GroupTree::of(&facts).map(|tree| tree.map(Arc::new));
         self.gangs[gang].tree = tree;
-        let before = self.gangs[gang].object.replace(Box::new(facts));
+        self.gangs[gang].object = Some(Box::new(facts));
         self.touched.insert(gang);
-        let was_single = before.is_some_and(|before| before.minimum == GangMinimum::Single);
-        if single || was_single {
-            self.regroup_mentions(gang);
-        }
     }
 
     pub(crate) fn delete_pod_group(&mut self, source: GroupSource, namespace: &str, name: &str) {
@@ -32,34 +27,10 @@ impl ClusterState {
         let Some(&gang) = self.gang_ids.get(&key) else {
             return;
         };
-        let before = self.gangs[gang].object.take();
+        self.gangs[gang].object = None;
         self.gangs[gang].tree = Ok(None);
         self.gangs[gang].reported = None;
         self.touched.insert(gang);
-        if before.is_some_and(|before| before.minimum == GangMinimum::Single) {
-            self.regroup_mentions(gang);
-        }
-    }
-
-    /// The pods of a native `basic` group are gangs of their own and not among its members.
-    fn regroup_mentions(&mut self, gang: GangId) {
-        let GangKey::Group(_, namespace, name) = self.gangs[gang].key.clone() else {
-            return;
-        };
-        let mentions = |pod: &Pod| {
-            let own = pod.own.as_ref();
-            pod.namespace == namespace
-                && own.is_some_and(|own| own.native_group.as_deref() == Some(&*name))
-        };
-        let pods: Vec<PodId> = self
-            .pods
-            .iter()
-            .filter(|(_, pod)| mentions(pod))
-            .map(|(id, _)| id)
-            .collect();
-        for pod in pods {
-            self.regroup(pod);
-        }
     }
 
     pub(crate) fn apply_job(&mut self, facts: JobFacts) {
@@ -140,15 +111,7 @@ impl ClusterState {
         match (&own.pod_group, &own.native_group) {
             (Some(_), Some(_)) => return alone,
             (Some(label), None) => return group(GroupSource::GpuBatch, label),
-            (None, Some(native)) => {
-                let (key, display) = group(GroupSource::Native, native);
-                let object = self
-                    .gang_ids
-                    .get(&key)
-                    .and_then(|g| self.gangs[*g].object.as_ref());
-                let basic = object.is_some_and(|o| o.minimum == GangMinimum::Single);
-                return if basic { alone } else { (key, display) };
-            }
+            (None, Some(native)) => return group(GroupSource::Native, native),
             (None, None) => {}
         }
         let Some(owner) = &own.owner else {
@@ -220,6 +183,17 @@ impl ClusterState {
         let owner = pod.own.as_ref()?.owner.as_ref()?;
         let known = self.jobs.contains_key(&owner.uid);
         (!known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
+    }
+
+    /// The name of a gang as users see it. Where a PodGroup of ours and a native one have one name,
+    /// the native one has its long name.
+    pub(crate) fn name_of(&self, gang: &Gang) -> Arc<str> {
+        let shared = gang.native_name().is_some_and(|(namespace, name)| {
+            let ours = GangKey::Group(GroupSource::GpuBatch, namespace.into(), name.into());
+            self.gang_ids.contains_key(&ours)
+        });
+        let long = gang.long_name().filter(|_| shared);
+        long.map_or_else(|| Arc::clone(&gang.name), Into::into)
     }
 
     fn gang(&mut self, key: GangKey, namespace: &str, name: String) -> GangId {

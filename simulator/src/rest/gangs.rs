@@ -3,7 +3,7 @@
 use super::groups::{self, Group};
 use crate::cluster::Cluster;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GangMinimum, GroupSource, PodFacts, PodGroupFacts, Uid};
+use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts, Uid};
 use std::collections::BTreeMap;
 
 /// A gang at rest.
@@ -105,11 +105,7 @@ fn describe<'world>(
             let unknown = true;
             return (format!("{namespace}/{name}"), Gang { unknown, ..alone });
         };
-        let name = match group.minimum {
-            GangMinimum::Single => format!("{namespace}/pod/{}", facts.name),
-            GangMinimum::Together(_) => format!("{namespace}/{name}"),
-        };
-        return (name, of_group(group));
+        return (format!("{namespace}/{name}"), of_group(group));
     }
     let Some(owner) = &facts.owner else {
         return (format!("{namespace}/pod/{}", facts.name), alone);

@@ -1,9 +1,7 @@
 //! A gang and its sub-groups, as the PodGroup says.
 
 use crate::scenario::LEVELS;
-use gpu_batch_policies::facts::{
-    GangMinimum, NodeFacts, PodGroupFacts, SubGroupFacts, TopologyRequest, label,
-};
+use gpu_batch_policies::facts::{NodeFacts, PodGroupFacts, SubGroupFacts, TopologyRequest, label};
 
 /// The gang itself, which is the first and has no name, or a sub-group.
 #[derive(Debug, Default)]
@@ -34,10 +32,7 @@ pub(super) fn without_sub_groups(minimum: usize) -> Vec<Group> {
 
 /// The groups of a PodGroup.
 pub(super) fn of(facts: &PodGroupFacts) -> Vec<Group> {
-    let mut groups = without_sub_groups(match facts.minimum {
-        GangMinimum::Together(minimum) => minimum as usize,
-        GangMinimum::Single => 1,
-    });
+    let mut groups = without_sub_groups(facts.minimum as usize);
     let by_label = facts.required_label.as_ref().map(|label| Required {
         topology: "".into(),
         labels: vec![label.clone()],

@@ -7,7 +7,7 @@ use crate::objects::pod;
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    GangMinimum, GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest, UnixMs,
+    GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest, UnixMs,
 };
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn grow(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
 
 /// The sub-groups: one to three levels of them.
 fn tree(group: &mut PodGroupFacts, random: &mut Random) {
-    group.minimum = GangMinimum::Together(1);
+    group.minimum = 1;
     let topology = group.topology.as_ref();
     let by_default = topology.filter(|topology| topology.name.is_none());
     let required = by_default.and_then(|topology| depth_of(topology.required.as_deref()?));

@@ -6,7 +6,7 @@ use crate::objects::{NAMESPACE, pod, pod_group};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    GangMinimum, GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts,
+    GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts,
     PodGroupFacts, Protocol, Toleration, TolerationOperator, TopologyRequest, UnixMs,
 };
 use std::sync::Arc;
@@ -92,8 +92,8 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
             group.queue = Some(queue);
             group.required_label = random.percent(30).then(|| "zone".into());
             if random.percent(25) {
-                group.minimum = GangMinimum::Single;
-                group.required_label = None;
+                // As a `basic` group says it.
+                group.minimum = 1;
             }
             Some(Object::PodGroup(group))
         }

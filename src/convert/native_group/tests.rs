@@ -28,7 +28,7 @@ fn a_gang_has_its_minimum_label_and_queue() {
         },
     }));
     assert_eq!(facts.source, GroupSource::Native);
-    assert_eq!(facts.minimum, GangMinimum::Together(4));
+    assert_eq!(facts.minimum, 4);
     assert_eq!(facts.required_label.as_deref(), Some("rack"));
     assert_eq!(facts.queue.as_deref(), Some("q"));
     assert_eq!(facts.priority_class.as_deref(), Some("high"));
@@ -39,7 +39,7 @@ fn a_gang_has_its_minimum_label_and_queue() {
 #[test]
 fn a_basic_group_is_gangs_of_one() {
     let facts = facts(json!({"spec": {"schedulingPolicy": {"basic": {}}}}));
-    assert_eq!(facts.minimum, GangMinimum::Single);
+    assert_eq!(facts.minimum, 1);
     assert_eq!((facts.priority_class, facts.queue), (None, None));
 }
 

@@ -35,7 +35,7 @@ fn a_pod_group_is_read_in_full() {
         generation: 2,
         created_ms: 1_000,
         queue: Some("team-vision".into()),
-        minimum: GangMinimum::Together(8),
+        minimum: 8,
         sub_groups: Vec::new(),
         min_sub_groups: None,
         priority_class: Some("train".into()),
@@ -69,7 +69,7 @@ fn an_empty_spec_is_a_gang_of_one() {
         json!({"queue": "", "minMember": null}),
     ] {
         let facts = facts(spec);
-        assert_eq!(facts.minimum, GangMinimum::Together(1));
+        assert_eq!(facts.minimum, 1);
         assert_eq!(
             (facts.queue, facts.topology, facts.preemptible),
             (None, None, None)

@@ -2,7 +2,7 @@
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, Amounts, GangMinimum, GroupSource, JobFacts, Labels, NodeFacts, PodFacts,
+    Amount, Amounts, GroupSource, JobFacts, Labels, NodeFacts, PodFacts,
     PodGroupFacts, PodPhase, QueueFacts, TaintEffect, Toleration, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
@@ -353,9 +353,9 @@ fn queue(facts: &QueueFacts) -> Value {
 
 fn pod_group(facts: &PodGroupFacts, value: &mut Value) {
     let mut spec = json!({});
-    match (facts.source, facts.minimum) {
-        (GroupSource::GpuBatch, GangMinimum::Together(count)) => {
-            spec["minMember"] = json!(count);
+    match facts.source {
+        GroupSource::GpuBatch => {
+            spec["minMember"] = json!(facts.minimum);
             set(&mut spec, "queue", facts.queue.as_deref());
             set(&mut spec, "preemptible", facts.preemptible);
             let grace = facts
@@ -363,10 +363,10 @@ fn pod_group(facts: &PodGroupFacts, value: &mut Value) {
                 .map(|ms| format!("{}s", ms / 1_000));
             set(&mut spec, "stalenessGracePeriod", grace);
         }
-        (_, minimum) => {
-            spec["schedulingPolicy"] = match minimum {
-                GangMinimum::Together(count) => json!({"gang": {"minCount": count}}),
-                GangMinimum::Single => json!({"basic": {}}),
+        GroupSource::Native => {
+            spec["schedulingPolicy"] = match facts.minimum {
+                1 => json!({"basic": {}}),
+                count => json!({"gang": {"minCount": count}}),
             };
             if let Some(label) = &facts.required_label {
                 spec["schedulingConstraints"] = json!({"topology": [{"key": label}]});

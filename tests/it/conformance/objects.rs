@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GangHints, GangMinimum, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts,
+    GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts,
     OwnerReference, PodFacts, PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts,
     QueueResource, Taint, TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
 };
@@ -98,7 +98,7 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
             facts.source = GroupSource::Native;
             facts.priority = Some(0);
             if random.percent(30) {
-                facts.minimum = GangMinimum::Single;
+                facts.minimum = 1;
             }
             facts.required_label = random.percent(30).then_some("example.com/rack".into());
             Object::PodGroup(facts)
@@ -299,7 +299,7 @@ fn change_queue(facts: &mut QueueFacts, random: &mut Random) {
 
 fn change_group(facts: &mut PodGroupFacts, random: &mut Random) {
     match (random.below(4), facts.source) {
-        (0, _) => facts.minimum = GangMinimum::Together(7),
+        (0, _) => facts.minimum = 7,
         (1, _) => facts.queue = Some("other".into()),
         (2, GroupSource::GpuBatch) => facts.preemptible = Some(random.percent(50)),
         (_, GroupSource::GpuBatch) => facts.staleness_grace_ms = Some(30_000),

@@ -1,6 +1,6 @@
 //! Sub-groups: a tree of roles or slices with a minimum at each level.
 
-use crate::facts::{GangMinimum, PodGroupFacts, Problem, SubGroupFacts, TopologyRequest};
+use crate::facts::{PodGroupFacts, Problem, SubGroupFacts, TopologyRequest};
 use alloc::{
     boxed::Box,
     collections::BTreeMap,
@@ -50,7 +50,7 @@ impl GroupTree {
                 None => Ok(None),
             };
         }
-        if facts.minimum != GangMinimum::Together(1) {
+        if facts.minimum != 1 {
             let message = "does not go with subGroups";
             return Err(problem("spec.minMember", message));
         }

@@ -2,7 +2,7 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    CardFacts, CardRequest, GangHints, GangMinimum, GroupSource, HostPort, JobFacts, LabelSelector,
+    CardFacts, CardRequest, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
     MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
     PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
     PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
@@ -103,7 +103,6 @@ variants! {
     TolerationOperator { 0 Equal, 1 Exists }
     Protocol { 0 Tcp, 1 Udp, 2 Sctp }
     GroupSource { 0 GpuBatch, 1 Native }
-    GangMinimum { 0 Together { 0: pods }, 1 Single }
     Placement {
         0 Binpack,
         1 Spread,

@@ -298,7 +298,7 @@ impl Drawing<'_> {
         }
         if facts.sub_groups.is_empty() {
             let minimum = members - self.random.u32(0..members);
-            facts.minimum = crate::facts::GangMinimum::Together(minimum);
+            facts.minimum = minimum;
         }
         self.objects.push(Object::PodGroup(facts));
     }

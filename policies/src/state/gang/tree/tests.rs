@@ -1,5 +1,5 @@
 use super::GroupTree;
-use crate::facts::{GangMinimum, PodGroupFacts, SubGroupFacts, Uid};
+use crate::facts::{PodGroupFacts, SubGroupFacts, Uid};
 use alloc::{format, string::String, vec::Vec};
 
 fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
@@ -117,7 +117,7 @@ fn what_contradicts_the_pod_group_is_named() {
         "spec.minSubGroups: there are no subGroups"
     );
     let both = PodGroupFacts {
-        minimum: GangMinimum::Together(2),
+        minimum: 2,
         ..group(one(), None)
     };
     assert_eq!(fault(&both), "spec.minMember: does not go with subGroups");
