@@ -13,6 +13,7 @@ mod fields;
 mod hints;
 mod identity;
 mod job;
+mod keys;
 pub mod limits;
 mod names;
 mod native_group;

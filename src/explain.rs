@@ -51,6 +51,9 @@ pub struct ExplanationView {
     pub standing: Option<StandingView>,
     /// What would let it start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
+    /// What else its owner should know, a sentence each: it holds nothing up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The pod that was asked about.
@@ -374,6 +377,7 @@ impl From<Explanation> for ExplanationView {
             }),
             standing: explanation.standing.map(Into::into),
             remedies: explanation.remedies,
+            notes: explanation.notes,
         }
     }
 }

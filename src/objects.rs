@@ -24,7 +24,7 @@ pub use group::{
     GangPolicy, NativePodGroup, NativePodGroupSpec, SchedulingConstraints, SchedulingPolicy,
     TopologyConstraint,
 };
-pub use job::{Job, JobSpec};
+pub use job::{Job, JobSpec, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule};
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use node::{Node, NodeSpec, NodeStatus, Taint};
 pub use pairs::{Annotations, Pairs};

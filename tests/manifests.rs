@@ -73,6 +73,53 @@ fn every_field_is_documented() {
     }
 }
 
+/// Every manifest that users are shown: the examples, and what documents have in their fences.
+fn shown_to_users() -> Vec<(String, Value)> {
+    let mut texts = Vec::new();
+    for folder in ["", "docs", "examples", "deploy/helm/gpu-batch"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            let read = || std::fs::read_to_string(&path).unwrap();
+            let name = path.display().to_string();
+            match extension {
+                Some("md") => {
+                    let text = read();
+                    let fences = text.split("\n```yaml\n").skip(1);
+                    let fences = fences.filter_map(|rest| rest.split("\n```").next());
+                    texts.extend(fences.map(|fence| (name.clone(), fence.to_owned())));
+                }
+                Some("yaml") => texts.push((name, read())),
+                _ => {}
+            }
+        }
+    }
+    let objects = texts.into_iter().flat_map(|(name, text)| {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
+        objects
+            .into_iter()
+            .map(move |object| (name.clone(), object))
+    });
+    objects.collect()
+}
+
+#[test]
+fn every_job_that_users_are_shown_survives_evictions() {
+    let ignore = serde_json::json!([{
+        "action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }]);
+    let shown = shown_to_users();
+    let jobs: Vec<_> = shown
+        .iter()
+        .filter(|(_, object)| object["kind"] == "Job")
+        .collect();
+    assert!(jobs.len() >= 6, "{}", jobs.len());
+    for (name, job) in jobs {
+        assert_eq!(job["spec"]["podFailurePolicy"]["rules"], ignore, "{name}");
+    }
+}
+
 #[test]
 fn the_definitions_name_every_reason() {
     let [queue, pod_group, _] = api::crds().map(|crd| api::manifest(&crd).unwrap());

@@ -140,6 +140,9 @@ pub struct Announcement {
     pub reason: Cow<'static, str>,
     /// The message.
     pub message: Box<str>,
+    /// The API server takes it once, however often it is published: its name follows from what it
+    /// says of which object.
+    pub once: bool,
 }
 
 impl Announcement {

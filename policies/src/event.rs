@@ -188,6 +188,23 @@ pub enum ObjectKey {
     Job(Uid),
 }
 
+impl ObjectKey {
+    /// The object's kind.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Node(..) => Kind::Node,
+            Self::Pod(_) => Kind::Pod,
+            Self::Queue(_) => Kind::Queue,
+            Self::PodGroup(source, ..) => (*source).into(),
+            Self::Topology(_) => Kind::Topology,
+            Self::PriorityClass(_) => Kind::PriorityClass,
+            Self::Namespace(_) => Kind::Namespace,
+            Self::Job(_) => Kind::Job,
+        }
+    }
+}
+
 /// All objects of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {

@@ -81,6 +81,8 @@ pub struct Explanation {
     pub standing: Option<Standing>,
     /// What would let it start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
+    /// What else its owner should know, a sentence each: it holds nothing up.
+    pub notes: Vec<String>,
 }
 
 /// How sure a refusal is.

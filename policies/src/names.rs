@@ -75,6 +75,14 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
     })
 }
 
+/// The name that is nearest, if any is near.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let most = 1 + name.len() / 5;
+    let near = known.filter_map(|known| Some((distance(name, known, most)?, known)));
+    near.min().map(|(_, known)| known)
+}
+
 /// `there is A`, `there are A and B`, `there are A, B, C and 4 more`; `None`: there is nothing.
 #[must_use]
 pub fn there_are<T: AsRef<str>>(names: &[T]) -> Option<String> {

@@ -22,9 +22,7 @@ use crate::scenario::{self, Arrival};
 use crate::shell::Shell;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{
-    NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs,
-};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodGroupFacts, PodPhase, Uid, UnixMs};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use past_use::Remembered;

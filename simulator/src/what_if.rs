@@ -129,8 +129,12 @@ impl Life {
             pod_group,
             native_group,
             owner,
+            deployment,
             ..
         } = &self.facts;
+        if let Some(deployment) = deployment.as_ref().filter(|_| pod_group.is_none()) {
+            return format!("{namespace}/deployment/{deployment}");
+        }
         match (pod_group.as_ref().or(native_group.as_ref()), owner) {
             (Some(group), _) => format!("{namespace}/{group}"),
             (None, Some(owner)) => {

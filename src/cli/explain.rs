@@ -19,7 +19,7 @@ Examples:
   gpu-batch explain podgroup vision/sweep -f examples/gang.yaml
 
 A gang without a PodGroup is NAMESPACE/KIND/NAME of its owner or pod, such as NAMESPACE/job/NAME,
-NAMESPACE/replicaset/NAME or NAMESPACE/pod/NAME. The scheduler that leads is asked through the API
+NAMESPACE/deployment/NAME or NAMESPACE/pod/NAME. The scheduler that leads is asked through the API
 server; whoever may forward ports to its pod may ask.")]
 pub(super) struct Args {
     /// What the name means

@@ -1,7 +1,7 @@
 //! Jobs.
 
 use super::{Converter, identity};
-use crate::objects::{Job, Meta, Watched};
+use crate::objects::{Job, Meta, OnExitCodes, PodFailurePolicy, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::JobFacts;
 
@@ -39,6 +39,38 @@ pub(super) fn job(job: Job) -> JobFacts {
         completions: completions.map(saturated),
         active_deadline_ms: deadline
             .and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1_000)),
+        ignores_evictions: ignores_evictions(&spec.pod_failure_policy.unwrap_or_default()),
+    }
+}
+
+/// Whether the first rule that a pod meets when it is evicted says that it does not count: by its
+/// condition, or by the exit code of what was stopped.
+fn ignores_evictions(policy: &PodFailurePolicy) -> bool {
+    let mut rules = policy.rules.iter().flatten();
+    let first = rules.find_map(|rule| {
+        let ignores = &*rule.action == "Ignore";
+        let mut conditions = rule.on_pod_conditions.iter().flatten();
+        let evicted = conditions.any(|condition| {
+            let status = condition.status.as_deref().unwrap_or("True");
+            &*condition.kind == "DisruptionTarget" && status == "True"
+        });
+        let stopped = rule
+            .on_exit_codes
+            .as_ref()
+            .is_some_and(takes_what_is_stopped);
+        // Not every evicted pod ends with such a code, so to ignore it is not enough.
+        (evicted || (stopped && !ignores)).then_some(ignores)
+    });
+    first.unwrap_or(false)
+}
+
+/// Whether a rule takes the exit code of a container that was told to end, or killed.
+fn takes_what_is_stopped(rule: &OnExitCodes) -> bool {
+    const STOPPED: [i64; 2] = [128 + 15, 128 + 9];
+    let named = |code: &i64| rule.values.iter().flatten().any(|value| value == code);
+    match &*rule.operator {
+        "NotIn" => !STOPPED.iter().all(named),
+        _ => STOPPED.iter().any(named),
     }
 }
 
@@ -77,6 +109,53 @@ mod tests {
             0,
             Some(u32::MAX),
         );
+    }
+
+    #[test]
+    fn evictions_are_ignored_by_the_first_rule_that_takes_an_evicted_pod() {
+        let ignore = json!({
+            "action": "Ignore",
+            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+        });
+        let by_default = json!({
+            "action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}],
+        });
+        let counted = json!({
+            "action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+        });
+        let other = json!({
+            "action": "Ignore", "onPodConditions": [{"type": "ConfigIssue", "status": "True"}],
+        });
+        let codes = |action: &str, operator: &str, values: [i64; 2]| {
+            let codes = json!({"containerName": "main", "operator": operator, "values": values});
+            json!({"action": action, "onExitCodes": codes})
+        };
+        let own_error = codes("FailJob", "In", [42, 43]);
+        let any_error = codes("FailJob", "NotIn", [0, 42]);
+        let killed = codes("FailIndex", "In", [137, 1]);
+        let forgiven = codes("Ignore", "In", [137, 143]);
+        for (rules, expected) in [
+            (json!([]), false),
+            (json!([other]), false),
+            (json!([ignore]), true),
+            (json!([by_default]), true),
+            (json!([other, own_error, ignore]), true),
+            (json!([any_error, ignore]), false),
+            (json!([killed, ignore]), false),
+            (json!([ignore, any_error]), true),
+            (json!([forgiven]), false),
+            (json!([forgiven, ignore]), true),
+            (json!([counted, ignore]), false),
+        ] {
+            let text = rules.to_string();
+            let object = json!({"spec": {"podFailurePolicy": {"rules": rules}}});
+            let facts = job(serde_json::from_value(object).unwrap());
+            assert_eq!(facts.ignores_evictions, expected, "{text}");
+        }
+        for object in [json!({}), json!({"spec": {"podFailurePolicy": null}})] {
+            let facts = job(serde_json::from_value(object).unwrap());
+            assert!(!facts.ignores_evictions);
+        }
     }
 
     #[test]

@@ -14,6 +14,32 @@ pub(super) const TOPOLOGY_REQUIRED: &str = "gpu-batch.io/topology-required";
 pub(super) const TOPOLOGY_PREFERRED: &str = "gpu-batch.io/topology-preferred";
 pub(super) const PREEMPTION_DELAY: &str = "gpu-batch.io/preemption-delay";
 pub(super) const LAST_CHECKPOINT: &str = "gpu-batch.io/last-checkpoint";
+pub(super) const SIM_RUN_SECONDS: &str = "gpu-batch.io/sim-run-seconds";
+pub(super) const SIM_EXIT_CODE: &str = "gpu-batch.io/sim-exit-code";
+
+/// What every key of ours begins with.
+pub(super) const PREFIX: &str = "gpu-batch.io/";
+
+/// The labels of pods that mean something.
+pub(super) const LABELS: [&str; 3] = [POD_GROUP, SUB_GROUP, QUEUE];
+
+/// The annotations of pods that mean something: what users write, what a binding has written, and
+/// what the fake nodes of the demo read.
+pub(super) const ANNOTATIONS: [&str; 13] = [
+    MIN_MEMBER,
+    EXPECTED_RUNTIME,
+    PREEMPTIBLE,
+    PLACEMENT,
+    TOPOLOGY_REQUIRED,
+    TOPOLOGY_PREFERRED,
+    PREEMPTION_DELAY,
+    LAST_CHECKPOINT,
+    BOUND_QUEUE,
+    BOUND_POD_GROUP,
+    BOUND_MINIMUM,
+    SIM_RUN_SECONDS,
+    SIM_EXIT_CODE,
+];
 
 /// The field of a label, as users see it.
 pub(super) fn label(name: &str) -> String {

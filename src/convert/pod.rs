@@ -1,12 +1,15 @@
 //! Pods.
 
 use super::problems::{Problems, shortened};
-use super::{Converter, hints, identity, limits, names, shape};
+use super::{Converter, hints, identity, keys, limits, names, shape};
 use crate::objects::{Condition, Meta, Pod, Timestamp, Watched, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition,
 };
+
+/// The label of pods and ReplicaSets of a Deployment.
+const TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Watched for Pod {
     const KIND: Kind = Kind::Pod;
@@ -52,6 +55,10 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.queue = label(pod, names::QUEUE, &mut problems);
     facts.native_group = native_group(pod, &mut problems);
     facts.owner = owner(pod);
+    facts.deployment = facts
+        .owner
+        .as_ref()
+        .and_then(|owner| deployment(pod, owner));
     facts.bound_queue = annotation(pod, names::BOUND_QUEUE);
     facts.bound_pod_group = annotation(pod, names::BOUND_POD_GROUP);
     facts.bound_minima = bound_minima(pod).unwrap_or_default();
@@ -63,6 +70,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     }
     converter.impossible = problems.impossible();
     facts.problems = problems.into_vec();
+    facts.unknown_keys = keys::unknown(&pod.metadata);
     facts
 }
 
@@ -113,12 +121,14 @@ fn outline(
         queue: None,
         native_group: None,
         owner: None,
+        deployment: None,
         hints: GangHints::default(),
         bound_queue: None,
         bound_pod_group: None,
         bound_minima: Vec::new(),
         unscheduled: None,
         problems: Vec::new(),
+        unknown_keys: Vec::new(),
     }
 }
 
@@ -189,6 +199,15 @@ fn owner(pod: &Pod) -> Option<OwnerReference> {
         name: owner.name.clone(),
         uid: identity::named_uid(&owner.kind, namespace, &owner.name, &owner.uid),
     })
+}
+
+/// The Deployment whose ReplicaSet controls the pod: the Deployment controller names ReplicaSets
+/// after itself and the template, whose hash it writes on the pods, too.
+fn deployment(pod: &Pod, owner: &OwnerReference) -> Option<Box<str>> {
+    let of_apps = owner.api_version.starts_with("apps/") && &*owner.kind == "ReplicaSet";
+    let hash = pod.metadata.labels.get(TEMPLATE_HASH).filter(|_| of_apps)?;
+    let name = owner.name.strip_suffix(&**hash)?.strip_suffix('-')?;
+    (!name.is_empty()).then(|| name.into())
 }
 
 fn scheduled(pod: &Pod) -> Option<&Condition> {

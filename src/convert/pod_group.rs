@@ -7,9 +7,7 @@ use super::problems::Problems;
 use super::{Converter, identity, limits};
 use crate::objects::{Meta, PodGroup, Watched};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{
-    GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest,
-};
+use gpu_batch_policies::facts::{GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest};
 
 impl Watched for PodGroup {
     const KIND: Kind = Kind::PodGroup;

@@ -2,7 +2,6 @@
 
 use super::reports::Question;
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
-use gpu_batch_policies::facts::GroupSource;
 use gpu_batch_policies::settings::Settings;
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -149,11 +148,11 @@ impl Pending {
 
     /// Drops what waits of a kind, because a list replaces it.
     fn forget(&mut self, kind: Kind) {
-        self.places.retain(|key, _| kind_of(key) != kind);
+        self.places.retain(|key, _| key.kind() != kind);
         for slot in &mut self.events {
             let replaced = match slot {
                 Some(Event::Applied(object)) => object.kind() == kind,
-                Some(Event::Deleted(key)) => kind_of(key) == kind,
+                Some(Event::Deleted(key)) => key.kind() == kind,
                 Some(Event::Listed(listing)) => listing.kind == kind,
                 Some(Event::Outcome(..) | Event::Configured(_) | Event::Continue) | None => false,
             };
@@ -161,20 +160,6 @@ impl Pending {
                 *slot = None;
             }
         }
-    }
-}
-
-fn kind_of(key: &ObjectKey) -> Kind {
-    match key {
-        ObjectKey::Node(..) => Kind::Node,
-        ObjectKey::Pod(_) => Kind::Pod,
-        ObjectKey::Queue(_) => Kind::Queue,
-        ObjectKey::PodGroup(GroupSource::GpuBatch, ..) => Kind::PodGroup,
-        ObjectKey::PodGroup(GroupSource::Native, ..) => Kind::NativePodGroup,
-        ObjectKey::Topology(_) => Kind::Topology,
-        ObjectKey::PriorityClass(_) => Kind::PriorityClass,
-        ObjectKey::Namespace(_) => Kind::Namespace,
-        ObjectKey::Job(_) => Kind::Job,
     }
 }
 

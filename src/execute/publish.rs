@@ -13,7 +13,9 @@ const NAME_MAX_BYTES: usize = 200;
 /// Where events about objects without a namespace go.
 const CLUSTER_NAMESPACE: &str = "default";
 
-/// An event of `events.k8s.io/v1`. Its name is unique: time and command, and the object for people.
+/// An event of `events.k8s.io/v1`. Its name is that of the object, for people, and what makes it
+/// unique: time and command. What is told once has a name that follows from what is told of which
+/// object, so that the API server refuses it where it has it already.
 pub(super) fn request(
     announcement: &Announcement,
     id: CommandId,
@@ -25,6 +27,11 @@ pub(super) fn request(
         "" => CLUSTER_NAMESPACE,
         namespace => namespace,
     };
+    let unique = if announcement.once {
+        format!("{:x}", digest(announcement))
+    } else {
+        format!("{now_ms:x}.{:x}", id.0)
+    };
     let prefix = cut(&regarding.name, NAME_MAX_BYTES).trim_end_matches(['.', '-']);
     Request::post(
         format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"),
@@ -33,7 +40,7 @@ pub(super) fn request(
             "kind": "Event",
             "metadata": {
                 "namespace": namespace,
-                "name": format!("{prefix}.{now_ms:x}.{:x}", id.0),
+                "name": format!("{prefix}.{unique}"),
             },
             "eventTime": micros(now_ms),
             "reportingController": "gpu-batch.io/gpu-batch",
@@ -51,6 +58,21 @@ pub(super) fn request(
             },
         }),
     )
+}
+
+/// A number that follows from the object and what is said of it (64-bit FNV-1a).
+fn digest(announcement: &Announcement) -> u64 {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let uid = announcement.regarding.uid.0.to_le_bytes();
+    let reason = announcement.reason.bytes();
+    let bytes = uid
+        .into_iter()
+        .chain(reason)
+        .chain(announcement.message.bytes());
+    bytes.fold(OFFSET_BASIS, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(PRIME)
+    })
 }
 
 /// The longest beginning of whole characters that fits.

@@ -1,6 +1,6 @@
 mod real;
 
-use super::Executor;
+use super::{Executor, Stamp, request};
 use crate::api;
 use crate::config::LeaseName;
 use crate::connection::fake::{Asked, FakeApi};
@@ -520,6 +520,7 @@ async fn an_event_on_a_cluster_object_goes_to_the_default_namespace() {
         warning: true,
         reason: "QueueClosed".into(),
         message: "ä".repeat(2_000).into(),
+        once: false,
     });
     let asked = check(publish, 201, json!({}), Outcome::Done).await;
     assert_eq!(
@@ -529,4 +530,42 @@ async fn an_event_on_a_cluster_object_goes_to_the_default_namespace() {
     assert_eq!(asked.body["note"].as_str().unwrap().len(), 1_024);
     assert!(asked.body["metadata"]["name"].as_str().unwrap().len() <= 253);
     assert_eq!(asked.body["type"], "Warning");
+}
+
+#[test]
+fn what_is_told_once_has_a_name_that_follows_from_what_it_says_of_which_object() {
+    let name = |uid: u128, message: &str, command: u64| {
+        let publish = Action::Publish(Announcement {
+            regarding: ObjectReference {
+                api_version: "batch/v1".into(),
+                kind: "Job".into(),
+                namespace: "vision".into(),
+                name: "train".into(),
+                uid: Uid(uid),
+            },
+            warning: true,
+            reason: "FailsWhenEvicted".into(),
+            message: message.into(),
+            once: true,
+        });
+        let lease = LeaseName {
+            namespace: "a".into(),
+            name: "b".into(),
+        };
+        let stamp = Stamp {
+            lease: &lease,
+            instance: "test",
+            id: CommandId(command),
+            acquired_ms: 0,
+            now_ms: command,
+        };
+        let request = request(&publish, &stamp);
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        body["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    let first = name(1, "it fails", 1);
+    assert!(first.starts_with("train."), "{first}");
+    assert_eq!(name(1, "it fails", 2), first);
+    assert_ne!(name(2, "it fails", 1), first);
+    assert_ne!(name(1, "it ends", 1), first);
 }

@@ -29,6 +29,10 @@ pub fn draw(view: &ExplanationView) -> String {
             "What would let it start",
             view.remedies.iter().map(|one| format!("- {one}")).collect(),
         ),
+        (
+            "Take note",
+            view.notes.iter().map(|one| format!("- {one}")).collect(),
+        ),
     ];
     for (title, lines) in parts {
         if lines.is_empty() {

@@ -26,4 +26,46 @@ pub struct JobSpec {
     pub completions: Option<i64>,
     /// `activeDeadlineSeconds`.
     pub active_deadline_seconds: Option<i64>,
+    /// `podFailurePolicy`.
+    pub pod_failure_policy: Option<PodFailurePolicy>,
+}
+
+/// `podFailurePolicy` of a Job: of its rules the first that a failed pod meets holds.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PodFailurePolicy {
+    /// `rules`.
+    pub rules: Option<Vec<PodFailureRule>>,
+}
+
+/// One of the `rules` of a `podFailurePolicy`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodFailureRule {
+    /// `action`: `FailJob`, `FailIndex`, `Ignore` or `Count`.
+    pub action: Box<str>,
+    /// `onExitCodes`.
+    pub on_exit_codes: Option<OnExitCodes>,
+    /// `onPodConditions`: it takes a pod with any of them.
+    pub on_pod_conditions: Option<Vec<OnPodCondition>>,
+}
+
+/// `onExitCodes` of a rule.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OnExitCodes {
+    /// `operator`: `In` or `NotIn`.
+    pub operator: Box<str>,
+    /// `values`.
+    pub values: Option<Vec<i64>>,
+}
+
+/// One of the `onPodConditions` of a rule.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct OnPodCondition {
+    /// `type` of the condition.
+    #[serde(rename = "type")]
+    pub kind: Box<str>,
+    /// `status` of the condition; absent: `True`.
+    pub status: Option<Box<str>>,
 }

@@ -63,6 +63,11 @@ impl Annotations {
         self.0.get(key).map(AsRef::as_ref)
     }
 
+    /// All pairs, by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key, &**value))
+    }
+
     /// Prefixes of the annotations that are kept: our own, the GPU operator's, and those by which
     /// other schedulers let users ask for parts of a GPU.
     fn keeps(key: &str) -> bool {

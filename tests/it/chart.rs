@@ -264,6 +264,7 @@ fn everything() -> Value {
         },
         "defaultQueue": {"spec": {"closed": true}},
         "defaultTopology": {"levels": [{"name": "rack", "nodeLabel": "example.com/rack"}]},
+        "podFailurePolicy": {"enabled": true},
     })
 }
 
@@ -312,8 +313,33 @@ async fn it_renders_with_everything_off_and_with_everything_set() {
     };
     let leases: Vec<Value> = roles.map(lease).collect();
     assert_eq!(leases, ["night-shift", "night-shift"]);
+    let policy = find(&on, "MutatingAdmissionPolicy");
+    let ours = &policy["spec"]["matchConditions"][0]["expression"];
+    assert!(
+        ours.as_str().unwrap().ends_with(r#"== "night-shift""#),
+        "{ours}"
+    );
+    let binding = find(&on, "MutatingAdmissionPolicyBinding");
+    assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
     let policy = find(&on, "NetworkPolicy");
     assert_eq!(policy["spec"]["egress"][0]["ports"][0]["port"], 8443);
+}
+
+#[tokio::test]
+async fn the_policy_for_jobs_is_that_of_the_plain_manifests() {
+    let Some(helm) = Helm::find().await else {
+        return;
+    };
+    let values = json!({"podFailurePolicy": {"enabled": true}});
+    let mut chart = helm.render(&values).unwrap();
+    chart.retain(|o| o["kind"].as_str().unwrap().starts_with("MutatingAdmission"));
+    let plain = documents(&root().join("deploy/pod-failure-policy/policy.yaml"));
+    let comparable = |objects: Vec<Value>| -> BTreeMap<String, Value> {
+        let objects = objects.into_iter();
+        objects.map(|o| (identity(&o), comparable(o))).collect()
+    };
+    assert_eq!(plain.len(), 2);
+    assert_eq!(comparable(chart), comparable(plain));
 }
 
 #[tokio::test]

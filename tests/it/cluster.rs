@@ -251,10 +251,14 @@ impl Cluster {
         let plural = match &*kind {
             "PriorityClass" => "priorityclasses".to_owned(),
             "Topology" => "topologies".to_owned(),
+            "MutatingAdmissionPolicy" => "mutatingadmissionpolicies".to_owned(),
             _ => format!("{}s", kind.to_lowercase()),
         };
         let group = if version.contains('/') { "apis" } else { "api" };
-        let namespaced = matches!(&*kind, "Pod" | "PodGroup" | "Job" | "PodDisruptionBudget");
+        let namespaced = matches!(
+            &*kind,
+            "Pod" | "PodGroup" | "Job" | "Deployment" | "PodDisruptionBudget"
+        );
         if namespaced {
             let namespace = object["metadata"]["namespace"].as_str();
             let namespace = namespace.unwrap_or(&self.namespace);

@@ -27,6 +27,7 @@ mod lists;
 mod local;
 mod nasty;
 mod native;
+mod owners;
 mod plan;
 mod queues;
 #[cfg(target_os = "linux")] // It reads /proc to see what is left running.

@@ -50,6 +50,9 @@ impl Engine {
     /// be something else.
     pub(crate) fn assess_as_specified(&mut self, id: GangId, now_ms: UnixMs) {
         let counts = count(&self.state, id, now_ms);
+        if counts.bound + counts.assumed + counts.waiting > 0 {
+            self.note_jobs(id);
+        }
         if let Some(verdict) = self.quarantined(id) {
             let wait = Wait::Held(verdict);
             self.settle_accounts(id, &wait, &counts);
@@ -130,6 +133,7 @@ impl Engine {
                 let job = self.state.jobs.get(&uid).and_then(job_minimum);
                 own.hints.min_member.or(job).unwrap_or(1)
             }
+            GangKey::Deployment(..) => own.hints.min_member.unwrap_or(1),
             GangKey::Group(..) | GangKey::Pod(_) => 1,
         };
         // What runs counts where it was bound, though its PodGroup is gone, which named the queue.

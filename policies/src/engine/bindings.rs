@@ -133,7 +133,7 @@ impl Engine {
             .map(|gang| &self.state.gangs[gang]);
         let pod_group = gang.and_then(|gang| match &gang.key {
             GangKey::Group(_, _, name) => Some(name.clone()),
-            GangKey::Owner(_) | GangKey::Pod(_) => None,
+            GangKey::Owner(_) | GangKey::Deployment(..) | GangKey::Pod(_) => None,
         });
         let bind = Bind {
             pod: pod.reference(),
@@ -331,6 +331,7 @@ impl Engine {
             warning: false,
             reason: "Scheduled".into(),
             message: message.into(),
+            once: false,
         });
     }
 

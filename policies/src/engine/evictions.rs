@@ -79,6 +79,7 @@ impl Engine {
             warning: true,
             reason: reason.into(),
             message: format!("{members}: {whose} {why}").into(),
+            once: false,
         });
     }
 

@@ -49,9 +49,8 @@ impl Engine {
     fn gang_of_name(&self, name: &str) -> Result<GangId, NotFound> {
         let ours = |(_, gang): &(GangId, &Gang)| !gang.is_others();
         let gangs = || self.state.gangs.iter().filter(ours);
-        let is_named = |gang: &Gang| {
-            &*gang.name == name || gang.long_name().is_some_and(|long| long == name)
-        };
+        let is_named =
+            |gang: &Gang| &*gang.name == name || gang.long_name().is_some_and(|long| long == name);
         let named = gangs().filter(|(_, gang)| is_named(gang));
         // Groups of both sources may have one name, and so may pods of two owners.
         let native = |gang: &Gang| gang.native_name().is_some();
@@ -110,6 +109,7 @@ impl Engine {
                 self.demand_of(gang, queue, UnixMs::MAX)
             }),
             remedies: Vec::new(),
+            notes: self.notes(gang),
         };
         let mut tried = Tried::default();
         if let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) {

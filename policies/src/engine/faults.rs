@@ -1,17 +1,22 @@
-//! News of what is wrong with Queues, Topologies, Nodes and Namespaces: a Kubernetes event for each
-//! fault.
+//! News of what is wrong with Queues, Topologies, Nodes and Namespaces, of Jobs that evictions
+//! make fail, and of what pods say in vain: a Kubernetes event for each fault.
 //!
-//! A gang says in its own status why it waits. These objects are wrong for everybody; who made them
-//! hears of it once, from the engine that leads.
+//! A gang says in its own status why it waits. What is told here holds no gang up; who made the
+//! objects hears of it once, from the engine that leads.
 
 use super::Engine;
 use crate::command::{Announcement, ObjectReference};
-use crate::event::{Event, Kind, Object, ObjectKey};
-use crate::facts::{Problem, Uid, amount};
+use crate::event::{Event, Kind, Listing, Object, ObjectKey};
+use crate::facts::{PodFacts, Problem, Uid, amount};
+use crate::ids::GangId;
 use crate::reason::Reason;
+use crate::state::gang::Gang;
+use crate::state::pod::Pod;
 use crate::status::QueueStatus;
 use crate::topology::Unlabelled;
-use alloc::{boxed::Box, collections::BTreeMap, collections::BTreeSet, format};
+use alloc::{
+    boxed::Box, collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec,
+};
 
 /// The reason of the event on a queue with entries that count what no node has.
 const NOT_THERE: &str = "ResourceNotFound";
@@ -20,17 +25,27 @@ const OVERCOMMITTED: &str = "Overcommitted";
 /// The reason of the event on a Topology with a level whose label no node has.
 const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
-/// What is wrong now, by kind and name: what was said, and what is still to be said.
+/// The reason of the event on a pod with a label or annotation of ours that means nothing.
+const UNKNOWN_KEY: &str = "UnknownKey";
+/// The reason of the event on a Job that evictions make fail.
+const FAILS_WHEN_EVICTED: &str = "FailsWhenEvicted";
+
+/// What is told to the owner of a Job that evictions make fail.
+const FRAGILE: &str = "each pod that is evicted counts as failed, and the Job fails for good once they \
+     are more than its backoffLimit: it has no podFailurePolicy that ignores the condition \
+     DisruptionTarget. A Job that has one, with restartPolicy: Never, waits again instead; see \
+     docs/jobs.md";
+
+/// What is wrong now: what was said, and what is still to be said.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    told: BTreeMap<(Kind, Box<str>), Announcement>,
-    untold: BTreeMap<(Kind, Box<str>), Announcement>,
+    told: BTreeMap<ObjectKey, Announcement>,
+    untold: BTreeMap<ObjectKey, Announcement>,
 }
 
 impl Faults {
     /// An object was looked at. The same fault is not told twice.
-    fn note(&mut self, kind: Kind, name: &str, fault: Option<Announcement>) {
-        let key = (kind, Box::from(name));
+    fn note(&mut self, key: ObjectKey, fault: Option<Announcement>) {
         if fault.as_ref() != self.told.get(&key) {
             self.told.remove(&key);
         }
@@ -40,11 +55,20 @@ impl Faults {
         };
     }
 
+    fn is_noted(&self, key: &ObjectKey) -> bool {
+        self.told.contains_key(key) || self.untold.contains_key(key)
+    }
+
     /// A kind was listed: whoever is not in the list is gone.
-    fn keep_listed(&mut self, kind: Kind, names: &BTreeSet<&str>) {
-        let stays = |of: Kind, name: &str| of != kind || names.contains(name);
-        self.told.retain(|(of, name), _| stays(*of, name));
-        self.untold.retain(|(of, name), _| stays(*of, name));
+    fn keep_listed(&mut self, listing: &Listing) {
+        let of_kind = |key: &ObjectKey| key.kind() == listing.kind;
+        if !self.told.keys().chain(self.untold.keys()).any(of_kind) {
+            return;
+        }
+        let listed: BTreeSet<ObjectKey> = listing.objects.iter().map(Object::key).collect();
+        let stays = |key: &ObjectKey| !of_kind(key) || listed.contains(key);
+        self.told.retain(|key, _| stays(key));
+        self.untold.retain(|key, _| stays(key));
     }
 }
 
@@ -54,28 +78,14 @@ impl Engine {
     pub(crate) fn note_faults(&mut self, event: &Event) {
         match event {
             Event::Applied(object) => self.note_object(object),
-            Event::Deleted(ObjectKey::Node(name, _)) => self.faults.note(Kind::Node, name, None),
-            Event::Deleted(ObjectKey::Topology(name)) => {
-                self.faults.note(Kind::Topology, name, None);
-            }
-            Event::Deleted(ObjectKey::Namespace(name)) => {
-                self.faults.note(Kind::Namespace, name, None);
-            }
-            Event::Deleted(ObjectKey::Queue(name)) => self.faults.note(Kind::Queue, name, None),
+            Event::Deleted(key) => self.faults.note(key.clone(), None),
             Event::Listed(listing) => {
-                let names = listing.objects.iter().filter_map(|object| match object {
-                    Object::Node(node) => Some(&*node.name),
-                    Object::Topology(topology) => Some(&*topology.name),
-                    Object::Queue(queue) => Some(&*queue.name),
-                    Object::Namespace(namespace) => Some(&*namespace.name),
-                    _ => None,
-                });
-                self.faults.keep_listed(listing.kind, &names.collect());
+                self.faults.keep_listed(listing);
                 for object in &listing.objects {
                     self.note_object(object);
                 }
             }
-            Event::Deleted(_) | Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 
@@ -84,11 +94,12 @@ impl Engine {
             Object::Node(node) => (Kind::Node, &node.name, node.uid, &node.problems),
             Object::Topology(facts) => (Kind::Topology, &facts.name, facts.uid, &facts.problems),
             Object::Namespace(facts) => (Kind::Namespace, &facts.name, facts.uid, &facts.problems),
+            Object::Pod(facts) if facts.ours => return self.note_keys(facts),
             _ => return,
         };
         let fault = match problems.first() {
-            Some(Problem { field, message }) => {
-                let message = format!("{field}: {message}").into();
+            Some(problem) => {
+                let message = in_words(problem).into();
                 Some(fault(
                     kind,
                     name,
@@ -102,7 +113,74 @@ impl Engine {
             None if kind == Kind::Topology => return,
             None => None,
         };
-        self.faults.note(kind, name, fault);
+        self.faults.note(object.key(), fault);
+    }
+
+    /// A pod of ours was seen: what it says under our prefix and in vain.
+    fn note_keys(&mut self, pod: &PodFacts) {
+        let said: Vec<String> = pod.unknown_keys.iter().map(in_words).collect();
+        let fault = (!said.is_empty() && !pod.phase.ended()).then(|| Announcement {
+            regarding: ObjectReference {
+                api_version: "v1".into(),
+                kind: "Pod".into(),
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid,
+            },
+            warning: true,
+            reason: UNKNOWN_KEY.into(),
+            message: said.join("; ").into(),
+            once: true,
+        });
+        self.faults.note(ObjectKey::Pod(pod.uid), fault);
+    }
+
+    /// A gang was looked at: the owners of Jobs that evictions of its pods would make fail hear of
+    /// it before anything is evicted.
+    pub(crate) fn note_jobs(&mut self, id: GangId) {
+        let gang = &self.state.gangs[id];
+        for job in self.state.fragile_jobs(gang) {
+            let key = ObjectKey::Job(job.uid);
+            if self.faults.is_noted(&key) {
+                continue;
+            }
+            let (api_version, kind) = Kind::Job.api_type();
+            let fault = Announcement {
+                regarding: ObjectReference {
+                    api_version: api_version.into(),
+                    kind: kind.into(),
+                    namespace: job.namespace.clone(),
+                    name: job.name.clone(),
+                    uid: job.uid,
+                },
+                warning: true,
+                reason: FAILS_WHEN_EVICTED.into(),
+                message: FRAGILE.into(),
+                once: true,
+            };
+            self.faults.note(key, Some(fault));
+        }
+    }
+
+    /// What the owner of a gang should know although it holds nothing up.
+    pub(crate) fn notes(&self, gang: &Gang) -> Vec<String> {
+        let jobs = self.state.fragile_jobs(gang);
+        let mut notes: Vec<String> = jobs
+            .map(|job| format!("Job {}: {FRAGILE}", job.name))
+            .collect();
+        let members = gang.members.iter().map(|id| &self.state.pods[*id]);
+        let mut members: Vec<&Pod> = members.collect();
+        members.sort_by_key(|pod| &pod.name);
+        let mut known: Vec<&Problem> = Vec::new();
+        for pod in members {
+            for problem in pod.own.iter().flat_map(|own| &own.unknown_keys) {
+                if !known.contains(&problem) {
+                    known.push(problem);
+                    notes.push(format!("pod {}: {}", pod.name, in_words(problem)));
+                }
+            }
+        }
+        notes
     }
 
     /// What pods use of a node beyond what it says that it has.
@@ -144,7 +222,7 @@ impl Engine {
             ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
         });
         let fault = wrong.or(absent);
-        self.faults.note(Kind::Queue, name, fault);
+        self.faults.note(ObjectKey::Queue(name.into()), fault);
         self.announce_faults();
     }
 
@@ -157,7 +235,7 @@ impl Engine {
                 warning: splits,
                 ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
             });
-            self.faults.note(Kind::Topology, &name, fault);
+            self.faults.note(ObjectKey::Topology(name), fault);
         }
     }
 
@@ -190,5 +268,10 @@ fn fault(
         warning: true,
         reason: reason.into(),
         message,
+        once: false,
     }
+}
+
+fn in_words(problem: &Problem) -> String {
+    format!("{}: {}", problem.field, problem.message)
 }

@@ -135,7 +135,12 @@ impl Engine {
     #[must_use]
     pub fn gang_counts(&self) -> BTreeMap<(Phase, Option<crate::reason::Reason>), u32> {
         let mut counts = BTreeMap::new();
-        for (id, _) in self.state.gangs.iter().filter(|(_, gang)| !gang.is_others()) {
+        for (id, _) in self
+            .state
+            .gangs
+            .iter()
+            .filter(|(_, gang)| !gang.is_others())
+        {
             let members = count(&self.state, id, 0);
             let status = self.gang_status(id, &members, 0);
             *counts.entry((status.phase, status.reason)).or_insert(0) += 1;

@@ -210,7 +210,10 @@ impl Engine {
                 uid: object.uid,
             });
         }
-        let pod = &self.state.pods[*gang.members.first()?];
+        // A Deployment's pods have several owners: the one that waits is meant.
+        let mut members = gang.members.iter().map(|id| &self.state.pods[*id]);
+        let waiting = members.clone().find(|pod| pod.stage == Stage::Waiting);
+        let pod = waiting.or_else(|| members.next())?;
         let owner = pod.own.as_ref().and_then(|own| own.owner.as_ref());
         match owner {
             Some(owner) if !gang.is_explicit() => Some(ObjectReference {
@@ -420,6 +423,7 @@ fn announcement(regarding: ObjectReference, verdict: &Verdict) -> Announcement {
         warning: verdict.reason != Reason::WaitingForMembers,
         reason: verdict.reason.as_str().into(),
         message: verdict.message.as_str().into(),
+        once: false,
     }
 }
 

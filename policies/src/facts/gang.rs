@@ -175,4 +175,7 @@ pub struct JobFacts {
     pub completions: Option<u32>,
     /// `spec.activeDeadlineSeconds`, in milliseconds.
     pub active_deadline_ms: Option<u64>,
+    /// Its `podFailurePolicy` ignores evicted pods. Where it does not, each of them counts as
+    /// failed, and the Job fails once they are more than its `backoffLimit`.
+    pub ignores_evictions: bool,
 }

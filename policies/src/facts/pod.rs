@@ -48,6 +48,9 @@ pub struct PodFacts {
     pub native_group: Option<Box<str>>,
     /// The owner that controls it.
     pub owner: Option<OwnerReference>,
+    /// The Deployment that controls its owner. A rolling update changes the owner, which is a
+    /// ReplicaSet for each template, and not this.
+    pub deployment: Option<Box<str>>,
     /// Annotations that do for implicit gangs what the fields of a PodGroup do.
     pub hints: GangHints,
     /// The annotation `gpu-batch.io/bound-queue`: the queue that it was bound for.
@@ -61,6 +64,9 @@ pub struct PodFacts {
     pub unscheduled: Option<ScheduledCondition>,
     /// What could not be read; a pod of ours with any is held with `InvalidSpec`.
     pub problems: Vec<Problem>,
+    /// Labels and annotations of `gpu-batch.io` that mean nothing where they stand. They hold
+    /// nothing up: whoever wrote them is told.
+    pub unknown_keys: Vec<Problem>,
 }
 
 impl PodFacts {
@@ -88,12 +94,14 @@ impl PodFacts {
             queue: None,
             native_group: None,
             owner: None,
+            deployment: None,
             hints: GangHints::default(),
             bound_queue: None,
             bound_pod_group: None,
             bound_minima: Vec::new(),
             unscheduled: None,
             problems: Vec::new(),
+            unknown_keys: Vec::new(),
         }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum GangKey {
     Group(GroupSource, Box<str>, Box<str>),
     /// The pods of one owner: an Indexed Job, or any owner whose pods carry `min-member`.
     Owner(Uid),
+    /// The pods of all ReplicaSets of one Deployment that carry `min-member`: namespace, name.
+    Deployment(Box<str>, Box<str>),
     /// A pod of its own.
     Pod(Uid),
 }
@@ -34,6 +36,7 @@ impl GangKey {
         match self {
             Self::Group(GroupSource::GpuBatch, ..) => 0,
             Self::Group(GroupSource::Native, ..) => 1,
+            Self::Deployment(..) => 0,
             Self::Owner(uid) | Self::Pod(uid) => uid.0,
         }
     }
@@ -46,7 +49,7 @@ pub(crate) type Members = SmallVec<[PodId; 4]>;
 #[derive(Debug)]
 pub(crate) struct Gang {
     pub(crate) key: GangKey,
-    /// `NS/NAME`, `NS/job/NAME` or `NS/pod/NAME`.
+    /// `NS/NAME`, `NS/job/NAME`, `NS/deployment/NAME` or `NS/pod/NAME`.
     pub(crate) name: Arc<str>,
     pub(crate) namespace: Box<str>,
     /// The PodGroup object; `None` for implicit gangs, and for a PodGroup that only pods mention.
@@ -55,6 +58,8 @@ pub(crate) struct Gang {
     pub(crate) tree: Result<Option<Arc<GroupTree>>, Problem>,
     /// Its pods, in no order.
     pub(crate) members: Members,
+    /// The Jobs that control pods of it, or have done so.
+    pub(crate) jobs: SmallVec<[Uid; 1]>,
     /// What it asks for, as of the last look.
     pub(crate) spec: GangSpec,
     /// When we saw that it asks for something else than before.
@@ -312,6 +317,7 @@ impl Gang {
             object: None,
             tree: Ok(None),
             members: Members::new(),
+            jobs: SmallVec::new(),
             spec: GangSpec::default(),
             specified_ms: 0,
             named: QueueNames::new(),
@@ -405,7 +411,7 @@ impl Gang {
     pub(crate) fn native_name(&self) -> Option<(&str, &str)> {
         match &self.key {
             GangKey::Group(GroupSource::Native, namespace, name) => Some((namespace, name)),
-            GangKey::Group(GroupSource::GpuBatch, ..) | GangKey::Owner(_) | GangKey::Pod(_) => None,
+            _ => None,
         }
     }
 

@@ -93,7 +93,7 @@ impl ClusterState {
                     GangKey::Group(from, namespace, name) if *from == source => {
                         Some(ObjectKey::PodGroup(source, namespace.clone(), name.clone()))
                     }
-                    GangKey::Group(..) | GangKey::Owner(_) | GangKey::Pod(_) => None,
+                    _ => None,
                 })
                 .collect()
         };

@@ -86,7 +86,13 @@ impl ClusterState {
         }
         let namespace = self.pods[pod].namespace.clone();
         let gang = self.gang(key, &namespace, name);
-        self.gangs[gang].members.push(pod);
+        let record = &mut self.gangs[gang];
+        record.members.push(pod);
+        if let Some(job) = self.pods[pod].own.as_ref().and_then(|own| own.job())
+            && !record.jobs.contains(&job)
+        {
+            record.jobs.push(job);
+        }
         self.touched.insert(gang);
         if let Some(own) = &mut self.pods[pod].own {
             own.gang = Some(gang);
@@ -119,6 +125,10 @@ impl ClusterState {
         };
         let job_gang = self.jobs.get(&owner.uid).and_then(job_minimum).is_some();
         if job_gang || own.hints.min_member.is_some_and(|minimum| minimum > 1) {
+            if let Some(deployment) = &own.deployment {
+                let key = GangKey::Deployment(namespace.clone(), deployment.clone());
+                return (key, format!("{namespace}/deployment/{deployment}"));
+            }
             let kind = owner.kind.to_ascii_lowercase();
             return (
                 GangKey::Owner(owner.uid),
@@ -126,6 +136,15 @@ impl ClusterState {
             );
         }
         alone
+    }
+
+    /// The Jobs of a preemptible gang that evictions of its pods would make fail.
+    pub(crate) fn fragile_jobs(&self, gang: &Gang) -> impl Iterator<Item = &JobFacts> {
+        // What a PodGroup that is not known says of it is not known either.
+        let preemptible = gang.spec.preemptible && !gang.lacks_object();
+        let jobs = gang.jobs.iter().filter(move |_| preemptible);
+        let known = jobs.filter_map(|job| self.jobs.get(job));
+        known.filter(|job| !job.ignores_evictions)
     }
 
     /// Remembers which pods an owner may make a gang of.

@@ -92,9 +92,12 @@ pub(crate) struct Own {
     pub(crate) queue: Option<Box<str>>,
     pub(crate) native_group: Option<Box<str>>,
     pub(crate) owner: Option<OwnerReference>,
+    pub(crate) deployment: Option<Box<str>>,
     pub(crate) hints: GangHints,
     pub(crate) gates: Vec<Box<str>>,
     pub(crate) problems: Vec<Problem>,
+    /// Labels and annotations of ours that mean nothing where they stand.
+    pub(crate) unknown_keys: Vec<Problem>,
     pub(crate) bound_queue: Option<Box<str>>,
     /// The minima that it was placed for, from its gang's down to its leaf's.
     pub(crate) bound_minima: Box<[u32]>,
@@ -144,11 +147,16 @@ impl Own {
     pub(crate) fn glance(&self) -> Glance {
         let groups = [&self.pod_group, &self.native_group];
         let groups = groups.into_iter().flatten().count();
-        let of_job = |owner: &OwnerReference| &*owner.kind == "Job";
         Glance {
             ready: groups <= 1 && self.gates.is_empty() && self.problems.is_empty(),
             in_sub_group: self.sub_group.is_some(),
-            needs_job: groups == 0 && self.owner.as_ref().is_some_and(of_job),
+            needs_job: groups == 0 && self.job().is_some(),
         }
+    }
+
+    /// The Job that controls the pod.
+    pub(crate) fn job(&self) -> Option<Uid> {
+        let owner = self.owner.as_ref()?;
+        (&*owner.kind == "Job").then_some(owner.uid)
     }
 }

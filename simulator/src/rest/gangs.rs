@@ -114,12 +114,18 @@ fn describe<'world>(
     let Some(minimum) = minimum.or(jobs.get(&owner.uid).copied()) else {
         return (format!("{namespace}/pod/{}", facts.name), alone);
     };
-    let kind = owner.kind.to_ascii_lowercase();
     let gang = Gang {
         groups: groups::without_sub_groups(minimum as usize),
         ..alone
     };
-    (format!("{namespace}/{kind}/{}", owner.name), gang)
+    let name = match &facts.deployment {
+        Some(deployment) => format!("{namespace}/deployment/{deployment}"),
+        None => {
+            let kind = owner.kind.to_ascii_lowercase();
+            format!("{namespace}/{kind}/{}", owner.name)
+        }
+    };
+    (name, gang)
 }
 
 fn of_group<'world>(group: &PodGroupFacts) -> Gang<'world> {

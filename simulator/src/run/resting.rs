@@ -4,7 +4,7 @@
 use super::{Run, change_minimum};
 use gpu_batch_policies::command::{Action, Evict};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GangMinimum, GroupSource, PodGroupFacts};
+use gpu_batch_policies::facts::{GroupSource, PodGroupFacts};
 
 impl Run<'_> {
     /// A PodGroup of which members run gets a higher minimum; of one with sub-groups the first
@@ -49,9 +49,5 @@ fn minimum_of(group: &PodGroupFacts) -> u32 {
     let groups = &group.sub_groups;
     let is_leaf = |name: &str| groups.iter().all(|child| *child.parent != *name);
     let leaf = groups.iter().find(|entry| is_leaf(&entry.name));
-    match (leaf, group.minimum) {
-        (Some(leaf), _) => leaf.min_member.unwrap_or(1),
-        (None, GangMinimum::Together(minimum)) => minimum,
-        (None, GangMinimum::Single) => 1,
-    }
+    leaf.map_or(group.minimum, |leaf| leaf.min_member.unwrap_or(1))
 }

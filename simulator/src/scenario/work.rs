@@ -6,8 +6,8 @@ use crate::objects::{NAMESPACE, pod, pod_group};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts,
-    PodGroupFacts, Protocol, Toleration, TolerationOperator, TopologyRequest, UnixMs,
+    GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, Protocol,
+    Toleration, TolerationOperator, TopologyRequest, UnixMs,
 };
 use std::sync::Arc;
 
@@ -111,15 +111,26 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
                 parallelism,
                 completions: Some(parallelism),
                 active_deadline_ms: None,
+                ignores_evictions: false,
             }))
         }
         85..93 => {
             let mut owner = owner("apps/v1", "ReplicaSet", name);
             owner.uid.0 = (1 << 100) | u128::from(random.next_u64());
+            // In half of the cases it is a Deployment in a rolling update.
+            let updated = owner.uid.0 & 1 == 1;
+            let mut new = false;
             all(&mut |pod| {
                 pod.queue = Some(queue.clone());
-                pod.owner = Some(owner.clone());
                 pod.hints.min_member = Some(minimum);
+                let mut owner = owner.clone();
+                if updated {
+                    pod.deployment = Some(name.into());
+                    owner.name = format!("{name}-{}", u8::from(new)).into();
+                    owner.uid.0 ^= u128::from(new) << 96;
+                    new = !new;
+                }
+                pod.owner = Some(owner);
             });
             None
         }

@@ -79,8 +79,12 @@ impl Gang {
                 "completionMode": "Indexed",
                 "completions": self.pods,
                 "parallelism": self.pods,
-                // An evicted pod is no failure of the work.
                 "backoffLimit": 1_000,
+                // An evicted pod is no failure of the work.
+                "podFailurePolicy": {"rules": [{
+                    "action": "Ignore",
+                    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+                }]},
                 "template": {
                     "metadata": {"labels": labels, "annotations": annotations},
                     "spec": self.pod(scheduler_name, shared),

@@ -1,4 +1,4 @@
-use super::{CAPACITY, Inbox, kind_of};
+use super::{CAPACITY, Inbox};
 use gpu_batch_policies::command::CommandId;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{NamespaceFacts, PriorityClassFacts, Uid};
@@ -119,7 +119,7 @@ fn apply(world: &mut World, events: Vec<Event>) {
                 world.remove(&key);
             }
             Event::Listed(listing) => {
-                world.retain(|key, _| kind_of(key) != listing.kind);
+                world.retain(|key, _| key.kind() != listing.kind);
                 let objects = listing.objects.into_iter();
                 world.extend(objects.map(|object| (object.key(), object)));
             }

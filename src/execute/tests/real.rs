@@ -303,6 +303,7 @@ async fn events_are_taken(real: &Real) {
             warning: true,
             reason: "OverLimit".into(),
             message: "ä".repeat(2_000).into(),
+            once: false,
         });
         assert_eq!(real.run(publish).await, Outcome::Done, "{kind}");
     }

@@ -2,8 +2,8 @@
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, Amounts, GroupSource, JobFacts, Labels, NodeFacts, PodFacts,
-    PodGroupFacts, PodPhase, QueueFacts, TaintEffect, Toleration, Uid,
+    Amount, Amounts, GroupSource, JobFacts, Labels, NodeFacts, PodFacts, PodGroupFacts, PodPhase,
+    QueueFacts, TaintEffect, Toleration, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
 use serde_json::{Map, Value, json};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts,
-    OwnerReference, PodFacts, PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts,
-    QueueResource, Taint, TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
+    GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts, OwnerReference, PodFacts,
+    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Taint, TaintEffect,
+    Toleration, TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
 use gpu_batch_simulator::objects::{amounts, node, pod, pod_group, topology};
@@ -195,6 +195,7 @@ fn new_job(namespace: Box<str>, name: Box<str>, random: &mut Random) -> JobFacts
         parallelism,
         completions: indexed.then_some(parallelism),
         active_deadline_ms: random.percent(50).then_some(60_000),
+        ignores_evictions: false,
     }
 }
 

@@ -460,6 +460,7 @@ impl Sequence {
             warning: self.random.percent(50),
             reason: "Scheduled".into(),
             message: "it has a node".into(),
+            once: false,
         }
     }
 }

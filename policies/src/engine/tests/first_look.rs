@@ -127,6 +127,7 @@ fn job(pods: u32) -> Object {
         parallelism: pods,
         completions: Some(pods),
         active_deadline_ms: None,
+        ignores_evictions: false,
     })
 }
 

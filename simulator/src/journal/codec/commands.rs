@@ -26,7 +26,7 @@ fields! {
     PodReference { namespace, name, uid }
     Bind { pod, node, cards, queue, pod_group, minima }
     Evict { pod, cause }
-    Announcement { regarding, warning, reason, message }
+    Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
     PodGroupStatus {
         observed_generation, phase, members, reason, message, scheduled, scheduled_since_ms,

@@ -51,7 +51,8 @@ fields! {
     PodFacts {
         uid, namespace, name, ours, node, cards, phase, deleting, created_ms, bound_ms, started_ms,
         priority, never_preempts, gates, shape, pod_group, sub_group, queue, native_group, owner,
-        hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems,
+        deployment, hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems,
+        unknown_keys,
     }
     OwnerReference { api_version, kind, name, uid }
     GangHints {
@@ -77,6 +78,7 @@ fields! {
     PlacementChoice { gpu, cpu }
     JobFacts {
         uid, namespace, name, indexed, parallelism, completions, active_deadline_ms,
+        ignores_evictions,
     }
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
