@@ -77,10 +77,10 @@ fn every_field_is_documented() {
 fn shown_to_users() -> Vec<(String, Value)> {
     let mut texts = Vec::new();
     for folder in ["", "docs", "examples", "deploy/helm/gpu-batch"] {
-        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(root().join(folder)).expect(folder) {
+            let path = entry.expect("an entry").path();
             let extension = path.extension().and_then(|extension| extension.to_str());
-            let read = || std::fs::read_to_string(&path).unwrap();
+            let read = || std::fs::read_to_string(&path).expect("a text");
             let name = path.display().to_string();
             match extension {
                 Some("md") => {

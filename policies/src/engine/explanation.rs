@@ -9,7 +9,7 @@ use super::counts::{Counts, count};
 use crate::explain::{
     self, ExcessReport, Explanation, Missing, NotFound, Proof, Shortage, Subject, Tried,
 };
-use crate::facts::UnixMs;
+use crate::facts::{GroupSource, UnixMs};
 use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Request, widest_scope};
