@@ -230,13 +230,7 @@ impl Contender {
         if log {
             self.last_events = events.iter().map(|event| format!("{event:?}")).collect();
         }
-        let idle = |event: &Event| {
-            matches!(
-                event,
-                Event::Continue | Event::Outcome(_, Outcome::Lease(_))
-            )
-        };
-        let heard = !events.iter().all(idle);
+        let heard = !events.iter().all(is_routine);
         for event in &events {
             self.watchdog.told(event);
         }
@@ -260,4 +254,12 @@ impl Contender {
             violations,
         })
     }
+}
+
+/// It says that time has passed, or what became of the lease.
+fn is_routine(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Continue | Event::Outcome(_, Outcome::Lease(_))
+    )
 }

@@ -2,9 +2,12 @@
 //!
 //! | what tells | of what |
 //! |---|---|
-//! | the annotation `bound-minimum` of members on nodes | the minima that they were bound for: whoever has these was complete, however far they were raised since |
-//! | the condition `Stale` of the PodGroup | that it was complete, and whether it has lost members, and when |
-//! | times that the API server sets | that somebody has waited since before the first binding |
+//! | annotation `bound-minimum` of members on nodes | minima that the gang had |
+//! | condition `Stale` of the PodGroup | that it was complete, and what it lost when |
+//! | times that the API server sets | somebody has waited since before the first binding |
+//!
+//! A gang that has the minima that its members were bound for was complete, however far they were
+//! raised since.
 
 use super::Engine;
 use super::counts::{Counts, by_leaf, has_started};

@@ -1,13 +1,16 @@
 //! A world of a few objects that does what the engine commands, at once.
 
+mod groups;
+
+pub(super) use groups::{gang, inner, leaf};
+
 use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
-    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, NodeFacts, Placement, PodFacts,
-    PodGroupFacts, PodPhase, PodShape, QueueFacts, QueueResource, SubGroupFacts, TopologyFacts,
-    TopologyLevel, TopologyRequest, Uid,
+    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, NodeFacts, PodFacts, PodPhase,
+    PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, Uid,
 };
 use crate::gpu::PRODUCT_LABEL;
 use crate::place::SLICE_STEPS;
@@ -621,117 +624,6 @@ impl NodeFacts {
 impl Thing for NodeFacts {
     fn object(self, _: &mut World) -> Object {
         Object::Node(self)
-    }
-}
-
-pub(super) fn gang(name: &str, minimum: u32) -> PodGroupFacts {
-    PodGroupFacts {
-        created_ms: START_MS - 60_000,
-        ..PodGroupFacts::new(Uid(2 << 64), "default", name, minimum)
-    }
-}
-
-/// A sub-group: a leaf with so many pods.
-pub(super) fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
-    SubGroupFacts {
-        name: name.into(),
-        parent: parent.into(),
-        min_member: Some(min_member),
-        min_sub_groups: None,
-        topology: None,
-    }
-}
-
-/// A sub-group with children.
-pub(super) fn inner(name: &str, parent: &str) -> SubGroupFacts {
-    SubGroupFacts {
-        min_member: None,
-        ..leaf(name, parent, 1)
-    }
-}
-
-impl SubGroupFacts {
-    pub(super) fn required(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.required = Some(level.into());
-        self
-    }
-
-    pub(super) fn preferred(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.preferred = Some(level.into());
-        self
-    }
-
-    pub(super) fn in_topology(mut self, name: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.name = Some(name.into());
-        self
-    }
-}
-
-impl PodGroupFacts {
-    pub(super) fn sub_groups(mut self, groups: &[SubGroupFacts]) -> Self {
-        self.sub_groups = groups.to_vec();
-        self
-    }
-
-    /// So many of the sub-groups without a parent.
-    pub(super) fn at_least(mut self, min_sub_groups: u32) -> Self {
-        self.min_sub_groups = Some(min_sub_groups);
-        self
-    }
-
-    pub(super) fn grace(mut self, grace_ms: i64) -> Self {
-        self.staleness_grace_ms = Some(grace_ms);
-        self
-    }
-
-    pub(super) fn required(mut self, level: &str) -> Self {
-        let required = Some(level.into());
-        self.topology = Some(TopologyRequest {
-            required,
-            ..TopologyRequest::default()
-        });
-        self
-    }
-
-    pub(super) fn preferred(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.preferred = Some(level.into());
-        self
-    }
-
-    /// The Topology of that name is meant.
-    pub(super) fn in_topology(mut self, name: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.name = Some(name.into());
-        self
-    }
-
-    pub(super) fn queue(mut self, queue: &str) -> Self {
-        self.queue = Some(queue.into());
-        self
-    }
-
-    pub(super) fn generation(mut self, generation: i64) -> Self {
-        self.generation = generation;
-        self
-    }
-
-    pub(super) fn spread(self) -> Self {
-        self.placed(Placement::Spread)
-    }
-
-    pub(super) fn placed(mut self, placement: Placement) -> Self {
-        self.placement.gpu = Some(placement);
-        self
-    }
-}
-
-impl Thing for PodGroupFacts {
-    fn object(self, _: &mut World) -> Object {
-        Object::PodGroup(self)
     }
 }
 
