@@ -117,6 +117,7 @@ fn members(state: &ClusterState, found: &mut Vec<String>) {
 /// I8.
 fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     let mut held: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
+    let mut wanted: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     for (_, pod) in state.pods.iter() {
         let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
         let Some(account) = account else {
@@ -128,6 +129,9 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             }
             continue;
         };
+        for (entry, amount) in state.demand(pod.class, None) {
+            *wanted.entry((account.queue, entry)).or_insert(0) += u128::from(amount);
+        }
         if account.held != pod.stage.node().is_some() {
             found.push(format!(
                 "I8: pod {}/{} is booked wrongly",
@@ -141,6 +145,16 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
         }
     }
     for queue in state.queues.ids() {
+        for (entry, amount) in state.queues.wanted(queue) {
+            let sum = wanted.remove(&(queue, entry)).unwrap_or(0);
+            if sum != amount {
+                found.push(format!(
+                    "I8: queue {} wants {amount} of {}, its members ask for {sum}",
+                    state.queues.name(queue),
+                    state.queues.governed_name(entry)
+                ));
+            }
+        }
         for (entry, amount) in state.queues.held(queue) {
             let sum = saturated(held.remove(&(queue, entry)).unwrap_or(0));
             if sum != amount {
@@ -151,6 +165,18 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
                 ));
             }
         }
+    }
+    for ((queue, entry), sum) in wanted.into_iter().filter(|(_, sum)| *sum > 0) {
+        found.push(format!(
+            "I8: queue {} does not want {sum} of {}",
+            state.queues.name(queue),
+            state.queues.governed_name(entry)
+        ));
+    }
+    for class in state.wrong_reaches() {
+        found.push(format!(
+            "I8: class {class} knows wrongly on which models it can run"
+        ));
     }
     for node in state.wrong_contributions() {
         found.push(format!(

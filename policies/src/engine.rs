@@ -299,9 +299,11 @@ impl Engine {
             }
         }
         self.follow_freed();
+        self.state.give_up_lost(now_ms);
         self.state.follow_offered();
+        self.state.follow_reaches();
         self.assess_touched(now_ms);
-        self.state.settle_capacity(now_ms);
+        self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
             self.dirty_queues = true;
             self.note_topologies();

@@ -25,7 +25,7 @@ pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,
 };
-pub use node::{NodeFacts, Taint, TaintEffect};
+pub use node::{HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect};
 pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
     LabelSelector, NamespaceFacts, PastUse, PriorityClassFacts, QueueFacts, QueueResource,

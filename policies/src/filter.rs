@@ -3,8 +3,9 @@
 //! The verdicts are those of kube-scheduler's default profile (v1.36). Here are the *static*
 //! filters, which look at nothing but the node's object, so that a class of pods is judged once for
 //! each node. What is counted (resources, host ports) or depends on queues (limits of a GPU model)
-//! is judged where the counts are; only its words are here. One filter is our own: a node on whose
-//! GPUs the GPU operator is working takes no pods that ask for GPUs (see [`crate::gpu`]).
+//! is judged where the counts are; only its words are here. Two filters are
+//! our own: a node on whose GPUs the GPU operator is working takes no pods that ask for GPUs (see
+//! [`crate::gpu`]), and a node that is not ready takes none at all, tainted or not.
 
 mod affinity;
 mod syntax;
@@ -26,6 +27,8 @@ use core::fmt;
 pub enum Filter {
     /// The node is cordoned (NodeUnschedulable).
     NodeUnschedulable,
+    /// The node's condition Ready is False or Unknown; kube-scheduler leaves that to taints.
+    NotReady,
     /// The first taint with effect NoSchedule or NoExecute that the pod does not tolerate
     /// (TaintToleration).
     Taint(Taint),
@@ -67,6 +70,7 @@ impl fmt::Display for Filter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NodeUnschedulable => formatter.write_str("were unschedulable"),
+            Self::NotReady => formatter.write_str("were not ready"),
             Self::Taint(Taint { key, value, effect }) => {
                 let effect = match effect {
                     TaintEffect::NoExecute => "NoExecute ",
@@ -114,15 +118,31 @@ pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Resu
     if let Some(taint) = untolerated_taint(&shape.tolerations, &node.taints) {
         return Err(Filter::Taint(taint.clone()));
     }
+    if node.readiness.is_lost() {
+        return Err(Filter::NotReady);
+    }
     if !affinity::selects(shape, node) {
         return Err(Filter::NodeAffinity);
     }
     gpu.verdict(shape)
 }
 
+/// Whether pods of this shape belong on a node in whatever state it is now: cordons, the taints by
+/// which the node's own controllers say how it is, and what the GPU operator does there pass.
+pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
+    let stays = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
+    let mut taints = node.taints.iter().filter(stays);
+    !taints.any(|taint| keeps_out(taint, &shape.tolerations))
+        && affinity::selects(shape, node)
+        && gpu.gives_enough_shares(shape).is_ok()
+}
+
 /// Whether a node that is refused would take pods of this shape if it were not for one thing: the
 /// cordon, one taint, what they select, or what is said of its GPUs.
 pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
+    if node.readiness.is_lost() {
+        return false;
+    }
     let cordoned = node.unschedulable && !tolerate(&shape.tolerations, &cordon());
     let keeps_out = |taint: &&Taint| keeps_out(taint, &shape.tolerations);
     let things = usize::from(cordoned)

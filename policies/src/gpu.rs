@@ -17,7 +17,7 @@ mod tests;
 
 pub use refusal::{GpuRefusal, MigState};
 
-use crate::facts::{Amount, Amounts, Labels, NodeFacts, PodShape, amount, label};
+use crate::facts::{Amount, Amounts, HAMI_REGISTER, Labels, NodeFacts, PodShape, amount, label};
 use crate::filter::Filter;
 use alloc::{boxed::Box, format, vec::Vec};
 
@@ -79,6 +79,9 @@ pub struct GpuNode {
     /// Devices (cards or MIG devices) that the node has but does not offer: sick, or the device
     /// plugin is starting. For explanations only; what is offered is already without them.
     pub sick: Amount,
+    /// `nvidia.com/gpu` that are HAMi's slots on the cards. They count nowhere: nobody knows how
+    /// many cards they are, and which of them a pod would get is not chosen yet.
+    pub slots: Amount,
     /// Why no pod that asks for GPUs may come now.
     pub refusal: Option<GpuRefusal>,
     /// Offered resources of which a container may have only one.
@@ -168,12 +171,21 @@ impl GpuNode {
             sick: existing()
                 .map(|name| sick_devices(node, name))
                 .fold(0, Amount::saturating_add),
+            slots: match label(&node.annotations, HAMI_REGISTER) {
+                Some(_) => amount(&node.allocatable, GPU),
+                None => 0,
+            },
             refusal: refusal::read(node),
             one_share_each: offered()
                 .filter(|name| matches!(Sharing::read(labels, name), Sharing::Mps { .. }))
                 .map(Into::into)
                 .collect(),
         }
+    }
+
+    /// Whether what the node says that it has of a resource is that, and not slots.
+    pub(crate) fn offers(&self, resource: &str) -> bool {
+        self.slots == 0 || resource != GPU
     }
 
     /// Whether pods of this shape may use the node's GPUs now, as far as its object says. Pods that
@@ -187,6 +199,14 @@ impl GpuNode {
         {
             return Err(Filter::GpuNode(refusal));
         }
+        self.gives_enough_shares(shape)
+    }
+
+    /// Whether each container of this shape gets all shares that it asks for.
+    ///
+    /// # Errors
+    /// [`Filter::SharedGpu`].
+    pub(crate) fn gives_enough_shares(&self, shape: &PodShape) -> Result<(), Filter> {
         let several = |name: &&str| amount(&shape.largest_container, name) > 1;
         match self.one_share_each.iter().map(|name| &**name).find(several) {
             Some(resource) => Err(Filter::SharedGpu(resource.into())),

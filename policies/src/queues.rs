@@ -7,7 +7,7 @@
 //!  apply, delete, replace ──> definitions ──refresh──> structure ─────┬──> admit
 //!  charge, release ─────────> ledger ─────────────────────────────────┼──> room, budget
 //!  set_candidate ───────────> orders (keys of what changed, lazily) ──┼──> next_leaf
-//!  add_requested ───────────> ledger ─────────────────────────────────┴──> divide, status
+//!  add_wanted, ... ─────────> ledger ─────────────────────────────────┴──> divide, status
 //! ```
 //!
 //! A *governed key* is a resource, or one model of it, that some Ready queue has an entry for. Only
@@ -174,6 +174,18 @@ impl QueueTree {
     #[must_use]
     pub fn governed_id(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
         self.keys.find(resource, product)
+    }
+
+    /// Whether a key is one model of a resource.
+    #[must_use]
+    pub fn is_model(&self, key: GovernedId) -> bool {
+        self.keys.plain(key).is_some()
+    }
+
+    /// Whether any model is governed.
+    #[must_use]
+    pub fn names_models(&self) -> bool {
+        self.keys.names_models()
     }
 
     /// How users see a key: `resource` or `resource@product`.

@@ -17,6 +17,7 @@ mod nodes;
 pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
+pub(crate) mod reach;
 pub(crate) mod submitted;
 pub(crate) mod tables;
 pub(crate) mod topologies;
@@ -33,6 +34,7 @@ use alloc::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     string::String,
     sync::Arc,
+    vec::Vec,
 };
 use class::Class;
 use domains::FreeNodes;
@@ -64,6 +66,8 @@ pub(crate) struct ClusterState {
     pub(crate) reordered: ChangeLog,
     pub(crate) topologies: Slab<TopologyId, Topology>,
     pub(crate) topology_ids: BTreeMap<Box<str>, Result<TopologyId, String>>,
+    /// A Topology without levels, for those who need the level `node` alone.
+    bare_topology: TopologyId,
     /// Topologies of one level that only native groups ask for, by node label.
     label_topologies: BTreeMap<Box<str>, TopologyId>,
     pub(crate) classes: Slab<ClassId, Class>,
@@ -86,6 +90,10 @@ pub(crate) struct ClusterState {
     governed_epoch: u64,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
+    /// Whether reaches of classes are followed.
+    reaches_kept: bool,
+    /// Classes whose reach has changed since that was last taken in.
+    reached_anew: BTreeSet<ClassId>,
     /// Rises when the hierarchy of queues is built anew, and with every change of topologies,
     /// priority classes or namespaces: refused gangs are then worth another try.
     pub(crate) rules_version: u64,
@@ -99,6 +107,8 @@ pub(crate) struct ClusterState {
 
 impl ClusterState {
     pub(crate) fn new() -> Self {
+        let mut topologies = Slab::new();
+        let bare_topology = topologies.insert(Topology::new(Vec::new(), Uid(0)));
         Self {
             resource_names: ResourceNames::new(),
             nodes: Slab::new(),
@@ -108,8 +118,9 @@ impl ClusterState {
             changes: ChangeLog::default(),
             free_nodes: FreeNodes::default(),
             reordered: ChangeLog::default(),
-            topologies: Slab::new(),
+            topologies,
             topology_ids: BTreeMap::new(),
+            bare_topology,
             label_topologies: BTreeMap::new(),
             classes: Slab::new(),
             class_ids: Lookup::default(),
@@ -129,6 +140,8 @@ impl ClusterState {
             governed_epoch: u64::MAX,
             capacity: Capacity::default(),
             offered: Offered::default(),
+            reaches_kept: false,
+            reached_anew: BTreeSet::new(),
             rules_version: 0,
             touched: BTreeSet::new(),
             freed: BTreeSet::new(),

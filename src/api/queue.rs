@@ -135,8 +135,8 @@ pub struct QueueSpec {
     )
     .message("must not be below quota")
     .field_path(".limit"),
-    validation = Rule::new("self.product == '' || self.name.contains('/')")
-        .message("a product is a GPU model: name must be a GPU resource such as nvidia.com/gpu")
+    validation = Rule::new("self.product == '' || self.name == 'nvidia.com/gpu'")
+        .message("only nvidia.com/gpu is counted by model: leave product out for other resources")
         .field_path(".product"),
     validation = Rule::new(
         "!self.name.contains('/') || !isQuantity(string(self.quota)) \
@@ -162,7 +162,7 @@ pub struct QueueResource {
 
     /// A GPU model, such as NVIDIA-H100-80GB-HBM3; this entry then counts only GPUs of this model.
     /// It is the node label nvidia.com/gpu.product without -SHARED and -MIG-... at its end. Empty:
-    /// all models.
+    /// all models. Only nvidia.com/gpu is counted by model.
     #[serde(default)]
     #[schemars(length(max = 63))]
     #[x_kube(

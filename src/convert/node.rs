@@ -2,9 +2,11 @@
 
 use super::problems::Problems;
 use super::{Converter, identity, limits, resources, shape};
-use crate::objects::{self, Meta, Node, Pairs, Quantity, Watched, protobuf};
+use crate::objects::{self, Meta, Node, NodeStatus, Pairs, Quantity, Watched, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{Amounts, Labels, NodeFacts, Taint, TaintEffect};
+use gpu_batch_policies::facts::{
+    Amounts, HAMI_REGISTER, Labels, NodeFacts, Readiness, Taint, TaintEffect,
+};
 
 impl Watched for Node {
     const KIND: Kind = Kind::Node;
@@ -45,10 +47,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         .unwrap_or(&node.status.capacity);
     let allocatable = amounts(allocatable, "status.allocatable", &mut problems);
     let capacity = amounts(&node.status.capacity, "status.capacity", &mut problems);
-    let mut conditions = node.status.conditions.iter().flatten();
-    let ready = conditions
-        .find(|condition| &*condition.kind == "Ready")
-        .is_some_and(|condition| &*condition.status == "True");
+    let readiness = readiness(&node.status, converter);
     let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
     let mut labels = node.metadata.labels.0;
     let labels_whole = labels.len() <= limits::PAIRS;
@@ -62,7 +61,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         annotations,
         taints,
         unschedulable: node.spec.unschedulable == Some(true) || !labels_whole || !annotations_whole,
-        ready,
+        readiness,
         allocatable,
         capacity,
         // The device plugin chooses the cards; nobody tells which.
@@ -71,12 +70,30 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     }
 }
 
-/// Annotations of the GPU operator, and whether they are all of them.
+fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {
+    let mut conditions = status.conditions.iter().flatten();
+    match conditions.find(|condition| &*condition.kind == "Ready") {
+        None => Readiness::Unsaid,
+        Some(condition) if &*condition.status == "True" => Readiness::Ready,
+        Some(condition) => Readiness::Lost {
+            since_ms: condition
+                .last_transition_time
+                .map(|time| converter.past(time)),
+        },
+    }
+}
+
+/// Annotations of the GPU operator and the name of HAMi's, and whether they are all of them.
 fn annotations(meta: &Meta, problems: &mut Problems) -> (Labels, bool) {
     let all = meta.annotations.0.iter();
-    let operator = all.filter(|(key, _)| key.starts_with("nvidia.com/"));
+    let operator = all
+        .clone()
+        .filter(|(key, _)| key.starts_with("nvidia.com/"));
     let mut text = 0;
     let mut annotations = Labels::new();
+    if all.clone().any(|(key, _)| *key == *HAMI_REGISTER) {
+        annotations.push((HAMI_REGISTER.into(), "".into()));
+    }
     for (key, value) in operator {
         text += key.len() + value.len();
         if text > limits::ANNOTATION_TEXT {

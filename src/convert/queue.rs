@@ -131,8 +131,9 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
         return None;
     };
     let product = entry.name("product", problems);
-    if product.is_some() && !name.contains('/') {
-        entry.problem("product", format_args!("{name} has no models"), problems);
+    if product.is_some() && &*name != GPU {
+        let message = format_args!("only {GPU} is counted by model, and this entry is for {name}");
+        entry.problem("product", message, problems);
     }
     if product.as_deref().is_some_and(is_part) {
         let message = "names the model of a whole GPU, without -SHARED and -MIG-...";
@@ -154,6 +155,9 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
             .unwrap_or(1),
     })
 }
+
+/// The resource of which queues count each model by itself.
+const GPU: &str = "nvidia.com/gpu";
 
 /// Whether a product is a share or a slice of a card, which no node is counted as.
 fn is_part(product: &str) -> bool {

@@ -287,6 +287,13 @@ impl Engine {
             let message = format!("pod {name}: {field} is not supported yet");
             return held(Reason::Unsupported, message);
         }
+        if self.state.classes[pod.class].confined.to_slots {
+            let message = format!(
+                "pod {name}: nvidia.com/gpu: only nodes with slots of HAMi would do, which are not \
+                 supported yet"
+            );
+            return held(Reason::Unsupported, message);
+        }
         if let Some(message) = self.misplaced(pod, own) {
             return held(Reason::SubGroupNotFound, message);
         }

@@ -3,10 +3,10 @@
 use super::Engine;
 use super::counts::{Counts, count};
 use crate::explain;
-use crate::facts::{Placement, TopologyRequest, UnixMs};
+use crate::facts::{Amount, Placement, TopologyRequest, UnixMs};
 use crate::ids::{ClassId, DomainId, GangId, NodeId, PodId};
 use crate::place::{Group, Memo, Near, Refusal, Request, only_limits_refuse, place};
-use crate::queues::{Demand, Excess, QueueId};
+use crate::queues::{Demand, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
 use crate::state::gang::{Shortfall, Verdict, Wait, Wake};
 use crate::state::pod::{Pod, Stage};
@@ -246,11 +246,26 @@ impl Engine {
         queue: QueueId,
         demand: &Demand,
     ) -> Result<(), Excess> {
-        self.state.queues.room(queue, demand)?;
+        self.state
+            .queues
+            .room(queue, &self.under_limits(id, demand))?;
         if self.state.gangs[id].spec.preemptible {
             return Ok(());
         }
         self.state.queues.quota_room(queue, demand)
+    }
+
+    /// What limits say something about before nodes are looked at: not models that the gang demands
+    /// only because there are no other nodes for it. Their limits filter nodes, and new nodes help.
+    fn under_limits(&self, id: GangId, demand: &Demand) -> Demand {
+        let queues = &self.state.queues;
+        let names = |key: GovernedId| {
+            let members = self.state.gangs[id].members.iter();
+            let mut classes = members.map(|pod| &self.state.classes[self.state.pods[*pod].class]);
+            classes.any(|class| class.only_model().is_some() && class.confined.model == Some(key))
+        };
+        let counts = |(key, _): &&(GovernedId, Amount)| !queues.is_model(*key) || names(*key);
+        demand.iter().filter(counts).copied().collect()
     }
 
     pub(crate) fn request(
@@ -437,18 +452,15 @@ impl Engine {
 
     /// Makes sure that a Topology and its levels exist.
     pub(crate) fn check_levels(&self, request: &TopologyRequest) -> Result<(), String> {
-        let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
-        let topology = &self.state.topologies[self.state.topology(name)?];
-        for level in [&request.required, &request.preferred]
-            .into_iter()
-            .flatten()
-        {
+        let topology = &self.state.topologies[self.state.topology_of(request)?];
+        for level in request.levels() {
             if topology.level(level).is_none() {
                 let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
                 let known: String = match known.as_slice() {
                     [] => "no level but node".into(),
                     known => format!("{} and node", known.join(", ")),
                 };
+                let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
                 return Err(format!(
                     "Topology {name:?} has no level {level:?}; it has {known}"
                 ));
@@ -473,8 +485,7 @@ impl Engine {
 
     /// A request for topology, if it means something.
     pub(crate) fn near(&self, request: &TopologyRequest) -> Option<Near> {
-        let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
-        let id = self.state.topology(name).ok()?;
+        let id = self.state.topology_of(request).ok()?;
         let topology = &self.state.topologies[id];
         let level = |name: Option<&str>| topology.level(name?);
         let required = level(request.required.as_deref());

@@ -6,6 +6,7 @@ mod first_look;
 mod freed;
 mod histories;
 mod line;
+mod models;
 mod owners;
 mod partial;
 mod parts;

@@ -120,6 +120,14 @@ pub struct TopologyRequest {
     pub preferred: Option<Box<str>>,
 }
 
+impl TopologyRequest {
+    /// The levels that are named.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = &str> {
+        let levels = [&self.required, &self.preferred];
+        levels.into_iter().flatten().map(|level| &**level)
+    }
+}
+
 /// How nodes are chosen among those that fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {

@@ -1,7 +1,11 @@
 //! What a node says.
 
-use super::{Amounts, CardFacts, Labels, Problem, Uid};
+use super::{Amounts, CardFacts, Labels, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
+
+/// The annotation by which HAMi's device plugin tells the cards of a node. `nvidia.com/gpu` is then
+/// what it makes of them: so many slots a card, ten unless it is told otherwise.
+pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
 
 /// A node as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,15 +16,16 @@ pub struct NodeFacts {
     pub uid: Uid,
     /// All labels.
     pub labels: Labels,
-    /// Only the annotations under `nvidia.com/`; the GPU operator speaks through them.
+    /// Only the annotations under `nvidia.com/`, through which the GPU operator speaks, and
+    /// [`HAMI_REGISTER`] without its value.
     pub annotations: Labels,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
-    /// The `Ready` condition is `True`. No filter looks at it (the node controller's taints do
-    /// that); fair shares divide what ready nodes have.
-    pub ready: bool,
+    /// The `Ready` condition. A node that is lost takes no pods, with the node controller's taints or
+    /// without; fair shares divide what ready nodes have.
+    pub readiness: Readiness,
     /// `status.allocatable`, with `pods` among the resources.
     pub allocatable: Amounts,
     /// `status.capacity`. More capacity than allocatable of a GPU resource is a sick card.
@@ -44,12 +49,40 @@ impl NodeFacts {
             annotations: Labels::new(),
             taints: Vec::new(),
             unschedulable: false,
-            ready: true,
+            readiness: Readiness::Ready,
             capacity: allocatable.clone(),
             allocatable,
             cards: Vec::new(),
             problems: Vec::new(),
         }
+    }
+}
+
+/// What the condition `Ready` of a node says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// `True`.
+    Ready,
+    /// `False` or `Unknown`.
+    Lost {
+        /// Since when, if the condition says so.
+        since_ms: Option<UnixMs>,
+    },
+    /// The node has no such condition.
+    Unsaid,
+}
+
+impl Readiness {
+    /// The kubelet says that the node works.
+    #[must_use]
+    pub fn is_ready(self) -> bool {
+        self == Self::Ready
+    }
+
+    /// The kubelet says that the node does not work, or has fallen silent.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Lost { .. })
     }
 }
 

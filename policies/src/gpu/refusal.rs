@@ -1,7 +1,7 @@
 //! Why no GPU of a node is to be used.
 
 use super::{PRODUCT_LABEL, split_product};
-use crate::facts::{NodeFacts, label};
+use crate::facts::{HAMI_REGISTER, NodeFacts, label};
 use core::fmt;
 
 /// The profile in the product label of cards that cannot be offered.
@@ -26,6 +26,8 @@ pub enum GpuRefusal {
     NotForContainers,
     /// The MIG layout is none that can be offered.
     MigInvalid,
+    /// HAMi offers slots on the cards instead of the cards.
+    Slots,
 }
 
 /// The value of `nvidia.com/mig.config.state` while a new layout is not in force.
@@ -76,13 +78,18 @@ impl fmt::Display for GpuRefusal {
             }
             Self::NotForContainers => formatter.write_str("kept their GPUs for virtual machines"),
             Self::MigInvalid => formatter.write_str("had a MIG layout that cannot be offered"),
+            Self::Slots => {
+                formatter.write_str("offered slots of HAMi, which are not supported yet")
+            }
         }
     }
 }
 
 /// The first thing that speaks against the node's GPUs.
 pub(super) fn read(node: &NodeFacts) -> Option<GpuRefusal> {
-    driver(node)
+    let slots = label(&node.annotations, HAMI_REGISTER).map(|_| GpuRefusal::Slots);
+    slots
+        .or_else(|| driver(node))
         .or_else(|| mig(node))
         .or_else(|| operator(node))
 }

@@ -6,6 +6,10 @@
 //! that it wants; a limit is reached or a resource is gone; a queue's quota is used up; a waiting
 //! sibling is level with those that are served; another key becomes a queue's dominant one.
 //!
+//! What a leaf wants has parts: what can run on one GPU model alone, and what can run on any. They
+//! grow together, in proportion. Where a model is gone, or a limit on it reached, the part that
+//! needs it stops, and the leaf goes on with the others.
+//!
 //! ```text
 //! empty ──> who is served, how fast (bottom up, top down) ──> nobody ──> whole units, trimmed
 //!                ^                                │
@@ -29,7 +33,7 @@ use super::keys::GovernedKeys;
 use super::ledger::{Ledger, Matrix};
 use super::tree::{Structure, Walk};
 use super::{GovernedId, QueueId};
-use crate::facts::Amount;
+use crate::facts::{Amount, saturated};
 use alloc::{sync::Arc, vec::Vec};
 use flow::{Filling, State};
 
@@ -40,6 +44,7 @@ pub(super) struct Division {
     keys: Arc<GovernedKeys>,
     walk: Walk,
     capacity: Vec<Amount>,
+    parts: Vec<LeafParts>,
     wanted: Matrix,
     parent_amount: Matrix,
     /// Above this level it is settled what parents have.
@@ -48,6 +53,10 @@ pub(super) struct Division {
     filling: Option<State>,
 }
 
+/// What a leaf wants, by key: a row for those of its members that can run on any model, and one for
+/// those of each model.
+type LeafParts = Vec<Vec<Amount>>;
+
 /// What does not change during a filling.
 #[derive(Debug, Clone, Copy)]
 struct Given<'a> {
@@ -55,6 +64,8 @@ struct Given<'a> {
     keys: &'a GovernedKeys,
     walk: &'a Walk,
     capacity: &'a [Amount],
+    /// By queue; nothing for inner queues.
+    parts: &'a [LeafParts],
     /// What each inner queue has for its children: a larger quota weighs only as much.
     parent_amount: &'a Matrix,
 }
@@ -78,8 +89,10 @@ impl Division {
     ) -> Self {
         let walk = structure.walk();
         let capacity: Vec<Amount> = ledger.all_keys().map(|key| ledger.capacity(key)).collect();
+        let parts = parts(structure, &walk, ledger);
         Self {
-            wanted: wanted(structure, &walk, ledger),
+            wanted: wanted(structure, &walk, &parts, capacity.len()),
+            parts,
             parent_amount: most_per_parent(structure, &walk, &capacity),
             structure: Arc::clone(structure),
             keys: Arc::clone(keys),
@@ -100,11 +113,12 @@ impl Division {
                 keys: &self.keys,
                 walk: &self.walk,
                 capacity: &self.capacity,
+                parts: &self.parts,
                 parent_amount: &self.parent_amount,
             };
             let mut filling = match self.filling.take() {
                 Some(state) => Filling::resume(given, state),
-                None => Filling::begin(given, &self.wanted, work),
+                None => Filling::begin(given, work),
             };
             if !filling.pass_events(work, until) {
                 self.filling = Some(filling.interrupt());
@@ -157,20 +171,33 @@ impl Division {
     }
 }
 
-/// What each queue wants: a leaf all that its gangs hold and ask for, the others what their leaves
-/// want.
-fn wanted(structure: &Structure, walk: &Walk, ledger: &Ledger) -> Matrix {
-    let mut wanted = Matrix::new(structure.len(), ledger.keys());
+/// What the leaves want.
+fn parts(structure: &Structure, walk: &Walk, ledger: &Ledger) -> Vec<LeafParts> {
+    let mut parts: Vec<LeafParts> = Vec::new();
+    parts.resize_with(structure.len(), LeafParts::new);
+    for &leaf in walk
+        .top_down
+        .iter()
+        .filter(|id| structure.node(**id).is_leaf())
+    {
+        let of_leaf = ledger.wanted[leaf.index()].values();
+        let amounts = |part: &Vec<u128>| part.iter().map(|sum| saturated(*sum)).collect();
+        parts[leaf.index()] = of_leaf.map(amounts).collect();
+    }
+    parts
+}
+
+/// What each queue wants: a leaf all that its members ask for, the others what their leaves want.
+fn wanted(structure: &Structure, walk: &Walk, parts: &[LeafParts], keys: usize) -> Matrix {
+    let mut wanted = Matrix::new(structure.len(), keys);
     for &id in walk.top_down.iter().rev() {
-        if structure.node(id).is_leaf() {
-            let held = ledger.held.row(id);
-            let requested = ledger.requested.row(id);
-            for (key, wanted) in wanted.row_mut(id).iter_mut().enumerate() {
-                *wanted = held[key].saturating_add(requested[key]);
+        for part in &parts[id.index()] {
+            for (wanted, amount) in wanted.row_mut(id).iter_mut().zip(part) {
+                *wanted = wanted.saturating_add(*amount);
             }
         }
         let parent = structure.parent_id(id);
-        for key in 0..ledger.keys() {
+        for key in 0..keys {
             let sum = wanted.row(parent)[key].saturating_add(wanted.row(id)[key]);
             wanted.row_mut(parent)[key] = sum;
         }

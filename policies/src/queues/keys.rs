@@ -95,6 +95,12 @@ impl GovernedKeys {
         self.keys.get(key.index())?.plain
     }
 
+    /// Whether any model is governed.
+    pub(super) fn names_models(&self) -> bool {
+        let mut models = self.keys.iter().filter(|key| key.plain.is_some());
+        models.any(Key::is_governed)
+    }
+
     pub(super) fn find(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
         self.lookup(resource, product)
             .filter(|key| self.keys[key.index()].is_governed())

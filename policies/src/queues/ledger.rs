@@ -3,7 +3,7 @@
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, quantity, saturated};
 use crate::reason::Reason;
-use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec, vec::Vec};
 
 /// Amounts by queue and key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,10 +82,7 @@ impl Sums {
             let Some((exact, shown)) = cells else {
                 continue;
             };
-            *exact = match direction {
-                Direction::Add => exact.saturating_add(u128::from(amount)),
-                Direction::Subtract => exact.saturating_sub(u128::from(amount)),
-            };
+            *exact = direction.apply(*exact, amount);
             *shown = saturated(*exact);
         }
     }
@@ -97,6 +94,20 @@ enum Direction {
     Subtract,
 }
 
+impl Direction {
+    fn apply(self, sum: u128, amount: Amount) -> u128 {
+        match self {
+            Self::Add => sum.saturating_add(u128::from(amount)),
+            Self::Subtract => sum.saturating_sub(u128::from(amount)),
+        }
+    }
+}
+
+/// What one queue wants, by the model that those who want it can run on alone, and by key. What can
+/// run on any model is one part, and what can run on one model another: each stops by itself where
+/// something that it needs is gone.
+pub(super) type Parts = BTreeMap<Option<GovernedId>, Vec<u128>>;
+
 /// The books. Every amount of a queue is part of those of all its ancestors and of the root.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -104,6 +115,9 @@ pub(super) struct Ledger {
     /// The part of `held` that gangs hold which are never evicted.
     held_non_preemptible: Sums,
     pub(super) requested: Sums,
+    /// What the members in each queue ask for, whether they wait or run; not part of what the queues
+    /// above have.
+    pub(super) wanted: Vec<Parts>,
     capacity: Vec<Amount>,
 }
 
@@ -113,6 +127,7 @@ impl Ledger {
         self.held = Sums::new(queues, keys);
         self.held_non_preemptible = Sums::new(queues, keys);
         self.requested = Sums::new(queues, keys);
+        self.wanted = vec![Parts::new(); queues];
         self.capacity.resize(keys, 0);
     }
 
@@ -121,6 +136,22 @@ impl Ledger {
         self.held.grow(queues);
         self.held_non_preemptible.grow(queues);
         self.requested.grow(queues);
+        let queues = self.wanted.len().max(queues);
+        self.wanted.resize(queues, Parts::new());
+    }
+
+    fn want(&mut self, queue: QueueId, part: Option<GovernedId>, demand: &Demand, by: Direction) {
+        let keys = self.keys();
+        let parts = &mut self.wanted[queue.index()];
+        let sums = parts.entry(part).or_insert_with(|| vec![0; keys]);
+        for &(key, amount) in demand {
+            if let Some(sum) = sums.get_mut(key.index()) {
+                *sum = by.apply(*sum, amount);
+            }
+        }
+        if sums.iter().all(|sum| *sum == 0) {
+            parts.remove(&part);
+        }
     }
 
     /// Says whether anything changed.
@@ -206,11 +237,9 @@ impl QueueTree {
             }
         }
         self.mark(queue);
-        self.fair.outdated();
     }
 
-    /// Enters that waiting gangs of the queue ask for this much more; for the status and for fair
-    /// shares.
+    /// Enters that waiting gangs of the queue ask for this much more; for the status.
     pub fn add_requested(&mut self, queue: QueueId, demand: &Demand) {
         self.request(queue, demand, Direction::Add);
     }
@@ -224,6 +253,23 @@ impl QueueTree {
         for id in self.structure.path_to_root(queue) {
             self.ledger.requested.change(id, demand, direction);
         }
+    }
+
+    /// Enters that a member in the queue, waiting or running, asks for this; fair shares divide by
+    /// it. At most one model is among the keys: the one that it can run on alone.
+    pub fn add_wanted(&mut self, queue: QueueId, demand: &Demand) {
+        self.want_part(queue, demand, Direction::Add);
+    }
+
+    /// Takes that back.
+    pub fn sub_wanted(&mut self, queue: QueueId, demand: &Demand) {
+        self.want_part(queue, demand, Direction::Subtract);
+    }
+
+    fn want_part(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        let mut keys = demand.iter().map(|(key, _)| *key);
+        let part = keys.find(|key| self.is_model(*key));
+        self.ledger.want(queue, part, demand, direction);
         self.fair.outdated();
     }
 

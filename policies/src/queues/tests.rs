@@ -91,11 +91,13 @@ impl QueueTree {
     fn hold(&mut self, name: &str, amounts: &[(&str, Amount)]) {
         let demand = self.demand(amounts);
         self.charge(self.at(name), &demand, true);
+        self.add_wanted(self.at(name), &demand);
     }
 
     fn want(&mut self, name: &str, amounts: &[(&str, Amount)]) {
         let demand = self.demand(amounts);
         self.add_requested(self.at(name), &demand);
+        self.add_wanted(self.at(name), &demand);
     }
 
     /// Gives the leaf a candidate.

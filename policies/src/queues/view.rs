@@ -56,6 +56,14 @@ impl QueueTree {
         cells.filter(|(_, amount)| *amount > 0)
     }
 
+    /// What the members in the queue ask for, waiting or running, where that is not nothing.
+    pub(crate) fn wanted(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, u128)> {
+        let parts = &self.ledger.wanted[queue.index()];
+        let sum = |key: GovernedId| parts.values().map(|part| part[key.index()]).sum();
+        let cells = self.ledger.all_keys().map(move |key| (key, sum(key)));
+        cells.filter(|(_, amount)| *amount > 0)
+    }
+
     /// Whether the queue or an ancestor has a limit on a GPU model.
     #[must_use]
     pub fn has_model_limits(&self, queue: QueueId) -> bool {

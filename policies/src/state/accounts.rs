@@ -3,7 +3,7 @@
 use super::ClusterState;
 use super::class::Class;
 use super::pod::{Account, Pod, Stage};
-use crate::facts::{NodeFacts, UnixMs, saturated};
+use crate::facts::{NodeFacts, Readiness, UnixMs, saturated};
 use crate::gpu::GpuNode;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::queues::{Demand, GovernedId, QueueId, Refreshed};
@@ -44,20 +44,35 @@ impl Capacity {
         now_ms: UnixMs,
     ) {
         self.stale.insert(node);
-        if after.ready {
+        if after.readiness.is_ready() {
             self.lost.remove(&node);
             self.out.remove(&node);
-        } else if before.is_some_and(|before| before.ready) {
-            self.lost.insert(node, now_ms);
-        } else if before.is_none() {
-            self.out.insert(node);
+            return;
         }
+        let since_ms = match (before, after.readiness) {
+            (Some(before), _) if !before.readiness.is_ready() => return,
+            (
+                _,
+                Readiness::Lost {
+                    since_ms: Some(said),
+                },
+            ) => said.min(now_ms),
+            (Some(_), _) => now_ms,
+            // Nobody knows since when: it has never been seen ready.
+            (None, _) => 0,
+        };
+        self.lost.insert(node, since_ms);
     }
 
     pub(crate) fn node_removed(&mut self, node: NodeId) {
         self.stale.insert(node);
         self.lost.remove(&node);
         self.out.remove(&node);
+    }
+
+    /// Whether a node has been lost for so long that it does not count.
+    pub(crate) fn is_out(&self, node: NodeId) -> bool {
+        self.out.contains(&node)
     }
 
     /// When the next lost node stops counting.
@@ -68,7 +83,8 @@ impl Capacity {
             .min()
     }
 
-    fn expire(&mut self, now_ms: UnixMs) {
+    /// The nodes that stop counting now.
+    fn expire(&mut self, now_ms: UnixMs) -> Vec<NodeId> {
         let gone = |since: &UnixMs| since.saturating_add(LOST_NODE_COUNTS_MS) <= now_ms;
         let nodes: Vec<NodeId> = self
             .lost
@@ -76,11 +92,12 @@ impl Capacity {
             .filter(|(_, since)| gone(since))
             .map(|(node, _)| *node)
             .collect();
-        for node in nodes {
-            self.lost.remove(&node);
-            self.out.insert(node);
-            self.stale.insert(node);
+        for node in &nodes {
+            self.lost.remove(node);
+            self.out.insert(*node);
+            self.stale.insert(*node);
         }
+        nodes
     }
 
     /// Replaces what a node adds. The totals are exact: what goes out had come in.
@@ -120,9 +137,7 @@ impl ClusterState {
                 .known
                 .as_ref()
                 .and_then(|known| known.model),
-            None => class
-                .only_model()
-                .and_then(|m| self.queues.governed_id(GPU, Some(m))),
+            None => class.confined.model,
         };
         if let Some(model) = model.filter(|_| class.gpus > 0) {
             let position = demand.partition_point(|(entry, _)| *entry < model);
@@ -192,18 +207,16 @@ impl ClusterState {
         self.pods[pod].own.as_ref()?.account.as_ref()
     }
 
-    /// Books a pod anew in the queue that it already counts in: on a node, or waiting.
+    /// Books a pod anew in the queue that it already counts in: on a node, or waiting. What its
+    /// queue wants for it stays.
     fn charge(&mut self, pod: PodId, node: Option<NodeId>) {
-        let Some(account) = self.account(pod) else {
-            return;
-        };
-        let (queue, preemptible) = (account.queue, account.preemptible);
-        self.close_account(pod);
-        self.open_account(pod, queue, preemptible, node);
+        if let Some(account) = self.take_account(pod) {
+            self.book(pod, account.queue, account.preemptible, node);
+        }
     }
 
-    /// Books a pod in a queue: what it asks for, and while it is on a node also what it holds.
-    fn open_account(
+    /// Makes a pod count in a queue: its queue wants what it asks for, and books it.
+    pub(crate) fn open_account(
         &mut self,
         pod: PodId,
         queue: QueueId,
@@ -212,7 +225,14 @@ impl ClusterState {
     ) {
         let class = self.pods[pod].class;
         self.keep_governed(class);
-        let demand = self.demand(class, node);
+        let wanted = self.demand(class, None);
+        self.queues.add_wanted(queue, &wanted);
+        self.book(pod, queue, preemptible, node);
+    }
+
+    /// Books what a pod asks for, or while it is on a node what it holds.
+    fn book(&mut self, pod: PodId, queue: QueueId, preemptible: bool, node: Option<NodeId>) {
+        let demand = self.demand(self.pods[pod].class, node);
         let held = node.is_some();
         if held {
             self.queues.charge(queue, &demand, preemptible);
@@ -229,17 +249,25 @@ impl ClusterState {
         }
     }
 
-    pub(crate) fn close_account(&mut self, pod: PodId) {
-        let own = self.pods[pod].own.as_mut();
-        let Some(account) = own.and_then(|own| own.account.take()) else {
-            return;
-        };
+    /// Takes what a pod asks for or holds off the books.
+    fn take_account(&mut self, pod: PodId) -> Option<Account> {
+        let account = self.pods[pod].own.as_mut()?.account.take()?;
         if account.held {
             self.queues
                 .release(account.queue, &account.demand, account.preemptible);
         } else {
             self.queues.sub_requested(account.queue, &account.demand);
         }
+        Some(account)
+    }
+
+    /// Makes a pod count nowhere; the queue in which it counted, and whether it may be evicted.
+    pub(crate) fn close_account(&mut self, pod: PodId) -> Option<(QueueId, bool)> {
+        let account = self.take_account(pod)?;
+        // What it asks for changes only while its account is closed.
+        let wanted = self.demand(self.pods[pod].class, None);
+        self.queues.sub_wanted(account.queue, &wanted);
+        Some((account.queue, account.preemptible))
     }
 
     /// Makes a pod count in this queue, or in none.
@@ -291,8 +319,10 @@ impl ClusterState {
             return false;
         }
         self.governed_epoch = self.queues.governed_epoch();
+        self.keep_reaches();
         for class in self.classes.ids() {
             self.classes[class].governed = None;
+            self.classes[class].confined = self.confined_of(class);
         }
         self.released.clear();
         for id in self.nodes.ids() {
@@ -329,9 +359,15 @@ impl ClusterState {
         }
     }
 
+    /// Counts nodes no more that have been lost for too long.
+    pub(crate) fn give_up_lost(&mut self, now_ms: UnixMs) {
+        for node in self.capacity.expire(now_ms) {
+            self.judge_reach(node);
+        }
+    }
+
     /// Tells the queues what there is to divide, if that has changed.
-    pub(crate) fn settle_capacity(&mut self, now_ms: UnixMs) {
-        self.capacity.expire(now_ms);
+    pub(crate) fn settle_capacity(&mut self) {
         let stale = core::mem::take(&mut self.capacity.stale);
         let forgotten = core::mem::take(&mut self.capacity.forgotten);
         if stale.is_empty() && !forgotten {

@@ -12,6 +12,7 @@ use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
 use crate::state::offered::Offered;
+use crate::state::reach::{Confined, Reach};
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -37,6 +38,10 @@ pub(crate) struct Class {
     /// Some node has each resource that it asks for, and some node one of those models; perhaps
     /// not the same node, and whether they are free or not.
     pub(crate) is_offered: bool,
+    /// The nodes that suit it, where that says anything.
+    pub(crate) reach: Option<Box<Reach>>,
+    /// What followed from its reach when that was last taken in.
+    pub(crate) confined: Confined,
     /// What scores see of its pods.
     pub(crate) kind: KindId,
     /// What one pod asks for of what queues govern, whatever its model; kept until they govern
@@ -55,6 +60,11 @@ impl Class {
             Some(cards) => Amount::from(cards.count()) * Amount::from(cards.thousandths()),
             None => amount_of(&self.requests, self.primary),
         }
+    }
+
+    /// Whether we can do what it asks for.
+    pub(crate) fn is_supported(&self) -> bool {
+        self.shape.unsupported.is_empty() && !self.confined.to_slots
     }
 
     /// The only GPU model that it can run on, where its selector says one.
@@ -107,6 +117,8 @@ impl Class {
             shape,
             requests,
             in_order,
+            reach: None,
+            confined: Confined::default(),
             governed: None,
             pods: 0,
             table: None,

@@ -69,6 +69,10 @@ impl Kinds {
         self.models.intern(name)
     }
 
+    pub(crate) fn model_name(&self, model: ModelId) -> &str {
+        self.models.name(model)
+    }
+
     /// The kind of a class; it stays while the class does.
     pub(crate) fn enter(&mut self, pod: PodKind) -> KindId {
         if let Some(id) = self.ids.get(&pod) {

@@ -179,10 +179,7 @@ impl ClusterState {
     /// forbids it, and there are nodes with what it asks for.
     pub(crate) fn could_start(&self, gang: &Gang, pod: &Pod) -> bool {
         let class = &self.classes[pod.class];
-        pod.could_be_placed()
-            && gang.has_group_of(pod)
-            && class.shape.unsupported.is_empty()
-            && class.is_offered
+        pod.could_be_placed() && gang.has_group_of(pod) && class.is_supported() && class.is_offered
     }
 
     /// Whether a member may be placed: it waits, and nothing about it or its gang forbids it.
@@ -190,7 +187,7 @@ impl ClusterState {
         let deadline_ms = || self.job_deadline(pod);
         pod.can_be_placed(now_ms)
             && gang.has_group_of(pod)
-            && self.classes[pod.class].shape.unsupported.is_empty()
+            && self.classes[pod.class].is_supported()
             && deadline_ms().is_none_or(|deadline_ms| deadline_ms <= now_ms)
     }
 

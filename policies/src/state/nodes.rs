@@ -2,8 +2,8 @@
 
 use super::ClusterState;
 use super::node::{KnownNode, Node};
-use crate::facts::{NodeFacts, UnixMs};
-use crate::gpu::GpuNode;
+use crate::facts::{Amount, NodeFacts, UnixMs, amount};
+use crate::gpu::{GPU, GpuNode};
 use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
@@ -26,21 +26,21 @@ impl ClusterState {
             self.nodes[id].known = known;
             return;
         }
-        let same_rules = before.is_some_and(|before| same_rules(before, &facts));
+        let gpu = GpuNode::read(&facts);
+        let same_gpu = known.as_ref().is_some_and(|known| known.gpu == gpu);
+        let same_rules = same_gpu && before.is_some_and(|before| same_rules(before, &facts));
         let same_labels = before.is_some_and(|before| before.labels == facts.labels);
-        let same_offer =
-            same_labels && before.is_some_and(|before| before.allocatable == facts.allocatable);
+        let same_offer = same_labels
+            && same_gpu
+            && before.is_some_and(|before| before.allocatable == facts.allocatable);
+        let same_reach = same_rules && before.is_some_and(|before| gpus(before) == gpus(&facts));
         self.capacity.node_changed(id, before, &facts, now_ms);
         if let Some(known) = known.as_ref().filter(|_| !same_offer) {
             self.offered.remove(known);
         }
-        let gpu = if same_rules {
-            known.map_or_else(|| GpuNode::read(&facts), |known| known.gpu)
-        } else {
-            GpuNode::read(&facts)
-        };
         let model_changed = !same_labels;
-        let amounts = self.resource_names.vector(&facts.allocatable);
+        let mut amounts = self.resource_names.vector(&facts.allocatable);
+        amounts.retain(|(resource, _)| gpu.offers(self.resource_names.name(*resource)));
         if model_changed {
             self.uncharge_node(id);
         }
@@ -71,6 +71,9 @@ impl ClusterState {
         if !same_rules {
             self.judge_node(id);
         }
+        if !same_reach {
+            self.judge_reach(id);
+        }
         self.node_changed(id, grew || !same_rules);
     }
 
@@ -92,6 +95,7 @@ impl ClusterState {
         self.remove_from_topologies(id);
         self.unrank(id);
         self.judge_node(id);
+        self.judge_reach(id);
         self.node_changed(id, false);
         self.touch_gangs_on(id);
         self.drop_node_if_unused(id);
@@ -128,10 +132,16 @@ impl ClusterState {
     }
 }
 
+/// How many GPUs a node has, working or not.
+pub(super) fn gpus(node: &NodeFacts) -> Amount {
+    amount(&node.allocatable, GPU).max(amount(&node.capacity, GPU))
+}
+
 /// Whether filters see no difference between two states of a node.
 fn same_rules(before: &NodeFacts, after: &NodeFacts) -> bool {
     before.labels == after.labels
         && before.annotations == after.annotations
         && before.taints == after.taints
         && before.unschedulable == after.unschedulable
+        && before.readiness.is_lost() == after.readiness.is_lost()
 }

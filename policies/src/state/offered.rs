@@ -63,6 +63,8 @@ impl Census {
 pub(crate) struct Offered {
     resources: Census,
     models: Census,
+    /// Nodes that offer slots instead of GPUs.
+    slots: Census,
     /// A node came or went, or has other labels or resources, since somebody has taken this away.
     pub(crate) changed: bool,
     /// The first node with something came, or the last one went, since classes were told.
@@ -82,9 +84,12 @@ impl Offered {
     fn change(&mut self, node: &KnownNode, by: fn(&mut Census, &str) -> bool) {
         self.changed = true;
         for (resource, amount) in &node.facts.allocatable {
-            if *amount > 0 {
+            if *amount > 0 && node.gpu.offers(resource) {
                 self.names_changed |= by(&mut self.resources, resource);
             }
+        }
+        if node.gpu.slots > 0 {
+            self.names_changed |= by(&mut self.slots, GPU);
         }
         if let Some(product) = &node.gpu.product {
             self.names_changed |= by(&mut self.models, product);
@@ -97,6 +102,11 @@ impl Offered {
         let mut resources = requests.iter().filter(|(_, amount)| *amount > 0);
         resources.all(|(resource, _)| self.resources.0.contains_key(resource))
             && (models.is_empty() || models.iter().any(has_model))
+    }
+
+    /// Whether a node offers slots instead of GPUs.
+    pub(crate) fn has_slots(&self) -> bool {
+        !self.slots.0.is_empty()
     }
 
     /// Whether a class knows whether nodes have what it asks for, or will be told.
@@ -180,6 +190,7 @@ impl ClusterState {
         if !core::mem::take(&mut self.offered.names_changed) {
             return;
         }
+        self.keep_reaches();
         let mut changed: BTreeSet<ClassId> = BTreeSet::new();
         for id in self.classes.ids() {
             let class = &mut self.classes[id];

@@ -60,6 +60,7 @@ impl ClusterState {
                 );
                 let id = self.classes.insert(class);
                 self.class_ids.insert(shape.clone(), id);
+                self.begin_reach(id);
                 id
             }
         };

@@ -1,10 +1,10 @@
 //! Topologies, and where nodes stand in them.
 
 use super::ClusterState;
-use crate::facts::{Labels, TopologyFacts, TopologyLevel, Uid};
+use crate::facts::{Labels, TopologyFacts, TopologyLevel, TopologyRequest, Uid};
 use crate::ids::{NodeId, TopologyId};
 use crate::names::listed;
-use crate::topology::{Topology, Unlabelled};
+use crate::topology::{NODE_LEVEL, Topology, Unlabelled};
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use smallvec::SmallVec;
 
@@ -50,6 +50,20 @@ impl ClusterState {
                 })
             }
         }
+    }
+
+    /// The Topology in which a request looks for its levels, or why there is none. The level `node`
+    /// needs no object: whoever names no Topology and no other level finds it without one.
+    pub(crate) fn topology_of(&self, request: &TopologyRequest) -> Result<TopologyId, String> {
+        if let Some(name) = &request.name {
+            return self.topology(name);
+        }
+        let mut levels = request.levels().peekable();
+        let found = self.topology(DEFAULT_TOPOLOGY);
+        if levels.peek().is_some() && levels.all(|level| level == NODE_LEVEL) {
+            return found.or(Ok(self.bare_topology));
+        }
+        found
     }
 
     /// Every Topology object that can be read, with what its nodes lack.

@@ -76,7 +76,7 @@ pub(super) fn created(
 pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static str> {
     Ok(match (old, new) {
         (Object::Node(old), Object::Node(new)) => Object::Node(NodeFacts {
-            ready: old.ready,
+            readiness: old.readiness,
             allocatable: old.allocatable.clone(),
             capacity: old.capacity.clone(),
             cards: Vec::new(),
@@ -165,7 +165,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
     match (&old.object, &old.status, new) {
         (Object::Node(facts), status, Object::Node(new)) => {
             let facts = NodeFacts {
-                ready: new.ready,
+                readiness: new.readiness,
                 allocatable: new.allocatable.clone(),
                 capacity: new.capacity.clone(),
                 ..facts.clone()

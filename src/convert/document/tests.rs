@@ -213,13 +213,13 @@ fn files_have_the_api_servers_defaults() {
     let Object::Node(node) = object(named("v1", "Node")) else {
         panic!("not a node");
     };
-    assert!(node.ready);
+    assert!(node.readiness.is_ready());
     let mut down = named("v1", "Node");
     down["status"] = json!({"conditions": [{"type": "Ready", "status": "Unknown"}]});
     let Object::Node(node) = object(down) else {
         panic!("not a node");
     };
-    assert!(!node.ready);
+    assert!(node.readiness.is_lost());
 }
 
 #[test]

@@ -6,8 +6,10 @@ const H100: &str = include_str!("tests/h100.yaml");
 const GB200: &str = include_str!("tests/gb200.yaml");
 const A100_MIG: &str = include_str!("tests/a100-mig.yaml");
 
+const NOW_MS: u64 = 1_700_000_000_000;
+
 fn facts(value: Value) -> NodeFacts {
-    let mut converter = Converter::new("gpu-batch", 0);
+    let mut converter = Converter::new("gpu-batch", NOW_MS);
     node(serde_json::from_value(value).unwrap(), &mut converter)
 }
 
@@ -89,18 +91,51 @@ fn a_node_in_mixed_mig_mode_is_read() {
 
 #[test]
 fn readiness_is_the_condition_ready() {
+    use Readiness::{Lost, Ready, Unsaid};
+    let lost = |since_ms| Lost { since_ms };
+    let since = |time: &str| {
+        let time = json!({"type": "Ready", "status": "Unknown", "lastTransitionTime": time});
+        json!([{"type": "DiskPressure", "status": "False"}, time])
+    };
     for (conditions, expected) in [
-        (json!(null), false),
-        (json!([]), false),
-        (json!([{"type": "Ready", "status": "True"}]), true),
-        (json!([{"type": "Ready", "status": "False"}]), false),
-        (json!([{"type": "Ready", "status": "Unknown"}]), false),
-        (json!([{"type": "MemoryPressure", "status": "True"}]), false),
+        (json!(null), Unsaid),
+        (json!([]), Unsaid),
+        (json!([{"type": "Ready", "status": "True"}]), Ready),
+        (json!([{"type": "Ready", "status": "False"}]), lost(None)),
+        (json!([{"type": "Ready", "status": "Unknown"}]), lost(None)),
+        (since("2023-11-14T22:12:20Z"), lost(Some(1_699_999_940_000))),
+        // A clock that is ahead.
+        (since("2100-01-01T00:00:00Z"), lost(Some(NOW_MS))),
+        (
+            json!([{"type": "MemoryPressure", "status": "True"}]),
+            Unsaid,
+        ),
     ] {
         let text = conditions.to_string();
         let facts = facts(json!({"status": {"conditions": conditions}}));
-        assert_eq!(facts.ready, expected, "{text}");
+        assert_eq!(facts.readiness, expected, "{text}");
     }
+}
+
+#[test]
+fn of_hami_it_is_kept_that_the_node_has_a_register() {
+    let facts = facts(json!({"metadata": {"annotations": {
+        "hami.io/node-handshake": "Reported",
+        "hami.io/node-nvidia-register": "GPU-1,10,81559,100,NVIDIA-NVIDIA H100 80GB HBM3,0,true:",
+        "nvidia.com/gpu-driver-upgrade-enabled": "true",
+    }}}));
+    let kept: Vec<_> = facts
+        .annotations
+        .iter()
+        .map(|(k, v)| (&**k, &**v))
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            ("hami.io/node-nvidia-register", ""),
+            ("nvidia.com/gpu-driver-upgrade-enabled", "true"),
+        ]
+    );
 }
 
 #[test]

@@ -141,6 +141,18 @@ fn each_wrong_field_of_an_entry_is_one_problem_with_its_path() {
         (json!({"quota": "1"}), "name"),
         (json!({"name": "cpu", "product": "x"}), "product"),
         (
+            json!({"name": "example.com/hca", "product": "x"}),
+            "product",
+        ),
+        (
+            json!({"name": "nvidia.com/mig-1g.10gb", "product": "x"}),
+            "product",
+        ),
+        (
+            json!({"name": "nvidia.com/gpu.shared", "product": "x"}),
+            "product",
+        ),
+        (
             json!({"name": "nvidia.com/gpu", "product": "X-SHARED"}),
             "product",
         ),

@@ -195,7 +195,11 @@ fn node(facts: &NodeFacts, value: &mut Value) {
         .map(|t| json!({"key": t.key, "value": t.value, "effect": effect(t.effect)}))
         .collect();
     value["spec"] = json!({"unschedulable": facts.unschedulable, "taints": taints});
-    let ready = if facts.ready { "True" } else { "False" };
+    let ready = if facts.readiness.is_ready() {
+        "True"
+    } else {
+        "False"
+    };
     value["status"] = json!({
         "capacity": amounts(&facts.capacity),
         "allocatable": amounts(&facts.allocatable),

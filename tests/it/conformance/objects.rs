@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts, OwnerReference, PodFacts,
-    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Taint, TaintEffect,
+    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Readiness, Taint, TaintEffect,
     Toleration, TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
@@ -79,7 +79,7 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
         Kind::Node => {
             let mut facts = node(&name, Uid(0), 64, random.between(1, 8), &[]);
             facts.labels = place.labels(&[("example.com/rack", "a")]);
-            facts.ready = random.percent(70);
+            facts.readiness = readiness(random.percent(70));
             Object::Node(facts)
         }
         Kind::Queue => {
@@ -282,8 +282,16 @@ fn change_node(facts: &mut NodeFacts, place: &Place, random: &mut Random) {
     }
 }
 
+fn readiness(ready: bool) -> Readiness {
+    if ready {
+        Readiness::Ready
+    } else {
+        Readiness::Lost { since_ms: None }
+    }
+}
+
 pub(super) fn change_node_status(facts: &mut NodeFacts, random: &mut Random) {
-    facts.ready = random.percent(50);
+    facts.readiness = readiness(random.percent(50));
     let gpus = random.below(9);
     let has = [("cpu", 64_000), ("nvidia.com/gpu", gpus), ("pods", 110)];
     facts.allocatable = amounts(&has);

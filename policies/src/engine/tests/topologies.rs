@@ -142,6 +142,42 @@ fn nodes_without_a_label_are_near_nobody() {
 }
 
 #[test]
+fn the_level_node_is_there_without_a_topology() {
+    let mut world = World::new();
+    world.apply(node("n0", 4));
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2).required("node"));
+    world.apply(gang("both", 2).required("node").preferred("node"));
+    for group in ["g", "both"] {
+        for number in 0..2 {
+            world.apply(pod(&format!("{group}{number}"), 4).of(group));
+        }
+    }
+    world.settle();
+    let placed = [world.node_of("g0"), world.node_of("both0")];
+    assert!(placed.contains(&Some("n1".into())), "{placed:?}");
+    assert_eq!(world.node_of("g0"), world.node_of("g1"));
+    assert_eq!(world.node_of("both0"), world.node_of("both1"));
+    // Whoever is left finds no node that holds both.
+    let left = if placed[0].is_some() { "both" } else { "g" };
+    let refused = world.reason(&format!("default/{left}"));
+    assert_eq!(refused, Some(Reason::DoesNotFit));
+    // A Topology that is named must exist, and so must any other level.
+    world.apply(gang("named", 1).required("node").in_topology("default"));
+    world.apply(gang("rack", 1).required("node").preferred("rack"));
+    for group in ["named", "rack"] {
+        world.apply(pod(&format!("{group}0"), 1).of(group));
+    }
+    world.settle();
+    for group in ["default/named", "default/rack"] {
+        assert_eq!(world.reason(group), Some(Reason::TopologyNotFound));
+    }
+    world.apply(topology("default", &["rack"]));
+    world.settle();
+    assert!(world.node_of("named0").is_some() && world.node_of("rack0").is_some());
+}
+
+#[test]
 fn a_node_that_moves_takes_nobody_down_and_what_comes_next_finds_it_there() {
     let mut world = racks();
     world.apply(gang("g", 2).required("rack"));

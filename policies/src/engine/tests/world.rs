@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
-    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, NodeFacts, PodFacts, PodPhase,
+    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodFacts, PodPhase,
     PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, Uid,
 };
 use crate::gpu::PRODUCT_LABEL;
@@ -461,6 +461,7 @@ pub(super) struct PodSketch {
     cards: Option<CardRequest>,
     held: Vec<CardIndex>,
     model: Option<&'static str>,
+    affinity: Option<NodeSelectorTerm>,
     more: Vec<(&'static str, u64)>,
 }
 
@@ -480,6 +481,7 @@ pub(super) fn pod(name: &str, gpus: u64) -> PodSketch {
         cards: None,
         held: Vec::new(),
         model: None,
+        affinity: None,
         more: Vec::new(),
     }
 }
@@ -542,6 +544,20 @@ impl PodSketch {
         self
     }
 
+    /// It runs only on nodes of which a label is like this.
+    pub(super) fn needs(mut self, key: &str, operator: MatchOperator, values: &[&str]) -> Self {
+        let requirement = MatchRequirement {
+            key: key.into(),
+            operator,
+            values: values.iter().map(|value| (*value).into()).collect(),
+        };
+        self.affinity = Some(NodeSelectorTerm {
+            match_expressions: [requirement].into(),
+            match_fields: Vec::new(),
+        });
+        self
+    }
+
     /// It asks for one of this, too.
     pub(super) fn with_one(mut self, resource: &'static str) -> Self {
         self.more.push((resource, 1));
@@ -562,6 +578,7 @@ impl Thing for PodSketch {
         let shape = PodShape {
             requests: amounts(&[&usual[..], &self.more].concat()),
             node_selector: self.model.map(label).into_iter().collect(),
+            node_affinity: self.affinity.map(|term| Vec::from([term])),
             cards: self.cards,
             ..PodShape::default()
         };

@@ -18,7 +18,6 @@ mod turn;
 use super::Given;
 use super::number::Number;
 use crate::facts::Amount;
-use crate::queues::ledger::Matrix;
 use crate::queues::node::Node;
 use crate::queues::{GovernedId, QueueId};
 use alloc::{vec, vec::Vec};
@@ -68,7 +67,8 @@ impl Progress {
 pub(super) struct State {
     queues: Vec<Progress>,
     amount: Vec<Number>,
-    /// What a queue gets in one tick of its clock: a leaf all that it wants.
+    /// What a queue gets in one tick of its clock: a leaf all that it wants, but for the parts of
+    /// which something is gone.
     flow: Vec<Number>,
     /// Which keys have reached a bound of the queue or of one above it.
     full: Vec<bool>,
@@ -87,7 +87,7 @@ pub(super) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// Begins with empty queues.
-    pub(super) fn begin(given: Given<'a>, wanted: &Matrix, work: &mut u64) -> Self {
+    pub(super) fn begin(given: Given<'a>, work: &mut u64) -> Self {
         let queues = given.structure.len();
         let keys = given.capacity.len();
         let state = State {
@@ -99,13 +99,8 @@ impl<'a> Filling<'a> {
         };
         let mut filling = Self::resume(given, state);
         for id in given.walk.with_root() {
-            if filling.node(id).is_leaf() {
-                for (key, &wanted) in wanted.row(id).iter().enumerate() {
-                    let cell = filling.cell(id, key);
-                    filling.state.flow[cell] = Number::from(wanted);
-                }
-            }
             filling.note_full(id);
+            filling.take_up_parts(id);
         }
         filling.settle_below(QueueId::ROOT);
         filling.settle(QueueId::ROOT);
@@ -287,7 +282,34 @@ impl<'a> Filling<'a> {
             new |= full && !self.state.full[cell];
             self.state.full[cell] |= full;
         }
+        if new {
+            self.take_up_parts(id);
+        }
         new
+    }
+
+    /// Lets a leaf get those parts of what it wants of which nothing is gone.
+    fn take_up_parts(&mut self, id: QueueId) {
+        let cells = self.cell(id, 0)..self.cell(id, self.keys);
+        let parts = &self.given.parts[id.index()];
+        if parts.is_empty() {
+            return;
+        }
+        self.work += (parts.len() * self.keys) as u64;
+        let full = &self.state.full[cells.clone()];
+        let is_open = |part: &&Vec<Amount>| {
+            let mut wants = part.iter().zip(full);
+            !wants.any(|(amount, full)| *amount > 0 && *full)
+        };
+        let mut sums: SmallVec<[Amount; 8]> = SmallVec::from_elem(0, self.keys);
+        for part in parts.iter().filter(is_open) {
+            for (sum, amount) in sums.iter_mut().zip(part) {
+                *sum = sum.saturating_add(*amount);
+            }
+        }
+        for (flow, sum) in self.state.flow[cells].iter_mut().zip(sums) {
+            *flow = Number::from(sum);
+        }
     }
 
     fn settle_below(&mut self, id: QueueId) {
@@ -325,16 +347,11 @@ impl<'a> Filling<'a> {
         };
     }
 
-    /// Whether a leaf has all that it wants, or wants something of which nothing is left.
+    /// Whether a leaf has all that it wants, or of each part of that something is gone.
     fn is_blocked_leaf(&self, id: QueueId) -> bool {
         let cells = self.cell(id, 0)..self.cell(id, self.keys);
-        let mut wants = self.state.flow[cells.clone()]
-            .iter()
-            .zip(&self.state.full[cells]);
-        let wants_anything = wants.clone().any(|(flow, _)| !flow.is_zero());
-        !wants_anything
-            || self.progress(id).clock.reaches(Number::ONE)
-            || wants.any(|(flow, &full)| !flow.is_zero() && full)
+        let gets_nothing = self.state.flow[cells].iter().all(|flow| flow.is_zero());
+        gets_nothing || self.progress(id).clock.reaches(Number::ONE)
     }
 
     /// Brings all children up to date and sets an inner queue's clock back to 0, so that it can

@@ -235,3 +235,62 @@ fn what_is_held_counts_as_wanted() {
     tree.capacities(&[(GPU, 4)]);
     assert_eq!((tree.fair("a", GPU), tree.fair("b", GPU)), (2, 2));
 }
+
+#[test]
+fn a_model_that_is_gone_stops_only_those_who_need_it() {
+    const H100: &str = "nvidia.com/gpu@H100";
+    const A100: &str = "nvidia.com/gpu@A100";
+    let team = |name| {
+        let entries = [GPU, H100, A100].map(|key| entry(key, 0, None, 1));
+        with(queue(name, ""), &entries)
+    };
+    let there = [(GPU, 12), (H100, 4), (A100, 8)];
+    check(
+        "8 of the other model are wanted by nobody else",
+        vec![team("a"), team("b")],
+        &there,
+        &[
+            ("a", &[(GPU, 12), (H100, 12)]),
+            ("a", &[(GPU, 24)]),
+            ("b", &[]),
+        ],
+        &[("a", &[(GPU, 12), (H100, 4)])],
+    );
+    check(
+        "both models are wanted",
+        vec![team("a")],
+        &there,
+        &[
+            ("a", &[(GPU, 16), (H100, 16)]),
+            ("a", &[(GPU, 6), (A100, 6)]),
+        ],
+        &[("a", &[(GPU, 10), (H100, 4), (A100, 6)])],
+    );
+    check(
+        "others share what is left of the other model",
+        vec![team("a"), team("b")],
+        &there,
+        &[
+            ("a", &[(GPU, 40), (H100, 40)]),
+            ("a", &[(GPU, 40), (A100, 40)]),
+            ("b", &[(GPU, 40), (A100, 40)]),
+        ],
+        &[
+            ("a", &[(GPU, 6), (H100, 4), (A100, 2)]),
+            ("b", &[(GPU, 5), (A100, 5)]),
+        ],
+    );
+    check(
+        "a limit on a model stops no others",
+        vec![
+            with(
+                queue("a", ""),
+                &[entry(GPU, 0, None, 1), entry(H100, 0, Some(1), 1)],
+            ),
+            team("b"),
+        ],
+        &there,
+        &[("a", &[(GPU, 9), (H100, 9)]), ("a", &[(GPU, 9)])],
+        &[("a", &[(GPU, 10), (H100, 1)])],
+    );
+}

@@ -224,19 +224,25 @@ impl<'a> Filling<'a> {
     }
 
     /// What a leaf wants, if it is not blocked: its demand is met, a limit on its path is reached,
-    /// or something that it needs is gone.
+    /// or something that it needs is gone. Where only those of one model are stopped by that, it
+    /// wants the rest.
     fn wanted_still(&self, leaf: usize) -> Option<Vec<BigRational>> {
-        let wants = &self.world.queues[leaf].wants;
-        let full = |&key: &usize| {
+        let full = |key: usize| {
             self.world.path(leaf).any(|q| {
                 let bound = self.world.bound(q, key);
                 bound.is_some_and(|bound| self.has[q][key] == whole(bound))
             })
         };
-        let mut wanted = (0..wants.len()).filter(|&key| wants[key] > 0).peekable();
-        let met = wanted.peek().is_none() || self.met[leaf].is_one();
-        let blocked = met || wanted.any(|key| full(&key));
-        (!blocked).then(|| wants.iter().map(|&amount| whole(amount)).collect())
+        let parts = self.world.queues[leaf].wants.iter();
+        let open = parts.filter(|part| !(0..part.len()).any(|key| part[key] > 0 && full(key)));
+        let mut wanted = std::vec![BigRational::zero(); self.world.keys()];
+        for part in open {
+            for (wanted, amount) in wanted.iter_mut().zip(part) {
+                *wanted += whole(*amount);
+            }
+        }
+        let blocked = self.met[leaf].is_one() || wanted.iter().all(BigRational::is_zero);
+        (!blocked).then_some(wanted)
     }
 
     /// How an inner queue serves those of its children that are not blocked.

@@ -5,9 +5,10 @@ use gpu_batch_policies::facts::{
     CardFacts, CardRequest, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
     MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
     PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
-    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, ScheduledCondition,
-    SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload, Toleration,
-    TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid, WHOLE_CARD,
+    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
+    ScheduledCondition, SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload,
+    Toleration, TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid,
+    WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -44,7 +45,7 @@ impl Codec for CardRequest {
 fields! {
     Problem { field, message }
     NodeFacts {
-        name, uid, labels, annotations, taints, unschedulable, ready, allocatable, capacity, cards,
+        name, uid, labels, annotations, taints, unschedulable, readiness, allocatable, capacity, cards,
         problems,
     }
     Taint { key, value, effect }
@@ -100,6 +101,7 @@ fields! {
 
 variants! {
     TaintEffect { 0 NoSchedule, 1 PreferNoSchedule, 2 NoExecute }
+    Readiness { 0 Ready, 1 Lost { since_ms: since_ms }, 2 Unsaid }
     PodPhase { 0 Pending, 1 Running, 2 Succeeded, 3 Failed }
     MatchOperator { 0 In, 1 NotIn, 2 Exists, 3 DoesNotExist, 4 Gt, 5 Lt }
     TolerationOperator { 0 Equal, 1 Exists }

@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
     }
 
     fn unit(&self, q: usize) -> [u64; 2] {
-        let wants = &self.world.queues[q].wants;
+        let wants = self.world.wants_of(q);
         [wants[0] / 1000, wants[1] / 1000]
     }
 

@@ -63,19 +63,31 @@ fn entries(random: &mut Rng, keys: usize, style: Style) -> Vec<Entry> {
     entries
 }
 
-/// What a leaf wants: never more of a model than of the resource.
-fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<u64> {
-    let mut wants: Vec<u64> = (0..world.keys()).map(|_| 0).collect();
-    for key in 0..world.keys() {
-        if random.u32(0..3) == 0 {
+/// What a leaf wants for any GPU, and for each model alone.
+fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<Vec<u64>> {
+    let is_model = |key: &usize| world.plain[*key].is_some();
+    let models = (0..world.keys()).filter(is_model).map(Some);
+    let mut parts = Vec::new();
+    for model in core::iter::once(None).chain(models) {
+        if random.u32(0..4) == 0 {
             continue;
         }
-        wants[key] = amount(random, style);
-        if let Some(plain) = world.plain[key] {
-            wants[plain] = wants[plain].max(wants[key]);
+        let mut part = std::vec![0; world.keys()];
+        for key in (0..world.keys()).filter(|key| !is_model(key)) {
+            if random.u32(0..3) > 0 {
+                part[key] = amount(random, style);
+            }
+        }
+        if let Some(model) = model {
+            let gpus = amount(random, style).max(1);
+            part[model] = gpus;
+            part[world.plain[model].expect("a model")] = gpus;
+        }
+        if part.iter().any(|wanted| *wanted > 0) {
+            parts.push(part);
         }
     }
-    wants
+    parts
 }
 
 /// What there is of a key of which so much is wanted.

@@ -29,10 +29,10 @@ fn check(seed: u64) {
             }
         }
         gang[0] = gang[0].max(1);
-        world.queues[leaf].wants = gang;
+        world.queues[leaf].wants = [gang].into();
         if random.bool() {
             let it = world.queues[leaf].clone();
-            let twin = world.add(it.parent, it.entries, &it.wants);
+            let twin = world.add(it.parent, it.entries, &it.wants[0]);
             world.queues[twin].priority = it.priority;
             world.queues[twin].used = it.used;
         }
@@ -46,7 +46,7 @@ fn check(seed: u64) {
         .collect();
     loop {
         for &(leaf, id) in &names {
-            let wants = &world.queues[leaf].wants;
+            let wants = &world.queues[leaf].wants[0];
             let asked: Vec<_> = world
                 .names
                 .iter()
@@ -63,7 +63,7 @@ fn check(seed: u64) {
             break;
         };
         let (leaf, _) = *names.iter().find(|(_, id)| *id == next).expect("a leaf");
-        for (left, wanted) in left.iter_mut().zip(&world.queues[leaf].wants) {
+        for (left, wanted) in left.iter_mut().zip(&world.queues[leaf].wants[0]) {
             *left -= wanted;
         }
         let demand = tree.order_head(next);

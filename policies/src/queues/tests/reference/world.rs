@@ -23,8 +23,8 @@ pub(in super::super) struct Queue {
     pub(in super::super) children: Vec<usize>,
     pub(in super::super) priority: i32,
     pub(in super::super) entries: Vec<Entry>,
-    /// By key; nothing for inner queues.
-    pub(in super::super) wants: Vec<u64>,
+    /// For any GPU and for each model alone, by key; nothing for inner queues.
+    pub(in super::super) wants: Vec<Vec<u64>>,
     /// What it has used on average, by key, in thousandths; where there is no number, nothing.
     pub(in super::super) used: Vec<u64>,
 }
@@ -69,7 +69,7 @@ impl World {
         }
     }
 
-    /// Adds a queue that wants this much.
+    /// Adds a queue that wants this much, all of it together.
     pub(in super::super) fn add(
         &mut self,
         parent: usize,
@@ -81,7 +81,7 @@ impl World {
         self.queues.push(Queue {
             parent,
             entries,
-            wants: wants.to_vec(),
+            wants: Vec::from_iter((!wants.is_empty()).then(|| wants.to_vec())),
             ..Queue::default()
         });
         q
@@ -175,10 +175,12 @@ impl World {
 
     /// What a queue and those below it want, by key.
     pub(in super::super) fn wants_of(&self, q: usize) -> Vec<u64> {
-        if self.is_leaf(q) {
-            return self.queues[q].wants.clone();
-        }
         let mut wants = std::vec![0u64; self.keys()];
+        for part in &self.queues[q].wants {
+            for (sum, wanted) in wants.iter_mut().zip(part) {
+                *sum += wanted;
+            }
+        }
         for &child in &self.queues[q].children {
             for (sum, wanted) in wants.iter_mut().zip(self.wants_of(child)) {
                 *sum += wanted;
@@ -248,7 +250,9 @@ impl World {
         };
         tree.capacities(&named(&self.capacity));
         for q in self.leaves() {
-            tree.want(&Self::name(q), &named(&self.queues[q].wants));
+            for part in &self.queues[q].wants {
+                tree.want(&Self::name(q), &named(part));
+            }
         }
     }
 
