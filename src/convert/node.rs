@@ -86,12 +86,10 @@ fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {
 /// Annotations of the GPU operator and the name of HAMi's, and whether they are all of them.
 fn annotations(meta: &Meta, problems: &mut Problems) -> (Labels, bool) {
     let all = meta.annotations.0.iter();
-    let operator = all
-        .clone()
-        .filter(|(key, _)| key.starts_with("nvidia.com/"));
+    let operator = all.filter(|(key, _)| key.starts_with("nvidia.com/"));
     let mut text = 0;
     let mut annotations = Labels::new();
-    if all.clone().any(|(key, _)| *key == *HAMI_REGISTER) {
+    if meta.annotations.get(HAMI_REGISTER).is_some() {
         annotations.push((HAMI_REGISTER.into(), "".into()));
     }
     for (key, value) in operator {
