@@ -54,7 +54,7 @@ impl Filter {
     /// GPUs are not to be used now.
     pub(crate) fn closes_node(&self) -> bool {
         match self {
-            Self::NodeUnschedulable | Self::GpuNode(_) => true,
+            Self::NodeUnschedulable | Self::NotReady | Self::GpuNode(_) => true,
             Self::Taint(taint) => taint.key.starts_with("node.kubernetes.io/"),
             Self::NodeAffinity
             | Self::SharedGpu(_)

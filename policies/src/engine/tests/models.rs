@@ -289,7 +289,7 @@ fn slots_of_hami_are_no_cards() {
         "{message}"
     );
     // Without HAMi the cards are cards.
-    world.apply(node("slots", 16).label("gpu", "on"));
+    world.apply(node("slots", 32).label("gpu", "on"));
     world.settle();
     assert_eq!(world.node_of("p").as_deref(), Some("slots"));
 }
