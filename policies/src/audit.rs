@@ -25,6 +25,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     rooms(state, &mut found);
     members(state, &mut found);
     accounts(state, &mut found);
+    reaches(state, &mut found);
     tables(state, &mut found);
     free_nodes(state, &mut found);
     found
@@ -173,6 +174,17 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             state.queues.governed_name(entry)
         ));
     }
+    for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
+        found.push(format!(
+            "I8: queue {} does not count {sum} of {}",
+            state.queues.name(queue),
+            state.queues.governed_name(entry)
+        ));
+    }
+}
+
+/// I8: what classes know of the nodes that suit them, and what nodes add to what is divided.
+fn reaches(state: &ClusterState, found: &mut Vec<String>) {
     for class in state.wrong_reaches() {
         found.push(format!(
             "I8: class {class} knows wrongly on which models it can run"
@@ -181,13 +193,6 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     for node in state.wrong_contributions() {
         found.push(format!(
             "I8: node {node} adds a wrong amount to what is divided"
-        ));
-    }
-    for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
-        found.push(format!(
-            "I8: queue {} does not count {sum} of {}",
-            state.queues.name(queue),
-            state.queues.governed_name(entry)
         ));
     }
 }

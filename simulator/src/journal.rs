@@ -33,7 +33,7 @@ use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::Settings;
 
 /// The version of the format. Another one is refused: what a field meant then is not guessed.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// One thing that happened to an engine.
 #[derive(Debug, Clone, PartialEq)]

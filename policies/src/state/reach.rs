@@ -28,6 +28,9 @@ enum Mark {
     Suits(Option<ModelId>),
 }
 
+/// What a reach says: its marks, how many nodes there are of each model, and with slots.
+type Summary = (Vec<(usize, Mark)>, BTreeSet<(Option<ModelId>, u32)>, u32);
+
 /// The nodes that suit a class, by model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
@@ -68,7 +71,7 @@ impl Reach {
     }
 
     /// What it says, however it came about.
-    fn summary(&self) -> (Vec<(usize, Mark)>, BTreeSet<(Option<ModelId>, u32)>, u32) {
+    fn summary(&self) -> Summary {
         let marks = self.marks.iter().copied().enumerate();
         let marks = marks.filter(|(_, mark)| *mark != Mark::Useless).collect();
         (marks, self.models.iter().copied().collect(), self.slots)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts, OwnerReference, PodFacts,
-    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Readiness, Taint, TaintEffect,
-    Toleration, TolerationOperator, TopologyLevel, Uid,
+    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Readiness, Taint,
+    TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
 use gpu_batch_simulator::objects::{amounts, node, pod, pod_group, topology};

@@ -9,8 +9,9 @@ use crate::engine::Engine;
 use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
-    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodFacts, PodPhase,
-    PodShape, QueueFacts, QueueResource, TopologyFacts, TopologyLevel, Uid,
+    Amounts, CardFacts, CardIndex, CardRequest, GroupSource, MatchOperator, MatchRequirement,
+    NodeFacts, NodeSelectorTerm, PodFacts, PodPhase, PodShape, QueueFacts, QueueResource,
+    TopologyFacts, TopologyLevel, Uid,
 };
 use crate::gpu::PRODUCT_LABEL;
 use crate::place::SLICE_STEPS;
