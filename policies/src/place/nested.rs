@@ -154,17 +154,18 @@ fn state_is_fresh(state: &mut ClusterState, request: &Request) {
 }
 
 /// The refusal of a needed group that would fit nowhere even if it were alone: first of those that
-/// require a domain, then of the others, the innermost first.
+/// require a domain or must join members in one, then of the others, the innermost first.
 fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusal> {
-    let requires = |index: &usize| {
-        let near = tree.groups[*index].near;
-        near.is_some_and(|near| near.required.is_some())
+    let is_bound = |index: &usize| {
+        tree.above(*index).any(|above| {
+            let group = &tree.groups[above];
+            let required = group.near.is_some_and(|near| near.required.is_some());
+            required && (above == *index || group.anchor.is_some())
+        })
     };
-    let requiring = (1..tree.groups.len()).filter(requires);
-    let others = (1..tree.groups.len())
-        .rev()
-        .filter(|index| !requires(index));
-    for index in requiring.chain(others) {
+    let bound = (1..tree.groups.len()).filter(is_bound);
+    let others = (1..tree.groups.len()).rev();
+    for index in bound.chain(others.filter(|index| !is_bound(index))) {
         let group = &tree.groups[index];
         let pods = tree.pods_below(index);
         if pods.is_empty() || !is_needed(tree, index) {
