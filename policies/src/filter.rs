@@ -152,8 +152,8 @@ pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: 
     things == 1
 }
 
-/// Whether the selector or the required affinity names the nodes: whatever other nodes come, pods of
-/// this shape do not run there.
+/// Whether the selector or the required affinity names the nodes: whatever other nodes come, pods
+/// of this shape do not run there.
 pub(crate) fn names_nodes(shape: &PodShape) -> bool {
     const HOSTNAME: &str = "kubernetes.io/hostname";
     let is_in = |one: &MatchRequirement| one.operator == MatchOperator::In;

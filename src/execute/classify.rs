@@ -36,7 +36,7 @@ const INTERNAL_ERROR: &str = "InternalError";
 /// | everything else, and no answer | Unknown |
 ///
 /// Admission is over before the API server writes anything, so what it refuses was certainly not
-/// done. Of no other 5xx that is known: one may come from etcd, which may have done it nevertheless.
+/// done. Of no other 5xx that is known: one may come from etcd, which may have done it anyway.
 /// Nor of a 409, which is what the API server makes of etcd's errors at a binding.
 ///
 /// The simulator's shell has the same table for the model's answers; `tests/it/conformance.rs`
@@ -73,8 +73,8 @@ pub(super) fn classify(answer: &Result<Answer, ExchangeError>) -> Outcome {
 }
 
 /// Whether admission has stopped the request. A webhook that says no chooses the code. One that
-/// cannot be called, and whose `failurePolicy` is Fail, makes an InternalError of 500; etcd's errors
-/// can be InternalErrors, too, and only the words tell them apart.
+/// cannot be called, and whose `failurePolicy` is Fail, makes an InternalError of 500. Errors of
+/// etcd can be InternalErrors, too, and only the words tell them apart.
 fn admission_refuses(answer: &Answer) -> bool {
     let Some(Status {
         message, reason, ..

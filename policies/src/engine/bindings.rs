@@ -13,9 +13,10 @@
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
 //! still succeed. Only `Refused` gives the room back. From the second try that failed, what the API
-//! server says is told with the reason `BindingFailed`, whether or not the room was given back. Who does not lead sends nothing: what was
-//! never sent is given back then, and what is uncertain is asked about when we lead again, unless
-//! the watch has told before.
+//! server says is told with the reason `BindingFailed`, whether or not the room was given back.
+//!
+//! Who does not lead sends nothing: what was never sent is given back then, and what is uncertain
+//! is asked about when we lead again, unless the watch has told before.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};
@@ -196,7 +197,8 @@ impl Engine {
         }
     }
 
-    /// Nobody knows what became of a bind that was answered with `message`: the API server is asked.
+    /// A bind was answered with `message`, which leaves open whether it was done: the API server is
+    /// asked.
     fn ask_about(&mut self, uid: Uid, message: Box<str>) {
         if let Some(binding) = self.bindings.get_mut(&uid) {
             binding.step = Step::Asking;
@@ -215,7 +217,8 @@ impl Engine {
         };
         let (pod, node) = (&pod.name, &self.state.nodes[node].name);
         let sentence = format!(
-            "pod {pod} is not bound to node {node}: {tries} tries have failed, the last with: {said}"
+            "pod {pod} is not bound to node {node}: {tries} tries have failed, the last with: \
+             {said}"
         );
         self.note_failure(uid, sentence.into());
     }

@@ -1,5 +1,5 @@
-//! Whether more nodes would help a gang that was refused: only then do its pods say `Unschedulable`,
-//! on which autoscalers act.
+//! Whether more nodes would help a gang that was refused: only then do its pods say
+//! `Unschedulable`, on which autoscalers act.
 
 use super::Engine;
 use crate::filter;

@@ -1,8 +1,8 @@
 //! Why a gang waits, as it is told. Nothing here decides anything.
 //!
-//! What a gang waits for is in [`Wait`](crate::state::gang::Wait). Bindings that fail again and again
-//! keep it waiting, too, while every member has a place: what the API server says of them comes
-//! before all else.
+//! What a gang waits for is in [`Wait`](crate::state::gang::Wait). Bindings that fail again and
+//! again keep it waiting, too, while every member has a place: what the API server says of them
+//! comes before all else.
 
 use super::Engine;
 use crate::engine::outbox::StatusKey;
