@@ -96,6 +96,10 @@ fn partial(gang: &Gang<'_>, calm: bool, found: &mut Vec<String>) {
 }
 
 /// I7, of the members that one decider has bound: of the gang, and of each of its sub-groups.
+///
+/// A stray may come to another domain while requests for this one are on their way; whoever comes
+/// later joins the one or the other. So where a stray is, or was until it had done its part, one
+/// more domain is nobody's mistake.
 fn apart(
     cluster: &Cluster,
     gang: &Gang<'_>,
@@ -106,16 +110,32 @@ fn apart(
         let Some(required) = &group.required else {
             continue;
         };
-        let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
-        let members = gang.bound.iter();
-        for facts in members.filter(|facts| gang.is_below(facts, index)) {
+        let domain_of = |facts: &PodFacts| {
             let node = facts.node.as_deref().and_then(|node| cluster.node(node));
-            if let (Some(binder), Some(node)) = (binders.get(&facts.uid), node) {
+            node.map(|node| required.domain(node))
+        };
+        let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
+        for facts in gang
+            .bound
+            .iter()
+            .filter(|facts| gang.is_below(facts, index))
+        {
+            if let Some(binder) = binders.get(&facts.uid) {
                 let domains = domains.entry(*binder).or_default();
-                domains.insert(required.domain(node));
+                domains.extend(domain_of(facts));
             }
         }
-        if let Some(domains) = domains.values().find(|domains| domains.len() > 1) {
+        let ever = gang.bound.iter().chain(&gang.succeeded).chain(&gang.done);
+        let is_stray = |facts: &&&PodFacts| {
+            let ours = facts.bound_queue.is_some() && !binders.contains_key(&facts.uid);
+            ours && gang.is_below(facts, index)
+        };
+        let strays: BTreeSet<_> = ever
+            .filter(is_stray)
+            .filter_map(|facts| domain_of(facts))
+            .collect();
+        let apart = |domains: &&BTreeSet<_>| domains.difference(&strays).count() > 1;
+        if let Some(domains) = domains.values().find(apart) {
             found.push(format!(
                 "I7: gang {}, group {:?} is in {domains:?}",
                 gang.name, group.name
