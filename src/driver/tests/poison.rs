@@ -116,7 +116,10 @@ async fn a_gang_that_makes_the_engine_panic_is_left_alone_and_says_why_and_other
     assert_eq!(condition["reason"], "Unsupported");
     assert_eq!(condition["message"], says);
     let event = asked(&api, "event", |asked| {
-        asked.method == Method::POST && asked.body["reason"] == "Unsupported"
+        let regarding = &asked.body["regarding"];
+        asked.method == Method::POST
+            && asked.body["reason"] == "Unsupported"
+            && regarding["kind"] == "PodGroup"
     })
     .await;
     assert_eq!(event.body["regarding"]["name"], "poison");
