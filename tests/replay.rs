@@ -96,9 +96,9 @@ fn bad_input_is_named() {
             b"gpubjrnl\x07\0\0\0",
             "version: this is a journal of version 7",
         ),
-        (b"gpubjrnl\x03\0\0\0", "block 0: length: the file ends"),
+        (b"gpubjrnl\x06\0\0\0", "block 0: length: the file ends"),
         (
-            b"gpubjrnl\x03\0\0\0\xff\xff\xff\xff\0\0",
+            b"gpubjrnl\x06\0\0\0\xff\xff\xff\xff\0\0",
             "block 1: length: the file ends",
         ),
     ] {

@@ -136,7 +136,7 @@ async fn damaged(temporary: &TempDir, path: &Path) {
     let mut flipped = journal.clone();
     flipped[200] ^= 0x10;
     let cases: [(&[u8], &str); 4] = [
-        (&other_version, "version: this is a journal of version 4"),
+        (&other_version, "version: this is a journal of version 7"),
         (
             &journal[..journal.len() / 2],
             "block 1: length: the file ends within the block",

@@ -23,8 +23,8 @@ pub struct NodeFacts {
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
-    /// The `Ready` condition. A node that is lost takes no pods, with the node controller's taints or
-    /// without; fair shares divide what ready nodes have.
+    /// The `Ready` condition. A node that is lost takes no pods, with the node controller's taints
+    /// or without; fair shares divide what ready nodes have.
     pub readiness: Readiness,
     /// `status.allocatable`, with `pods` among the resources.
     pub allocatable: Amounts,

@@ -115,8 +115,8 @@ pub(super) struct Ledger {
     /// The part of `held` that gangs hold which are never evicted.
     held_non_preemptible: Sums,
     pub(super) requested: Sums,
-    /// What the members in each queue ask for, whether they wait or run; not part of what the queues
-    /// above have.
+    /// What the members in each queue ask for, whether they wait or run; not part of what the
+    /// queues above have.
     pub(super) wanted: Vec<Parts>,
     capacity: Vec<Amount>,
 }

@@ -127,15 +127,19 @@ async fn whatever_it_does(cluster: &Cluster) {
     );
 }
 
-/// A webhook that does not answer makes each binding a 500: nobody knows whether it was done.
+/// A webhook that takes connections and says nothing holds up each binding for longer than the
+/// scheduler waits for an answer: nobody knows whether it was done.
 async fn an_answer_is_lost(cluster: &Cluster) {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", silent.local_addr().unwrap());
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "down"},
         "webhooks": [{
             "name": "down.example.com",
-            "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "clientConfig": {"url": url},
+            "timeoutSeconds": 8,
             "rules": [{
                 "apiGroups": [""],
                 "apiVersions": ["v1"],

@@ -45,8 +45,8 @@ impl Codec for CardRequest {
 fields! {
     Problem { field, message }
     NodeFacts {
-        name, uid, labels, annotations, taints, unschedulable, readiness, allocatable, capacity, cards,
-        problems,
+        name, uid, labels, annotations, taints, unschedulable, readiness, allocatable, capacity,
+        cards, problems,
     }
     Taint { key, value, effect }
     PodFacts {
