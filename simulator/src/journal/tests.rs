@@ -196,7 +196,7 @@ fn damage_is_told_with_its_block_and_field() {
     other[8] = 9;
     assert_eq!(
         told(&other),
-        "version: this is a journal of version 9; this program reads version 3"
+        "version: this is a journal of version 9; this program reads version 6"
     );
     let mut flipped = journal.clone();
     flipped[100] ^= 1;
