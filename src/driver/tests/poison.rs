@@ -136,12 +136,11 @@ async fn a_gang_that_makes_the_engine_panic_is_left_alone_and_says_why_and_other
     for pods in [3, 4] {
         let world = [vec![node()], gang("poison", pods), gang("late", 2)];
         list(&inbox, &facts(world.concat())).await;
+        let path = format!("/pods/poison-{}/", pods - 1);
         asked(&api, "condition", |asked| {
-            let message = &asked.body["status"]["conditions"][0]["message"];
-            asked.path.contains(&format!("/pods/poison-{}/", pods - 1))
-                && message
-                    .as_str()
-                    .is_some_and(|message| message.ends_with("alone until the scheduler restarts"))
+            let message = asked.body["status"]["conditions"][0]["message"].as_str();
+            let last = "alone until the scheduler restarts";
+            asked.path.contains(&path) && message.is_some_and(|message| message.ends_with(last))
         })
         .await;
     }
