@@ -32,11 +32,11 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// What git keeps of a checkout, read without git.
+/// The files that git keeps of a checkout, read without git.
 struct Checkout {
-    /// What belongs to this checkout: `HEAD` and its log.
+    /// The folder of this checkout alone, with `HEAD` and its log.
     own: PathBuf,
-    /// What it shares with other worktrees: the branches.
+    /// The folder that all worktrees share, with the branches.
     shared: PathBuf,
 }
 

@@ -55,7 +55,7 @@ pub struct LeaseName {
 pub struct InvalidConfiguration {
     /// The file.
     pub file: String,
-    /// What is wrong: each with its key and what is allowed, or with the place in the text.
+    /// The mistakes: each with its key and what is allowed, or with the place in the text.
     pub problems: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ pub struct Options {
     pub gangs: u32,
     /// How long it should take from the first gang to the end of the last.
     pub length: Duration,
-    /// What it runs on.
+    /// The cluster that it runs on.
     pub place: Place,
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Executor {
     lease: LeaseName,
     /// When the holder of the lease took it, as far as that was seen; else 0.
     acquired_ms: AtomicU64,
-    /// Who speaks in Kubernetes events.
+    /// The name that speaks in Kubernetes events.
     instance: String,
     inbox: Arc<Inbox>,
     clock: Clock,

@@ -35,7 +35,7 @@ pub struct ExplanationView {
     pub needed: u32,
     /// Why it waits; `null`: nothing of it waits.
     pub reason: Option<String>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
     /// `Proved`: there is no place. `Bounded`: none was found within the bound of the search.
     /// `null`: it waits for something else.
@@ -43,7 +43,7 @@ pub struct ExplanationView {
     /// How near its members come to fit together, where they are of several shapes or sub-groups;
     /// `null`: they are not, none or all of them have places, or they ask for parts of cards.
     pub together: Option<TogetherView>,
-    /// What is missing on nodes, for each shape of its members.
+    /// The shortages on nodes, for each shape of its members.
     pub shortages: Vec<ShortageView>,
     /// The bound of a queue that it would exceed.
     pub excess: Option<ExcessView>,
@@ -90,7 +90,7 @@ pub struct TogetherView {
     pub members_short: u64,
     /// The GPUs that those ask for.
     pub gpus_short: u64,
-    /// Who they are in one way to place the most.
+    /// The members without a place, in one way to place the most.
     pub left: Vec<LeftOutView>,
 }
 
@@ -114,7 +114,7 @@ pub struct LeftOutView {
     pub domain: Option<String>,
 }
 
-/// What is missing for the members of one shape, where it comes nearest.
+/// How much room the members of one shape lack in the domain that comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortageView {
@@ -165,7 +165,8 @@ pub struct ShortageView {
     pub nearest: NodesView,
     /// All nodes.
     pub all: NodesView,
-    /// Who holds what is missing there: the first to end, then who holds most.
+    /// The gangs that hold the missing resource there: first those that end first, then those that
+    /// hold most.
     pub holders: Vec<HolderView>,
 }
 
@@ -185,7 +186,7 @@ pub struct NodesView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedView {
-    /// What they did.
+    /// The predicate of the sentence about these nodes: `had insufficient nvidia.com/gpu`.
     pub because: String,
     /// How many they are.
     pub nodes: u32,
@@ -193,7 +194,7 @@ pub struct RefusedView {
     pub would_hold: u64,
 }
 
-/// Who holds what is missing.
+/// A holder of the missing resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HolderView {
@@ -275,7 +276,7 @@ pub struct LevelView {
     pub position: u32,
     /// How many those are, itself among them.
     pub siblings: u32,
-    /// What it is compared by.
+    /// The claim by which it is compared.
     pub claim: ClaimView,
     /// The sibling that is served right before it.
     pub before: Option<SiblingView>,
@@ -287,7 +288,7 @@ pub struct LevelView {
 pub struct SiblingView {
     /// Its name.
     pub queue: String,
-    /// What it is compared by.
+    /// The claim by which it is compared.
     pub claim: ClaimView,
     /// What puts it before: Quota, Priority, Weight, Share, Age or Name.
     pub decided_by: String,
@@ -308,7 +309,8 @@ pub struct QuotaView {
     pub held: String,
     /// The quota; `0`: it has none of this.
     pub quota: String,
-    /// What it counts as: no more than what the queue above it holds, or than there is.
+    /// The amount that the quota counts as: no more than what the queue above it holds, or than
+    /// there is.
     pub counts_as: String,
 }
 
@@ -328,14 +330,14 @@ pub struct ClaimView {
     pub priority: i32,
     /// Its weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// What is compared: its dominant share over its weight, as that counts.
+    /// The share that is compared: its dominant share over its weight, as that counts.
     pub share: String,
     /// Its dominant share: what it uses of the resource, of all that is divided.
     pub dominant_share: String,
     /// The resource of that share; `null`: it uses nothing.
     pub resource: Option<String>,
-    /// What it uses of the resource. Of a queue with queues below, without what one of those has
-    /// beyond its turn.
+    /// The amount of the resource that it uses. Of a queue with queues below, without what one of
+    /// those has beyond its turn.
     pub used: Option<String>,
     /// How much of the resource is divided.
     pub of: Option<String>,

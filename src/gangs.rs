@@ -34,7 +34,7 @@ pub struct GangView {
     pub queue: String,
     /// Pending, Binding, Running, Succeeded or Failed.
     pub phase: String,
-    /// Its members, by what has become of them.
+    /// Its members, by how far they have come.
     pub members: Members,
     /// The GPUs that its members hold and ask for.
     pub gpus: Gpus,
@@ -42,7 +42,7 @@ pub struct GangView {
     pub waits: bool,
     /// Why it waits; `null`: its minimum is met, or nothing of it waits.
     pub reason: Option<String>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
     /// When its PodGroup, or the oldest of its pods, was created.
     pub created: String,
@@ -51,14 +51,14 @@ pub struct GangView {
 /// GPUs of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gpus {
-    /// What its bound members hold.
+    /// The GPUs that its bound members hold.
     pub held: String,
-    /// What its waiting members ask for.
+    /// The GPUs that its waiting members ask for.
     pub asked: String,
 }
 
 impl Gangs {
-    /// What the engine reports.
+    /// The list of gangs that the engine reports.
     #[must_use]
     pub fn of(reports: &[GangReport], now_ms: UnixMs) -> Self {
         Self {

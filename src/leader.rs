@@ -28,12 +28,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The name of the port on which a scheduler's container serves its pages.
 const PORT_NAME: &str = "http";
-/// The port of a container that names none.
+/// The port where no container names one.
 const PORT: u16 = 8080;
-/// More than this is no page of ours: a gang takes less than 1 KiB of the longest.
+/// The largest page that is taken for one of ours: a gang takes less than 1 KiB of the longest.
 const PAGE_MAX_BYTES: usize = 256 << 20;
 
-/// What is read of a pod: its ports. All else would be compiled in for nothing.
+/// A pod of which only the ports are read: all other fields would be compiled in for nothing.
 type Ports = Object<Option<PodSpec>, IgnoredAny>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -55,12 +55,12 @@ struct ContainerPort {
     container_port: u16,
 }
 
-/// What a page says.
+/// The answer of the scheduler to a request for one of its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its status.
+    /// The HTTP status.
     pub status: StatusCode,
-    /// Its text.
+    /// The body.
     pub text: String,
 }
 
@@ -70,10 +70,10 @@ pub enum LeaderError {
     /// The API server does not answer, or in a way that makes no sense.
     #[error("{0}")]
     NoAnswer(String),
-    /// The user may not do this.
+    /// Kubernetes denies the request: the user lacks a right.
     #[error("{0}")]
     Forbidden(String),
-    /// The API server cannot do it, e.g. because it does not reach the kubelet.
+    /// The API server cannot pass the request on, e.g. because it does not reach the kubelet.
     #[error("the API server does not get through: {0}")]
     Failed(String),
     /// There is no such Lease.
@@ -81,21 +81,21 @@ pub enum LeaderError {
     NoLease {
         /// The namespace of the Lease.
         namespace: String,
-        /// Its name.
+        /// The name of the Lease.
         name: String,
     },
-    /// Nobody holds the Lease.
+    /// The Lease has no holder: no scheduler leads.
     #[error("no scheduler leads: nobody holds the Lease {name} in the namespace {namespace}")]
     NobodyLeads {
         /// The namespace of the Lease.
         namespace: String,
-        /// Its name.
+        /// The name of the Lease.
         name: String,
     },
     /// The holder of the Lease is no pod beside it.
     #[error("the scheduler that leads, {holder}, is not a pod of the namespace {namespace}")]
     NoPod {
-        /// What the Lease names.
+        /// The holder that the Lease names.
         holder: String,
         /// The namespace of the Lease.
         namespace: String,
@@ -103,9 +103,9 @@ pub enum LeaderError {
     /// The way to the pod is open, and its scheduler does not answer.
     #[error("the scheduler in the pod {pod} does not answer: {because}")]
     Silent {
-        /// The pod.
+        /// The name of the pod.
         pod: String,
-        /// What stands in the way.
+        /// The reason why no answer came.
         because: String,
     },
 }

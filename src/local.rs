@@ -64,7 +64,7 @@ pub enum LocalError {
     NotReady {
         /// How long it was given, in seconds.
         waited_s: u64,
-        /// What it said when it was asked last.
+        /// The last answer of the API server.
         last_answer: String,
         /// The last lines of its log.
         log: String,
@@ -72,9 +72,9 @@ pub enum LocalError {
     /// A file or a process could not be handled.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The action that failed, as a verb.
         action: &'static str,
-        /// On what.
+        /// The file or program.
         path: PathBuf,
         /// What the operating system said.
         source: std::io::Error,

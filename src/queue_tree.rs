@@ -25,7 +25,7 @@ pub struct QueueView {
     pub ready: Option<bool>,
     /// Why it is not Ready.
     pub reason: Option<String>,
-    /// The same as a sentence; of a Ready queue, what there is to know of its entries.
+    /// The reason as a sentence; of a Ready queue, what there is to know of its entries.
     pub message: String,
     /// Whether it admits nothing new.
     pub closed: bool,
@@ -33,19 +33,19 @@ pub struct QueueView {
     pub priority: i32,
     /// Its part of what is over quota, beside those of its siblings.
     pub weight: BTreeMap<String, i64>,
-    /// What it is guaranteed.
+    /// The amounts that it is guaranteed.
     pub quota: Quantities,
-    /// What it never exceeds.
+    /// The amounts that it never exceeds.
     pub limit: Quantities,
-    /// What its gangs hold.
+    /// The amounts that its gangs hold.
     pub allocated: Quantities,
-    /// What they hold and ask for.
+    /// The amounts that its gangs hold and ask for.
     pub requested: Quantities,
     /// What fairness would give it now.
     pub fair_share: Quantities,
     /// Its dominant share of the cluster.
     pub dominant_share: String,
-    /// What it has used on average, where the past counts.
+    /// Its average past use, where the past counts.
     #[serde(skip_serializing_if = "Quantities::is_empty")]
     pub past_use: Quantities,
     /// Its gangs, and those of all queues below.
@@ -142,7 +142,8 @@ impl QueueView {
         }
     }
 
-    /// What is shown of it: GPUs, what its spec names, and what it holds, asks for or is due.
+    /// The resources that are shown of it: GPUs, those that its spec names, and those that it
+    /// holds, asks for or is due.
     fn resources(&self) -> Vec<&str> {
         let maps = [
             &self.quota,

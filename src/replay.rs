@@ -43,9 +43,9 @@ pub struct DifferenceReport {
     pub at: String,
     /// Which command of the step, from 1.
     pub command: usize,
-    /// What was recorded.
+    /// The recorded result.
     pub recorded: String,
-    /// What came out now.
+    /// The result of the replay.
     pub replayed: String,
 }
 

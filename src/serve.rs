@@ -193,7 +193,7 @@ async fn compare(State((comparer, last)): State<(Comparer, LastComparison)>) -> 
         return (*status, text.clone()).into_response();
     }
     let began = Instant::now();
-    // Who hangs up ends the comparison, and must not begin the next one at once.
+    // A client that hangs up ends the comparison, and must not begin the next one at once.
     let given_up = "the last comparison was given up\n".to_owned();
     *last = Some((began, StatusCode::SERVICE_UNAVAILABLE, given_up));
     let (status, text) = match comparer.compare().await {

@@ -13,7 +13,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 /// The client's own lines for failed requests only repeat ours, without the reason.
 const SILENCED: &str = "kube_client::client::builder=off";
 
-/// What is logged; set once this process has started its log.
+/// The filter of the log; set once this process has started its log.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 /// Whether lines are JSON objects.
 static JSON: AtomicBool = AtomicBool::new(false);

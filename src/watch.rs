@@ -68,7 +68,7 @@ pub(crate) struct Watcher<T> {
     /// A watch in the binary form said what could not be read.
     json_only: bool,
     backoff: Backoff,
-    /// What was logged last, so that a lasting failure is logged once.
+    /// The last failure that was logged, so that a lasting one is logged once.
     complaint: Option<String>,
     kind: PhantomData<fn() -> T>,
 }

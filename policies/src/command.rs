@@ -124,7 +124,7 @@ pub enum StatusPatch {
         reason: Box<str>,
         /// The message.
         message: Box<str>,
-        /// Since when, for `lastTransitionTime`.
+        /// When the condition became as it is, for `lastTransitionTime`.
         since_ms: UnixMs,
     },
 }
@@ -132,7 +132,7 @@ pub enum StatusPatch {
 /// A Kubernetes event on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announcement {
-    /// What it is about.
+    /// The object that the event is about.
     pub regarding: ObjectReference,
     /// A warning, or just news.
     pub warning: bool,

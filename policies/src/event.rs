@@ -238,7 +238,7 @@ pub enum Outcome {
         /// How long the API server asked to wait.
         retry_after_ms: u64,
     },
-    /// Nobody knows whether it was done: a timeout, a 5xx, a lost connection.
+    /// It is uncertain whether the request was done: a timeout, a 5xx, a lost connection.
     Unknown {
         /// What the API server said, or why there is no answer.
         message: Box<str>,

@@ -28,7 +28,7 @@ use crate::status::{MemberCounts, Phase};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-/// What is to be explained.
+/// The object of an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// A gang: `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
@@ -67,13 +67,13 @@ pub struct Explanation {
     pub needed: u32,
     /// Why it waits; `None`: nothing of it waits.
     pub reason: Option<Reason>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
     /// How sure it is that there is no place; `None` where it waits for something else.
     pub proof: Option<Proof>,
     /// How near its members come to fit together, where they are of several shapes or sub-groups.
     pub together: Option<Together>,
-    /// What is missing on nodes: an entry for each shape of its members.
+    /// The shortages on nodes: an entry for each shape of its members.
     pub shortages: Vec<Shortage>,
     /// The bound of a queue that it would exceed.
     pub excess: Option<ExcessReport>,
@@ -152,7 +152,7 @@ pub struct LeftOut {
     pub domain: Option<String>,
 }
 
-/// What is missing for the members of one shape, where it comes nearest.
+/// How much room the members of one shape lack in the domain that comes nearest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
     /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each
@@ -198,7 +198,7 @@ pub struct Shortage {
     pub nearest: NodeCounts,
     /// All nodes.
     pub all: NodeCounts,
-    /// Who holds what is missing in that domain: the first to end comes first.
+    /// The gangs that hold the missing resource in that domain; the first to end comes first.
     pub holders: Vec<Holder>,
 }
 
@@ -224,7 +224,7 @@ pub struct NodeCounts {
 /// Nodes that refuse a member for the same thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What they did: `had insufficient nvidia.com/gpu`.
+    /// The predicate of the sentence about these nodes: `had insufficient nvidia.com/gpu`.
     pub because: String,
     /// How many they are.
     pub nodes: u32,
@@ -284,17 +284,18 @@ pub struct Standing {
     pub position: u32,
     /// How long the line is.
     pub length: u32,
-    /// What it stands there with.
+    /// Its rank, by which the line is ordered.
     pub rank: Rank,
     /// Those right before it, the nearest first.
     pub before: Vec<Ahead>,
     /// Where its queue and those above it stand among their siblings, the highest first.
     pub levels: Vec<QueueStanding>,
-    /// Of those before it, the ones that new room may help.
+    /// The gangs before it that new room may help.
     pub rivals: Rivals,
 }
 
-/// Those before a gang that may use new room: what a bound of a queue keeps out, no room helps.
+/// The gangs before a gang that may use new room: no room helps those that a bound of a queue keeps
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rivals {
     /// How many gangs of its queue.

@@ -170,7 +170,7 @@ pub(crate) fn names_nodes(shape: &PodShape) -> bool {
 /// Whether [`static_verdict`] says the same of two shapes on every node: they differ in nothing
 /// that it looks at.
 pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
-    // What is new in a shape must be put on one of the two sides here.
+    // A new field of a shape must be put on one of the two sides here.
     let PodShape {
         requests,
         largest_container,

@@ -17,8 +17,8 @@ use alloc::boxed::Box;
 /// The settings of the election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseSettings {
-    /// Who we are: a name that no other process has. Where it is the pod's name, a restarted
-    /// container takes its lease back at once.
+    /// The name of this process, which no other process has. Where it is the pod's name, a
+    /// restarted container takes its lease back at once.
     pub identity: Box<str>,
     /// How long a lease holds without a change. Default 15 s.
     pub duration_ms: u64,
@@ -54,7 +54,7 @@ pub enum LeaseRequest {
 pub struct LeaseSeen {
     /// `None`: there is none. Otherwise its version; a renewal changes it.
     pub resource_version: Option<Box<str>>,
-    /// Who holds it; empty: nobody.
+    /// The identity of the holder; empty: nobody holds it.
     pub holder: Box<str>,
     /// How often it changed hands.
     pub transitions: u32,

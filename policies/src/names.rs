@@ -1,4 +1,4 @@
-//! What may have been meant by a name that there is not.
+//! Suggestions: the known name that may have been meant by one that does not exist.
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -53,7 +53,7 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
     let most = 1 + name.len() / 5;
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|known| {
-            // The same name in another namespace is what is often meant.
+            // Often an object of that name in another namespace is meant.
             let moved = matches!((name.split_once('/'), known.split_once('/')),
                 (Some((_, name)), Some((_, known))) if name == known);
             let distance = if moved {

@@ -44,7 +44,7 @@ use crate::topology::Level;
 use crate::txn::Txn;
 use alloc::{boxed::Box, string::String, vec::Vec};
 
-/// What is to be placed.
+/// The members that are to be placed, and under which conditions.
 #[derive(Debug)]
 pub(crate) struct Request {
     /// The pods that wait, by class, the largest class first.
@@ -80,7 +80,7 @@ pub(crate) struct Near {
     pub(crate) topology: TopologyId,
     pub(crate) required: Option<Level>,
     pub(crate) preferred: Option<Level>,
-    /// Nobody asked: near is what suits most. Who spreads does without it.
+    /// Set where the gang did not ask: near suits most gangs. Members that spread do without it.
     pub(crate) implied: bool,
 }
 
@@ -133,7 +133,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// What was refused of the sub-group in question, or of the gang itself.
+    /// The refusal of the sub-group in question, or of the gang itself.
     pub(crate) fn innermost(&self) -> &Self {
         match self {
             Self::OfSubGroup { refusal, .. } => refusal.innermost(),

@@ -5,7 +5,7 @@ use crate::reason::Reason;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
-/// What has become of a pod.
+/// How far a pod has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PodState {
     /// It waits.
@@ -33,7 +33,7 @@ pub struct PodReport {
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
-    /// What has become of it.
+    /// How far it has come.
     pub state: PodState,
     /// Its node, also while the binding is on its way.
     pub node: Option<Box<str>>,
@@ -41,7 +41,7 @@ pub struct PodReport {
     pub binding: bool,
     /// Why it waits.
     pub reason: Option<Reason>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
 }
 
@@ -78,11 +78,11 @@ pub type Inventory = BTreeMap<String, String>;
 /// al., Beware of Fragmentation, USENIX ATC 2023.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fragmentation {
-    /// What is fragmented, in thousandths of a card, times `weight`: an exact sum.
+    /// The fragmented GPUs, in thousandths of a card, times `weight`: an exact sum.
     pub weighted: u128,
     /// The sum of the target workload's weights; 0 while no pod was seen.
     pub weight: u64,
-    /// What is free, in thousandths of a card.
+    /// The free GPUs, in thousandths of a card.
     pub free_thousandths: u64,
 }
 

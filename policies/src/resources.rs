@@ -44,7 +44,7 @@ impl ResourceNames {
         (id.index().min(Self::gpu().index() + 1), self.name(id))
     }
 
-    /// The same amounts in that order.
+    /// Sorts amounts in the order of [`Self::place`].
     pub(crate) fn in_order(&self, mut vector: Resources) -> Resources {
         vector.sort_by(|(one, _), (other, _)| self.place(*one).cmp(&self.place(*other)));
         vector

@@ -12,7 +12,7 @@ pub const AGING_MAX_MS: u64 = 7 * 24 * 3_600_000;
 pub struct Settings {
     /// How nodes are chosen for pods that ask for a GPU, where neither gang nor queue says.
     pub gpu_placement: Placement,
-    /// The same for all other pods.
+    /// The placement of all other pods.
     pub cpu_placement: Placement,
     /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
     /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
@@ -39,7 +39,7 @@ pub struct Settings {
     /// How long a gang pauses after a binding of one of its pods was refused for the first time,
     /// and when an eviction or a status write that failed is made again.
     pub retry_after_ms: u64,
-    /// Who may act.
+    /// Which processes may act.
     pub leadership: Leadership,
 }
 
@@ -75,7 +75,7 @@ pub struct InFlight {
     pub announcements: u32,
 }
 
-/// Who may act.
+/// Which processes may act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
     /// This engine, always: `plan`, the simulator, or one replica without election.

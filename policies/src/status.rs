@@ -74,7 +74,7 @@ pub struct PodGroupStatus {
     pub message: Box<str>,
     /// Condition `PodGroupScheduled`: the minimum is met (or was, for an ended gang).
     pub scheduled: bool,
-    /// Since when `scheduled` is as it is, in whole seconds.
+    /// When `scheduled` became as it is, in whole seconds.
     pub scheduled_since_ms: UnixMs,
     /// Condition `Stale`; `None` before the minimum was first met.
     pub staleness: Option<Staleness>,
@@ -85,7 +85,7 @@ pub struct PodGroupStatus {
 pub struct Staleness {
     /// It has lost members and is below its minimum.
     pub stale: bool,
-    /// Since when it is stale, or not, in whole seconds.
+    /// When `stale` became as it is, in whole seconds.
     pub since_ms: UnixMs,
 }
 
@@ -130,17 +130,17 @@ pub struct QueueStatus {
     pub fault: Option<(QueueFault, Box<str>)>,
     /// Of a Ready queue, a sentence about entries that count what no node has.
     pub note: Option<Box<str>>,
-    /// Since when it is Ready, or not.
+    /// When it became Ready, or ceased to be.
     pub ready_since_ms: UnixMs,
     /// What its gangs hold.
     pub allocated: GovernedAmounts,
-    /// What they hold and ask for.
+    /// The amounts that its gangs hold and ask for.
     pub requested: GovernedAmounts,
     /// What fairness would give it now.
     pub fair_share: GovernedAmounts,
     /// Its dominant share of the cluster, in millionths.
     pub dominant_share_millionths: u64,
-    /// What it has used on average; `None` where the past does not count or there is none.
+    /// Its average past use; `None` where the past does not count or there is none.
     pub past_use: Option<PastUse>,
     /// Gangs that wait.
     pub pending: u32,

@@ -317,7 +317,7 @@ fn identifier<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
 #[derive(Debug, Default)]
 pub(crate) struct NodeOrder {
     ranks: BTreeMap<OrderKey, (u64, NodeId)>,
-    /// The same nodes in a row.
+    /// The nodes in the order of their ranks.
     row: Vec<(u64, NodeId)>,
 }
 

@@ -62,7 +62,7 @@ impl Txn {
         }
     }
 
-    /// What has been placed so far.
+    /// The placements so far.
     pub(crate) fn placed(&self) -> &[(PodId, NodeId)] {
         &self.placed
     }

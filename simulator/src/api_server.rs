@@ -128,7 +128,7 @@ impl ApiServer {
             })
     }
 
-    /// What is invalid is refused before the name is looked up.
+    /// Creates an object. One that is invalid is refused before its name is looked up.
     fn create(&mut self, mut object: Object, now_ms: UnixMs) -> Answer {
         let name = Name::of(&object);
         let uid = Uid(self.last_uid + 1);

@@ -152,7 +152,7 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
     }
 }
 
-/// Nobody knows whether it was done.
+/// The outcome of a request of which it is uncertain whether it was done.
 fn unknown(why: &str) -> Outcome {
     Outcome::Unknown {
         message: why.into(),

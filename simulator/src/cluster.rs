@@ -40,7 +40,7 @@ pub(crate) enum Task {
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
     pub(crate) api: ApiServer,
-    /// What is to be done, and when.
+    /// The tasks that are left, and when each is to be done.
     pub(crate) tasks: Vec<(UnixMs, Task)>,
     owners: Owners,
     /// Pods that run or have been failed by their kubelet.

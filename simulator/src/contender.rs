@@ -43,7 +43,7 @@ pub(crate) struct Contender {
     /// The deadlines of commands under way, by the world's clock.
     deadlines: BTreeMap<CommandId, UnixMs>,
     stopping: bool,
-    /// What it took in at its last step, for the log.
+    /// The events that its engine took in at the last step, for the log.
     pub(crate) last_events: Vec<String>,
     /// Everything that its engine took in and gave out, if that is recorded.
     pub(crate) recorder: Option<Recorder>,
@@ -51,7 +51,7 @@ pub(crate) struct Contender {
 
 /// What a step has brought.
 pub(crate) struct Stepped {
-    /// It has heard of something, and not only of its lease.
+    /// Whether the engine has taken in any event that is not routine ([`is_routine`]).
     pub(crate) heard: bool,
     pub(crate) commands: Vec<Command>,
     pub(crate) violations: Vec<String>,
@@ -256,7 +256,8 @@ impl Contender {
     }
 }
 
-/// It says that time has passed, or what became of the lease.
+/// Whether an event only says that time has passed, or tells the outcome of a request for the
+/// lease.
 fn is_routine(event: &Event) -> bool {
     matches!(
         event,

@@ -92,7 +92,7 @@ fault_kinds! {
     KubeletSlow: Mode::Chance(150),
     /// A pod takes up to its whole grace to end.
     TerminationSlow: Mode::Chance(300),
-    /// Somebody deletes a pod, whatever is under way for it.
+    /// A user deletes a pod, whatever is under way for it.
     PodDeleted: Mode::Times(4),
     /// A running pod fails.
     PodFails: Mode::Times(2),
@@ -116,7 +116,7 @@ fault_kinds! {
     ClockJumps: Mode::Chance(500),
     /// A second replica stands by.
     SecondContender: Mode::Times(1),
-    /// Somebody deletes the lease.
+    /// A user deletes the lease.
     LeaseDeleted: Mode::Times(1),
     /// A scheduler is told to stop, and another follows (a rolling upgrade).
     ShutDown: Mode::Times(1),

@@ -5,7 +5,7 @@
 //! numbers come from. Only whole numbers are used, so that a seed gives the same bytes on every
 //! machine.
 //!
-//! What is not like the real thing: jobs do not depend on each other. Real users submit sweeps of
+//! Jobs do not depend on each other, which is not like the real thing. Real users submit sweeps of
 //! equal jobs at once, and submit again what has failed.
 
 mod draw;
@@ -118,7 +118,7 @@ fn largest_gpus(queues: &[TraceQueue]) -> u32 {
     queues.iter().map(gpus_of).max().unwrap_or_default()
 }
 
-/// Who submits what, ready to be drawn.
+/// The sizes of jobs and the queues that submit them, ready to be drawn.
 struct Demand {
     /// By index of the profile's sizes: how large such jobs are in this cluster.
     gpus: Vec<u32>,

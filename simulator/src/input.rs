@@ -34,7 +34,7 @@ const OTHER_FORMATS: [(&[u8], &str); 4] = [
 
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
-/// What is wrong with a file, and where.
+/// A mistake in a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError {
     /// The file, as the user named it.
@@ -43,7 +43,7 @@ pub struct InputError {
     pub line: Option<u64>,
     /// The column, as the header should name it; `None` if it is about the whole line.
     pub field: Option<String>,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
 }
 

@@ -27,7 +27,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Who goes first, and who must wait.
+/// Which job goes first, and which must wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// First in, first out: a job that finds no room keeps all behind it waiting.
@@ -84,7 +84,7 @@ impl Policy {
     }
 }
 
-/// What is simulated.
+/// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload<'a> {
     /// The jobs, by time of submission.
@@ -133,7 +133,7 @@ pub struct Run {
     pub never: Vec<Never>,
     /// What the engines did, for figures of speed.
     pub steps: u64,
-    /// What was fair at times, if it was asked for.
+    /// The fair shares at times, if they were asked for.
     pub fair_shares: Vec<FairShare>,
 }
 

@@ -42,7 +42,7 @@ pub enum Record {
     Begun {
         /// The scheduler's version, for people.
         version: Box<str>,
-        /// What it decides by.
+        /// The settings by which it decides.
         settings: Settings,
     },
     /// A step: what it was given and when. Slices of longer work are steps with `Continue`.

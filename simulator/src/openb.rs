@@ -26,7 +26,7 @@ use std::path::Path;
 pub use crate::input::InputError;
 pub use curves::{read_published, write_csv};
 
-/// Who places the pods.
+/// The policy by which pods are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
     /// Fragmentation gradient descent.

@@ -40,7 +40,7 @@ pub struct Report {
 /// One plot, or one for each run with the same axes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Panel {
-    /// What is plotted.
+    /// The title of the plot.
     pub title: String,
     /// One sentence on how to read it.
     pub note: String,
@@ -61,7 +61,7 @@ pub struct Panel {
 /// One axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// What it measures; the unit is part of the ticks.
+    /// The quantity that it measures; the unit is part of the ticks.
     pub label: String,
     /// How values become positions and ticks.
     pub scale: Scale,
@@ -132,19 +132,19 @@ pub struct Series {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Style {
-    /// What was measured here.
+    /// A measured line.
     #[default]
     Solid,
     /// A line with what is below it shaded.
     Filled,
-    /// What it is compared with: published results, a quota.
+    /// A line that others are compared with: published results, a quota.
     Dashed,
 }
 
 /// One table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// What is listed.
+    /// The title of the table.
     pub title: String,
     /// One sentence on how to read it.
     pub note: String,

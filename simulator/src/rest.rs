@@ -19,7 +19,8 @@ use groups::{contradict, is_met};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who has bound a pod, as far as that is to be judged: members of one binder are together.
+/// The process that has bound a pod, as far as that is to be judged: members of one binder are
+/// together.
 pub(crate) type Binder = (usize, u32);
 
 /// Everything that does not hold. `calm`: no fault has struck.

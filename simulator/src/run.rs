@@ -100,7 +100,7 @@ pub fn run(seed: u64, with_faults: bool) -> Result<Summary, Failure> {
     Run::new(seed, with_faults, None).until_rest()
 }
 
-/// The same, and tells everything that happens line by line.
+/// Runs one seed as [`run`] does, and tells everything that happens line by line.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -108,7 +108,8 @@ pub fn tell(seed: u64, with_faults: bool, say: &mut dyn FnMut(String)) -> Result
     Run::new(seed, with_faults, Some(say)).until_rest()
 }
 
-/// The same, and gives what was recorded of each scheduler process: a block of a journal.
+/// Runs one seed as [`run`] does, and returns the recordings of all scheduler processes, each a
+/// block of a journal.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -480,7 +481,7 @@ impl<'say> Run<'say> {
         })
     }
 
-    /// Who has bound which pod. Strays are nobody's: their process had given them up, and decided
+    /// The binder of each pod. Strays have none: their process had given them up, and decided
     /// without them. All others are of one decider, unless a process may have begun with an old
     /// view.
     fn binders(&self) -> BTreeMap<Uid, rest::Binder> {

@@ -48,13 +48,13 @@ pub struct Shell {
 pub struct Turn {
     /// Whether the engine was stepped.
     pub stepped: bool,
-    /// Whether it has heard of something, and not only of its lease.
+    /// Whether the engine has taken in any event but those of time and of its lease.
     pub heard: bool,
-    /// What it was told, if that is to be logged.
+    /// The events that the engine took in, if they are to be logged.
     pub events: Vec<String>,
-    /// What it wants done; it is under way.
+    /// The commands of the engine; they are under way.
     pub commands: Vec<(CommandId, Action)>,
-    /// What does not hold.
+    /// The invariants that do not hold, a sentence each.
     pub violations: Vec<String>,
 }
 
@@ -97,8 +97,8 @@ impl Shell {
         self.recorded = Some(Vec::new());
     }
 
-    /// What was recorded of each process, the one that still runs among them: a block of a journal,
-    /// not packed yet.
+    /// The recordings of all processes, the one that still runs among them: for each a block of a
+    /// journal, not packed yet.
     #[must_use]
     pub fn into_recorded(mut self) -> Vec<Vec<u8>> {
         self.kill();
@@ -119,7 +119,7 @@ impl Shell {
         self.process.as_ref().map(|process| &process.engine)
     }
 
-    /// The same for reports that are worked out on demand.
+    /// The engine of the process, if one runs, for reports that are worked out on demand.
     pub fn engine_mut(&mut self) -> Option<&mut Engine> {
         self.process.as_mut().map(|process| &mut process.engine)
     }

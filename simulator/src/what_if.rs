@@ -50,7 +50,7 @@ pub struct Session {
     pub start_ms: UnixMs,
     /// The last thing that was recorded.
     pub end_ms: UnixMs,
-    /// What it did.
+    /// The course that was recorded.
     pub course: Course,
     /// Why the journal could not be read to its end.
     pub damage: Option<Damage>,

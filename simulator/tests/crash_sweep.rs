@@ -4,7 +4,7 @@ use gpu_batch_simulator::crash_sweep::{Case, Ending, cases, run};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What has become of the gangs.
+/// The fates of the gangs, counted.
 #[derive(Debug, Default)]
 struct Tally {
     cases: usize,

@@ -91,7 +91,7 @@ fn differences(run: &Run) -> Vec<String> {
     found
 }
 
-/// What is compared in each test run: workload, policies, seed.
+/// The curves that each test run compares: workload, policies, seed.
 const SUBSET: [(&str, &[Policy], u64); 6] = [
     ("default", &Policy::DETERMINISTIC, 42),
     ("cpu100", &[Policy::Fgd], 43),

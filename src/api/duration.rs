@@ -56,7 +56,7 @@ const UNITS: [(&str, u64, usize); 4] = [
 /// `2h30m` and all others, for the API server; with [`MAX_HOURS`] the same language as
 /// [`parse_duration_ms`].
 const PATTERN: &str = "(0|([0-9]{1,6}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?)";
-/// The same with any number of digits.
+/// A pattern for durations with any number of digits.
 const WRITTEN: &str = "(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)";
 /// Longer than the longest text, with its sign.
 const MAX_LENGTH: u32 = 45;
@@ -172,8 +172,8 @@ impl SignedDuration {
 /// The schema of a text whose length, without its sign, is `length` in CEL.
 fn schema(sign: &str, length: &str, message: &str) -> Schema {
     let written = format!("self.matches('^{sign}{WRITTEN}$') && self.matches('[0-9]')");
-    // What is not written like a duration has been told so by the first rule; of what has too many
-    // digits CEL could not tell how long it is.
+    // A text that is not written like a duration has been told so by the first rule; CEL could not
+    // tell how long a duration of too many digits is.
     let short = format!("self.matches('^{sign}{PATTERN}$')");
     let short = format!("{short} && duration({length}) <= duration('{MAX_HOURS}h')");
     json_schema!({

@@ -5,12 +5,12 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 /// CEL: a DNS subdomain, as objects are named.
 pub(super) const NAME: &str =
     r"self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
-/// What is said where [`NAME`] does not hold.
+/// The message where [`NAME`] does not hold.
 pub(super) const NAME_MESSAGE: &str =
     "must be the name of an object: lower case letters, digits, - and .";
 /// CEL: a DNS label.
 pub(super) const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";
-/// What is said where [`LABEL`] does not hold.
+/// The message where [`LABEL`] does not hold.
 pub(super) const LABEL_MESSAGE: &str =
     "must be of lower case letters, digits and -, beginning and ending with a letter or digit";
 /// CEL: a qualified name, as labels and resources are named.

@@ -23,7 +23,7 @@ use anyhow::Context;
 use cluster::Cluster;
 use run::{Times, measure};
 
-/// What is bound.
+/// A load: the nodes, and the gangs that are bound to them.
 #[derive(Debug, Clone, Copy)]
 struct Workload {
     name: &'static str,

@@ -8,16 +8,16 @@ use std::fmt::Write;
 pub struct Row {
     /// The benchmark that measured it, as `--filter` knows it.
     pub benchmark: &'static str,
-    /// What was measured.
+    /// The name of the measured quantity.
     pub name: &'static str,
-    /// On what.
+    /// The work that was measured, and its size.
     pub scenario: String,
     /// The figure.
     pub value: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// What it is compared with: the target, or what a peer measured in the same run; `None` for
-    /// figures that stand for themselves.
+    /// The reference: the target, or the figure of a peer in the same run; `None` for figures that
+    /// stand for themselves.
     pub reference: Option<f64>,
     /// `value` over `reference`.
     pub ratio: Option<f64>,
@@ -58,14 +58,14 @@ impl Row {
         }
     }
 
-    /// The same as a row of a benchmark.
+    /// Says which benchmark the row belongs to.
     #[must_use]
     pub(super) fn of(mut self, benchmark: &'static str) -> Self {
         self.benchmark = benchmark;
         self
     }
 
-    /// The same with what it is compared with.
+    /// Adds a reference, and the side of it on which the figure should be.
     #[must_use]
     pub fn against(mut self, bound: Bound, reference: f64, note: &'static str) -> Self {
         self.reference = Some(reference);
@@ -75,7 +75,7 @@ impl Row {
         self
     }
 
-    /// The same beside what another did in the same run, without a judgement.
+    /// Adds the figure of a peer in the same run as the reference, without a judgement.
     #[must_use]
     pub fn beside(mut self, reference: f64, note: &'static str) -> Self {
         self.reference = Some(reference);

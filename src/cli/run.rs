@@ -62,7 +62,8 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
         let before = Configuration::of(&scheduler.configuration(), "the old configuration")?;
         scheduler.stop().await?;
         scheduler = match Scheduler::start(&cluster, anew).await {
-            // Somebody took the port meanwhile. The file is tried again as soon as it is free.
+            // Another process has taken the port meanwhile. The file is tried again as soon as the
+            // port is free.
             Err(SchedulerError::Listen { .. }) => Scheduler::start(&cluster, before).await?,
             started => started?,
         };

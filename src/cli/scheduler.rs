@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// Where a scheduler answers that runs on this machine.
+/// The address at which a scheduler on this machine answers by default.
 const HERE: &str = "http://127.0.0.1:8080";
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -73,7 +73,7 @@ enum Place<'a> {
 }
 
 impl Scheduler<'_> {
-    /// What a page says.
+    /// Asks the scheduler for a page, and reads the answer.
     ///
     /// # Errors
     /// [`Failure::Failed`] if nobody answers or the scheduler refuses, [`Failure::BadInput`] if it

@@ -1,8 +1,8 @@
-//! What this program is.
+//! The version of this program, and how it was built.
 
 use crate::execute::time;
 
-/// What the build script found out; empty: it is not known.
+/// The results of the build script; empty: not known.
 const COMMIT: &str = env!("GPU_BATCH_BUILD_COMMIT");
 const EPOCH: &str = env!("GPU_BATCH_BUILD_EPOCH");
 const PROFILE: &str = env!("GPU_BATCH_BUILD_PROFILE");

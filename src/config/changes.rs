@@ -1,4 +1,4 @@
-//! What is otherwise in another file, and for which of it the scheduler begins anew.
+//! The keys that differ between two files, and those for which the scheduler begins anew.
 
 use super::ConfigurationFile;
 use serde_json::Value;

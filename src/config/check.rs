@@ -246,8 +246,8 @@ fn leadership(
     })
 }
 
-/// Who this replica is: what the file says, else the pod's name, which a restarted container keeps,
-/// else the name of this process.
+/// The name of this replica: the one in the file, else the pod's name, which a restarted container
+/// keeps, else the name of this process.
 fn identity(file: &LeaderElectionFile) -> Result<String, &'static str> {
     let pod = || std::env::var("POD_NAME").ok();
     let pod = || pod().filter(|name| !name.is_empty());

@@ -27,9 +27,9 @@ type Read = Result<String, String>;
 
 /// Why a file is not taken over.
 enum Refusal {
-    /// It is wrong until it changes.
+    /// The file is wrong until it changes.
     Wrong(InvalidConfiguration),
-    /// The scheduler cannot listen where it says, for now.
+    /// The scheduler cannot listen at the file's address, for now.
     PortTaken(InvalidConfiguration),
 }
 
@@ -70,7 +70,7 @@ impl Follower {
         loop {
             let text = tokio::fs::read_to_string(&self.path).await;
             if let Some(configuration) = self.look(text.map_err(|error| unreadable(&error))) {
-                // Nobody listens any more where the scheduler is being stopped anyhow.
+                // The receiver is gone where the scheduler is being stopped anyhow.
                 drop(anew.send(configuration));
                 return;
             }

@@ -3,7 +3,7 @@
 use super::ConfigurationFile;
 use std::sync::{Mutex, PoisonError};
 
-/// What is in force, and why the file is not, if it is not.
+/// The configuration in force, and why the file is not, if it is not.
 #[derive(Debug)]
 pub(crate) struct InForce(Mutex<State>);
 

@@ -16,7 +16,7 @@ use std::io;
 /// Reads a file: what can be read of it, and what cannot, with the keys and what is allowed.
 ///
 /// # Errors
-/// What keeps any of it from being read.
+/// The problems that keep the whole file from being read.
 pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<String>> {
     let error = match serde_saphyr::from_str(text) {
         Ok(file) => return Ok((file, Vec::new())),
@@ -74,7 +74,7 @@ fn in_its_words(error: &Error) -> String {
     words.render_with_formatter(&UserMessageFormatter)
 }
 
-/// What is wrong with the text before there are any keys.
+/// The sentence for a text that is wrong before there are any keys.
 fn syntax(error: &Error) -> String {
     let problem = match error.without_snippet() {
         Error::MultipleDocuments { .. } => {
@@ -157,7 +157,7 @@ fn fits(key: &str, value: &Value, template: &Value) -> bool {
     }
 }
 
-/// What may stand at a key.
+/// The words for the values that are allowed at a key.
 fn expected(key: &str, template: &Value) -> String {
     let (first, last) = (IN_FLIGHT.start(), IN_FLIGHT.end());
     match template {

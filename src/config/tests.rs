@@ -234,7 +234,7 @@ fn everything_wrong_is_said_at_once() {
         .unwrap_err()
         .problems;
     assert_eq!(problems.len(), 4, "{problems:?}");
-    // What keeps a part of the file from being read hides nothing of the rest.
+    // A problem that keeps a part of the file from being read hides none of the other problems.
     for (text, told) in [
         ("colour: red\nretryAfter: 0s\nplacement: tight", 4),
         ("inFlight: {actions: ten}\nserveAddress: x", 2),

@@ -10,14 +10,14 @@ use std::error::Error;
 pub(crate) enum Outage {
     /// There is no connection.
     Unreachable(String),
-    /// There would be one, and it is not to be trusted.
+    /// A connection would be possible, and its certificate is not to be trusted.
     Untrusted(String),
     /// The API server, or who gives us a token for it, does not know us.
     Unauthorized(String),
 }
 
 impl Outage {
-    /// `None`: the error is of this one request.
+    /// The outage that an error shows; `None`: the error is of one request alone.
     pub(crate) fn of(error: &kube::Error) -> Option<Self> {
         match error {
             kube::Error::Api(status) if status.code == 401 => {
@@ -43,7 +43,7 @@ impl Outage {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// What is wrong with the API server at this address, and what to do.
+    /// The sentence that says why the API server at this address serves nothing, and what to do.
     pub(crate) fn sentence(&self, server: &str) -> String {
         match self {
             Self::Unreachable(words) => format!(

@@ -17,8 +17,8 @@ const WORKLOADS: &str = "apps";
 
 /// An object in a file that cannot be read at all.
 ///
-/// What is readable but wrong becomes a
-/// [`Problem`](gpu_batch_policies::facts::Problem) inside the fact instead.
+/// An object that can be read and has mistakes becomes a fact with a
+/// [`Problem`](gpu_batch_policies::facts::Problem) inside instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {field}: {message}")]
 pub struct RefusedDocument {
@@ -26,7 +26,7 @@ pub struct RefusedDocument {
     pub object: String,
     /// The field, e.g. `spec.containers[0].name`.
     pub field: String,
-    /// What is wrong with it.
+    /// The mistake in the field.
     pub message: String,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Identity {
 /// namespaces that name none are in `namespace`. An empty document has none.
 ///
 /// # Errors
-/// [`RefusedDocument`] of a list that is none.
+/// [`RefusedDocument`] if the `items` of a list are no list.
 pub fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>, RefusedDocument> {
     let mut objects = flattened(document)?;
     for object in &mut objects {
@@ -159,7 +159,7 @@ pub fn part_of<T: DeserializeOwned>(value: &Value) -> Result<T, RefusedDocument>
     kinds::typed(value).map_err(|(field, message)| refused(value, field, message))
 }
 
-/// What is wrong with a field of an object.
+/// Refuses an object for a mistake in one of its fields.
 pub fn refused(
     value: &Value,
     field: impl Into<String>,

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What is expected of a field that names something.
+/// The value that a field wants which names something.
 pub(super) const TEXT: &str = "a text";
-/// What is expected of a switch.
+/// The value that a switch wants.
 pub(super) const TRUTH: &str = "true or false";
 const NO_OBJECT: &str = "is not an object that can be read";
 

@@ -13,7 +13,7 @@ pub(super) fn uid(kind: &str, meta: &Meta) -> Uid {
     named_uid(kind, &meta.namespace, &meta.name, &meta.uid)
 }
 
-/// The same from its parts, for references to an object.
+/// The identity of an object by its parts, for references to it.
 pub(super) fn named_uid(kind: &str, namespace: &str, name: &str, uid: &str) -> Uid {
     if uid.is_empty() {
         return Uid(hash(&[kind, "/", namespace, "/", name]));

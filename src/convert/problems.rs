@@ -1,4 +1,4 @@
-//! What is wrong with an object, field by field, bounded in number and length.
+//! The problems of an object, field by field, bounded in number and length.
 
 use super::limits;
 use gpu_batch_policies::facts::Problem;

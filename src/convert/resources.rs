@@ -45,7 +45,7 @@ pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
 
 /// The largest request of one container, by extended resource.
 pub(super) fn largest_container(spec: &PodSpec) -> Amounts {
-    // The same quantities have been read, and their problems noted, for the sums.
+    // The problems of these quantities have been noted already, when they were summed up.
     let mut unread = Problems::default();
     let mut largest = Sums::new();
     for (field, container) in all_containers(spec) {

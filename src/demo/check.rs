@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long the members of a gang may be on their way to their nodes.
 pub(super) const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
-/// The same where requests get lost: each is missed after 4 s only, and several can be lost in a
-/// row.
+/// How long the members of a gang may be on their way where requests get lost: each is missed after
+/// 4 s only, and several can be lost in a row.
 pub(super) const PARTIAL_WITHIN_CHAOS: Duration = Duration::from_secs(40);
 
 /// A promise, and whether it was kept.
@@ -133,7 +133,8 @@ fn bound_once(witness: &Witness, pods: &[Pod]) -> Check {
     }
 }
 
-/// Who has ended binds nobody: a member that is made anew then may go to another rack.
+/// Members of a gang are in one rack. A member that has ended does not count: one that is made anew
+/// then may go to another rack.
 fn racks(witness: &Witness, nodes: &[Node], pods: &[Pod]) -> Check {
     let rack = |node: &Node| {
         let labels = node.metadata.labels.as_ref()?;

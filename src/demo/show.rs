@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// the idle cluster: the scheduler follows with a few of them a second.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// What is on the screen, and what was there a tick ago.
+/// The screen, and the numbers of the last tick.
 pub(super) struct Show<'a> {
     books: &'a Books,
     screen: Screen,

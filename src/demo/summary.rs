@@ -1,4 +1,4 @@
-//! What is left to say at the end.
+//! The words that are left to say at the end.
 
 use super::check::Check;
 use super::table::{Counts, clock, phases, reasons};

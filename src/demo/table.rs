@@ -16,7 +16,7 @@ const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 /// Lines that are always there.
 const FIXED_LINES: usize = 17;
 
-/// What is shown.
+/// The numbers that are shown.
 pub(super) struct View<'a> {
     pub(super) title: &'a str,
     pub(super) witness: &'a Witness,
@@ -66,7 +66,7 @@ pub(super) fn frame(view: &View<'_>, columns: usize, rows: usize) -> Vec<String>
     lines
 }
 
-/// The same in one line, for a log.
+/// The view in one line, for a log.
 pub(super) fn one_line(view: &View<'_>) -> String {
     let counts = Counts::of(view.witness);
     let (used, all) = view.witness.gpus();

@@ -43,7 +43,7 @@ pub(super) struct Course {
     pub(super) racks: BTreeMap<String, u32>,
     /// Where its members were at one time, if that was more than one rack and it requires one.
     pub(super) scattered: Option<String>,
-    /// Since when some members are bound, but fewer than the minimum.
+    /// When the gang came to have some members bound, but fewer than the minimum.
     pub(super) partial_since: Option<Instant>,
     /// The longest that this ever lasted.
     pub(super) longest_partial: Duration,

@@ -1,8 +1,8 @@
 //! How the shell is doing, for `/healthz`, `/readyz` and the log. Written by the driver, the
 //! watches and the executor.
 //!
-//! What is in the way is logged when it begins and when it is over, however often it is met, and
-//! stands on `/readyz` in between.
+//! A trouble is logged when it begins and when it is over, however often it is met, and stands on
+//! `/readyz` in between.
 
 use crate::connection::Outage;
 use gpu_batch_policies::event::Kind;
@@ -127,8 +127,8 @@ impl Health {
         self.leader.load(Ordering::Relaxed)
     }
 
-    /// What is missing before decisions are made, a line each; empty: ready. A replica that is not
-    /// the leader is ready too.
+    /// The conditions for decisions that are not met yet, a line each; empty: ready. A replica that
+    /// is not the leader is ready too.
     pub(crate) fn missing(&self) -> Vec<String> {
         let outage = self.outage();
         let answers = outage.is_none();

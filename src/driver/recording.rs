@@ -29,7 +29,7 @@ use tracing::{info, warn};
 
 /// How many blocks may wait for the disk.
 const BLOCKS_WAITING_MAX: usize = 64;
-/// What was recorded is on its way to the file after at most this.
+/// A record is on its way to the file after at most this.
 const SEALED_AFTER: Duration = Duration::from_secs(1);
 /// A file that is full sooner than this is too small for its world: each new one costs a list of
 /// everything.
@@ -93,7 +93,7 @@ impl Recording {
             .name("journal".to_owned())
             .spawn(move || {
                 if let Err(error) = write(file, &to_write, file_bytes, &written) {
-                    // Nobody asks any more where the recording has ended already.
+                    // The receiver is gone where the recording has ended already.
                     drop(ended.send(error));
                 }
             })?;

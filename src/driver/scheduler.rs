@@ -69,7 +69,7 @@ impl Scheduler {
         Self::start_recorded(cluster, configuration, None).await
     }
 
-    /// The same, and records everything into a file.
+    /// Starts as [`Scheduler::start`] does, and records everything into a file if there is one.
     ///
     /// # Errors
     /// As [`Scheduler::start`].
@@ -134,7 +134,7 @@ impl Scheduler {
         let (sender, ended) = oneshot::channel();
         std::thread::Builder::new()
             .name("engine".to_owned())
-            // Nobody listens any more if the scheduler was dropped.
+            // The receiver is gone if the scheduler was dropped.
             .spawn(move || drop(sender.send(driver.run())))
             .map_err(SchedulerError::Thread)?;
         Ok(Self {
@@ -238,7 +238,7 @@ fn new_sources(cluster: &kube::Config) -> Sources {
     }
 }
 
-/// Who speaks in Kubernetes events: the replica, where there are several.
+/// The name that speaks in Kubernetes events: the replica's, where there are several.
 fn instance(settings: &Settings) -> String {
     match &settings.leadership {
         Leadership::Elected(lease) => lease.identity.to_string(),

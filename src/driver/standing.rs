@@ -6,7 +6,7 @@ use gpu_batch_policies::lease::LeaseSeen;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use tracing::{info, warn};
 
-/// What has been told, and what the lease was like.
+/// The last news about this process that the log was told, and the lease as it was then.
 #[derive(Debug)]
 pub(super) struct Standing {
     /// How this process signs the lease; `None` without election.
@@ -21,7 +21,7 @@ pub(super) struct Standing {
     schedules: bool,
     /// Whether this process has led before, and not ceased because somebody else took the lease.
     lapsed: bool,
-    /// Behind whom this process was last said to stand by.
+    /// The leader behind which this process was last said to stand by.
     behind: Option<Box<str>>,
 }
 

@@ -15,9 +15,9 @@ const RETRY_AFTER_MAX_S: u64 = 60;
 const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 /// What the API server says where a webhook has denied a request: before and after its name.
 const DENIED: (&str, &str) = ("admission webhook \"", "\" denied the request");
-/// What it says where it could not call one.
+/// The beginning of the API server's message where it could not call a webhook.
 const NOT_CALLED: &str = "Internal error occurred: failed calling webhook \"";
-/// The reason that comes with it.
+/// The reason that comes with [`NOT_CALLED`].
 const INTERNAL_ERROR: &str = "InternalError";
 
 /// What an answer means. Every request is judged here and nowhere else.
@@ -222,7 +222,7 @@ mod tests {
             };
             check(status, None, &failure(message, reason), expected);
         }
-        // Of a binding, the API server makes a conflict of etcd's errors.
+        // The API server makes a conflict of etcd's errors at a binding.
         let message =
             "Operation cannot be fulfilled on pods/binding \"a\": etcdserver: request timed out";
         let expected = Outcome::Conflict {

@@ -177,7 +177,7 @@ async fn a_command_whose_time_is_over_is_never_sent() {
 #[tokio::test]
 async fn a_lost_connection_ends_as_unknown() {
     let mut fixture = Fixture::start(|_| answer(201, &json!({}))).await;
-    // Nobody listens there.
+    // A port at which no server listens.
     let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     fixture.executor = executor(&nowhere, &fixture.sources);
     let outcome = fixture.outcome(bind(), Duration::from_secs(5)).await;
@@ -456,7 +456,7 @@ async fn a_lease_is_replaced_only_at_its_version() {
     )
     .await;
 
-    // What is missing is not the lease, which is to be created.
+    // The namespace is missing, and not the lease, which is to be created.
     let missing = json!({"kind": "Status", "message": "namespaces \"sys\" not found"});
     let refused = Outcome::Refused {
         message: "namespaces \"sys\" not found".into(),

@@ -13,7 +13,7 @@ use gpu_batch_policies::facts::UnixMs;
 pub struct Stamp<'a> {
     /// The lease that elects the leader.
     pub lease: &'a LeaseName,
-    /// Who speaks in Kubernetes events.
+    /// The name that speaks in Kubernetes events.
     pub instance: &'a str,
     /// The command; it makes the names of events unique.
     pub id: CommandId,

@@ -51,7 +51,7 @@ fn line(text: &mut String, line: &str) {
     let _ = writeln!(text, "{line}");
 }
 
-/// What it is, how far it has come, and the short form that status and events carry.
+/// The name and the phase of a gang, and the short form that status and events carry.
 fn head(view: &ExplanationView) -> String {
     let mut text = String::new();
     if let Some(pod) = &view.pod {

@@ -86,7 +86,7 @@ pub const GB200: GpuProduct = GpuProduct {
 pub struct GpuNode {
     /// The node's name, also its host name.
     pub name: String,
-    /// What is in it.
+    /// The model of its GPUs.
     pub product: GpuProduct,
     /// How many of them it offers; fewer than the product's when cards are broken.
     pub gpus: u32,

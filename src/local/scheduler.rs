@@ -11,7 +11,7 @@ use crate::connection::Named;
 
 /// Its configuration file.
 const CONFIGURATION: &str = "gpu-batch.yaml";
-/// What it logs before the address that it serves on.
+/// The words in its log before the address that it serves on.
 const BEFORE_ADDRESS: &str = "health and metrics on ";
 
 /// A `gpu-batch run` that ends when this is dropped, or when this process ends in whatever way.
@@ -37,7 +37,8 @@ impl SchedulerProcess {
         Self::start_with(executable, kubeconfig, configuration, &[])
     }
 
-    /// The same with more arguments, in which paths must be absolute.
+    /// Starts a scheduler as [`SchedulerProcess::start`] does, with more arguments. Paths in them
+    /// must be absolute.
     ///
     /// # Errors
     /// As [`SchedulerProcess::start`].
@@ -54,7 +55,8 @@ impl SchedulerProcess {
         Self::start_named(executable, &named, configuration, arguments)
     }
 
-    /// The same for a cluster that is named in any way.
+    /// Starts a scheduler as [`SchedulerProcess::start_with`] does, for a cluster that is named in
+    /// any way.
     ///
     /// # Errors
     /// As [`SchedulerProcess::start`].

@@ -56,16 +56,16 @@ struct Listed {
     need: Need,
 }
 
-/// What a plan without some kind is worth.
+/// How much a plan needs a kind.
 #[derive(PartialEq)]
 enum Need {
-    /// Nothing: it would be about an empty cluster.
+    /// A plan without the kind would be about an empty cluster: there is none.
     Vital,
-    /// It is told.
+    /// A plan without the kind is made, and says so in a note.
     Usual,
-    /// Of a definition that comes with gpu-batch.
+    /// As [`Need::Usual`]; the definition of the kind comes with gpu-batch.
     Ours,
-    /// Most clusters do not serve it. It is told where pods need it.
+    /// Most clusters do not serve the kind. A note is given only where pods need it.
     Optional,
 }
 
@@ -118,7 +118,7 @@ pub async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
             Err(error) => error,
         };
         let message = match error {
-            // Where it is not served, whoever has no right to it is refused all the same.
+            // A user without the right to list a kind is refused even where the kind is not served.
             kube::Error::Api(_) if listed.need == Need::Optional && !captured.names_groups() => {
                 continue;
             }
@@ -166,7 +166,7 @@ async fn pages(
         let next = page.pointer("/metadata/continue").and_then(Value::as_str);
         token = next.unwrap_or_default().to_owned();
         for item in page["items"].as_array_mut().into_iter().flatten() {
-            // Nobody reads it, and it is up to a half of an object.
+            // The field is never read, and up to a half of an object.
             if let Some(metadata) = item["metadata"].as_object_mut() {
                 metadata.remove("managedFields");
             }

@@ -52,7 +52,7 @@ struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// What stands in `metadata.ownerReferences` of its pods.
+    /// The entry for this owner in `metadata.ownerReferences` of its pods.
     fn reference(&self) -> Value {
         let mut reference = json!({
             "apiVersion": self.object["apiVersion"],
@@ -67,17 +67,17 @@ impl Owner<'_> {
         reference
     }
 
-    /// Only an object of a cluster has one.
+    /// The UID of the owner; only an object of a cluster has one.
     fn uid(&self) -> Option<&str> {
         self.object.pointer("/metadata/uid")?.as_str()
     }
 
-    /// A field of it that no API server would have let in.
+    /// Refuses the owner for a field that no API server would have let in.
     fn refused(&self, field: &str, message: impl Into<String>) -> RefusedDocument {
         refused(self.object, field, message)
     }
 
-    /// A count of its spec, as the API server takes it.
+    /// A count in the owner's spec, checked as by the API server.
     fn count(&self, field: &str, value: Option<i64>, default: i64) -> Result<i64> {
         let count = value.unwrap_or(default);
         if (0..=i64::from(i32::MAX)).contains(&count) {
@@ -99,7 +99,7 @@ impl Owner<'_> {
         }
     }
 
-    /// Whether its pods are restarted as its kind allows.
+    /// Refuses the owner if its kind does not allow how its pods are restarted.
     fn check_restarts(&self, allowed: &[&str]) -> Result<()> {
         let policy = self.template.pointer("/spec/restartPolicy");
         let policy = policy.and_then(Value::as_str).unwrap_or("Always");
@@ -115,17 +115,17 @@ impl Owner<'_> {
     }
 }
 
-/// What an owner makes.
+/// The pods that an owner makes.
 #[derive(Default)]
 struct Made {
-    /// `metadata.ownerReferences` of the pods has this one.
+    /// The entry for the owner in `metadata.ownerReferences` of the pods.
     owner: Value,
     pods: Vec<Birth>,
-    /// What a user should know.
+    /// A sentence for the user, if there is one to be said.
     note: Option<String>,
 }
 
-/// What a pod has beside what the template says.
+/// The fields of a pod that do not come from the template.
 #[derive(Default)]
 struct Birth {
     name: String,

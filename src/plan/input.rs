@@ -183,7 +183,7 @@ fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
     serde_saphyr::from_multiple_with_options(text, options)
 }
 
-/// What is wrong with an object that a cluster may have.
+/// Notes the problems of an object that a cluster may have.
 fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
     let (title, problems) = match object {
         Object::Node(node) => (format!("Node {}", node.name), &node.problems),

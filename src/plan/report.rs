@@ -36,7 +36,7 @@ pub struct PodView {
     pub devices: Vec<String>,
     /// Why it waits.
     pub reason: Option<&'static str>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
 }
 
@@ -47,7 +47,7 @@ pub struct GroupView {
     pub phase: &'static str,
     /// Why it waits.
     pub reason: Option<&'static str>,
-    /// The same as a sentence.
+    /// The reason as a sentence.
     pub message: String,
     /// The queue that it names, existing or not.
     pub queue: String,

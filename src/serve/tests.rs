@@ -193,8 +193,8 @@ async fn strangers_are_told_nothing_of_gangs() {
 }
 
 impl Fixture {
-    /// What is answered to these bytes until the server closes the connection, or resets it because
-    /// it did not read them all.
+    /// The answer to these bytes until the server closes the connection, or resets it because it
+    /// did not read them all.
     async fn answer_to(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut answer = String::new();

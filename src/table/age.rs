@@ -9,7 +9,7 @@ const YEAR: u64 = 365 * DAY;
 /// A unit: its milliseconds and its letter.
 type Unit = (u64, char);
 
-/// Below which age an age is shown in which units, one or two.
+/// Ages, and the one or two units in which ages below each of them are shown.
 const STEPS: [(u64, Unit, Option<Unit>); 8] = [
     (2 * MINUTE, (SECOND, 's'), None),
     (10 * MINUTE, (MINUTE, 'm'), Some((SECOND, 's'))),

@@ -1,4 +1,4 @@
-//! What is left of an object that cannot be read.
+//! The outline of an object that cannot be read.
 
 use crate::objects::Watched;
 use serde::{Deserialize, Serialize};

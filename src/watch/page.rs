@@ -144,7 +144,7 @@ pub(super) fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
     } else {
         serde_json::from_slice(body).ok()
     };
-    // What is no Status comes from a proxy.
+    // A body that is no Status comes from a proxy.
     status.unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
         Status::failure(text.trim(), "Unknown").with_code(code.as_u16())

@@ -25,7 +25,7 @@ const WATCH_SECONDS: u64 = 290;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 /// A watch that says nothing for so long is dead: bookmarks come every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
-/// A longer frame is none: etcd takes no object of a tenth of this.
+/// The longest frame that is believed: etcd takes no object of a tenth of this.
 const FRAME_BYTES_MAX: u32 = 32 << 20;
 const JSON: &str = "application/json";
 
@@ -237,7 +237,8 @@ fn error_of(line: &[u8]) -> Failure {
 
 fn of_error(status: Status) -> Failure {
     match status.into() {
-        // Inside a watch only the status code of the request could mean that.
+        // Only the status code of the request can say that the kind is not served: a 404 inside a
+        // watch ends it like a version that is gone.
         Failure::NotServed => Failure::Gone,
         failure => failure,
     }

@@ -448,7 +448,7 @@ async fn an_object_that_is_nested_too_deeply_says_so_and_stops_no_other() {
             field = json!({"a": field});
         }
         let mut object = object(name, version);
-        // Who set which field is written down as deep as the field.
+        // `managedFields` is nested as deeply as the field that somebody has set.
         object["metadata"]["managedFields"] = json!([{"fieldsV1": {"f:spec": field.clone()}}]);
         object["spec"] = field;
         object

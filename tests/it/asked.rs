@@ -145,7 +145,7 @@ fn kubelet(kwok: &Path, cluster: &Cluster, folder: &Path, scheduler: SocketAddr)
     let child = Command::new(kwok)
         .arg(format!("--kubeconfig={}", cluster.kubeconfig.display()))
         .arg(format!("--config={}", file.display()))
-        // It does not start without any stage of a pod.
+        // kwok does not start without any stage of a pod.
         .arg("--config=deploy/local/stages/pod-finish.yaml")
         .arg(format!("--server-address={address}"))
         .args([

@@ -194,7 +194,8 @@ impl Cluster {
         created.unwrap_or_else(|message| panic!("{message}\n{object:#}"))
     }
 
-    /// The same; on failure the API server's message.
+    /// Creates an object of any kind that the tests use; on failure returns the API server's
+    /// message.
     pub(crate) async fn try_create(&self, object: &Value) -> Result<Value, String> {
         // As kubectl does: what nobody knows is refused.
         let path = format!("{}?fieldValidation=Strict", self.collection(object));

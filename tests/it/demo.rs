@@ -123,7 +123,7 @@ async fn what_is_kept_goes_on_to_schedule_until_it_is_stopped() {
             .to_owned()
     };
     let (export, stop) = (after("export "), after("stop        touch "));
-    // What is printed to try is tried as it is, in a shell.
+    // The commands that are printed to try are run as they are, in a shell.
     let run = async |command: &str| {
         let mut shell = Command::new("bash");
         shell.args(["-c", &format!("export {export}\n{command}")]);

@@ -1,5 +1,5 @@
-//! What is in `deploy/`, on a real API server: the definitions with their rules, and the chart with
-//! the program that it installs.
+//! The manifests in `deploy/`, on a real API server: the definitions with their rules, and the
+//! chart with the program that it installs.
 
 mod installed;
 mod requests;

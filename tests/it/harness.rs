@@ -21,7 +21,7 @@ pub(crate) async fn binaries(options: Options) -> Option<Binaries> {
     binaries_of(options.programs()).await
 }
 
-/// The same for any programs.
+/// Any programs of a control plane, as [`binaries`] finds or builds those for some options.
 pub(crate) async fn binaries_of(programs: Vec<Program>) -> Option<Binaries> {
     let found = tokio::task::spawn_blocking(move || {
         Binaries::find_or_build(&programs, |line| eprintln!("{line}"))

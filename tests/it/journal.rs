@@ -128,7 +128,7 @@ fn plant_a_difference(path: &Path) {
     std::fs::write(path, journal).unwrap();
 }
 
-/// What is wrong with a file is said with the block and the field.
+/// A damaged file is refused with the number of the block and the name of the field.
 async fn damaged(temporary: &TempDir, path: &Path) {
     let journal = std::fs::read(path).unwrap();
     let mut other_version = journal.clone();
@@ -253,7 +253,8 @@ async fn a_full_disk_keeps_no_scheduler_from_starting_and_loses_no_journal() {
     assert_eq!(files, 1, "no other file is left");
     drop(program);
 
-    // Once there is room again, and from a file that nothing could be written to.
+    // A new journal begins as soon as there is room again, and also replaces an empty file, which a
+    // process that could not write leaves behind.
     for left in [&good[..], b""] {
         std::fs::write(&journal, left).unwrap();
         let arguments = [format!("--record={}", journal.display())];

@@ -177,7 +177,7 @@ async fn two_processes_on_one_host_are_two_and_one_that_restarts_is_one() {
     a_restarted_holder_has_held_the_lease_all_along(&cluster).await;
 }
 
-/// As client-go does it: the time of acquisition is that of the holder, not of its process.
+/// The time of acquisition is that of the holder, not of its process, as client-go writes it.
 async fn a_restarted_holder_has_held_the_lease_all_along(cluster: &Cluster) {
     let path = format!("{LEASES}/again");
     let held = async |scheduler: &SchedulerProcess| {

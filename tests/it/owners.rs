@@ -100,7 +100,7 @@ async fn a_job_that_counts_evictions_is_told_of_it_and_fails() {
     let said = cluster.event("Job", "train", "FailsWhenEvicted").await;
     assert!(said.contains("podFailurePolicy"), "{said}");
     for pod in &pods {
-        // Those that the failed Job has deleted itself may be gone.
+        // Pods that the failed Job has deleted itself may be gone.
         let path = format!("{}/status", cluster.pod_path(pod));
         let failed = json!({"status": {"phase": "Failed"}});
         cluster.try_merge(&path, &failed).await.ok();

@@ -31,7 +31,7 @@ fn reading(kubeconfig: &Path) -> [&str; 4] {
     ["--kubeconfig", kubeconfig, "--context", "reading"]
 }
 
-/// The plan, and what was said beside it.
+/// The plan, and the notes on standard error.
 fn planned(output: &Output) -> (Value, String) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
@@ -108,7 +108,7 @@ async fn a_plan_reads_the_cluster_and_lays_files_over_it() {
     assert_eq!(b["reason"], "OverLimit", "{alone:#}");
     assert_eq!(said, "");
 
-    // kubectl sees what it sees.
+    // A plan from what kubectl prints is equal.
     let captured = cluster.kubectl(&["get", "-A", "-o", "json", KINDS]).await;
     std::fs::write(folder.path().join("cluster.json"), captured).unwrap();
     let of_kubectl = plan(folder.path(), &["-f", "cluster.json"]).await;
@@ -159,7 +159,7 @@ async fn a_plan_reads_the_cluster_and_lays_files_over_it() {
     not_everything_may_be_read(&cluster, folder.path()).await;
 }
 
-/// What may not be read is named; without nodes or pods there is no plan.
+/// A kind that may not be listed is named in a note; without nodes or pods there is no plan.
 async fn not_everything_may_be_read(cluster: &Cluster, folder: &Path) {
     let most = KINDS.replace(",queues.gpu-batch.io", "");
     let reader = cluster.kubeconfig_of_a_reader("no-queues", &most).await;

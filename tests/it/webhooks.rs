@@ -1,4 +1,4 @@
-//! Somebody else's webhook stands in the way of bindings.
+//! Bindings while an admission webhook of another product cannot be called.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -37,7 +37,7 @@ async fn break_bindings(cluster: &Cluster) {
             }],
         }))
         .await;
-    // The API server notices it after a moment.
+    // The API server takes a moment to call a webhook that is new.
     let foreign = json!({"spec": {"schedulerName": "nobody"}});
     cluster.create(&cluster.pod("foreign", 0, &foreign)).await;
     let binding = json!({

@@ -84,7 +84,7 @@ impl Side {
         }
     }
 
-    /// What has become of these pods and queues.
+    /// The reports of these pods and queues, a line each.
     fn fate(&mut self, pods: &BTreeSet<Uid>, queues: &BTreeSet<Box<str>>) -> Vec<String> {
         let reports = self.engine.pod_reports();
         let pods = reports.iter().filter(|pod| pods.contains(&pod.uid));

@@ -153,7 +153,7 @@ impl Generator {
             json!({"name": "memory", "limit": self.perhaps(30, limit), "weight": 1}),
             json!({"name": "nvidia.com/gpu", "product": product, "limit": "64"}),
         ];
-        // Nobody has these.
+        // No node has TPUs, or GPUs of the model Z9000.
         if self.random.percent(10) {
             resources.push(json!({"name": "example.com/tpu", "quota": 4, "limit": 8}));
         }

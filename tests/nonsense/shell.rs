@@ -45,7 +45,7 @@ fn decode<T: Watched>(text: &str, converter: &mut Converter) -> Seen {
     }
 }
 
-/// The same object in a file: it may be refused, but then with a field and a sentence.
+/// Checks an object as one in a file: it may be refused, but then with a field and a sentence.
 pub(crate) fn check_file(kind: Kind, mut object: Value, converter: &mut Converter) {
     let (version, name) = kind.api_type();
     if let Value::Object(fields) = &mut object {
@@ -58,7 +58,7 @@ pub(crate) fn check_file(kind: Kind, mut object: Value, converter: &mut Converte
     }
 }
 
-/// What is wrong with a fact.
+/// The problems of a fact.
 pub(crate) fn problems(object: &Object) -> &[Problem] {
     match object {
         Object::Node(facts) => &facts.problems,

@@ -38,7 +38,7 @@ struct World {
     begun: BTreeSet<Uid>,
     /// Answers on their way.
     outcomes: Vec<Event>,
-    /// What was said of whom: kind, name, message.
+    /// Every event and message so far: kind, name, message.
     said: BTreeSet<(String, String, String)>,
 }
 

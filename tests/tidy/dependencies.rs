@@ -1,4 +1,4 @@
-//! Who may depend on what, and under which licences.
+//! Which dependencies are allowed, and under which licences.
 
 use crate::assert_none;
 use crate::source::{read, root};

@@ -12,7 +12,7 @@ fn arguments<'t>(dockerfile: &'t str, instruction: &str) -> Vec<&'t str> {
     found.map(str::trim).collect()
 }
 
-/// What is wrong with a Dockerfile, given what the manifests say of its user.
+/// The mistakes in a Dockerfile, given what the manifests say of its user.
 fn problems(dockerfile: &str, user: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut expect = |instruction: &str, holds: &dyn Fn(&str) -> bool| {

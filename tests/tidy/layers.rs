@@ -1,4 +1,4 @@
-//! Who may know whom.
+//! Which layers may know which names.
 
 use crate::source::{Source, has_word};
 use crate::{check, hold};
@@ -48,7 +48,7 @@ const BANS: &[Ban] = &[
     },
     Ban {
         under: &["simulator/src/"],
-        // What it prints of a campaign's speed is not of the simulation.
+        // A campaign's printed speed is not of the simulation.
         except: &["simulator/src/bin/"],
         names: &["Instant", "SystemTime"],
         because: "time in the simulator is virtual",

@@ -23,7 +23,7 @@ const NEVER: &[(&str, &str)] = &[
     ),
 ];
 
-/// What may stand nowhere in the repository: notes to oneself and the paths of one machine.
+/// Words that may stand nowhere in the repository: notes to oneself and the paths of one machine.
 /// In pieces, so that this file does not break the rule.
 const IN_NO_TEXT: &[(&str, &str)] = &[
     (concat!("TO", "DO"), "finish it or leave it out"),

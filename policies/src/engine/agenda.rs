@@ -1,4 +1,4 @@
-//! Who is to be tried, and who waits for what.
+//! The gangs that are to be tried, and what each refused gang waits for.
 //!
 //! A refused gang is parked under what its verdict names and looked at again only when an event
 //! touches that. Nobody polls.
@@ -162,7 +162,7 @@ impl Agenda {
     }
 
     pub(crate) fn unpark(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
-        // What is parked is found by the same key again.
+        // The entry of a parked gang is found by the key with which it was parked.
         let entry = (key.clone(), gang);
         take_out(&mut self.blocking, &queue, &entry);
         match wake {

@@ -136,7 +136,8 @@ impl Engine {
             GangKey::Deployment(..) => own.hints.min_member.unwrap_or(1),
             GangKey::Group(..) | GangKey::Pod(_) => 1,
         };
-        // What runs counts where it was bound, though its PodGroup is gone, which named the queue.
+        // The bound members of a gang whose PodGroup is gone count in the queue for which they were
+        // bound: the PodGroup named it.
         let bound = self.bound_queue(gang).filter(|_| gang.lacks_object());
         let queue = bound.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
         let mut spec = GangSpec {
@@ -169,9 +170,9 @@ impl Engine {
         }
         if counts.waiting == 0 && (counts.needed == 0 || counts.created == 0) {
             return match self.missing_object(id) {
-                // What runs goes on without its PodGroup.
+                // The members of a gang whose PodGroup is gone go on running.
                 Some(_) if counts.created > 0 => Wait::Nothing,
-                // What is wrong with it is told before its pods exist.
+                // A mistake in a PodGroup is told before its pods exist.
                 _ if counts.needed > 0 => Wait::Held(match self.admitted(id, counts) {
                     Ok(()) => self.waiting_for_members(id, counts),
                     Err(verdict) => verdict,
@@ -229,7 +230,7 @@ impl Engine {
         Some(Verdict::new(Reason::PodGroupNotFound, message))
     }
 
-    /// What is wrong with the PodGroup itself.
+    /// The mistake in the PodGroup itself, if there is one.
     fn bad_spec(&self, id: GangId) -> Option<Verdict> {
         let object = self.state.gangs[id].object.as_ref()?;
         let tree = self.state.gangs[id].tree.as_ref();
@@ -394,7 +395,7 @@ impl Engine {
         self.show_heads(queue);
     }
 
-    /// What was tried: if it is the same again, nothing is gained by trying.
+    /// A hash of all that a try depends on: with an equal one, trying again gains nothing.
     pub(crate) fn fingerprint(&self, id: GangId, counts: &Counts) -> u64 {
         let gang = &self.state.gangs[id];
         let mut hasher = rustc_hash::FxHasher::default();

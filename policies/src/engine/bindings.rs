@@ -15,8 +15,9 @@
 //! still succeed. Only `Refused` gives the room back. From the second try that failed, what the API
 //! server says is told with the reason `BindingFailed`, whether or not the room was given back.
 //!
-//! Who does not lead sends nothing: what was never sent is given back then, and what is uncertain
-//! is asked about when we lead again, unless the watch has told before.
+//! A scheduler that does not lead sends nothing. Then the room of bindings that were never sent is
+//! given back; bindings that are uncertain are asked about when it leads again, unless the watch
+//! has told their outcome before.
 
 use super::Engine;
 use super::outbox::{Flight, StatusKey};
@@ -44,7 +45,7 @@ enum Step {
     Queued,
     /// The request is under way.
     Sent,
-    /// Nobody knows what became of it; the API server will be asked.
+    /// The outcome is uncertain; the API server will be asked.
     Asking,
     /// The API server has been asked.
     Observing(CommandId),
@@ -223,7 +224,7 @@ impl Engine {
         self.note_failure(uid, sentence.into());
     }
 
-    /// The same bind is sent once more, after a while.
+    /// Queues a bind once more, after a while.
     fn bind_again(&mut self, uid: Uid, now_ms: UnixMs, wait_ms: u64) {
         self.enter_step(uid, Step::Queued);
         if !self.leading {
@@ -253,7 +254,7 @@ impl Engine {
                 self.confirm(uid);
             }
             Outcome::Observed(PodSeen::Bound(name)) => {
-                // Somebody else was faster: the world decides.
+                // Another scheduler has bound the pod: the world decides.
                 self.bindings.remove(&uid);
                 let elsewhere = self.state.node_id(&name);
                 let pod = self.state.pod_ids[&uid];

@@ -1,9 +1,9 @@
 //! Gangs whose search ended early because others had used what searches share.
 //!
-//! What is told of a refused gang must follow from the state, and not from who searched right
-//! before it. So a search that neither found a place nor proved that there is none, and that had
-//! less than a whole one may take, or had to begin anew in between, is made once more when all of
-//! the allowance is back; one gang after the other.
+//! The reason of a refused gang must follow from the state, and not from which gang was searched
+//! for right before it. So a search that neither found a place nor proved that there is none, and
+//! that had less than a whole one may take, or had to begin anew in between, is made once more when
+//! all of the allowance is back; one gang after the other.
 
 use super::Engine;
 use super::search::Search;
@@ -14,7 +14,7 @@ use crate::reason::Reason;
 use crate::state::gang::{Verdict, Wait, Wake};
 use alloc::collections::BTreeSet;
 
-/// Who is searched for once more.
+/// The gangs that are searched for once more.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     gangs: BTreeSet<GangId>,

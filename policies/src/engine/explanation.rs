@@ -195,7 +195,7 @@ impl Engine {
         }
     }
 
-    /// What is missing for the members of each shape, and the sentence for it.
+    /// The shortages of members of each shape, and a sentence for each.
     fn shortages_of_shapes(
         &self,
         request: &Request,
@@ -233,8 +233,8 @@ impl Engine {
         }
     }
 
-    /// What is said of a gang that exceeds a bound, and of its members if even empty nodes would
-    /// not take them: then no room under the bound helps by itself.
+    /// Explains a gang that exceeds a bound, and its members if even empty nodes would not take
+    /// them: then no room under the bound helps by itself.
     fn explain_excess(
         &self,
         (id, queue): (GangId, QueueId),
@@ -247,7 +247,7 @@ impl Engine {
         let mut shortages = if self.state.gangs[id].tree().is_some() {
             self.shortages_of_sub_groups(id, queue, counts)
         } else if !self.wants_all(id, counts) {
-            // Others of its members may do.
+            // Some of the waiting members are not needed: those without room may be among them.
             Vec::new()
         } else {
             let request = self.request_of_waiting(id, queue, counts);

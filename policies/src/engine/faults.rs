@@ -30,13 +30,13 @@ const UNKNOWN_KEY: &str = "UnknownKey";
 /// The reason of the event on a Job that evictions make fail.
 const FAILS_WHEN_EVICTED: &str = "FailsWhenEvicted";
 
-/// What is told to the owner of a Job that evictions make fail.
+/// The message to the owner of a Job that evictions make fail.
 const FRAGILE: &str = "each pod that is evicted counts as failed, and the Job fails for good once they \
      are more than its backoffLimit: it has no podFailurePolicy that ignores the condition \
      DisruptionTarget. A Job that has one, with restartPolicy: Never, waits again instead; see \
      docs/jobs.md";
 
-/// What is wrong now: what was said, and what is still to be said.
+/// The faults of objects as they are now: those that were told, and those still to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     told: BTreeMap<ObjectKey, Announcement>,

@@ -1,4 +1,4 @@
-//! What a scheduler that begins with the world as it is knows of the gangs that run in it.
+//! How a scheduler that has just begun judges the gangs that run already.
 //!
 //! | what tells | of what |
 //! |---|---|
@@ -18,15 +18,15 @@ use crate::state::pod::{Pod, Stage};
 use crate::status::Staleness;
 use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
-/// How far a gang has come of which members are on nodes when it is first seen.
+/// How far a gang had come that has members on nodes when it is first seen.
 pub(crate) enum FirstLook {
     /// Its minimum was never bound.
     Unfinished,
     /// Its minimum was bound.
     Complete {
-        /// Since when it lacks members that it has lost.
+        /// When it lost the members that it lacks; `None`: it lacks none.
         lost_ms: Option<UnixMs>,
-        /// What its PodGroup tells of that.
+        /// The condition `Stale` that its PodGroup tells, if it is of these members.
         told: Option<Staleness>,
     },
 }
@@ -49,13 +49,14 @@ impl Engine {
             }
             None if whole => complete(None),
             None if self.has_never_been_complete(id, 0) => FirstLook::Unfinished,
-            // Those that it lacks came later: it ran.
+            // The members that wait may be replacements of lost ones: the gang ran.
             None => complete(Some(now_ms)),
         }
     }
 
-    /// What the PodGroup tells of the gang, unless that was written before any of its members was
-    /// bound: then it tells of others. A status is not older than what it says has changed.
+    /// The condition `Stale` of the gang's PodGroup, unless it was written before any of these
+    /// members was bound: then it tells of members that ran before them. A status is at least as
+    /// young as the changes that it tells.
     fn told_staleness(&self, gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
         let shown = gang.shown()?;
         let told = shown.staleness?;
@@ -103,9 +104,9 @@ impl Engine {
         self.lacks(id, &was_bound)[group] > 0
     }
 
-    /// How many more pods than those that count each group needs at least, the gang itself first:
-    /// of the minima that its members were bound for where those are lower than what is asked for
-    /// now. A minimum that was raised is for the next decision.
+    /// How many pods each group lacks beside those that `counts` picks, the gang itself first. A
+    /// group needs the minimum that its members were bound for where that is lower than the minimum
+    /// that is asked for now: a minimum that was raised is for the next decision.
     pub(crate) fn lacks(&self, id: GangId, counts: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
         let gang = &self.state.gangs[id];
         let begun_with = self.minima_begun_with(gang);
@@ -120,9 +121,9 @@ impl Engine {
         }
     }
 
-    /// The minima that members were bound for, by group, where they are lower than now. Those who
-    /// have done their part say so only of groups in which nobody runs: their gang may have begun
-    /// anew since.
+    /// The minima that members were bound for, by group, where they are lower than now. Members
+    /// that have done their part only count for groups in which nobody runs: their gang may have
+    /// begun anew since.
     fn minima_begun_with(&self, gang: &Gang) -> BTreeMap<usize, u32> {
         let mut minima = self.recorded_minima(gang, &|pod| pod.stage.is_bound());
         let ended = self.recorded_minima(gang, &|pod| !pod.stage.is_bound());
@@ -146,7 +147,7 @@ impl Engine {
             }
             let path = path_of(gang, pod);
             if path.len() != own.bound_minima.len() {
-                // The sub-groups are others than they were.
+                // The sub-groups have changed since the pod was bound.
                 continue;
             }
             for (group, minimum) in path.into_iter().zip(own.bound_minima.iter().copied()) {

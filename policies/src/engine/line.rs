@@ -106,8 +106,8 @@ impl Engine {
         self.show_heads(queue);
     }
 
-    /// Somebody has left the line of a queue. Where nobody may pass those who are refused, whoever
-    /// comes first now is tried: what has been freed while it stood behind others was not offered.
+    /// A gang has left the line of a queue. Where no gang may pass refused ones, the one that comes
+    /// first now is tried: what has been freed while it stood behind others was not offered to it.
     fn advance(&mut self, queue: QueueId) {
         if let Some(gang) = self.agenda.blocker(queue) {
             self.wake(gang);

@@ -9,8 +9,8 @@ use crate::state::gang::Scope;
 use alloc::vec::Vec;
 
 impl Engine {
-    /// Whether it might start if there were more nodes: of any kind, because nobody knows of which
-    /// kinds there may be more.
+    /// Whether the refused gang might start if there were more nodes, of any kind: nobody knows of
+    /// which kinds there may be more.
     pub(super) fn more_nodes_would_help(&self, request: &Request, refusal: &Refusal) -> bool {
         let (scope, classes): (Scope, Vec<ClassId>) = match refusal.innermost() {
             Refusal::TooFew { class, scope, .. } => (*scope, Vec::from([*class])),
@@ -29,7 +29,7 @@ impl Engine {
                 .all(|class| self.takes_new_nodes(request, *class))
     }
 
-    /// Whether a new node may be where the members must be.
+    /// Whether a new node may be in the scope that the members must be in.
     fn may_grow(&self, scope: Scope) -> bool {
         match scope {
             Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,

@@ -208,7 +208,7 @@ impl Engine {
         if demand == *checked {
             return true;
         }
-        // What is placed is charged already: it is checked without.
+        // The members that are placed are charged already: the queue is checked without them.
         txn.rollback(&mut self.state, start);
         if self.check_queue(id, queue, &demand).is_err() {
             return false;
@@ -255,8 +255,9 @@ impl Engine {
         self.state.queues.quota_room(queue, demand)
     }
 
-    /// What limits say something about before nodes are looked at: not models that the gang demands
-    /// only because there are no other nodes for it. Their limits filter nodes, and new nodes help.
+    /// The part of a demand for which limits are checked before nodes are looked at. A model that
+    /// the gang demands only because there are no other nodes for it is not part of it: limits on
+    /// that model filter nodes, and new nodes help.
     fn under_limits(&self, id: GangId, demand: &Demand) -> Demand {
         let queues = &self.state.queues;
         let names = |key: GovernedId| {
@@ -345,7 +346,7 @@ impl Engine {
         self.occupied_by(id, &|_| true)
     }
 
-    /// The same of some of the members.
+    /// The nodes of those of these members that `member` picks.
     pub(crate) fn occupied_by(&self, id: GangId, member: &dyn Fn(&Pod) -> bool) -> Vec<NodeId> {
         let held = |pod: &&PodId| {
             let pod = &self.state.pods[**pod];

@@ -167,7 +167,7 @@ impl Engine {
         let nodes = self.state.nodes.iter().map(|(_, node)| {
             let mut amounts: Vec<String> = node
                 .resources()
-                // What is nowhere any more may be remembered for a while.
+                // A resource that no node has any more may be remembered for a while.
                 .filter(|(_, allocatable, used)| *allocatable > 0 || *used > 0)
                 .map(|(resource, allocatable, used)| {
                     let name = self.state.resource_names.name(resource);

@@ -1,4 +1,4 @@
-//! What was told of refused gangs is kept true.
+//! Keeps true what refused gangs were told.
 //!
 //! A refused gang is tried again only when something may help it (see `agenda`), but what its
 //! refusal says can become untrue by other things: nodes that go, limits that fall, others that

@@ -87,7 +87,7 @@ impl Allowance {
 pub(crate) struct Search {
     gang: GangId,
     pub(crate) memo: Memo,
-    /// What it is about, from its second slice on.
+    /// The question that it answers, from its second slice on.
     basis: Option<Basis>,
     /// How many more steps it may take, were it alone.
     own: u64,

@@ -16,7 +16,8 @@ use alloc::{format, string::String, sync::Arc, vec, vec::Vec};
 /// How many sub-groups that are short of members a message names.
 const SHORT_NAMED: usize = 3;
 
-/// What is to be placed next: by group, how many of its pods or children, and which children.
+/// One way to choose members that are placed next: by group, how many of its pods or children, and
+/// which children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wanted {
     need: Vec<usize>,
@@ -62,9 +63,9 @@ impl Wanted {
     }
 }
 
-/// What is to be placed next: what the minimum lacks; of a gang that has its minimum the rest of a
-/// sub-group that was cut off, else one more pod, or one more sub-group whole, each as an
-/// alternative.
+/// The ways to choose members that are placed next: those that the minimum lacks; of a gang that
+/// has its minimum the rest of a sub-group that was cut off, else one more pod, or one more
+/// sub-group whole, each as an alternative.
 fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) -> Vec<Wanted> {
     let needs = tree.needs(held);
     let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();

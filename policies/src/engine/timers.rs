@@ -5,7 +5,7 @@ use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use alloc::collections::BTreeSet;
 
-/// What is due at a time.
+/// The matters that come due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// Look at a gang again. A gang that has gone meanwhile is not missed; another that has taken

@@ -14,7 +14,7 @@ use crate::state::pod::{Pod, Stage};
 use alloc::{borrow::Cow, boxed::Box};
 
 impl Engine {
-    /// Why a gang waits.
+    /// The reason and the sentence that are told of a gang that waits.
     pub(crate) fn why_it_waits(&self, id: GangId) -> Option<Cow<'_, Verdict>> {
         let gang = &self.state.gangs[id];
         let members = gang.members.iter().map(|pod| &self.state.pods[*pod]);
@@ -25,7 +25,7 @@ impl Engine {
         }
     }
 
-    /// Remembers what is said of a binding that has failed.
+    /// Remembers the sentence about a binding that has failed.
     pub(crate) fn note_failure(&mut self, uid: Uid, sentence: Box<str>) {
         let id = self.state.pod_ids[&uid];
         if let Some(own) = &mut self.state.pods[id].own {
@@ -33,7 +33,7 @@ impl Engine {
         }
     }
 
-    /// A binding is still uncertain: sees to it that what was said of it is told.
+    /// Sees to it that a failure is told while its binding is still uncertain.
     pub(crate) fn tell_failure(&mut self, uid: Uid) {
         let id = self.state.pod_ids[&uid];
         let pod = &self.state.pods[id];
@@ -45,7 +45,7 @@ impl Engine {
     }
 }
 
-/// What is said of the failed binding of a pod that has a place and no node.
+/// The sentence about the failed binding of a pod that has a place and no node.
 pub(crate) fn failure(pod: &Pod) -> Option<&str> {
     let assumed = matches!(pod.stage, Stage::Assumed(_));
     pod.own.as_ref().filter(|_| assumed)?.failure.as_deref()

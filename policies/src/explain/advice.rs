@@ -11,7 +11,7 @@ const HOLDERS_NAMED: usize = 5;
 /// How many shapes are named that need more room.
 const SHAPES_NAMED: usize = 3;
 
-/// What is said where nothing is missing any more.
+/// The remedy where nothing is missing any more.
 const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
 
 /// Whose ends let a gang start: that has been tried.
@@ -24,7 +24,7 @@ pub(crate) struct Ends {
     pub(crate) domain: Option<String>,
 }
 
-/// What was tried and lets the gang start, its turn and others aside.
+/// Changes that were tried and let the gang start, its turn and others aside.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     /// All have places as things are now.
@@ -258,7 +258,7 @@ fn who(holder: &Holder, domain: Option<&str>) -> String {
     format!("{who} ({} on {on}{place})", holder.holds)
 }
 
-/// Who has the first choice of whatever room there will be.
+/// The gangs that have the first choice of whatever room there will be.
 fn those_before(standing: &Standing) -> Option<String> {
     let mut before: Vec<String> = Vec::new();
     match standing.rivals.gangs {

@@ -1,4 +1,4 @@
-//! Who holds a resource on some nodes.
+//! The holders of a resource on some nodes.
 
 use super::Holder;
 use super::words::amount_in_words;
@@ -16,7 +16,7 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-/// What one gang holds there.
+/// The amount of a resource that one gang holds on some nodes.
 #[derive(Debug)]
 pub(crate) struct Held {
     /// `None`: pods of other schedulers.
@@ -30,7 +30,8 @@ pub(crate) struct Held {
     pub(crate) ends_ms: Option<UnixMs>,
 }
 
-/// Who holds a resource on these nodes, but one gang: who ends first, then who holds most.
+/// The holders of a resource on these nodes, but one gang: first those that end first, then those
+/// that hold most.
 pub(crate) fn held(
     state: &ClusterState,
     own: GangId,
@@ -72,7 +73,7 @@ pub(crate) fn held(
 }
 
 impl Held {
-    /// The same in words, for members that ask for so much of the resource.
+    /// The holder in words, for members that ask for so much of the resource.
     pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Holder {
         let gang = self.gang.map(|gang| state.name_of(&state.gangs[gang]));
         Holder {

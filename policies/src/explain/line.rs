@@ -23,7 +23,7 @@ pub(crate) fn standing(
     let (queue, key) = state.gangs[id].place.as_ref()?;
     let mut line: Vec<(&CandidateKey, GangId)> = Vec::new();
     let mut firsts: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
-    // The same of those that new room may help.
+    // The first gang of each queue, of those that new room may help.
     let mut rivals: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
     for (other, gang) in state.gangs.iter() {
         let Some((its_queue, its_key)) = &gang.place else {

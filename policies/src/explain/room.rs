@@ -1,4 +1,4 @@
-//! What is missing on nodes, and where it comes nearest: counted anew over all nodes.
+//! Shortages of room on nodes, and where they are smallest: counted anew over all nodes.
 
 use super::held::held;
 use super::labels;
@@ -58,15 +58,15 @@ struct Judged {
     fits: u64,
     fits_empty: u64,
     refused: Option<Filter>,
-    /// What it has too little of.
+    /// The resource that it has too little of.
     lacking: Option<Lacking>,
     /// How many its free amounts would hold, if it refuses for something else.
     would_hold: u64,
     model: Option<GovernedId>,
 }
 
-/// What is missing, and the same as a sentence. Looks at every node once, and at the pods of the
-/// domain that comes nearest.
+/// The shortage of the missing members, and a sentence for it. Looks at every node once, and at the
+/// pods of the domain that comes nearest.
 pub(crate) fn shortage(
     state: &ClusterState,
     missing: &Missing,

@@ -34,7 +34,7 @@ fn alike(told: &[String]) -> Option<Vec<usize>> {
     told.iter().map(same).find(|same| same.len() > 1)
 }
 
-/// What is to be added for each of these classes, at least two of which differ in it.
+/// For each of these classes the words that tell it from the others; at least two of them differ.
 fn differences(state: &ClusterState, classes: &[ClassId]) -> Vec<String> {
     let shapes = || classes.iter().map(|class| &*state.classes[*class].shape);
     let differ = |words: &[String]| words.iter().collect::<BTreeSet<_>>().len() > 1;

@@ -129,7 +129,7 @@ fn sub_groups(paths: &[String], need: usize, proved: bool) -> String {
     }
 }
 
-/// What is said of members of several shapes: `need` of them were refused together.
+/// The sentence for members of several shapes: `need` of them were refused together.
 fn not_together(
     state: &ClusterState,
     groups: &[Group],
@@ -211,7 +211,7 @@ fn wanted(
     counted(count, &asks(state, class, scarce), surplus)
 }
 
-/// The same of what was put into words.
+/// `4 members with ... each`, where `asks` are the words for what one member asks for.
 fn counted(count: u64, asks: &str, surplus: bool) -> String {
     match (count, surplus) {
         (1, true) => format!("1 more member with {asks}"),

@@ -21,7 +21,7 @@ pub struct PodGroupFacts {
     pub created_ms: UnixMs,
     /// `spec.queue`, or the label `gpu-batch.io/queue` of a native group.
     pub queue: Option<Box<str>>,
-    /// So many start together or none does; those above it are elastic.
+    /// The number of members that start together or not at all; members above it are elastic.
     pub minimum: u32,
     /// `spec.subGroups`.
     pub sub_groups: Vec<SubGroupFacts>,

@@ -65,7 +65,7 @@ pub enum Readiness {
     Ready,
     /// `False` or `Unknown`.
     Lost {
-        /// Since when, if the condition says so.
+        /// When the condition became `False` or `Unknown`, if it says so.
         since_ms: Option<UnixMs>,
     },
     /// The node has no such condition.
@@ -93,7 +93,7 @@ pub struct Taint {
     pub key: Box<str>,
     /// The value, often empty.
     pub value: Box<str>,
-    /// What it does to pods that do not tolerate it.
+    /// Its effect on pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 

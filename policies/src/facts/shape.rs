@@ -13,8 +13,8 @@ pub struct PodShape {
     /// The largest request of one container, for extended resources alone. Sharing strategies may
     /// refuse more than one share in a container.
     pub largest_container: Amounts,
-    /// What it asks of cards that the scheduler chooses; such a pod fits only on nodes that name
-    /// their cards.
+    /// The request for parts of cards that the scheduler chooses; such a pod fits only on nodes
+    /// that name their cards.
     pub cards: Option<CardRequest>,
     /// `spec.nodeSelector`.
     pub node_selector: Labels,

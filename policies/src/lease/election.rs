@@ -93,7 +93,7 @@ impl Election {
         }
     }
 
-    /// What is to be sent now, if anything. Each request must be answered by
+    /// The request to be sent now, if there is one. Each request must be answered by
     /// [`Election::answered`] before there is another.
     pub fn poll(&mut self, now_ms: u64) -> Option<LeaseRequest> {
         let (due_ms, step) = self.next()?;

@@ -33,8 +33,9 @@ pub(super) fn scopes(
     scopes
 }
 
-/// The same, for members of which it is known whether they spread: who does wants the widest scope
-/// that is allowed, unless the gang itself asks to be near.
+/// The scopes to try, as in [`scopes`], for members of which it is known whether they spread.
+/// Members that spread want the widest scope that is allowed, unless the gang itself asks to be
+/// near.
 pub(super) fn scopes_under(
     state: &ClusterState,
     near: Option<Near>,
@@ -112,8 +113,9 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     }
 }
 
-/// The same node by node, without those that are to be left out, and under limits on GPU models:
-/// each model's nodes together take no more than its limit leaves.
+/// How many pods of a class fit in an area, counted node by node: without nodes that are to be left
+/// out, and under limits on GPU models. The nodes of one model together take no more than its limit
+/// leaves.
 fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     let Some(table) = state.table_as_of(class) else {
         return 0;

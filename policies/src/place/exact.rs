@@ -15,7 +15,7 @@ use crate::txn::Txn;
 /// What a step is in units of work.
 const WORK: u64 = 5;
 
-/// What is known of an area.
+/// The knowledge about an area so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// They have been placed.

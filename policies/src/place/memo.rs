@@ -23,7 +23,7 @@ const QUESTION_STEPS_MIN: u64 = 2_000;
 /// Whether these members, known by their signature, fit in an area.
 pub(super) type Question = (u64, Area);
 
-/// What is known of a question.
+/// The knowledge about a question so far.
 #[derive(Debug)]
 pub(super) enum Known {
     /// They fit, here.

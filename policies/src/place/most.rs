@@ -21,7 +21,8 @@ use core::cmp::Reverse;
 const AREAS_MAX: usize = 32;
 /// How many steps of about 50 ns the exact methods may take in all.
 const STEPS: u64 = 100_000;
-/// The same for the question whether all have a place once others have ended.
+/// How many steps of about 50 ns the question may take whether all have a place after others have
+/// ended.
 const TRIAL_STEPS: u64 = 20_000;
 
 /// The most that was placed of a gang.
@@ -29,7 +30,7 @@ const TRIAL_STEPS: u64 = 20_000;
 pub(crate) struct Most {
     pub(crate) area: Area,
     pub(crate) placed: Vec<(PodId, NodeId)>,
-    /// Who is needed and has no place.
+    /// The members that are needed and have no place.
     pub(crate) left: Vec<PodId>,
     /// No other way leaves out fewer.
     pub(crate) proved: bool,

@@ -94,7 +94,7 @@ fn candidates(
     scope: Scope,
     work: &mut u64,
 ) -> (Vec<Area>, Option<Area>) {
-    // What was tried and taken back has left tables behind that are not current.
+    // Placements that were tried and taken back have left tables behind that are not current.
     for group in &request.groups {
         state.refresh(group.class);
     }

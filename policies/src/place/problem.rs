@@ -21,14 +21,14 @@ use core::cmp::Reverse;
 /// Whatever domain a group is in, this node is in it.
 pub(super) const ANY_DOMAIN: u32 = u32::MAX - 1;
 
-/// What is to be placed where.
+/// A placement problem as numbers: nodes, free amounts, shapes and groups.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     /// In the order in which they are tried.
     pub(super) nodes: Vec<NodeId>,
     /// How many amounts describe what a node has and a pod takes.
     pub(super) dimensions: usize,
-    /// What is free, node by node.
+    /// The free amounts, node by node.
     pub(super) free: Vec<Amount>,
     /// Nodes of one kind differ in nothing but in what is free.
     pub(super) kinds: Vec<u32>,
@@ -92,7 +92,7 @@ impl Problem {
         Self::in_world(&World::of_tables(state), tree, area)
     }
 
-    /// The same with nodes that may differ from the state.
+    /// The problem of placing a tree in an area of a world whose nodes may differ from the state.
     pub(super) fn in_world(world: &World<'_>, tree: &Tree, area: Area) -> Self {
         let state = world.state;
         let classes = tree.classes();
@@ -268,8 +268,8 @@ impl Problem {
         }
     }
 
-    /// The same with one more node, the last, that takes so many pods wherever they must be: who is
-    /// there has no place, and the node is [`nowhere`].
+    /// A copy of the problem with one more node, the last, that takes so many pods wherever they
+    /// must be. A pod on it has no place: the node is [`nowhere`].
     pub(super) fn leaving_out(&self, pods: usize) -> Self {
         let mut problem = self.clone();
         let rows = (0..self.nodes.len()).map(|node| Self::row(&self.free, self.dimensions, node));

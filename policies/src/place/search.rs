@@ -1,9 +1,9 @@
 //! A depth-first search over all ways to place the members: exact, and bounded in its steps.
 //!
-//! What is the same is tried once: nodes that nothing tells apart; members of one class, which go
-//! to nodes in rising order; leaves that are twins, of which the first begins on the first node.
-//! All three hold of the solution that comes first in the order of the search, so none is lost. A
-//! branch ends as soon as counting shows that what is left cannot fit.
+//! Equal things are tried once: nodes that nothing tells apart; members of one class, which go to
+//! nodes in rising order; leaves that are twins, of which the first begins on the first node. All
+//! three hold of the solution that comes first in the order of the search, so none is lost. A
+//! branch ends as soon as counting shows that the remaining members cannot fit.
 
 use super::problem::{ANY_DOMAIN, Problem, Step};
 use super::two_shapes::{fits, has};
@@ -54,7 +54,7 @@ struct Frame {
     made: Option<Made>,
 }
 
-/// What was decided.
+/// The decision of one frame.
 #[derive(Debug, Clone, Copy)]
 enum Made {
     Entered,
@@ -135,7 +135,7 @@ impl Search {
         ) = (before, self.problem.steps[step])
             && other == leaf
         {
-            // Who follows one of its class: not before its node.
+            // A member that follows one of its class goes to no node before that one's.
             let made = self.stack.last().and_then(|frame| frame.made);
             return match made {
                 Some(Made::Placed(node)) if shape == own => node,
@@ -227,7 +227,7 @@ impl Search {
             return None;
         }
         frame.option += 1;
-        // Who leaves one of a class out leaves out all that follow of it: they are alike.
+        // Leaving out one member of a class leaves out all that follow of it: they are alike.
         let rule = &self.problem.groups[leaf];
         let alike = self.problem.steps[frame.step..rule.end].iter();
         let alike = alike.take_while(
@@ -387,7 +387,7 @@ impl Search {
         self.begun[leaf] + most < rule.need
     }
 
-    /// Who has been placed where.
+    /// The pods that have been placed, each with its node.
     fn placed(&self) -> Vec<(PodId, NodeId)> {
         let placed = self.stack.iter().filter_map(|frame| {
             match (frame.made, self.problem.steps[frame.step]) {

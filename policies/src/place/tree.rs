@@ -1,4 +1,5 @@
-//! What is to be placed of a gang with sub-groups: a request for each group, and who may be chosen.
+//! The tree of a gang with sub-groups, as it is placed: a request for each group, and which groups
+//! may be chosen.
 
 use super::choices::{CHOICES_MAX, selections};
 use super::{Group, Near, Refusal, Request};

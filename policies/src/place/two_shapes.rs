@@ -42,7 +42,7 @@ pub(super) struct TwoShapes {
     grouped: usize,
     groups: Vec<Group>,
     known: BTreeMap<Row, usize>,
-    /// What is done next: for which group, and how many times its nodes have been doubled.
+    /// The next piece of work: for which group, and how many times its nodes have been doubled.
     group: usize,
     doubled: usize,
     /// The sum under way.
@@ -240,7 +240,7 @@ impl TwoShapes {
         }
     }
 
-    /// Who goes where, from the last block back to the first.
+    /// The pods with their nodes, from the last block back to the first.
     fn way_back(&self, first: usize) -> Vec<(PodId, NodeId)> {
         let mut firsts = self.pods[0].iter();
         let mut seconds = self.pods[1].iter();

@@ -45,8 +45,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The same world in which these pods have ended. What a node lacks for all who are there stays
-    /// lacking: where more is used than there is, an end frees less.
+    /// Lets these pods have ended in this world. A resource of which a node has less than its pods
+    /// use stays lacking: there an end frees less.
     pub(crate) fn end(&mut self, pods: &[PodId]) {
         for pod in pods {
             let Some(on) = self.state.node_of(*pod) else {

@@ -1,4 +1,4 @@
-//! Who may submit to which queue, and on what terms a queue's gangs run.
+//! Which namespaces may submit to which queue, and on what terms a queue's gangs run.
 
 use super::tree::DEFAULT;
 use super::{QueueId, QueueTree};

@@ -27,7 +27,7 @@ impl FairShares {
         version == Some(self.version)
     }
 
-    /// What was last divided; nothing for a queue that was not there then.
+    /// The share of a queue when shares were last divided; 0 for a queue that was not there then.
     pub(super) fn of(&self, queue: QueueId, key: GovernedId) -> Amount {
         let shares = self.divided.as_ref().map(|(_, shares)| shares);
         shares.map_or(0, |shares| shares.get(queue, key))

@@ -64,7 +64,7 @@ struct Given<'a> {
     keys: &'a GovernedKeys,
     walk: &'a Walk,
     capacity: &'a [Amount],
-    /// By queue; nothing for inner queues.
+    /// The parts that each leaf wants, by queue; nothing for inner queues.
     parts: &'a [LeafParts],
     /// What each inner queue has for its children: a larger quota weighs only as much.
     parent_amount: &'a Matrix,

@@ -52,7 +52,7 @@ pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
         let own_parent = |at: &NodeIndex<usize>| parents[at.index()] == Some(at.index());
         component.len() > 1 || component.iter().any(own_parent)
     };
-    // Who has a child that makes sense.
+    // Whether each queue has a child that makes sense.
     let mut inner = vec![false; definitions.len()];
     for component in components.iter().filter(|component| !is_cycle(component)) {
         for at in component.iter().map(|at| at.index()) {
@@ -123,8 +123,8 @@ fn cycle_message(definitions: &[&QueueFacts], parents: &[Option<usize>], start: 
     format!("the queue is its own ancestor: {path}").into()
 }
 
-/// What is wrong with the queue by itself. Conversion and the CRD refuse most of it already;
-/// neither is trusted.
+/// The fault of the queue by itself. Conversion and the CRD refuse most of these already; neither
+/// is trusted.
 pub(super) fn invalid(facts: &QueueFacts) -> Option<Fault> {
     let in_resources = |field: &str| field.starts_with("spec.resources");
     let reported = facts

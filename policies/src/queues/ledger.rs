@@ -51,7 +51,7 @@ impl Matrix {
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     exact: Vec<u128>,
-    /// The same, as far as an amount holds them.
+    /// The sums, as far as an [`Amount`] holds them.
     shown: Matrix,
 }
 
@@ -261,7 +261,7 @@ impl QueueTree {
         self.want_part(queue, demand, Direction::Add);
     }
 
-    /// Takes that back.
+    /// Takes back what [`QueueTree::add_wanted`] has entered.
     pub fn sub_wanted(&mut self, queue: QueueId, demand: &Demand) {
         self.want_part(queue, demand, Direction::Subtract);
     }

@@ -63,7 +63,7 @@ pub(super) struct Node {
     pub exists: bool,
     /// Whether there is an object.
     pub defined: bool,
-    /// Whom its use is charged to, upwards; `None` for the root alone.
+    /// The queue that its use is charged to, too; `None` for the root alone.
     pub parent: Option<QueueId>,
     /// By name.
     pub children: Vec<QueueId>,
@@ -71,7 +71,7 @@ pub(super) struct Node {
     pub depth: usize,
     pub created_ms: UnixMs,
     pub priority: i32,
-    /// What is divided among its siblings, sorted, and on what terms it takes part.
+    /// The keys that are divided among its siblings, sorted, and the terms on which it takes part.
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
     pub fault: Option<Fault>,
     pub ready_since_ms: UnixMs,

@@ -349,7 +349,7 @@ struct Quota {
     key: GovernedId,
     held: Amount,
     quota: Amount,
-    /// What it weighs as.
+    /// The amount that the quota weighs as.
     counts_as: Amount,
 }
 

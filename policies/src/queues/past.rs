@@ -35,7 +35,8 @@ type Averages = BTreeMap<GovernedId, u128>;
 /// The past use of all queues.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// What is left of the past after one step of the grid; `None`: the past does not count.
+    /// The part of the past that remains after one step of the grid; `None`: the past does not
+    /// count.
     kept: Option<u128>,
     /// The step up to which everything is counted.
     step: Option<u64>,

@@ -28,7 +28,7 @@ pub enum Refreshed {
 
 impl QueueTree {
     /// The leaves that the next [`QueueTree::refresh`] will take away while everything else stays.
-    /// What was charged to them and asked for in them must be taken back before.
+    /// Amounts that were charged to them and asked for in them must be taken back before.
     #[must_use]
     pub fn leaving(&self) -> Vec<QueueId> {
         let simple = simple(

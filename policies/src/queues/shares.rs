@@ -133,9 +133,9 @@ pub(super) fn dominant(
 
 /// One child of an inner queue that still demands something, for the rescaling.
 pub(super) struct ChildUse<'a> {
-    /// What it uses, by key; rescaled itself if it is an inner queue.
+    /// The amounts that it uses, by key; rescaled itself if it is an inner queue.
     pub used: &'a [Amount],
-    /// What it holds, by key.
+    /// The amounts that it holds, by key.
     pub held: &'a [Amount],
     /// Its dominant share.
     pub share: Fraction,

@@ -124,7 +124,7 @@ impl Structure {
         structure
     }
 
-    /// Since when a queue is as Ready as it is, seen from the structure that is replaced.
+    /// When a queue became as Ready as it is, seen from the structure that is replaced.
     fn ready_since(&self, name: &str, place: &Place, now_ms: UnixMs) -> UnixMs {
         let old = self.find(name).map(|id| self.node(id));
         let as_ready = |old: &&Node| old.defined && old.fault.is_some() == place.fault.is_some();
@@ -137,7 +137,7 @@ impl Structure {
         self.node(id).parent.unwrap_or(QueueId::ROOT)
     }
 
-    /// What is divided among a queue's children.
+    /// The keys that are divided among a queue's children.
     pub(super) fn divided_below(&self, id: QueueId) -> impl Iterator<Item = GovernedId> {
         let first = self.node(id).children.first();
         let terms = first.map_or(&[][..], |&child| &self.node(child).terms);
@@ -221,7 +221,8 @@ impl Structure {
     }
 }
 
-/// What is divided among siblings, sorted, and the most that their parent can have of it.
+/// The keys that are divided among siblings, sorted, each with the most that their parent can have
+/// of it.
 type Columns = SmallVec<[(GovernedId, Amount); 4]>;
 
 fn terms_of_entries(

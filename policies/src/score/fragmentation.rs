@@ -15,7 +15,8 @@ const REMEMBERED: usize = 1 << 16;
 pub(crate) struct Fragmented {
     /// The expectation over the target workload, in thousandths of a card: what decisions compare.
     pub(crate) expected: f64,
-    /// The same times the sum of all weights, exactly: what can be summed over nodes in any order.
+    /// The expectation times the sum of all weights, exactly: it can be summed over nodes in any
+    /// order.
     pub(crate) weighted: u128,
 }
 
@@ -123,7 +124,7 @@ fn outcome(typical: &Typical, view: &View) -> Use {
     }
 }
 
-/// What is free of cards that are too small for a kind, in thousandths.
+/// The free parts of cards that are too small for a kind, in thousandths.
 fn too_small(typical: &Typical, frees: &Frees) -> u64 {
     let thousandths = typical.cards.map_or(0, |(_, thousandths)| thousandths);
     let small = frees.iter().take_while(|(free, _)| *free < thousandths);

@@ -63,7 +63,7 @@ impl View {
         }
     }
 
-    /// What is free of all cards together, in thousandths.
+    /// The free parts of all cards together, in thousandths.
     pub(crate) fn idle(&self) -> u64 {
         self.frees
             .iter()

@@ -1,4 +1,5 @@
-//! Who takes how much: rooms on nodes, accounts of queues, the capacity that shares divide.
+//! The books of what pods take: rooms on nodes, accounts of queues, the capacity that shares
+//! divide.
 
 use super::ClusterState;
 use super::class::Class;
@@ -23,7 +24,7 @@ type Contribution = (Resources, Option<Box<str>>);
 /// The resources that fair shares divide: what ready nodes have, minus what foreign pods take.
 #[derive(Debug, Default)]
 pub(crate) struct Capacity {
-    /// Since when a node has not been ready.
+    /// When each node that is not ready was lost.
     lost: BTreeMap<NodeId, UnixMs>,
     /// Nodes that have been lost for so long that they do not count.
     out: BTreeSet<NodeId>,
@@ -58,7 +59,7 @@ impl Capacity {
                 },
             ) => said.min(now_ms),
             (Some(_), _) => now_ms,
-            // Nobody knows since when: it has never been seen ready.
+            // A node that has never been seen ready counts as lost since ever.
             (None, _) => 0,
         };
         self.lost.insert(node, since_ms);
@@ -264,7 +265,8 @@ impl ClusterState {
     /// Makes a pod count nowhere; the queue in which it counted, and whether it may be evicted.
     pub(crate) fn close_account(&mut self, pod: PodId) -> Option<(QueueId, bool)> {
         let account = self.take_account(pod)?;
-        // What it asks for changes only while its account is closed.
+        // The demand of a pod changes only while its account is closed, so this is the amount that
+        // was added.
         let wanted = self.demand(self.pods[pod].class, None);
         self.queues.sub_wanted(account.queue, &wanted);
         Some((account.queue, account.preemptible))

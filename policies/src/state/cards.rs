@@ -145,12 +145,12 @@ impl Cards {
         self.named == 0
     }
 
-    /// What is free of each card, in thousandths, in the order of the node.
+    /// The free part of each card, in thousandths, in the order of the node.
     pub(crate) fn free(&self) -> impl Iterator<Item = u16> + '_ {
         self.named().map(Card::free_thousandths)
     }
 
-    /// What is free of all cards together.
+    /// The free parts of all cards together.
     pub(crate) fn free_thousandths(&self) -> u64 {
         self.free().map(u64::from).sum()
     }
@@ -196,7 +196,7 @@ impl Cards {
         self.sorts.iter().map(|(sort, _)| *sort)
     }
 
-    /// What is taken of each card, in words.
+    /// The taken part of each card, in words.
     pub(crate) fn describe(&self) -> Vec<alloc::string::String> {
         let cards = self.cards.iter().enumerate();
         cards

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 pub(crate) struct Class {
     pub(crate) shape: Arc<PodShape>,
     pub(crate) requests: Resources,
-    /// The same in an order that does not depend on which resource was named first.
+    /// The requests in an order that does not depend on which resource was named first.
     pub(crate) in_order: Resources,
     /// `nvidia.com/gpu` of one pod.
     pub(crate) gpus: Amount,
@@ -38,9 +38,9 @@ pub(crate) struct Class {
     /// Some node has each resource that it asks for, and some node one of those models; perhaps
     /// not the same node, and whether they are free or not.
     pub(crate) is_offered: bool,
-    /// The nodes that suit it, where that says anything.
+    /// The nodes that suit the class, by GPU model; `None`: not followed.
     pub(crate) reach: Option<Box<Reach>>,
-    /// What followed from its reach when that was last taken in.
+    /// The conclusion from the reach, as of when the reach was last taken in.
     pub(crate) confined: Confined,
     /// What scores see of its pods.
     pub(crate) kind: KindId,

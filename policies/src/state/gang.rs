@@ -60,13 +60,13 @@ pub(crate) struct Gang {
     pub(crate) members: Members,
     /// The Jobs that control pods of it, or have done so.
     pub(crate) jobs: SmallVec<[Uid; 1]>,
-    /// What it asks for, as of the last look.
+    /// The spec that follows from its objects, as of the last look.
     pub(crate) spec: GangSpec,
     /// When we saw that it asks for something else than before.
     pub(crate) specified_ms: UnixMs,
     /// The queues under whose names it is found.
     pub(crate) named: QueueNames,
-    /// What it waits for.
+    /// For what it waits, if it does.
     pub(crate) wait: Wait,
     /// Its place in the line of its queue: as a candidate, or refused and parked.
     pub(crate) place: Option<PlaceInLine>,
@@ -74,9 +74,9 @@ pub(crate) struct Gang {
     pub(crate) tally: Option<Tally>,
     /// How far it has come since it last held nothing.
     pub(crate) start: Start,
-    /// The same of each sub-group of which a member has a place, by name.
+    /// How far each sub-group has come of which a member has a place, by name.
     pub(crate) parts: BTreeMap<Box<str>, Start>,
-    /// What is remembered of bindings that were refused.
+    /// The count of bindings that were refused, and the pause that follows from it.
     pub(crate) backoff: Backoff,
     /// How many members had a place (or had succeeded) at the last look.
     pub(crate) held: u32,
@@ -84,13 +84,14 @@ pub(crate) struct Gang {
     pub(crate) bereaved: bool,
     /// A member was lost and the gang has been below its minimum since then.
     pub(crate) lost_ms: Option<UnixMs>,
-    /// What its status has said of the condition `Stale`.
+    /// The condition `Stale` that its status has told last.
     pub(crate) staleness: Option<Staleness>,
-    /// Since when its status has said that it is scheduled, or that it is not.
+    /// Whether its status has said that it is scheduled, and when that last changed.
     pub(crate) scheduled: (bool, UnixMs),
     /// The status that was last handed out to be written.
     pub(crate) reported: Option<PodGroupStatus>,
-    /// What was tried last, so that an event that changes nothing about it wakes nobody.
+    /// The fingerprint of the last try, so that an event that changes nothing about it wakes
+    /// nobody.
     pub(crate) tried: u64,
     /// As of when its refusal is (see `engine::review`).
     pub(crate) judged: u64,
@@ -119,7 +120,7 @@ pub(crate) enum Start {
     NotBegun,
     /// Members have places, and the minimum has not been bound yet.
     Unfinished {
-        /// Since when it has been known that it cannot be completed as things are.
+        /// When it became known that it cannot be completed as things are.
         stuck_ms: Option<UnixMs>,
     },
     /// The minimum was bound.
@@ -199,7 +200,7 @@ pub(crate) struct Verdict {
     pub(crate) message: String,
     /// Counting alone refused it, so that to say it anew takes no search.
     pub(crate) counted: bool,
-    /// More nodes would help: only then do autoscalers hear of it.
+    /// Whether more nodes would help: only then do autoscalers hear of the refusal.
     pub(crate) more_nodes_help: bool,
 }
 
@@ -396,7 +397,7 @@ impl Gang {
         matches!(self.key, GangKey::Group(..))
     }
 
-    /// Whether it could have more than one pod.
+    /// Whether the gang could have more than one pod.
     pub(crate) fn may_have_others(&self) -> bool {
         !matches!(self.key, GangKey::Pod(_))
     }

@@ -22,7 +22,7 @@ pub(crate) enum Lane {
     Beside,
 }
 
-/// What is free, in the order that matters in the lane.
+/// The free amounts of a node, in the order that matters in the lane.
 pub(crate) type FreeKey = [Amount; 3];
 
 /// The nodes of one bucket, as they stand among equals.

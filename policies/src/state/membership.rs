@@ -140,7 +140,7 @@ impl ClusterState {
 
     /// The Jobs of a preemptible gang that evictions of its pods would make fail.
     pub(crate) fn fragile_jobs(&self, gang: &Gang) -> impl Iterator<Item = &JobFacts> {
-        // What a PodGroup that is not known says of it is not known either.
+        // Whether a gang is preemptible is not known while its PodGroup is not.
         let preemptible = gang.spec.preemptible && !gang.lacks_object();
         let jobs = gang.jobs.iter().filter(move |_| preemptible);
         let known = jobs.filter_map(|job| self.jobs.get(job));

@@ -36,7 +36,7 @@ pub(crate) struct Node {
 /// See [`Node::standing`].
 pub(crate) type Standing = (u8, u64);
 
-/// What is known of a node that was seen.
+/// The facts of a node that was seen.
 #[derive(Debug, Clone)]
 pub(crate) struct KnownNode {
     pub(crate) facts: NodeFacts,
@@ -159,12 +159,12 @@ impl Node {
         }
     }
 
-    /// What is left of a resource; 0 also where more is used than there is.
+    /// The free amount of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
         self.find(resource).map_or(0, Slot::free)
     }
 
-    /// What is left of what is scarcest for a class, see [`Class::scarcest`].
+    /// The free amount of the resource that is scarcest for a class, see [`Class::scarcest`].
     pub(crate) fn free_scarcest(&self, class: &Class) -> Amount {
         match class.cards {
             Some(_) => self.cards.free_thousandths(),

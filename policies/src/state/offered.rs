@@ -115,8 +115,8 @@ impl Offered {
         self.names_changed || class.is_offered == is_offered
     }
 
-    /// What is wrong with entries of a queue that count what no node has, with what there is
-    /// instead. While there are no nodes at all nothing is said.
+    /// A sentence for the entries of a queue that count resources or models that no node has, with
+    /// what there is instead. While there are no nodes at all nothing is said.
     pub(crate) fn missing(&self, entries: &[QueueResource]) -> Option<String> {
         if self.resources.0.is_empty() {
             return None;

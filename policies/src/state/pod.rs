@@ -30,8 +30,8 @@ pub(crate) struct Pod {
     pub(crate) own: Option<Box<Own>>,
 }
 
-/// What is asked of every pod again and again: so its [`Own`] need not be looked at, which is large
-/// and somewhere else.
+/// The answers to questions that are asked of every pod again and again: so its [`Own`] need not be
+/// looked at, which is large and somewhere else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Glance {
     /// Nothing that it says of itself forbids that it is placed: it has no gates and no problems,
@@ -43,7 +43,7 @@ pub(crate) struct Glance {
     pub(crate) needs_job: bool,
 }
 
-/// What has become of a pod.
+/// How far a pod has come.
 ///
 /// ```text
 ///            assume            the watch, or an outcome, says so
@@ -107,9 +107,9 @@ pub(crate) struct Own {
     pub(crate) unscheduled: Option<ScheduledCondition>,
     /// When we last wrote that condition.
     pub(crate) condition_ms: UnixMs,
-    /// What it counts for in its queue.
+    /// Its account in the books of its queue.
     pub(crate) account: Option<Account>,
-    /// What is told of the last binding: it was refused, or has failed more than once.
+    /// The sentence about the last binding that was refused, or has failed more than once.
     pub(crate) failure: Option<Box<str>>,
 }
 
@@ -137,7 +137,8 @@ impl Pod {
         self.could_be_placed() && self.retry_at_ms <= now_ms
     }
 
-    /// The same, but for the time after a binding that failed.
+    /// It waits, and nothing forbids that it is placed but perhaps the pause after a binding that
+    /// failed.
     pub(crate) fn could_be_placed(&self) -> bool {
         self.stage == Stage::Waiting && !self.deleting && self.glance.ready
     }

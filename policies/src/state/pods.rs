@@ -64,7 +64,7 @@ impl ClusterState {
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
         let record = &mut self.pods[pod];
-        // Who leaves never comes back, whatever late news says.
+        // A pod that is being deleted never comes back, whatever late news says.
         record.deleting |= facts.deleting;
         record.running = facts.phase == PodPhase::Running;
         record.priority = facts.priority;
@@ -162,7 +162,7 @@ impl ClusterState {
         }
         let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
-            // Who has done its part and is cleaned away is not lost.
+            // A member that has done its part and is cleaned away is not lost.
             let held = &mut self.gangs[gang].held;
             *held = held.saturating_sub(1);
         }

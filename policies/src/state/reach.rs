@@ -41,7 +41,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Whether that is another mark than before.
+    /// Sets the mark of a node. Returns whether it was another one before.
     fn set(&mut self, node: NodeId, mark: Mark) -> bool {
         if self.marks.len() <= node.index() {
             self.marks.resize(node.index() + 1, Mark::Useless);
@@ -70,7 +70,7 @@ impl Reach {
         before != mark
     }
 
-    /// What it says, however it came about.
+    /// The contents of the reach in a fixed order, whichever nodes came first.
     fn summary(&self) -> Summary {
         let marks = self.marks.iter().copied().enumerate();
         let marks = marks.filter(|(_, mark)| *mark != Mark::Useless).collect();
@@ -91,7 +91,7 @@ impl Reach {
     }
 }
 
-/// What follows from the nodes that suit a class.
+/// The conclusion from the nodes that suit a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Confined {
     /// The entry of queues for the one model that it can run on.

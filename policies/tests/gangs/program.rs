@@ -1,4 +1,4 @@
-//! The same question as an integer program.
+//! The question of [`super::case`] as an integer program.
 
 use super::case::{Case, Pod};
 use good_lp::{

@@ -1,4 +1,4 @@
-//! What is asked of the API server, and what it answers.
+//! Requests to the API server, and its answers.
 
 use gpu_batch_policies::command::{Announcement, Bind, Evict, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
@@ -94,8 +94,8 @@ pub enum Request {
         /// it on purpose).
         at: Option<Version>,
     },
-    /// What has happened to a kind since a version, up to now. Each watcher asks from its own
-    /// place, so there may be any number of them.
+    /// The changes of a kind since a version, up to now. Each watcher asks from its own place, so
+    /// there may be any number of them.
     Watch {
         /// The kind.
         kind: Kind,
@@ -214,7 +214,7 @@ pub struct Stored {
     pub object: Object,
     /// Its version.
     pub version: Version,
-    /// What they do not look at.
+    /// Its status, at which schedulers do not look.
     pub status: Status,
 }
 
@@ -237,7 +237,7 @@ pub enum Status {
 pub struct PodStatus {
     /// The condition `PodScheduled`; reason and message are in the facts while it is false.
     pub scheduled: Option<bool>,
-    /// Since when it is as it is, in whole seconds.
+    /// When that condition became as it is, in whole seconds.
     pub scheduled_since_s: u64,
     /// The condition `DisruptionTarget` is there: somebody evicts the pod.
     pub disruption_target: bool,

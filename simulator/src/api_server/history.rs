@@ -1,4 +1,4 @@
-//! What has happened to the objects of one kind, as far back as it was not compacted.
+//! The changes to the objects of one kind, as far back as they were not compacted.
 
 use super::exchange::{Change, Name, Sort, Stored, Version};
 use std::collections::{BTreeMap, VecDeque};

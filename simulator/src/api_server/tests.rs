@@ -104,7 +104,7 @@ impl From<Object> for Created {
     }
 }
 
-/// The same name with another identity.
+/// A pod of this name with another identity.
 fn other(pod: &PodReference) -> PodReference {
     PodReference {
         uid: Uid(999),

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is to be run, and whether it is one seed that is to be told.
+/// The campaign to be run, and whether its one seed is to be told line by line.
 fn parse(arguments: &[String]) -> Option<(Campaign, bool)> {
     let mut seeds = None;
     let mut told = false;

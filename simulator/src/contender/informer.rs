@@ -39,7 +39,7 @@ enum State {
     Cut(UnixMs),
 }
 
-/// What is under way to a process.
+/// News under way to a process.
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     Listed(Version, Vec<Arc<Stored>>),

@@ -18,8 +18,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// Who outlives the loss of its request still counts on the room that it has taken, so nothing
-    /// of that can be said when another takes it.
+    /// Whether the case says anything. A process that outlives the loss of its request still counts
+    /// on the room that it has taken, so nothing can be said where another takes that room.
     pub(super) fn makes_sense(self) -> bool {
         let survives = self.successor == Successor::Survivor;
         let answered = self.fault == Fault::None;

@@ -20,8 +20,8 @@ const CREATED_MS: UnixMs = START_MS + 1_000;
 const WAY_MS: u64 = 5;
 /// When a repeated or late request arrives: after a restarted process has taken the lease.
 const STRAY_MS: u64 = 700;
-/// The same for a process that survives: when it has given the request up and asked, just before
-/// it sends it again.
+/// When a repeated or late request arrives where the process survives: it has given the request up
+/// and asked, and is just about to send it again.
 const STRAY_AFTER_DEADLINE_MS: u64 = 4_013;
 /// How long a container takes to start again, and an owner to make a pod anew.
 const RESTART_MS: u64 = 300;
@@ -82,7 +82,7 @@ pub(super) struct Stage<'a> {
     /// The command whose answer ends the process.
     last_words: Option<CommandId>,
     healed_ms: Option<UnixMs>,
-    /// Since when a leader has had nothing but a part of the gang, without an excuse.
+    /// When a leader came to have nothing but a part of the gang, without an excuse.
     partial_since_ms: Option<UnixMs>,
     /// Since the fault somebody else, or the same anew, has led.
     succeeded: bool,
@@ -318,14 +318,14 @@ impl<'a> Stage<'a> {
             }
         };
         self.processes[0].pulse = pulse;
-        // What was sent before arrives before.
+        // Requests that were sent before arrive before.
         self.after(WAY_MS + 1, Happening::Turn);
         self.after(heal_ms, Happening::Heal);
     }
 
     fn arrive(&mut self, process: usize, command: Command, answered: bool) -> Result<(), String> {
         if command.deadline_ms <= self.now_ms || !answered {
-            // Nobody could have known of it.
+            // No leader could have known of this request's effect.
             self.excuse();
         }
         let outcome = self.handle(&command.action)?;
@@ -422,7 +422,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Who outlives the loss of its request waits for the answer until the deadline.
+    /// Whether the process outlives the loss of its request, and waits for the answer until the
+    /// deadline.
     fn waits_for_lost_answer(&self) -> bool {
         let deadline_ms = Settings::default().request_deadline_ms;
         let over_ms = self.struck_ms.map_or(0, |at_ms| at_ms + deadline_ms);

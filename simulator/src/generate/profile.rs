@@ -30,7 +30,7 @@ impl Like {
     }
 }
 
-/// What is drawn.
+/// The statistics of a real trace from which jobs are drawn.
 #[derive(Debug)]
 pub struct Profile {
     /// GPUs of the real cluster.

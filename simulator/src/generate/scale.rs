@@ -13,7 +13,7 @@ const DAYS_MAX: u32 = 3_660;
 
 const LOAD_PERCENT_MAX: u32 = 1_000;
 
-/// What is given; the rest follows.
+/// Which sizes of the trace are given; the others follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// The load and the cluster, by default that of the profile: so many jobs that they ask for so
@@ -48,7 +48,7 @@ pub enum ScaleError {
     OutOfRange {
         /// Which number.
         name: &'static str,
-        /// What it is, or was worked out to be.
+        /// The number as it was given, or worked out to be.
         value: u64,
         /// The smallest that is possible.
         min: u64,
@@ -57,7 +57,7 @@ pub enum ScaleError {
     },
 }
 
-/// What is made: everything is within its bounds.
+/// The sizes of a trace: everything is within its bounds.
 pub(super) struct Size {
     pub(super) jobs: u64,
     pub(super) queues: Vec<TraceQueue>,

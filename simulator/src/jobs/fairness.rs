@@ -30,8 +30,8 @@ impl Fairness {
     }
 }
 
-/// Until when the use of the cluster is measured: the last submission, after which it runs empty.
-/// What was submitted all at once is measured to its end.
+/// The time until which the use of the cluster is measured: the last submission, after which it
+/// runs empty. Jobs that were all submitted at once are measured to the end of the last.
 fn measured_until_s(run: &Run, workload: Workload<'_>) -> u64 {
     let jobs = &workload.jobs.jobs;
     let submitted = jobs.first().zip(jobs.last());

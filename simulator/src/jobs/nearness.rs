@@ -38,7 +38,7 @@ pub struct Nearness {
     pub together_at_best: u64,
     /// The racks of each gang, summed.
     pub racks: u64,
-    /// The same with an empty cluster for each gang.
+    /// The racks that each gang would have in an empty cluster, summed.
     pub racks_at_best: u64,
     /// From the first arrival to the last one, for which the sums below are taken.
     pub lasted_ms: u64,
@@ -76,7 +76,7 @@ struct Month<'a> {
     room: Room<'a>,
     /// What each job holds that runs.
     held: BTreeMap<usize, Vec<Place>>,
-    /// Who ends, by time.
+    /// The jobs that end, by time.
     ends: BTreeMap<UnixMs, Vec<usize>>,
     now_ms: UnixMs,
     until_ms: UnixMs,

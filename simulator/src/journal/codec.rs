@@ -32,7 +32,7 @@ pub(super) trait Codec: Sized {
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
-    /// What was written, and its number in the block.
+    /// The shapes that were written, each with its number in the block.
     shapes: HashMap<Arc<PodShape>, u64, FxBuildHasher>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Decoder<'bytes> {
 pub(super) struct Unreadable {
     /// The path of the field, as in `events.pod.shape`; empty: the thing itself.
     pub(super) field: String,
-    /// What is wrong.
+    /// The mistake in that field.
     pub(super) problem: String,
 }
 

@@ -22,14 +22,14 @@ pub enum Damage {
         /// The block.
         block: u64,
     },
-    /// What is there makes no sense.
+    /// A block that makes no sense.
     #[error("block {block}: {field}: {problem}")]
     Block {
         /// The block.
         block: u64,
         /// The field, as in `record 3.events.0.object.name`.
         field: String,
-        /// What is wrong.
+        /// The mistake in that field.
         problem: String,
     },
     /// The file cannot be read.
@@ -62,7 +62,7 @@ impl<R: Read> Reader<R> {
     /// The next record; `None` at the end. The first is [`Record::Begun`], and no other.
     ///
     /// # Errors
-    /// What is wrong with the next block.
+    /// The damage in the next block.
     pub fn next_record(&mut self) -> Result<Option<Record>, Damage> {
         while self.records.is_empty() {
             let Some(raw) = block::read_block(&mut self.source, self.blocks + 1)? else {

@@ -40,9 +40,9 @@ pub struct Difference {
     pub now_ms: UnixMs,
     /// Which command of the step, from 1.
     pub position: usize,
-    /// What was recorded.
+    /// The recorded result.
     pub recorded: Step,
-    /// What came out now.
+    /// The result of the replay.
     pub replayed: Step,
 }
 

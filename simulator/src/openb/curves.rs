@@ -15,7 +15,7 @@ const COLUMNS: [&str; 3] = ["workload", "policy", "seed"];
 
 /// The points of a curve as they are measured: after each arrival, in bins of one percent.
 ///
-/// What is rounded, and when, is as in the published experiment.
+/// Values are rounded where, and as, the published experiment rounds them.
 #[derive(Debug)]
 pub(super) struct Bins {
     gpus: f64,
@@ -24,7 +24,7 @@ pub(super) struct Bins {
     bins: Vec<Bin>,
 }
 
-/// What was measured after each arrival of one bin: in use, fragmented, and its share.
+/// The measurements after each arrival of one bin: in use, fragmented, and its share.
 type Bin = [Vec<f64>; 3];
 
 impl Bins {
@@ -78,7 +78,7 @@ impl Bins {
     }
 }
 
-/// What is left of a value that is printed with two decimals and read again.
+/// A value as it is after it was printed with two decimals and read again.
 fn printed(value: f64) -> f64 {
     format!("{value:.2}").parse().unwrap_or(value)
 }

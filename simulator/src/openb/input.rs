@@ -42,7 +42,7 @@ pub(super) struct PodRow {
 }
 
 impl PodRow {
-    /// What it asks of all its GPUs together.
+    /// The request for all its GPUs together.
     pub(super) fn gpu_thousandths(&self) -> u64 {
         let cards = self.kind.cards;
         cards.map_or(0, |cards| {
@@ -138,7 +138,7 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
     let cpu_milli = row.whole(cpu, CPU_MILLI_MAX)?;
     let gpus = row.whole(number, GPUS_MAX)?;
     if gpus == 0 {
-        // What it says of GPUs then means nothing.
+        // The columns about GPUs mean nothing for a pod without GPUs.
         return Ok(PodKind {
             cpu_milli,
             cards: None,

@@ -17,7 +17,7 @@ pub(super) struct Buckets {
 struct Bucket {
     /// The sum of all changes in the stretch.
     change: i64,
-    /// The same, each times the seconds that the stretch still had.
+    /// The sum of all changes, each times the seconds that the stretch still had.
     area: i128,
 }
 

@@ -14,7 +14,8 @@ const SCRIPTS: [&str; 3] = [
 pub(super) fn page(report: &Report) -> String {
     let mut page = String::new();
     let mut rest = PAGE;
-    // What was put in is never looked at again: a queue may be named like a mark of the template.
+    // Text that was put in is never looked at again: a queue may be named like a mark of the
+    // template.
     while let Some((before, mark, after)) = next_mark(rest) {
         page.push_str(before);
         match mark {

@@ -20,7 +20,7 @@ const ALL: &str = "all queues";
 pub struct Queue {
     /// Its name.
     pub name: String,
-    /// What it is entitled to, in thousandths of a GPU; `None`: nothing is said.
+    /// The quota of the queue, in thousandths of a GPU; `None`: nothing is said.
     pub quota: Option<u64>,
 }
 

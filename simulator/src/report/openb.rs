@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Curve {
     /// The pods that arrive, for example `default`.
     pub workload: String,
-    /// Who placed them; compared with the names of the runs as they are.
+    /// The policy that placed them; compared with the names of the runs as they are.
     pub policy: String,
     /// The seed of the order in which they arrive.
     pub seed: u64,
-    /// What is measured.
+    /// The quantity that is measured.
     pub metric: Metric,
     /// Percent, at 0, 1, 2 ... percent of the cluster's GPUs asked for; not a number where nothing
     /// was measured.
@@ -36,7 +36,7 @@ pub enum Metric {
     Alloc,
     /// GPUs that are free and that a pod of the workload cannot use, of all GPUs.
     FragAmount,
-    /// The same, of all free GPUs.
+    /// Free GPUs that a pod of the workload cannot use, of all free GPUs.
     FragRatio,
 }
 

@@ -1,4 +1,4 @@
-//! What is free on nodes and below the limits of queues, worked out from the objects alone.
+//! Free room on nodes and below the limits of queues, worked out from the objects alone.
 
 use super::Binder;
 use super::gangs::Gang;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 const RESOURCES: [&str; 3] = ["cpu", "nvidia.com/gpu", "pods"];
 pub(super) type Vector = [Amount; 4];
 
-/// What is free on nodes and below limits.
+/// The free amounts of nodes, and of queues below their limits.
 #[derive(Debug)]
 pub(super) struct Rooms {
     nodes: BTreeMap<Box<str>, Vector>,
@@ -52,7 +52,7 @@ impl Rooms {
             held.map(|facts| (*facts, &gang.queue))
         });
         for (facts, queue) in held {
-            // Who was bound by another scheduler counts where its gang does.
+            // A pod that another scheduler has bound counts where its gang does.
             let queue = facts.bound_queue.as_ref().unwrap_or(queue);
             let asked = asked(&facts.shape);
             let path: Vec<Box<str>> = rooms.queue_path(queue).map(|q| q.name.clone()).collect();
@@ -132,7 +132,7 @@ impl Rooms {
         found
     }
 
-    /// What is free on a node.
+    /// The free amounts of a node.
     pub(super) fn free(&self, node: &NodeFacts) -> Vector {
         self.nodes[&node.name]
     }

@@ -159,7 +159,7 @@ impl Search<'_> {
     }
 }
 
-/// What was before a pod was placed.
+/// The amounts before a pod was placed.
 struct Undo {
     free: Vector,
     limits: Vec<Vector>,

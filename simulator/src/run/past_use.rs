@@ -28,17 +28,17 @@ const OFF_MAX: f64 = 2.0;
 /// Averages in thousandths, by queue and resource.
 type Averages = BTreeMap<(Box<str>, Box<str>), f64>;
 
-/// What is known of past use in a world where it counts.
+/// The past use that tests know of, in a world where it counts.
 #[derive(Debug)]
 pub(super) struct Remembered {
     past: Past,
     /// `None`: the past does not count any more.
     half_life_ms: Option<u64>,
-    /// What is expected, as of a minute; from the first rest on.
+    /// The averages that are expected, as of a minute; from the first rest on.
     expected: Option<(u64, Averages)>,
     /// Whether there has been a first rest.
     rested: bool,
-    /// Whether everything is beyond doubt since then.
+    /// Whether these averages are beyond doubt.
     sharp: bool,
     restarts: u32,
 }
@@ -64,7 +64,7 @@ fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// What is left of an average after some minutes.
+/// The part of an average that remains after some minutes.
 fn left(minutes: u64, half_life_ms: u64) -> f64 {
     let half_lives = number(minutes * GRID_MS) / number(half_life_ms);
     (-half_lives).exp2()

@@ -1,5 +1,5 @@
-//! What may not happen any more once everything has come to rest: nothing is lost then, so no gang
-//! is evicted, however often schedulers start anew and however far minima are raised.
+//! Raised minima and restarts after everything has come to rest. Nothing is lost then, so no gang
+//! may be evicted, however often schedulers start anew and however far minima are raised.
 
 use super::{Run, change_minimum};
 use gpu_batch_policies::command::{Action, Evict};

@@ -14,7 +14,7 @@ use gpu_batch_policies::settings::Leadership;
 const TEN_YEARS_MS: u64 = 315_360_000_000;
 const GPU: &str = "nvidia.com/gpu";
 
-/// What is on at the moment.
+/// The effects of faults that have struck, as far as later faults and checks need them.
 #[derive(Debug, Default)]
 pub(super) struct Striking {
     /// Something has happened after which a kubelet may rightly find its node too small.

@@ -92,7 +92,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
             group.queue = Some(queue);
             group.required_label = random.percent(30).then(|| "zone".into());
             if random.percent(25) {
-                // As a `basic` group says it.
+                // The minimum of a `basic` group.
                 group.minimum = 1;
             }
             Some(Object::PodGroup(group))

@@ -1,4 +1,5 @@
-//! What is still to happen, in a total order: by time, and of one time by when it was scheduled.
+//! Events that are still to happen, in a total order: by time, and of one time by when they were
+//! scheduled.
 
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;

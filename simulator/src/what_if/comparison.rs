@@ -54,7 +54,7 @@ pub struct GangDifference {
     pub queue: Box<str>,
     /// The first binding that was recorded; `None`: it never started.
     pub recorded_ms: Option<UnixMs>,
-    /// The same in the other course.
+    /// The first binding in the other course; `None`: it never started.
     pub other_ms: Option<UnixMs>,
 }
 

@@ -34,7 +34,7 @@ struct Reading {
     begun: bool,
     leads: bool,
     listed: BTreeSet<Kind>,
-    /// What is being read.
+    /// The moment that is being read.
     now: Moment,
     /// All objects but pods of ours, without what the scheduler writes.
     known: BTreeMap<ObjectKey, Object>,

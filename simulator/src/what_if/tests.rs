@@ -138,7 +138,7 @@ fn other_queues_make_a_difference_where_they_should() {
         let row = comparison.queues.iter().find(|row| &*row.queue == "red");
         assert!(row.is_none_or(|row| row.other.started == 0));
 
-        // The same queue again is no change, unless it changes in the record.
+        // A queue as it was recorded is no change, unless it changes in the record.
         let changes = session.happenings.iter().map(|(_, event)| event);
         let mut changes = changes.filter_map(|event| match event {
             Event::Applied(object) => Some(object.key()),

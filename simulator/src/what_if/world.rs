@@ -35,7 +35,7 @@ struct World<'session> {
     pods: BTreeMap<Uid, PodFacts>,
     /// How many pods that have not ended are a part of something.
     parts: BTreeMap<ObjectKey, u32>,
-    /// What is to be deleted when all its pods have ended.
+    /// Objects that are to be deleted when all their pods have ended.
     leaving: BTreeSet<ObjectKey>,
     due: BTreeMap<Moment, Due>,
     now_ms: UnixMs,

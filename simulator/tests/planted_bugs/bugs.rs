@@ -2,7 +2,7 @@
 
 /// A bug to be planted.
 pub(crate) struct Bug {
-    /// What is wrong, as a reviewer would put it.
+    /// The mistake, as a reviewer would put it.
     pub(crate) name: &'static str,
     /// The file, seen from the workspace.
     pub(crate) file: &'static str,

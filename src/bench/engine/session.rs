@@ -30,12 +30,13 @@ impl Session {
         Self::begin(policy::settings(), in_flight, world)
     }
 
-    /// The same with the queues and the Topology of the full [`policy`].
+    /// A session as [`Session::new`] begins it, with the queues and the Topology of the full
+    /// [`policy`].
     pub(super) fn with_policy(in_flight: u32, world: impl IntoIterator<Item = Object>) -> Self {
         Self::new(in_flight, policy::objects().chain(world))
     }
 
-    /// The same with other settings.
+    /// A session as [`Session::new`] begins it, with other settings.
     pub(super) fn begin(
         mut settings: Settings,
         in_flight: u32,

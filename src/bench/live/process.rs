@@ -24,7 +24,7 @@ pub(super) struct Process {
 /// Memory of a process in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
-    /// What it holds now (`VmRSS`).
+    /// The memory that it holds now (`VmRSS`).
     pub(super) resident: u64,
     /// The most that it ever held (`VmHWM`).
     pub(super) peak: u64,
@@ -65,7 +65,7 @@ impl Process {
         Ok(())
     }
 
-    /// What it holds now, and the most that it ever held.
+    /// The memory that it holds now, and the most that it ever held.
     pub(super) fn memory(&mut self) -> anyhow::Result<Memory> {
         let id = self.scheduler.id();
         let id =

@@ -69,7 +69,7 @@ struct Listed {
     bytes: usize,
 }
 
-/// What is compared with each other.
+/// The figures that are compared with each other.
 struct Repetition {
     list: Listed,
     json: Listed,
@@ -77,7 +77,7 @@ struct Repetition {
     restart: f64,
 }
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     repetitions: Vec<Repetition>,
     empty: Memory,

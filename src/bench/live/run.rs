@@ -35,7 +35,7 @@ pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::R
     let mut all = Vec::new();
     for repetition in 0..REPEATS {
         let (bare, started);
-        // Who goes second finds a larger store and a warmer API server.
+        // The measurement that goes second finds a larger store and a warmer API server.
         if repetition % 2 == 0 {
             bare = bare_binder(cluster, workload).await?;
             started = from_start(cluster, workload).await?;

@@ -51,7 +51,7 @@ struct Counts {
 struct Samples {
     /// Resident bytes after each minute.
     resident: Vec<u64>,
-    /// What was said that is not `ok`.
+    /// Findings: what pages and processes said that is not `ok`.
     findings: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ async fn measure(
         sample(&mut process, &mut samples).await?;
         tracing::info!("minute {minute}: {:?}, {counts:?}", samples.resident.last());
     }
-    // What is created from now on would be left behind.
+    // The users stop first: objects that they create from now on would be left behind.
     users.shutdown().await;
     drop(process);
     Ok(report(minutes, &counts, &samples))

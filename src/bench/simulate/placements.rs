@@ -44,7 +44,7 @@ const RUNTIMES_S: [u64; 10] = [
     600, 600, 600, 600, 3_600, 3_600, 3_600, 14_400, 14_400, 21_600,
 ];
 
-/// What is set for work with GPUs, and for work without.
+/// The settings: a name, the placement of work with GPUs, and that of work without.
 const PLACEMENTS: [(&str, Placement, Placement); 6] = [
     ("binpack", Placement::Binpack, Placement::Binpack),
     ("best-fit", Placement::BestFit, Placement::BestFit),

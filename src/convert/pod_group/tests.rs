@@ -121,7 +121,7 @@ fn each_wrong_field_is_one_problem_with_its_path() {
     }
 }
 
-/// What is said of a spec: each field with its message.
+/// The problems of a spec: each field with its message.
 fn told(spec: Value) -> Vec<String> {
     let problems = facts(spec).problems.into_iter();
     let told = problems.map(|problem| format!("{}: {}", problem.field, problem.message));

@@ -112,7 +112,7 @@ impl Model {
         Duration::from_millis(self.now_ms - BEGIN_MS)
     }
 
-    /// What was recorded of the last scheduler process: a block of a journal, not packed yet.
+    /// The recording of the last scheduler process: a block of a journal, not packed yet.
     pub(super) fn into_recorded(self) -> Option<Vec<u8>> {
         self.scheduler.into_recorded().pop()
     }
@@ -313,7 +313,7 @@ impl Model {
             }
         }
         drop(witness);
-        // Nobody asks for what is older than the latest news.
+        // No watcher asks for changes older than the latest news.
         let old = self.api_server.revision().saturating_sub(HISTORY);
         self.api_server.compact(old);
     }

@@ -24,7 +24,7 @@ pub struct JournalFile {
 /// Why a journal cannot be written.
 #[derive(Debug, Error)]
 pub enum JournalFileError {
-    /// What is there is not ours to replace.
+    /// The file that is there is not ours to replace.
     #[error("{}: there is a file that is not a journal; it is left alone", .0.display())]
     NotAJournal(PathBuf),
     /// The bound is reached before the loop could begin a new file.

@@ -76,7 +76,7 @@ fn what_was_recorded_is_in_the_file_after_a_second() {
     recording.turned();
     assert_eq!(recording.wait(), None);
     wait_until(|| metrics.recorded_bytes.get() > 0);
-    // Nobody ends it: as if the process were killed.
+    // The recording is not ended: as if the process were killed.
     let replayed = replayed(&path);
     assert_eq!(replayed.steps, 1);
     drop(recording);
@@ -174,7 +174,7 @@ fn the_last_journal_is_kept_and_other_files_are_left_alone() {
     let refused = JournalFile::create(&path, ROOMY).unwrap_err().to_string();
     assert!(refused.contains("not a journal"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
-    // What a process left behind that could not write, or not to the end.
+    // A process that could not write, or not to the end, leaves such a file behind.
     for bytes in [&b""[..], b"gpub", &beginning()] {
         fs::write(&path, bytes).unwrap();
         drop(start(&path, ROOMY));

@@ -66,7 +66,7 @@ async fn list(inbox: &Inbox, objects: &[Object]) {
     }
 }
 
-/// What was asked of a path, the latest last, once something was.
+/// The last request that is wanted, as soon as there is one.
 async fn asked(api: &FakeApi, what: &str, wanted: impl Fn(&Asked) -> bool) -> Asked {
     let start = Instant::now();
     loop {

@@ -124,7 +124,7 @@ impl Real {
     }
 }
 
-/// The same name with another identity.
+/// A pod of this name with another identity.
 fn other(pod: &PodReference) -> PodReference {
     PodReference {
         uid: ELSE,

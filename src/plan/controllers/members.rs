@@ -9,7 +9,7 @@ pub(super) const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The label, and in older clusters the annotation, with the index of a pod of an Indexed Job.
 pub(super) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// What has become of a pod.
+/// How far a pod has come, as controllers count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Pending,
@@ -31,11 +31,11 @@ impl State {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) state: State,
-    /// The one of `metadata.ownerReferences` that controls it.
+    /// The entry of `metadata.ownerReferences` that controls it.
     pub(super) owner: Value,
-    /// Of a pod of an Indexed Job.
+    /// The completion index, of a pod of an Indexed Job.
     pub(super) index: Option<i64>,
-    /// Of a pod of a Deployment.
+    /// The hash of its template, of a pod of a Deployment.
     pub(super) template_hash: Option<String>,
 }
 

@@ -20,9 +20,9 @@ struct Manifest {
 struct Spec {
     replicas: Option<i64>,
     selector: Option<LabelSelector>,
-    /// Of a Deployment.
+    /// A field of Deployments alone.
     paused: Option<bool>,
-    /// Of a StatefulSet.
+    /// A field of StatefulSets alone.
     pod_management_policy: Option<String>,
     #[serde(deserialize_with = "null_is_default")]
     ordinals: Ordinals,

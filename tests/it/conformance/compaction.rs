@@ -1,4 +1,5 @@
-//! What was compacted is gone, in the model and on an API server that cannot answer from memory.
+//! Changes that were compacted are gone, in the model and on an API server that cannot answer from
+//! memory.
 //!
 //! A running API server still has recent changes in its watch cache, so it is restarted, as in an
 //! upgrade; then it asks etcd.

@@ -146,7 +146,8 @@ fn new_pod(namespace: &str, name: &str, random: &mut Random) -> PodFacts {
             uid: Uid(1 << 50),
         });
         if facts.owner.is_none() && facts.pod_group.is_none() && facts.native_group.is_none() {
-            // Who belongs to nobody is told that it is no gang.
+            // For a pod without an owner or a group `min-member` is a problem: such a pod is no
+            // gang.
             facts.hints.min_member = None;
         }
     }
@@ -260,7 +261,7 @@ fn change_pod(facts: &mut PodFacts, random: &mut Random) {
         _ => facts.ours = !facts.ours,
     }
     if !facts.ours {
-        // Nobody reads these of another scheduler's pod, so nobody sees whether they changed.
+        // Gates of another scheduler's pod are never read, so nobody sees whether they changed.
         facts.gates.clear();
     }
 }

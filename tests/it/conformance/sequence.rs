@@ -41,13 +41,13 @@ const TEN_O_CLOCK_MS: u64 = 1_795_255_200_000;
 pub(super) enum Operation {
     /// The scheduler does something.
     Act(Action),
-    /// Somebody else asks for something, as the model has it.
+    /// Another client sends a request, as the model has it.
     Ask(Request),
     /// The disruption controller says how many pods of a gang may be disturbed.
     SetBudget(Box<str>, Budget),
     /// A budget is deleted.
     RemoveBudget(Box<str>),
-    /// Somebody deletes the lease.
+    /// A user deletes the lease.
     DeleteLease,
 }
 

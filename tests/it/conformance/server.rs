@@ -361,7 +361,7 @@ pub(super) fn queue_status(facts: &QueueFacts, status: &QueueStatus) -> Value {
     })
 }
 
-/// The same of a PodGroup; of a native one only its conditions.
+/// The status of a PodGroup as the shell sends it; of a native one only its conditions.
 pub(super) fn group_status(facts: &PodGroupFacts, status: &PodGroupStatus) -> Value {
     sent(StatusPatch::PodGroup {
         source: facts.source,

@@ -33,7 +33,7 @@ pub(super) async fn read(
     });
     let ended = match tokio::time::timeout(PATIENCE, reading).await {
         Ok(ended) => ended?,
-        // What is missing shows when the changes are compared.
+        // Changes that are missing show when all are compared.
         Err(_) => None,
     };
     Ok(ended.unwrap_or(Reply::Changes(changes)))

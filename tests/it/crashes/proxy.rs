@@ -73,7 +73,7 @@ async fn carry(listener: TcpListener, target: SocketAddr, seed: u64, storm: Arc<
         let life = Duration::from_millis(random.u64(LIFE_MS));
         let storm = Arc::clone(&storm);
         connections.spawn(async move {
-            // Nobody there: the client sees its connection closed.
+            // Without a server the client sees its connection closed.
             let Ok(mut server) = TcpStream::connect(target).await else {
                 return;
             };

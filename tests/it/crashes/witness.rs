@@ -35,7 +35,7 @@ struct Books {
     all: BTreeSet<String>,
     /// The node of each pod that was seen with one, by UID.
     nodes: BTreeMap<String, String>,
-    /// Since when a gang has been bound in part, and the longest that this lasted.
+    /// When each gang that is bound in part came to be so, and the longest that this lasted.
     partial: BTreeMap<String, Instant>,
     longest_partial: Duration,
     violations: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is said of whom: in the status, and in an event.
+//! Checks what users are told of objects: in the status, and in an event.
 
 use std::time::{Duration, Instant};
 

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
-    /// What is nasty about it.
+    /// The nasty thing about it.
     pub(super) nasty: String,
     /// Merge patches of whole objects. A second Node of one name changes the status of the first.
     pub(super) apply: Vec<Value>,
     /// A part of what the API server says of the last object; absent: it takes all of them.
     pub(super) refused: Option<String>,
-    /// What is said of whom; of a row that is refused, nothing.
+    /// The reasons and messages that objects get; of a row that is refused, none.
     #[serde(default)]
     pub(super) expect: Vec<Expectation>,
 }

@@ -1,4 +1,4 @@
-//! What has been freed, and which shortfalls may be over because of it.
+//! Room and quantities that have been freed, and the shortfalls that may be over because of it.
 
 use super::Agenda;
 use crate::ids::{ClassId, GangId, Id, NodeId};
@@ -11,12 +11,13 @@ use alloc::{
     vec::Vec,
 };
 
-/// What has been freed since everybody whom it may help was last tried.
+/// Nodes that have been freed since every gang that they may help was last tried, and the
+/// shortfalls that may be over.
 #[derive(Debug, Default)]
 pub(super) struct Freed {
     nodes: BTreeSet<NodeId>,
-    /// What may be over. Once it was; what has been taken since is noticed when it is looked at
-    /// again.
+    /// Shortfalls that may be over. Each of them was over once; pods that have taken room since are
+    /// noticed when the shortfall is looked at again.
     over: BTreeSet<Shortfall>,
     /// The lines in which somebody was tried, and still lacks the same: counting overlooks
     /// something, as limits on GPU models.
@@ -24,7 +25,7 @@ pub(super) struct Freed {
 }
 
 impl Freed {
-    /// What may be over.
+    /// The shortfalls that may be over.
     pub(super) fn over(&self) -> &BTreeSet<Shortfall> {
         &self.over
     }
@@ -36,7 +37,7 @@ impl Freed {
             .is_some_and(|queues| queues.contains(&queue))
     }
 
-    /// Somebody lacks this as before.
+    /// Notes that a gang of this queue was tried, and lacks this as before.
     pub(super) fn refused(&mut self, shortfall: Shortfall, queue: QueueId) {
         if self.over.contains(&shortfall) {
             self.in_vain.entry(shortfall).or_default().insert(queue);
@@ -44,7 +45,7 @@ impl Freed {
     }
 }
 
-/// Whom something that was freed concerns at once.
+/// Gangs and queues that something freed concerns at once.
 #[derive(Debug, Default)]
 pub(crate) struct Stirred {
     /// Refused gangs that may be helped where counting says nothing: all of them are tried.
@@ -244,7 +245,7 @@ fn fits(
         };
         most = most.max(fits);
         if matches!(scope, Scope::Cluster | Scope::Node(_) | Scope::DomainOf(..)) {
-            // The same whichever node it is.
+            // In these scopes the count does not depend on the node.
             break;
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct LineUps {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// What is over for it.
+    /// The shortfalls that are over for this line-up.
     over: BTreeSet<Shortfall>,
     /// The heads that the tree of queues has been shown.
     shown: BTreeMap<QueueId, GangId>,
@@ -48,7 +48,7 @@ impl LineUps {
         }
     }
 
-    /// What is over for a line-up.
+    /// The shortfalls that are over for a line-up.
     pub(super) fn over(&self, line_up: LineUp) -> &BTreeSet<Shortfall> {
         &self.all[line_up.index()].over
     }
@@ -134,7 +134,8 @@ impl Agenda {
         others.min_by_key(asked).unwrap_or(LineUp::FIRST)
     }
 
-    /// What is over now and not in a line-up, or the other way round, and the queues that lack it.
+    /// The shortfalls that are over now and not in a line-up, or the other way round, and the
+    /// queues that lack them.
     fn difference(
         &self,
         line_up: LineUp,

@@ -32,8 +32,8 @@ struct Asked {
 }
 
 impl Engine {
-    /// What is missing for what the gang wants to place next; of several ways to meet its needs for
-    /// the one that comes nearest.
+    /// The shortages of the members that the gang wants to place next; of several ways to meet its
+    /// needs, those of the way that comes nearest.
     pub(super) fn shortages_of_sub_groups(
         &self,
         id: GangId,

@@ -171,7 +171,7 @@ impl Engine {
         })
     }
 
-    /// Who has no place, by sub-group and shape.
+    /// The members that have no place, by sub-group and shape.
     fn left_out(&self, tree: &Tree, most: &Most) -> Vec<LeftOut> {
         let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
         for pod in &most.left {

@@ -128,7 +128,7 @@ fn fragmentation_keeps_room_for_what_was_seen() {
         let mut world = World::new();
         world.apply(node("n1", 5));
         world.apply(node("n2", 2));
-        // What was seen: pairs of GPUs.
+        // The pods that were seen ask for pairs of GPUs.
         for number in 0..40 {
             let name = format!("seen{number}");
             world.apply(pod(&name, 2).gate("later"));
@@ -258,7 +258,7 @@ proptest! {
             prop_assert_eq!(audit::violations(&state), Vec::<String>::new());
             prop_assert!(state.nodes.iter().all(|(_, node)| !node.cards.is_overfull()));
         }
-        // Who begins with bound pods knows the same cards.
+        // A scheduler that begins with bound pods knows the same cards.
         let mut objects: Vec<_> = nodes().map(|node| node.object(&mut world)).collect();
         for (n, id) in ids.iter().enumerate() {
             let bound = &state.pods[*id];

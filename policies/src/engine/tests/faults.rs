@@ -225,7 +225,7 @@ fn queues_of_no_weight_and_of_all_weight_are_served() {
         let pods = (0..8).filter(|n| world.node_of(&format!("{name}-{n}")).is_some());
         pods.count()
     };
-    // Who has no weight gets what nobody else wants.
+    // A queue of weight 0 gets room that no other queue wants.
     assert_eq!((bound("none"), bound("all")), (0, 8));
     assert_eq!(told(&world, "Queue"), Vec::<String>::new());
     for number in 0..8 {

@@ -23,14 +23,14 @@ fn three_of(group: PodGroupFacts) -> World {
     world
 }
 
-/// What the members of a gang of another minimum do while nobody looks.
+/// How the old and the new scheduler learn that a minimum was raised.
 #[derive(Debug, Clone, Copy)]
 enum Down {
-    /// The scheduler that sees the change also writes the status.
+    /// The old scheduler sees the raised minimum and writes the status.
     Told,
-    /// Nobody runs while the minimum is raised.
+    /// The minimum is raised while no scheduler runs.
     Unseen,
-    /// No status was ever written.
+    /// No scheduler has ever written a status of the gang.
     NeverWritten,
 }
 
@@ -59,7 +59,8 @@ fn a_gang_whose_minimum_was_raised_is_never_evicted_for_it_after_a_restart() {
                 world.apply(pod(name, 1).of("g"));
             }
             world.settle();
-            // They wait for room since before the first binding, or came for the new minimum.
+            // Two more members wait for room since before the first binding, or came for the new
+            // minimum.
             for name in ["d", "e"] {
                 let more = pod(name, 1).of("g");
                 world.apply(if late { more.late() } else { more });
@@ -255,7 +256,7 @@ fn a_loss_while_nobody_led_counts_from_the_restart() {
     assert_eq!(world.evictions, 2);
 }
 
-/// Its replacement got a place, and then the scheduler died: the loss stands.
+/// A lost member's replacement got a place, and then the scheduler died: the loss stands.
 #[test]
 fn a_replacement_that_was_never_bound_replaces_nobody() {
     let mut world = three_of(gang("g", 3));
@@ -313,7 +314,7 @@ fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart()
     assert_eq!(world.evictions, 0);
 }
 
-/// What is told of those that ran before is not believed of those that run now.
+/// The status tells of members that ran before, and is not believed of those that run now.
 #[test]
 fn a_half_bound_gang_is_unwound_in_spite_of_an_old_status() {
     for stale in [false, true] {

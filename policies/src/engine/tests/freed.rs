@@ -1,5 +1,5 @@
-//! What has been freed is offered to those alone whom counting says it helps, and nobody can tell:
-//! a world in which everybody is tried again at each event goes the same way.
+//! Room that has been freed is offered to those gangs alone that counting says it helps, and nobody
+//! can tell: a world in which every gang is tried again at each event goes the same way.
 
 use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::QueueFacts;

@@ -63,7 +63,7 @@ fn with_a_past(seed: u64) -> World {
     world
 }
 
-/// What is said at each rest of a world that is told in this order.
+/// The statuses at each rest of a world that is told in this order.
 fn course(mut world: World, scene: &Scene, mut order: Rng, choice: &mut Rng) -> Vec<Said> {
     world.pass(FORGOTTEN_MS);
     told(&mut world, &scene.objects, &mut order);

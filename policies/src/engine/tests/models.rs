@@ -56,7 +56,7 @@ fn what_can_run_on_one_model_alone_demands_it_whatever_says_so() {
     let product = |operator, values| pod("p", 4).needs(PRODUCT_LABEL, operator, values);
     assert!(demands_h100(product(MatchOperator::NotIn, &["A100"])));
     assert!(demands_h100(product(MatchOperator::In, &["H100", "B200"])));
-    // By A100 it can run on the other model, or on both.
+    // Selectors that allow A100 leave the pod another model than H100.
     assert!(!demands_h100(product(MatchOperator::NotIn, &["H100"])));
     assert!(!demands_h100(product(MatchOperator::In, &["A100", "H100"])));
     assert!(!demands_h100(product(MatchOperator::Exists, &[])));
@@ -78,7 +78,7 @@ fn what_can_run_anywhere_demands_the_only_model_while_there_is_no_other() {
     world.apply(of("a0", 2, "A100"));
     world.settle();
     assert_eq!(status(&mut world, "team", H100).0, 12);
-    // What waits may run on either model now; what runs holds H100.
+    // The pod that waits may run on either model now; the one that runs holds H100.
     world.apply(of("a1", 8, "A100").label("pool", "old"));
     world.apply(pod("others", 8).foreign().on("a1"));
     world.settle();
@@ -157,7 +157,7 @@ fn a_limit_on_the_only_model_that_there_is_filters_its_nodes() {
     world.apply(pod("p", 8).queue("team"));
     world.settle();
     assert_eq!(world.reason_of_pod("p"), Some(Reason::OverLimit));
-    // There the limit says nothing.
+    // The limit on H100 keeps no pod off nodes with A100.
     world.apply(of("a0", 8, "A100"));
     world.settle();
     assert_eq!(world.node_of("p").as_deref(), Some("a0"));
@@ -271,9 +271,10 @@ fn slots_of_hami_are_no_cards() {
         "pod p: nvidia.com/gpu: only nodes with slots of HAMi would do, which are not supported yet"
     );
     assert_eq!(world.node_of("cpu").as_deref(), Some("slots"));
-    // They ask for nothing, and there is nothing.
+    // Pods that only nodes with slots would suit count as asking for no GPUs, and slots are no GPUs
+    // to divide.
     assert_eq!(status(&mut world, "team", GPU), (0, 0));
-    // Cards come: whoever fits them runs there.
+    // A node with cards comes: pods that fit run there.
     world.apply(node("cards", 8));
     world.apply(pod("chooses", 1).needs("gpu", MatchOperator::In, &["on"]));
     world.settle();

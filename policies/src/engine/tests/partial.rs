@@ -157,7 +157,8 @@ fn a_gang_whose_minimum_was_raised_stays() {
     assert_eq!(world.evictions, 0);
 }
 
-/// Nobody lets its replacement start, so it is not its fault that it stays below its minimum.
+/// A replacement cannot start without its queue, so it is not the gang's fault that it stays below
+/// its minimum.
 #[test]
 fn what_runs_in_a_queue_that_is_gone_is_not_evicted_as_stale() {
     let mut world = World::new();

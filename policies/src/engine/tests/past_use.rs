@@ -89,7 +89,7 @@ impl Worlds {
     }
 }
 
-/// What is special about a restart.
+/// The special circumstances of a restart.
 #[derive(Debug, Clone, Copy)]
 enum Restart {
     /// It comes in the middle of a minute.

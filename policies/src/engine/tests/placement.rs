@@ -58,7 +58,7 @@ fn node_of(gpus: u64, says: [PlacementChoice; 4]) -> Box<str> {
 fn the_gang_goes_before_its_queue_before_those_above_before_the_configuration() {
     let none = choice(None, None);
     for gpus in [0, 1] {
-        // What is said for the other sort of work counts for nothing.
+        // A placement for the other sort of pods counts for nothing.
         let said = |own, other| {
             if gpus > 0 {
                 choice(own, other)

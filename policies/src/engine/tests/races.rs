@@ -6,7 +6,7 @@ use crate::reason::Reason;
 use crate::status::Phase;
 use alloc::{string::String, vec::Vec};
 
-/// Somebody else binds a member after we have decided. The answer to our bind comes before the
+/// Another scheduler binds a member after we have decided. The answer to our bind comes before the
 /// watch tells of it, or after.
 fn check_rival(told_first: bool) {
     let mut world = World::new();

@@ -123,7 +123,7 @@ fn nobody_asks_for_a_resource_that_no_node_has() {
     world.apply(pod("p", 8).queue("team").with_one(fpga));
     world.settle();
     assert_eq!(world.requested("team"), 0);
-    // Nobody has it either while its only node says that it has none.
+    // The resource is on no node either while its only node says that it has none of it.
     for (offered, asked) in [(0, 0), (1, 8), (0, 0)] {
         let mut with_fpga = node("n4", 0);
         with_fpga.allocatable.push((fpga.into(), offered));

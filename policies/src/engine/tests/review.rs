@@ -1,4 +1,4 @@
-//! What is told of refused gangs stays true.
+//! The messages of refused gangs stay true.
 
 use super::world::{World, gang, node, pod, queue, topology};
 use crate::facts::NodeFacts;

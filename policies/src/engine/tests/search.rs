@@ -10,7 +10,7 @@ use alloc::{format, vec::Vec};
 const TOO_MANY: [u64; 17] = [
     14, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 16, 10,
 ];
-/// The same but for the last: these fit in few ways.
+/// Sizes as in [`TOO_MANY`] but for the last: these fit in few ways.
 const FITTING: [u64; 17] = [
     14, 20, 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 16, 8,
 ];
@@ -138,7 +138,7 @@ fn a_node_that_comes_begins_it_anew_and_it_finds_a_place() {
     world.step();
     world.apply(node("more", 2));
     world.step();
-    // Nobody fits there.
+    // The new node is too small for any of them.
     assert!(world.is_searching());
     world.apply(node("n5", 10));
     world.settle();

@@ -1,4 +1,5 @@
-//! What is told is so: to autoscalers, of gangs that have ended, and of what was changed.
+//! Conditions, events and statuses say what is true: to autoscalers, of gangs that have ended, and
+//! of objects that were changed.
 
 use super::world::{Thing, World, gang, leaf, node, pod, queue, topology};
 use crate::event::Object;

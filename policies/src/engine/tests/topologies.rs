@@ -42,7 +42,7 @@ fn replacements_stay_in_the_domain_though_another_is_the_tighter_fit() {
     for group in [
         gang("g", 2).required("rack"),
         gang("g", 2).preferred("rack"),
-        // Who says nothing prefers the finest level.
+        // A gang without a request prefers the finest level.
         gang("g", 2),
     ] {
         let mut world = one_is_lost(group);
@@ -269,7 +269,8 @@ fn a_topology_or_a_level_that_is_missing_is_told_with_those_that_exist() {
     );
 }
 
-/// Who asks to be near is kept near, and spreads there. The default preference gives way.
+/// Members that ask to be near are kept near, and spread inside the domain. The default preference
+/// gives way to spreading.
 #[test]
 fn spreading_members_keep_to_the_domain_that_they_prefer() {
     for (asked, racks_used) in [(true, 1), (false, 2)] {

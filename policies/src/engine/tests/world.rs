@@ -35,8 +35,8 @@ pub(super) struct World {
     pub(super) cause: Option<EvictionCause>,
     /// Pods that may not be bound: a webhook says no.
     pub(super) refused: Vec<&'static str>,
-    /// Somebody else binds this pod to this node before us; whether the watch tells so before our
-    /// request is answered.
+    /// Another scheduler binds this pod to this node before us; whether the watch tells so before
+    /// our request is answered.
     pub(super) rival: Option<(&'static str, &'static str, bool)>,
     /// Kubernetes events that say where a pod went.
     pub(super) scheduled: usize,
@@ -123,7 +123,7 @@ impl World {
         self.events.extend(objects.map(Event::from));
     }
 
-    /// What was written of the past of queues is not there any more.
+    /// Removes the past use that was written into the statuses of queues.
     pub(super) fn forget_past_use(&mut self) {
         for other in self.others.values_mut() {
             if let Object::Queue(queue) = other {
@@ -211,7 +211,8 @@ impl World {
         panic!("the engine does not come to rest");
     }
 
-    /// The same, until what is told of those that wait is what is true now. Nobody starts for it.
+    /// Steps as [`World::settle`] does, until the messages of all gangs that wait are true now. No
+    /// gang starts for it.
     pub(super) fn settle_and_review(&mut self) {
         self.settle();
         let binds = self.binds;
@@ -545,7 +546,7 @@ impl PodSketch {
         self
     }
 
-    /// It runs only on nodes of which a label is like this.
+    /// The pod runs only on nodes of which a label is like this.
     pub(super) fn needs(mut self, key: &str, operator: MatchOperator, values: &[&str]) -> Self {
         let requirement = MatchRequirement {
             key: key.into(),

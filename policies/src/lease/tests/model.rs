@@ -35,7 +35,7 @@ enum Fault {
     Restart(usize),
     /// The process gives the lease back, and starts anew when that is done.
     Release(usize),
-    /// Somebody deletes the lease by hand.
+    /// The lease is deleted by hand.
     Delete,
 }
 
@@ -78,7 +78,7 @@ impl Candidate {
         }
     }
 
-    /// What its clock shows. No clock starts where another does.
+    /// The time on its own clock. No clock starts where another does.
     fn clock_ms(&self, now_ms: u64) -> u64 {
         now_ms * self.speed / 100 + self.speed * 1_000
     }

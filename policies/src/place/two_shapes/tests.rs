@@ -85,7 +85,8 @@ fn most(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2]) -> usize {
     reached.into_iter().map(|(a, b)| a + b).max().unwrap()
 }
 
-/// The same for many nodes: by number of pods of the first shape, the most of the second.
+/// The most pods that fit on many nodes, as [`most`] counts them on few: by number of pods of the
+/// first shape, the most of the second.
 fn most_of_many(rooms: &[[u64; 3]], amounts: [[u64; 3]; 2], pods: [usize; 2]) -> usize {
     let mut most = vec![None; pods[0] + 1];
     most[0] = Some(0);

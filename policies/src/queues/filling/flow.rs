@@ -347,7 +347,8 @@ impl<'a> Filling<'a> {
         };
     }
 
-    /// Whether a leaf has all that it wants, or of each part of that something is gone.
+    /// Whether a leaf is served no more: it has all that it wants, or something is gone of each of
+    /// its parts.
     fn is_blocked_leaf(&self, id: QueueId) -> bool {
         let cells = self.cell(id, 0)..self.cell(id, self.keys);
         let gets_nothing = self.state.flow[cells].iter().all(|flow| flow.is_zero());

@@ -26,7 +26,7 @@ pub struct Level {
     pub position: u32,
     /// How many those are, itself among them.
     pub siblings: u32,
-    /// What it stands there with.
+    /// The claim by which it is compared.
     pub claim: Claim,
     /// The sibling that is served right before it.
     pub before: Option<Sibling>,
@@ -37,7 +37,7 @@ pub struct Level {
 pub struct Sibling {
     /// Its name.
     pub queue: Box<str>,
-    /// What it stands there with.
+    /// The claim by which it is compared.
     pub claim: Claim,
     /// What puts it before.
     pub decided_by: DecidedBy,

@@ -162,7 +162,7 @@ fn check(seed: u64) -> u32 {
     let mut tree = empty(past);
     let mut definitions: BTreeMap<String, QueueFacts> = BTreeMap::new();
     if past {
-        // What was used of something that nobody names is forgotten, so somebody always does.
+        // Past use of a key that no queue names is forgotten, so one queue always names all keys.
         let facts = with(queue("p", ""), &KEYS.map(|key| entry(key, 0, None, 1)));
         definitions.insert("p".into(), facts.clone());
         tree.apply(facts);

@@ -102,7 +102,7 @@ fn whole_gpus_come_out_whole_whatever_past_use_has_made_of_the_weights() {
         for name in ["a", "b"] {
             tree.want(name, &[(GPU, 1_000)]);
         }
-        // Who has used a part of all gets what the other has used.
+        // Each queue has used a part of all, and gets the part that the other has used.
         let fair = (tree.fair("a", GPU), tree.fair("b", GPU));
         assert_eq!(fair, (b, a), "{a} and {b} were used");
     }

@@ -82,7 +82,7 @@ struct Gauge {
 /// What a queue would do if it were served.
 #[derive(Debug)]
 struct Move {
-    /// What it would get, by key, in one unit of its own time.
+    /// The amounts that it would get, by key, in one unit of its own time.
     flow: Vec<BigRational>,
     /// The children that it would serve, and how much of their own time passes in one unit of its.
     serves: Vec<(usize, BigRational)>,

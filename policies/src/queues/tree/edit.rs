@@ -204,7 +204,8 @@ impl Structure {
         let at = self.position(parent, &facts.name);
         self.nodes[parent.index()].children.insert(at, id);
         edited.order.push(id);
-        // Who waited for a queue of this name, and who stands in the parent.
+        // The rules change for gangs that waited for a queue of this name, and for those in the
+        // parent.
         edited.rules.extend([id, parent]);
         id
     }
@@ -298,7 +299,8 @@ impl Structure {
         }
     }
 
-    /// What has been divided among a queue's siblings, if that is what is to be divided now.
+    /// The keys that have been divided among a queue's siblings, if they are those to be divided
+    /// now.
     fn divided_as_before(
         &self,
         id: QueueId,

@@ -137,7 +137,7 @@ impl GroupTree {
         Ok(())
     }
 
-    /// The same tree with other minima of some groups.
+    /// A copy of the tree with other minima of some groups.
     pub(crate) fn with_minima(&self, minima: &BTreeMap<usize, u32>) -> Self {
         let mut tree = self.clone();
         for (group, minimum) in minima {

@@ -1,4 +1,5 @@
-//! Who chooses the hosts of a job: the engine, or one of two that it is compared with.
+//! How the hosts of a job are chosen: by the engine, or by one of two ways that it is compared
+//! with.
 
 use super::room::{Place, Room};
 use super::{Network, Objects, pods};
@@ -58,8 +59,8 @@ impl Chooser {
         }
     }
 
-    /// Who starts now that these have ended and those have arrived. `room` is what the ended ones
-    /// have left; what starts is taken from it.
+    /// The jobs that start now that these have ended and those have arrived. `room` is the room
+    /// that is free without the ended jobs; the room of jobs that start is taken from it.
     pub(super) fn advance(
         &mut self,
         at_ms: UnixMs,

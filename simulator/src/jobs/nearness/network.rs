@@ -25,7 +25,7 @@ pub struct Network {
     racks: Vec<usize>,
     /// How many hosts each rack has.
     hosts_in: Vec<u32>,
-    /// The same, the most first.
+    /// The numbers of hosts of all racks, the most first.
     sizes: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What is free on each host.
+//! The free room on each host.
 
 use super::{Network, pods};
 use crate::generate::GPUS_PER_NODE;

@@ -1,4 +1,4 @@
-//! What is in use of each node, and what is left as a whole, over time.
+//! The use of each node, and how many are free as a whole, over time.
 
 use super::{CPUS_PER_NODE, GPU_NODES, GPUS_PER_NODE, NODES_PER_RACK, PLAIN_NODES};
 use crate::bench::engine::facts::node;
@@ -16,7 +16,7 @@ pub(super) struct Amount {
 pub(super) struct Room {
     numbers: BTreeMap<Box<str>, usize>,
     used: Vec<Amount>,
-    /// What is summed up while time goes by.
+    /// Sums over time.
     pub(super) sums: Sums,
 }
 

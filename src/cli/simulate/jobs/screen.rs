@@ -1,4 +1,5 @@
-//! What is printed: each queue under each policy, the policies side by side, and who never ran.
+//! The printed tables: each queue under each policy, the policies side by side, and jobs that never
+//! ran.
 
 use crate::table::{self, Entry, Screen};
 use gpu_batch_simulator::jobs::Workload;

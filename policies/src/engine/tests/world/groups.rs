@@ -56,7 +56,7 @@ impl PodGroupFacts {
         self
     }
 
-    /// So many of the sub-groups without a parent.
+    /// The gang needs so many of its sub-groups without a parent.
     pub(in crate::engine::tests) fn at_least(mut self, min_sub_groups: u32) -> Self {
         self.min_sub_groups = Some(min_sub_groups);
         self

@@ -220,7 +220,7 @@ proptest! {
             sums = (sums.0 + row[0], sums.1 + row[1]);
         }
         prop_assert!(sums.0 <= capacities.0 && sums.1 <= capacities.1);
-        // Who still wants something has met a bound.
+        // A queue that still wants something has met a bound.
         let short = |left: Amount, capacity: Amount| left > 20 + (capacity >> 40);
         let left = (capacities.0 - sums.0, capacities.1 - sums.1);
         for (at, (_, _, _, limit, _, gpus, cpus)) in queues.iter().enumerate() {

@@ -100,8 +100,8 @@ fn pareto_efficiency() {
                 };
                 world.path(leaf).any(reached)
             };
-            // What is gone of one model stops nobody who can run on another: of all parts that
-            // nothing stops there is everything.
+            // A model that is gone stops only members that can run on nothing else: each part of
+            // which nothing is gone is met.
             let stops = |part: &[u64]| (0..part.len()).any(|key| part[key] > 0 && stopped(key));
             let parts = world.queues[leaf].wants.iter();
             let open: Vec<_> = parts.filter(|part| !stops(part)).collect();
@@ -324,7 +324,7 @@ fn independence_of_the_order_in_which_queues_are_told() {
         let expected = world.shares(&mut world.tree());
         let mut definitions = world.definitions();
         random.shuffle(&mut definitions);
-        // What was used of something that nobody names is forgotten: who names all comes first.
+        // Past use of a key that no queue names is forgotten: the queue that names all comes first.
         let names_all = |facts: &QueueFacts| facts.resources.len() == world.keys();
         definitions.sort_by_key(|facts| !names_all(facts));
         let mut tree = world.empty_tree();

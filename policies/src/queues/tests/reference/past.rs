@@ -77,10 +77,10 @@ fn halved(part: u64, whole_: u64) -> BigRational {
     BigRational::new(power, one << (part / whole_))
 }
 
-/// What was held for how many minutes, the oldest first.
+/// Amounts that were held, and for how many minutes, the oldest first.
 type History = Vec<(u64, u64)>;
 
-/// What is left on average of a history, in thousandths.
+/// The decayed average of a history, in thousandths.
 fn average(history: &History, half_life: u64) -> BigRational {
     let mut ago: u64 = history.iter().map(|(minutes, _)| minutes).sum();
     let mut sum = BigRational::zero();

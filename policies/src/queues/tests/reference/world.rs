@@ -23,9 +23,9 @@ pub(in super::super) struct Queue {
     pub(in super::super) children: Vec<usize>,
     pub(in super::super) priority: i32,
     pub(in super::super) entries: Vec<Entry>,
-    /// For any GPU and for each model alone, by key; nothing for inner queues.
+    /// The wants for any GPU and for each model alone, by key; nothing for inner queues.
     pub(in super::super) wants: Vec<Vec<u64>>,
-    /// What it has used on average, by key, in thousandths; where there is no number, nothing.
+    /// Its average past use, by key, in thousandths; where there is no number, it is 0.
     pub(in super::super) used: Vec<u64>,
 }
 
@@ -148,7 +148,7 @@ impl World {
         self.entry(q, key).map_or(1, |entry| entry.weight)
     }
 
-    /// What has been used on average, as far as that counts.
+    /// The average past use of a queue, as far as that counts.
     pub(in super::super) fn used(&self, q: usize, key: usize) -> u64 {
         let used = self.half_life.and_then(|_| self.queues[q].used.get(key));
         used.copied().unwrap_or(0)
@@ -193,7 +193,7 @@ impl World {
         format!("q{q:03}")
     }
 
-    /// The same world for the tree under test.
+    /// The queues of this world as facts for the tree under test.
     pub(in super::super) fn definitions(&self) -> Vec<QueueFacts> {
         let one = |(q, it): (usize, &Queue)| {
             let parent = match it.parent {
@@ -262,7 +262,7 @@ impl World {
         self.last_shares(tree)
     }
 
-    /// What it gave each queue when that was last worked out.
+    /// The shares of all queues as the tree last worked them out.
     pub(in super::super) fn last_shares(&self, tree: &QueueTree) -> Vec<Vec<u64>> {
         let keys: Vec<_> = self
             .names
