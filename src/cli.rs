@@ -7,6 +7,7 @@ mod config;
 mod crds;
 mod demo;
 mod explain;
+mod files;
 mod gangs;
 mod man;
 mod plan;

@@ -1,4 +1,5 @@
-use super::plan::{Output, print, world};
+use super::files::FilesArgs;
+use super::plan::{Output, print};
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
 use crate::explain::{ExplanationView, draw};
@@ -7,7 +8,6 @@ use crate::table::printable;
 use anyhow::anyhow;
 use gpu_batch_policies::explain::Subject;
 use http::uri::PathAndQuery;
-use std::path::PathBuf;
 
 /// Say why a gang waits, what is missing, and what would let it start.
 #[derive(Debug, clap::Args)]
@@ -28,14 +28,8 @@ pub(super) struct Args {
     /// NAMESPACE/NAME, or NAME in the namespace of -n or of the context
     #[arg(value_name = "NAME")]
     name: String,
-    /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
-    /// standard input; over the cluster, where --context or --kubeconfig names one
-    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
-          conflicts_with_all = SchedulerArgs::ADDRESS)]
-    filename: Vec<PathBuf>,
-    /// With files, the configuration file (see `gpu-batch config --print-defaults`)
-    #[arg(long, value_name = "FILE", requires = "filename")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    files: FilesArgs,
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -55,10 +49,10 @@ enum Kind {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     check_name(args.kind, &args.name)?;
-    let view = if args.filename.is_empty() {
-        wait_for(of_scheduler(&args))?
-    } else {
+    let view = if args.files.are_named() {
         of_files(&args)?
+    } else {
+        wait_for(of_scheduler(&args))?
     };
     print(&match args.output {
         Output::Table => printable(&draw(&view)),
@@ -108,8 +102,7 @@ async fn of_scheduler(args: &Args) -> Result<ExplanationView, Failure> {
 }
 
 fn of_files(args: &Args) -> Result<ExplanationView, Failure> {
-    let cluster = &args.scheduler.cluster;
-    let world = world(&args.filename, args.config.as_deref(), cluster)?;
+    let world = args.files.world(&args.scheduler.cluster)?;
     let name = whole(&args.name, &world.namespace);
     let subject = match args.kind {
         Kind::Pod => Subject::Pod(&name),

@@ -1,11 +1,11 @@
 use super::cluster::ClusterArgs;
-use super::plan::{Output, print, world};
+use super::files::FilesArgs;
+use super::plan::{Output, print};
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
 use crate::gangs::{self, Gangs};
 use crate::plan;
 use crate::table::Screen;
-use std::path::PathBuf;
 
 /// List the gangs that wait, with why.
 ///
@@ -30,14 +30,8 @@ pub(super) struct Args {
     /// Also gangs of which nothing waits
     #[arg(short, long)]
     all: bool,
-    /// Instead of a scheduler: a file of Kubernetes objects, a folder of such files, or - for
-    /// standard input; over the cluster, where --context or --kubeconfig names one
-    #[arg(short, long = "filename", value_name = "FILE", num_args = 1..,
-          conflicts_with_all = SchedulerArgs::ADDRESS)]
-    filename: Vec<PathBuf>,
-    /// With files, the configuration file (see `gpu-batch config --print-defaults`)
-    #[arg(long, value_name = "FILE", requires = "filename")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    files: FilesArgs,
     /// How to print
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
@@ -46,16 +40,16 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    let mut found: Gangs = if args.filename.is_empty() {
-        wait_for(async { args.scheduler.find().await?.ask("/gangs").await })?
-    } else {
+    let mut found: Gangs = if args.files.are_named() {
         // Here the namespace is no place for objects that name none.
         let cluster = ClusterArgs {
             namespace: None,
             ..args.scheduler.cluster.clone()
         };
-        let world = world(&args.filename, args.config.as_deref(), &cluster)?;
+        let world = args.files.world(&cluster)?;
         plan::gangs(world.objects, world.options)?
+    } else {
+        wait_for(async { args.scheduler.find().await?.ask("/gangs").await })?
     };
     let namespace = args.scheduler.cluster.namespace.as_deref();
     found.gangs.retain(|gang| {

@@ -28,7 +28,7 @@ use crate::reason::Reason;
 use crate::report::PodState;
 use crate::settings::Settings;
 use crate::status::Phase;
-use world::{World, gang, node, pod, queue, topology};
+use world::{WithTopology, World, gang, node, pod, queue, topology};
 
 #[test]
 fn a_pod_is_bound_to_a_node_with_room() {

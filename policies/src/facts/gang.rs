@@ -109,6 +109,21 @@ pub struct SubGroupFacts {
     pub topology: Option<TopologyRequest>,
 }
 
+impl SubGroupFacts {
+    /// A sub-group that says nothing else. Without `min_member` it is an inner node, or a leaf by
+    /// default.
+    #[must_use]
+    pub fn new(name: &str, parent: &str, min_member: Option<u32>) -> Self {
+        Self {
+            name: name.into(),
+            parent: parent.into(),
+            min_member,
+            min_sub_groups: None,
+            topology: None,
+        }
+    }
+}
+
 /// `topology` of a PodGroup or sub-group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TopologyRequest {

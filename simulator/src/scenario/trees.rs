@@ -74,11 +74,8 @@ impl Planting<'_> {
             let (topology, level) = self.topology(level);
             let position = self.entries.len();
             self.entries.push(SubGroupFacts {
-                name: name.as_str().into(),
-                parent: parent.into(),
-                min_member: None,
-                min_sub_groups: None,
                 topology,
+                ..SubGroupFacts::new(&name, parent, None)
             });
             if depth > 1 && self.random.percent(70) {
                 self.entries[position].min_sub_groups = self.below(&name, depth - 1, level);

@@ -115,14 +115,11 @@ fn slice_name(number: usize) -> Box<str> {
 
 fn group() -> PodGroupFacts {
     let leaf = |name: Box<str>, minimum: usize, required: Option<&str>| SubGroupFacts {
-        name,
-        parent: "".into(),
-        min_member: u32::try_from(minimum).ok(),
-        min_sub_groups: None,
         topology: required.map(|level| TopologyRequest {
             required: Some(level.into()),
             ..TopologyRequest::default()
         }),
+        ..SubGroupFacts::new(&name, "", u32::try_from(minimum).ok())
     };
     let slices = (0..SLICES).map(|number| leaf(slice_name(number), MEMBERS_OF_SLICE, Some("rack")));
     let mut group = pod_group(0, 1, Some("block"));

@@ -204,13 +204,6 @@ fn a_field_of_another_type_is_told_in_plain_words() {
 
 #[test]
 fn sub_groups_are_read() {
-    let sub_group = |name: &str, parent: &str, min_member| SubGroupFacts {
-        name: name.into(),
-        parent: parent.into(),
-        min_member,
-        min_sub_groups: None,
-        topology: None,
-    };
     let facts = facts(json!({"subGroups": [
         {"name": "prefill", "parent": "", "minMember": 2},
         {"name": "left", "parent": "prefill"},
@@ -219,9 +212,9 @@ fn sub_groups_are_read() {
     assert_eq!(
         facts.sub_groups,
         [
-            sub_group("prefill", "", Some(2)),
-            sub_group("left", "prefill", None),
-            sub_group("", "", None),
+            SubGroupFacts::new("prefill", "", Some(2)),
+            SubGroupFacts::new("left", "prefill", None),
+            SubGroupFacts::new("", "", None),
         ]
     );
     let fields: Vec<&str> = facts

@@ -5,7 +5,7 @@ use super::partial::pass;
 use super::world::{START_MS, World, amounts, gang, inner, leaf, node, pod};
 use crate::command::EvictionCause;
 use crate::event::Object;
-use crate::facts::{JobFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape, Uid};
+use crate::facts::{JobFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape, Uid, UnixMs};
 use crate::status::{Phase, Staleness};
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -21,6 +21,21 @@ fn three_of(group: PodGroupFacts) -> World {
     assert_eq!(world.binds, 3);
     pass(&mut world, 5_000);
     world
+}
+
+/// The grace period has this long to run yet: nobody is evicted before, and then the two members
+/// that are left.
+fn check_left_of_grace(world: &mut World, left_ms: u64) {
+    pass(world, left_ms - 1_000);
+    assert_eq!(world.evictions, 0);
+    pass(world, 3_000);
+    assert_eq!(world.evictions, 2);
+}
+
+/// No member is evicted, however long the gang runs on as it is.
+fn check_left_alone(world: &mut World) {
+    pass(world, 180_000);
+    assert_eq!(world.evictions, 0);
 }
 
 /// How the old and the new scheduler learn that a minimum was raised.
@@ -95,8 +110,7 @@ fn a_minimum_that_was_lowered_and_raised_again_evicts_nobody() {
     world.settle();
     pass(&mut world, 5_000);
     world.take_over();
-    pass(&mut world, 180_000);
-    assert_eq!(world.evictions, 0);
+    check_left_alone(&mut world);
 }
 
 #[test]
@@ -114,8 +128,7 @@ fn a_minimum_that_is_raised_while_the_gang_is_bound_is_for_the_next_decision() {
     world.apply(pod("d", 1).of("g"));
     world.settle();
     assert_eq!(world.binds, 3);
-    pass(&mut world, 180_000);
-    assert_eq!(world.evictions, 0);
+    check_left_alone(&mut world);
 }
 
 /// An Indexed Job of so many pods.
@@ -169,8 +182,7 @@ fn a_job_that_asks_for_more_pods_loses_none_after_a_restart() {
     world.take_over();
     world.settle();
     assert_eq!(world.gang("default/job/train").status.phase, Phase::Pending);
-    pass(&mut world, 180_000);
-    assert_eq!(world.evictions, 0);
+    check_left_alone(&mut world);
 }
 
 /// A role asks for more pods, and the gang for more of its slices.
@@ -212,6 +224,14 @@ fn staleness(world: &World) -> Option<Staleness> {
     world.gang("default/g").status.staleness
 }
 
+/// The condition `Stale` of a gang that lost a member at this time.
+fn stale_since(since_ms: UnixMs) -> Option<Staleness> {
+    Some(Staleness {
+        stale: true,
+        since_ms,
+    })
+}
+
 #[test]
 fn the_grace_period_runs_from_the_loss_whoever_leads() {
     // A member that waits since before the first binding, or none.
@@ -230,11 +250,7 @@ fn the_grace_period_runs_from_the_loss_whoever_leads() {
         for _ in 0..2 {
             world.take_over();
             world.settle();
-            let told = Staleness {
-                stale: true,
-                since_ms: lost_ms,
-            };
-            assert_eq!(staleness(&world), Some(told));
+            assert_eq!(staleness(&world), stale_since(lost_ms));
             pass(&mut world, 9_000);
         }
         assert_eq!(world.evictions, 0);
@@ -250,10 +266,7 @@ fn a_loss_while_nobody_led_counts_from_the_restart() {
     let mut world = three_of(gang("g", 3));
     world.delete("c");
     world.take_over();
-    pass(&mut world, 59_000);
-    assert_eq!(world.evictions, 0);
-    pass(&mut world, 3_000);
-    assert_eq!(world.evictions, 2);
+    check_left_of_grace(&mut world, 60_000);
 }
 
 /// A lost member's replacement got a place, and then the scheduler died: the loss stands.
@@ -267,19 +280,12 @@ fn a_replacement_that_was_never_bound_replaces_nobody() {
     world.loses_binds = true;
     world.apply(pod("d", 1).of("g").late());
     world.settle();
-    let told = Staleness {
-        stale: true,
-        since_ms: lost_ms,
-    };
-    assert_eq!(staleness(&world), Some(told));
+    assert_eq!(staleness(&world), stale_since(lost_ms));
     world.apply(node("n1", 2));
     world.take_over();
     world.settle();
-    assert_eq!(staleness(&world), Some(told));
-    pass(&mut world, 39_000);
-    assert_eq!(world.evictions, 0);
-    pass(&mut world, 3_000);
-    assert_eq!(world.evictions, 2);
+    assert_eq!(staleness(&world), stale_since(lost_ms));
+    check_left_of_grace(&mut world, 40_000);
 }
 
 /// Enough members are left for the gang, and too few for one of its roles.
@@ -310,8 +316,7 @@ fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart()
     world.settle();
     pass(&mut world, 5_000);
     world.take_over();
-    pass(&mut world, 180_000);
-    assert_eq!(world.evictions, 0);
+    check_left_alone(&mut world);
 }
 
 /// The status tells of members that ran before, and is not believed of those that run now.

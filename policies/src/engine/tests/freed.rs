@@ -1,7 +1,7 @@
 //! Room that has been freed is offered to those gangs alone that counting says it helps, and nobody
 //! can tell: a world in which every gang is tried again at each event goes the same way.
 
-use super::world::{World, gang, node, pod, queue, topology};
+use super::world::{WithTopology, World, gang, node, pod, queue, topology};
 use crate::facts::QueueFacts;
 use crate::settings::{LeafOrder, Queueing, Settings};
 use alloc::{format, string::String, vec::Vec};

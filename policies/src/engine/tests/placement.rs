@@ -1,6 +1,6 @@
 //! Whose placement counts, what keeps away from GPU nodes, and what stays whole.
 
-use super::world::{World, gang, node, pod, queue, topology};
+use super::world::{WithTopology, World, gang, node, pod, queue, topology};
 use crate::facts::{NodeFacts, Placement, PlacementChoice};
 use crate::settings::Settings;
 use alloc::{boxed::Box, format, vec::Vec};

@@ -1,6 +1,6 @@
 //! The messages of refused gangs stay true.
 
-use super::world::{World, gang, node, pod, queue, topology};
+use super::world::{WithTopology, World, gang, node, pod, queue, topology};
 use crate::facts::NodeFacts;
 use crate::reason::Reason;
 use alloc::format;

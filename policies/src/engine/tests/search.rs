@@ -1,6 +1,6 @@
 //! Searches that take more than one slice.
 
-use super::world::{World, gang, node, pod, queue};
+use super::world::{WithTopology, World, gang, node, pod, queue};
 use crate::place::SLICE_STEPS;
 use crate::reason::Reason;
 use alloc::{format, vec::Vec};

@@ -1,6 +1,6 @@
 //! Gangs with sub-groups: minima at every level, domains inside domains.
 
-use super::world::{World, gang, inner, leaf, node, pod, queue, topology};
+use super::world::{WithTopology, World, gang, inner, leaf, node, pod, queue, topology};
 use crate::command::EvictionCause;
 use crate::facts::PodGroupFacts;
 use crate::reason::Reason;

@@ -1,7 +1,7 @@
 //! Conditions, events and statuses say what is true: to autoscalers, of gangs that have ended, and
 //! of objects that were changed.
 
-use super::world::{Thing, World, gang, leaf, node, pod, queue, topology};
+use super::world::{Thing, WithTopology, World, gang, leaf, node, pod, queue, topology};
 use crate::event::Object;
 use crate::facts::PodPhase;
 use crate::reason::Reason;

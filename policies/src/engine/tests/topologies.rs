@@ -1,6 +1,6 @@
 //! Domains made of labels: which nodes are near, and that gangs stay where they are.
 
-use super::world::{World, gang, node, pod, topology};
+use super::world::{WithTopology, World, gang, node, pod, topology};
 use crate::facts::{Placement, PodGroupFacts};
 use crate::reason::Reason;
 use alloc::{boxed::Box, collections::BTreeSet, format, vec::Vec};

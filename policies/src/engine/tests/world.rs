@@ -2,7 +2,7 @@
 
 mod groups;
 
-pub(super) use groups::{gang, inner, leaf};
+pub(super) use groups::{WithTopology, gang, inner, leaf};
 
 use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;

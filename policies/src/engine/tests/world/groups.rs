@@ -13,40 +13,45 @@ pub(in crate::engine::tests) fn gang(name: &str, minimum: u32) -> PodGroupFacts 
 
 /// A sub-group: a leaf with so many pods.
 pub(in crate::engine::tests) fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
-    SubGroupFacts {
-        name: name.into(),
-        parent: parent.into(),
-        min_member: Some(min_member),
-        min_sub_groups: None,
-        topology: None,
-    }
+    SubGroupFacts::new(name, parent, Some(min_member))
 }
 
 /// A sub-group with children.
 pub(in crate::engine::tests) fn inner(name: &str, parent: &str) -> SubGroupFacts {
-    SubGroupFacts {
-        min_member: None,
-        ..leaf(name, parent, 1)
+    SubGroupFacts::new(name, parent, None)
+}
+
+/// A PodGroup or a sub-group, which says where its members must or should be.
+pub(in crate::engine::tests) trait WithTopology: Sized {
+    /// Its `topology`, empty if it had none.
+    fn topology(&mut self) -> &mut TopologyRequest;
+
+    fn required(mut self, level: &str) -> Self {
+        self.topology().required = Some(level.into());
+        self
+    }
+
+    fn preferred(mut self, level: &str) -> Self {
+        self.topology().preferred = Some(level.into());
+        self
+    }
+
+    /// Its levels are those of the Topology of this name.
+    fn in_topology(mut self, name: &str) -> Self {
+        self.topology().name = Some(name.into());
+        self
     }
 }
 
-impl SubGroupFacts {
-    pub(in crate::engine::tests) fn required(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.required = Some(level.into());
-        self
+impl WithTopology for SubGroupFacts {
+    fn topology(&mut self) -> &mut TopologyRequest {
+        self.topology.get_or_insert_default()
     }
+}
 
-    pub(in crate::engine::tests) fn preferred(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.preferred = Some(level.into());
-        self
-    }
-
-    pub(in crate::engine::tests) fn in_topology(mut self, name: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.name = Some(name.into());
-        self
+impl WithTopology for PodGroupFacts {
+    fn topology(&mut self) -> &mut TopologyRequest {
+        self.topology.get_or_insert_default()
     }
 }
 
@@ -64,28 +69,6 @@ impl PodGroupFacts {
 
     pub(in crate::engine::tests) fn grace(mut self, grace_ms: i64) -> Self {
         self.staleness_grace_ms = Some(grace_ms);
-        self
-    }
-
-    pub(in crate::engine::tests) fn required(mut self, level: &str) -> Self {
-        let required = Some(level.into());
-        self.topology = Some(TopologyRequest {
-            required,
-            ..TopologyRequest::default()
-        });
-        self
-    }
-
-    pub(in crate::engine::tests) fn preferred(mut self, level: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.preferred = Some(level.into());
-        self
-    }
-
-    /// The Topology of that name is meant.
-    pub(in crate::engine::tests) fn in_topology(mut self, name: &str) -> Self {
-        let topology = self.topology.get_or_insert_default();
-        topology.name = Some(name.into());
         self
     }
 

@@ -3,20 +3,13 @@ use crate::facts::{PodGroupFacts, SubGroupFacts, Uid};
 use alloc::{format, string::String, vec::Vec};
 
 fn leaf(name: &str, parent: &str, min_member: u32) -> SubGroupFacts {
-    SubGroupFacts {
-        name: name.into(),
-        parent: parent.into(),
-        min_member: Some(min_member),
-        min_sub_groups: None,
-        topology: None,
-    }
+    SubGroupFacts::new(name, parent, Some(min_member))
 }
 
 fn inner(name: &str, parent: &str, min_sub_groups: Option<u32>) -> SubGroupFacts {
     SubGroupFacts {
-        min_member: None,
         min_sub_groups,
-        ..leaf(name, parent, 1)
+        ..SubGroupFacts::new(name, parent, None)
     }
 }
 
