@@ -16,8 +16,8 @@ ARG SOURCE_DATE_EPOCH
 # does not reach the programs that run during the build. What is not static fails here.
 RUN target="$(rustc -vV | sed -n 's/^host: //p')" \
     && RUSTFLAGS="-C target-feature=+crt-static" \
-       cargo build --release --locked --bin gpu-batch --target "$target" \
-    && mv "target/$target/release/gpu-batch" /gpu-batch \
+       cargo build --profile dist --locked --bin gpu-batch --target "$target" \
+    && mv "target/$target/dist/gpu-batch" /gpu-batch \
     && strip /gpu-batch \
     && ldd /gpu-batch 2>&1 | grep -E 'statically linked|not a dynamic executable'
 # Completions and manual pages, where packages have them: for `docker cp`.

@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow};
 /// Measure the figures that the documentation claims.
 ///
 /// Each row says what was measured, on what, and what it is compared with: the project's target, or
-/// a bare binder in the same run, which only sends the bindings. Build with --release.
+/// a bare binder in the same run, which only sends the bindings. The documented figures are those
+/// of a build with `--profile dist`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -28,7 +28,7 @@ fn problems(dockerfile: &str, user: &str) -> Vec<String> {
     expect("EXPOSE", &|exposed| exposed == port.to_string());
     for part in [
         "+crt-static",
-        "--locked",
+        "--profile dist --locked",
         "ldd /gpu-batch",
         "ARG GPU_BATCH_COMMIT",
         "COPY --from=build /share /usr/share",
