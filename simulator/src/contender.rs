@@ -93,7 +93,7 @@ impl Contender {
         self.inbox.other(Event::Configured(settings));
     }
 
-    fn clock_ms(&self, now_ms: UnixMs) -> UnixMs {
+    pub(crate) fn clock_ms(&self, now_ms: UnixMs) -> UnixMs {
         now_ms.saturating_add_signed(self.clock_ahead_ms)
     }
 

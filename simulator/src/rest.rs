@@ -53,9 +53,7 @@ pub(crate) fn violations(
     }
     found.extend(rooms.over_limits(&gangs, binders));
     statuses(cluster, &reports, &mut found);
-    if places(&leader.engine) != rebuilt(cluster, leader.settings(), now_ms) {
-        found.push("I14: a rebuilt engine sees other places".to_owned());
-    }
+    found.extend(rebuilt_elsewhere(cluster, leader, now_ms));
     found
 }
 
@@ -241,6 +239,27 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
 fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
     let pods = engine.pod_reports().into_iter();
     pods.map(|pod| (pod.uid, pod.node)).collect()
+}
+
+/// I14: pods that an engine that begins anew sees elsewhere, by the leader's clock: what a wrong clock
+/// has written means nothing to a right one. A clock that is behind takes times of the API server for
+/// its own present, so that an engine that begins anew cannot tell which of them came first.
+fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
+    let clock_ms = leader.clock_ms(now_ms);
+    if clock_ms < now_ms {
+        return Vec::new();
+    }
+    let rebuilt = rebuilt(cluster, leader.settings(), clock_ms);
+    let seen = places(&leader.engine);
+    let pods: BTreeSet<_> = seen.keys().chain(rebuilt.keys()).collect();
+    let elsewhere = pods
+        .into_iter()
+        .filter(|pod| seen.get(*pod) != rebuilt.get(*pod));
+    let told = elsewhere.map(|pod| {
+        let (one, other) = (seen.get(pod), rebuilt.get(pod));
+        format!("I14: {pod:?} is at {one:?}, and to a rebuilt engine at {other:?}")
+    });
+    told.collect()
 }
 
 /// Where an engine that begins anew sees the pods.
