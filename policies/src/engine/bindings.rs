@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back. From the second try that failed, what the API
-//! server says is told with the reason `BindingFailed`, whether or not the room was given back.
+//! still succeed. Only `Refused` gives the room back. From the second try that failed or was throttled,
+//! what the API server says is told with the reason `BindingFailed`, whether or not the room was given
+//! back.
 //!
 //! A scheduler that does not lead sends nothing. Then the room of bindings that were never sent is
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
@@ -36,6 +37,8 @@ pub(crate) struct Binding {
     step: Step,
     /// Requests that were given up and may still arrive.
     given_up: u32,
+    /// Requests that the API server has put off, which never arrive.
+    throttled: u32,
 }
 
 /// Where a binding stands.
@@ -77,6 +80,7 @@ impl Engine {
         let binding = Binding {
             step: Step::Queued,
             given_up: 0,
+            throttled: 0,
         };
         self.bindings.insert(uid, binding);
         self.outbox.binds.push_back(uid);
@@ -187,6 +191,7 @@ impl Engine {
             Outcome::Done => self.confirm(uid),
             Outcome::Refused { message } => self.binding_refused(uid, &message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
+                self.note_throttled(uid);
                 self.bind_again(uid, now_ms, retry_after_ms.max(1));
             }
             Outcome::Conflict { message } | Outcome::Unknown { message } => {
@@ -210,6 +215,28 @@ impl Engine {
             }
         }
         self.outbox.observations.push_back(uid);
+    }
+
+    /// Told once, and without a number of tries: each try would be one more status for an API server
+    /// that has too much to do already.
+    fn note_throttled(&mut self, uid: Uid) {
+        let Some(binding) = self.bindings.get_mut(&uid) else {
+            return;
+        };
+        binding.throttled = binding.throttled.saturating_add(1);
+        if binding.throttled != TOLD_FROM {
+            return;
+        }
+        let Some((pod, node)) = self.assumed(uid) else {
+            return;
+        };
+        let (pod, node) = (&pod.name, &self.state.nodes[node].name);
+        let sentence = format!(
+            "pod {pod} is not bound to node {node}: the API server throttles requests (429); it is \
+             asked again when it says"
+        );
+        self.note_failure(uid, sentence.into());
+        self.tell_failure(uid);
     }
 
     fn note_uncertain(&mut self, uid: Uid, tries: u32, said: &str) {

@@ -170,6 +170,36 @@ fn what_the_api_server_says_of_uncertain_bindings_is_told_from_the_second_failur
 }
 
 #[test]
+fn bindings_that_the_api_server_throttles_are_told_from_the_second_time_on() {
+    let mut world = World::new();
+    world.throttled = Vec::from(["b"]);
+    world.apply(node("n1", 8));
+    world.apply(gang("g", 2));
+    for name in ["a", "b"] {
+        world.apply(pod(name, 4).of("g"));
+    }
+    world.settle();
+    assert_eq!(after(&mut world, 0).0, None, "once is no news");
+    let said = "pod b is not bound to node n1: the API server throttles requests (429); it is asked \
+                again when it says";
+    assert_eq!(
+        after(&mut world, 1_000),
+        (Some(Reason::BindingFailed), said.into())
+    );
+    assert_eq!(world.pod("b").reason, Some(Reason::BindingFailed));
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+    let statuses = world.gang_statuses;
+    after(&mut world, 60_000);
+    assert!(world.gang_statuses <= statuses + 1, "not with every try");
+    let told = |line: &String| line.starts_with("PodGroup g: BindingFailed: pod b is not bound");
+    assert_eq!(world.told.iter().filter(|line| told(line)).count(), 1);
+
+    world.throttled.clear();
+    assert_eq!(after(&mut world, 1_000).0, None);
+    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+}
+
+#[test]
 fn a_refused_binding_gives_the_room_back_and_is_tried_again_soon() {
     let mut world = World::new();
     world.refused = Vec::from(["a"]);

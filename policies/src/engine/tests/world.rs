@@ -49,6 +49,8 @@ pub(super) struct World {
     pub(super) loses_statuses: bool,
     /// Whether binds have no effect and an unknown outcome.
     pub(super) loses_binds: bool,
+    /// Pods whose binding is put off: the API server throttles.
+    pub(super) throttled: Vec<&'static str>,
     /// Whether the watch is late and does not tell what we have bound.
     pub(super) late_watch: bool,
     pub(super) last_group: Option<(GroupSource, Box<str>)>,
@@ -97,6 +99,7 @@ impl World {
             gang_statuses: 0,
             loses_statuses: false,
             loses_binds: false,
+            throttled: Vec::new(),
             late_watch: false,
             last_group: None,
             others: BTreeMap::new(),
@@ -319,6 +322,11 @@ impl World {
         self.binds += 1;
         if self.loses_binds {
             return lost();
+        }
+        if self.throttled.contains(&&*bind.pod.name) {
+            return Outcome::Throttled {
+                retry_after_ms: 1_000,
+            };
         }
         if self.refused.contains(&&*bind.pod.name) {
             let message = "a webhook says no".into();
