@@ -241,9 +241,9 @@ fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
     pods.map(|pod| (pod.uid, pod.node)).collect()
 }
 
-/// I14: pods that an engine that begins anew sees elsewhere, by the leader's clock: what a wrong clock
-/// has written means nothing to a right one. A clock that is behind takes times of the API server for
-/// its own present, so that an engine that begins anew cannot tell which of them came first.
+/// I14: pods that an engine that begins anew sees elsewhere, by the leader's clock: what a wrong
+/// clock has written means nothing to a right one. A clock that is behind takes times of the API
+/// server for its own present, so that an engine that begins anew cannot tell which came first.
 fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
     let clock_ms = leader.clock_ms(now_ms);
     if clock_ms < now_ms {

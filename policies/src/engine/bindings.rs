@@ -12,9 +12,9 @@
 //! ```
 //!
 //! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back. From the second try that failed or was throttled,
-//! what the API server says is told with the reason `BindingFailed`, whether or not the room was given
-//! back.
+//! still succeed. Only `Refused` gives the room back. From the second try that failed or was
+//! throttled, what the API server says is told with the reason `BindingFailed`, whether or not the
+//! room was given back.
 //!
 //! A scheduler that does not lead sends nothing. Then the room of bindings that were never sent is
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
@@ -217,8 +217,8 @@ impl Engine {
         self.outbox.observations.push_back(uid);
     }
 
-    /// Told once, and without a number of tries: each try would be one more status for an API server
-    /// that has too much to do already.
+    /// Told once, and without a number of tries: each would be one more status for an API server that
+    /// has too much to do already.
     fn note_throttled(&mut self, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
