@@ -217,8 +217,8 @@ impl Engine {
         self.outbox.observations.push_back(uid);
     }
 
-    /// Told once, and without a number of tries: each would be one more status for an API server that
-    /// has too much to do already.
+    /// Told once, and without a number of tries: each would be one more status for an API server
+    /// that has too much to do already.
     fn note_throttled(&mut self, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
