@@ -9,6 +9,7 @@ mod classify;
 mod evict;
 mod exchange;
 mod lease;
+mod name;
 mod observe;
 mod publish;
 pub(crate) mod quantity;
@@ -26,9 +27,8 @@ use crate::config::LeaseName;
 use crate::connection::{self, ConnectionError, Outage};
 use crate::driver::{Clock, Health, Inbox};
 use crate::serve::{Metrics, Sources};
-use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
+use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::event::{Event, Outcome};
-use gpu_batch_policies::facts::GroupSource;
 use gpu_batch_policies::lease::LeaseRequest;
 use http::StatusCode;
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ impl Executor {
     }
 
     fn record(&self, action: &Action, outcome: &Outcome, took: Duration) {
-        let (action_name, outcome_name) = (name_of(action), classify::name_of(outcome));
+        let (action_name, outcome_name) = (name::of(action), classify::name_of(outcome));
         self.metrics.command_ended(action_name, outcome_name);
         match action {
             Action::Bind(_) => self.metrics.bind_seconds.observe(took.as_secs_f64()),
@@ -184,10 +184,11 @@ impl Executor {
                 if matches!(action, Action::Lease(_)) => {}
             Outcome::Unknown { .. } if self.health.outage().is_some() => {}
             Outcome::Refused { message } if self.may_warn(action_name) => {
-                warn!("{action_name} was refused: {message}");
+                warn!("{} was refused: {message}", name::with_object(action));
             }
             Outcome::Unknown { message } if self.may_warn(action_name) => {
-                warn!("{action_name} ended with an unknown outcome after {took:?}: {message}");
+                let what = name::with_object(action);
+                warn!("{what} ended with an unknown outcome after {took:?}: {message}");
             }
             _ => debug!("{action_name} ended after {took:?}: {outcome:?}"),
         }
@@ -239,23 +240,6 @@ impl Drop for Reply {
 fn unanswered(why: &str) -> Outcome {
     Outcome::Unknown {
         message: why.into(),
-    }
-}
-
-/// The action's name in metrics and logs.
-fn name_of(action: &Action) -> &'static str {
-    match action {
-        Action::Bind(_) => "bind",
-        Action::Evict(_) => "evict",
-        Action::Observe(_) => "observe",
-        Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
-            GroupSource::GpuBatch => "patch_pod_group_status",
-            GroupSource::Native => "patch_native_pod_group_status",
-        },
-        Action::PatchStatus(StatusPatch::Queue { .. }) => "patch_queue_status",
-        Action::PatchStatus(StatusPatch::Unscheduled { .. }) => "patch_pod_status",
-        Action::Lease(_) => "lease",
-        Action::Publish(_) => "publish",
     }
 }
 

@@ -1,4 +1,5 @@
 mod real;
+mod telling;
 
 use super::{Executor, Stamp, request};
 use crate::api;

@@ -111,8 +111,12 @@ async fn a_webhook_that_cannot_be_called_is_told_everywhere_and_the_gang_starts_
         assert!(!told.contains("is on "), "{told}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let logged = "bind was refused: Internal error occurred: failed calling webhook";
+    let logged = " was refused: Internal error occurred: failed calling webhook";
     let log = scheduler.log();
+    assert!(
+        log.contains(&format!("bind of {}/", cluster.namespace)),
+        "{log}"
+    );
     assert!(log.contains(logged), "{log}");
     cluster.none_bound(&pods).await.unwrap();
 

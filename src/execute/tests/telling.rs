@@ -1,0 +1,71 @@
+//! What the log and `/readyz` are told of answers.
+
+use super::{Fixture, answer, bind};
+use serde_json::{Value, json};
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tracing::subscriber::DefaultGuard;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What this program has told its log in this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Listens for as long as the guard lives.
+    fn listen() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .without_time()
+            .with_level(false)
+            .with_target(false)
+            .with_ansi(false)
+            .with_env_filter("gpu_batch=info")
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let bytes = self.0.lock().unwrap().clone();
+        let text = String::from_utf8(bytes).unwrap();
+        text.lines().map(|line| line.trim().to_owned()).collect()
+    }
+}
+
+fn said(message: &str) -> Value {
+    json!({"kind": "Status", "status": "Failure", "message": message})
+}
+
+#[tokio::test]
+async fn a_binding_that_fails_is_told_with_its_pod_and_node() {
+    for (status, told) in [
+        (403, "bind of vision/train-0 to n1 was refused: not today"),
+        (
+            500,
+            "bind of vision/train-0 to n1 ended with an unknown outcome after ",
+        ),
+    ] {
+        let (log, _listening) = Log::listen();
+        let fixture = Fixture::start(move |_| answer(status, &said("not today"))).await;
+        fixture.outcome(bind(), PATIENCE).await;
+        let lines = log.lines();
+        assert!(
+            lines.len() == 1 && lines[0].starts_with(told),
+            "{told}: {lines:?}"
+        );
+    }
+}
