@@ -30,7 +30,6 @@ use crate::serve::{Metrics, Sources};
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::lease::LeaseRequest;
-use http::StatusCode;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,7 +152,7 @@ impl Executor {
             self.health.lease_answered(Some(sentence));
         }
         let outage = match answer {
-            Ok(answer) if answer.status == StatusCode::UNAUTHORIZED => {
+            Ok(answer) if classify::is_unauthorized(answer) => {
                 Some(Outage::Unauthorized(classify::message(answer)))
             }
             Ok(_) => return self.health.answered(),

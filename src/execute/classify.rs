@@ -87,6 +87,11 @@ fn admission_refuses(answer: &Answer) -> bool {
     denied || (reason == INTERNAL_ERROR && message.starts_with(NOT_CALLED))
 }
 
+/// Whether the API server does not know us. A webhook that denies with 401 does not say so.
+pub(super) fn is_unauthorized(answer: &Answer) -> bool {
+    answer.status == StatusCode::UNAUTHORIZED && !admission_refuses(answer)
+}
+
 fn too_many_requests(answer: &Answer) -> Outcome {
     let status = parse(answer);
     let details = status.as_ref().and_then(|status| status.details.as_ref());

@@ -69,3 +69,18 @@ async fn a_binding_that_fails_is_told_with_its_pod_and_node() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_webhook_that_denies_with_401_does_not_doubt_who_we_are() {
+    let denied = "admission webhook \"hook.example.com\" denied the request: not today";
+    for (message, is_outage) in [(denied, false), ("Unauthorized", true)] {
+        let (log, _listening) = Log::listen();
+        let fixture = Fixture::start(move |_| answer(401, &said(message))).await;
+        fixture.outcome(bind(), PATIENCE).await;
+        let lines = log.lines();
+        assert_eq!(fixture.sources.health.outage().is_some(), is_outage);
+        let doubts = lines.iter().any(|line| line.contains("who we are (401)"));
+        assert_eq!(doubts, is_outage, "{lines:?}");
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+}
