@@ -134,23 +134,15 @@ impl Executor {
             now_ms,
         };
         let answer = exchange(client, request(&command.action, &stamp)).await;
-        self.tell_health(&command.action, &answer);
-        if let (Action::Lease(_), Ok(answer)) = (&command.action, &answer)
-            && let Some(acquired_ms) = lease::acquired_ms(answer)
-        {
-            self.acquired_ms.store(acquired_ms, Ordering::Relaxed);
+        self.tell_health(&answer);
+        match &command.action {
+            Action::Lease(request) => self.lease_answered(request, answer),
+            action => outcome(action, answer),
         }
-        outcome(&command.action, answer)
     }
 
-    /// Whether the API server answers at all, and the lease can be kept.
-    fn tell_health(&self, action: &Action, answer: &Result<Answer, ExchangeError>) {
-        if let (Action::Lease(_), Ok(answer)) = (action, answer)
-            && answer.status.is_server_error()
-        {
-            let sentence = lease::advice(&self.lease, &classify::message(answer));
-            self.health.lease_answered(Some(sentence));
-        }
+    /// Whether the API server answers at all.
+    fn tell_health(&self, answer: &Result<Answer, ExchangeError>) {
         let outage = match answer {
             Ok(answer) if classify::is_unauthorized(answer) => {
                 Some(Outage::Unauthorized(classify::message(answer)))
@@ -174,7 +166,6 @@ impl Executor {
                 let (pod, why) = (&evict.pod, evict::why(evict.cause));
                 info!("evicted {}/{}: {why}", pod.namespace, pod.name);
             }
-            Action::Lease(request) => self.lease_answered(request, outcome),
             _ => {}
         }
         match outcome {
@@ -193,18 +184,34 @@ impl Executor {
         }
     }
 
-    /// A candidate that may not write the lease is no standby. That it may read it says nothing.
-    fn lease_answered(&self, request: &LeaseRequest, outcome: &Outcome) {
-        match outcome {
-            Outcome::Refused { message } => {
-                let sentence = lease::advice(&self.lease, message);
-                self.health.lease_answered(Some(sentence));
-            }
-            Outcome::Lease(seen) if *request != LeaseRequest::Read || !seen.holder.is_empty() => {
-                self.health.lease_answered(None);
-            }
-            _ => {}
+    /// A candidate that cannot write the lease is no standby. That it can read it says nothing. To
+    /// be answered nothing, or as a stranger, is no trouble of the lease alone.
+    fn lease_answered(
+        &self,
+        request: &LeaseRequest,
+        answer: Result<Answer, ExchangeError>,
+    ) -> Outcome {
+        let answered = answer.as_ref().ok();
+        if let Some(acquired_ms) = answered.and_then(lease::acquired_ms) {
+            self.acquired_ms.store(acquired_ms, Ordering::Relaxed);
         }
+        let known = answered.filter(|answer| !classify::is_unauthorized(answer));
+        let said = known.map(classify::message);
+        let outcome = lease::outcome(request, answer);
+        if let Some(said) = said {
+            match &outcome {
+                Outcome::Lease(seen)
+                    if *request == LeaseRequest::Read && seen.holder.is_empty() => {}
+                Outcome::Lease(_) => self.health.lease_answered(None),
+                trouble => {
+                    let sentence = lease::advice(&self.lease, trouble, &said);
+                    if sentence.is_some() {
+                        self.health.lease_answered(sentence);
+                    }
+                }
+            }
+        }
+        outcome
     }
 
     /// At most one warning a second for each sort of request; an outage is not told line by line.

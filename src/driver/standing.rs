@@ -127,11 +127,10 @@ impl Standing {
         match &self.lease {
             Some(lease) if lease.holder.is_empty() => "somebody has cleared the Lease".to_owned(),
             Some(lease) if !self.holds_lease() => format!("{} holds the Lease", lease.holder),
-            _ => {
-                let trouble = health.lease_trouble();
-                let trouble = trouble.unwrap_or_else(|| "it was not answered in time".to_owned());
-                format!("the Lease could not be renewed: {trouble}")
-            }
+            _ => match health.lease_trouble() {
+                Some(trouble) => format!("the Lease could not be renewed: {trouble}"),
+                None => "the Lease was not renewed in time".to_owned(),
+            },
         }
     }
 }
@@ -196,6 +195,8 @@ mod tests {
         let mut standing = standing();
         standing.observe(&[seen("me", Some("1"))]);
         standing.tell(true, true, false, &health);
+        let why = standing.why_not_leading(false, &health);
+        assert_eq!(why, "the Lease was not renewed in time");
         health.failed(Outage::Unreachable("nothing listens there".to_owned()));
         let why = standing.why_not_leading(false, &health);
         assert!(

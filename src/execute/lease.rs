@@ -40,20 +40,40 @@ pub(super) fn acquired_ms(answer: &Answer) -> Option<UnixMs> {
     acquired.as_millisecond().try_into().ok()
 }
 
-/// Why the lease cannot be written, and what to do.
-pub(super) fn advice(lease: &LeaseName, message: &str) -> String {
+/// Why the lease cannot be written, and what to do; `said`: the words of the API server. `None`: the
+/// outcome is no trouble.
+pub(super) fn advice(lease: &LeaseName, outcome: &Outcome, said: &str) -> Option<String> {
     let LeaseName { namespace, name } = lease;
-    let what = match message {
-        missing if missing == format!("namespaces \"{namespace}\" not found") => format!(
-            "`kubectl create namespace {namespace}` makes it; leaderElection.namespace in the \
-             configuration names another one"
+    let (message, what) = match outcome {
+        Outcome::Refused { message } if is_missing(namespace, message) => (
+            &**message,
+            format!(
+                "`kubectl create namespace {namespace}` makes it; leaderElection.namespace in the \
+                 configuration names another one"
+            ),
         ),
-        forbidden if forbidden.contains("is forbidden") => {
-            "the Role of `deploy/rbac.yaml` allows it".to_owned()
+        Outcome::Refused { message } if message.contains("is forbidden") => (
+            &**message,
+            "the Role of `deploy/rbac.yaml` allows it".to_owned(),
+        ),
+        Outcome::Refused { message } | Outcome::Unknown { message } => {
+            (&**message, "until it can, nobody leads".to_owned())
         }
-        _ => "until it can, nobody leads".to_owned(),
+        Outcome::Throttled { .. } => (
+            said,
+            "the API server throttles requests (429): look at its load and at the FlowSchemas of \
+             its priority and fairness; until it takes this one, nobody leads"
+                .to_owned(),
+        ),
+        _ => return None,
     };
-    format!("the Lease {namespace}/{name} cannot be written: {message}; {what}")
+    Some(format!(
+        "the Lease {namespace}/{name} cannot be written: {message}; {what}"
+    ))
+}
+
+fn is_missing(namespace: &str, message: &str) -> bool {
+    message == format!("namespaces \"{namespace}\" not found")
 }
 
 /// A replacement carries the expected resourceVersion, so it fails with a conflict if the lease has

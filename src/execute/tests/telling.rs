@@ -1,8 +1,11 @@
 //! What the log and `/readyz` are told of answers.
 
-use super::{Fixture, answer, bind};
+use super::{Fixture, answer, bind, lease, write_lease};
+use gpu_batch_policies::command::Action;
+use gpu_batch_policies::lease::LeaseRequest;
 use serde_json::{Value, json};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::subscriber::DefaultGuard;
@@ -83,4 +86,37 @@ async fn a_webhook_that_denies_with_401_does_not_doubt_who_we_are() {
         assert_eq!(doubts, is_outage, "{lines:?}");
         assert_eq!(lines.len(), 1, "{lines:?}");
     }
+}
+
+#[tokio::test]
+async fn a_lease_that_is_throttled_is_told_once_until_it_is_written() {
+    let (log, _listening) = Log::listen();
+    let calm = Arc::new(AtomicBool::new(false));
+    let is_calm = Arc::clone(&calm);
+    let (body, _) = lease();
+    let fixture = Fixture::start(move |_| match is_calm.load(Ordering::Relaxed) {
+        true => answer(200, &body),
+        false => answer(429, &said("too many requests, please try again later")),
+    })
+    .await;
+    let read = Action::Lease(LeaseRequest::Read);
+    let (create, renew) = (write_lease(None, true), write_lease(Some("11"), false));
+    for action in [&read, &create, &renew, &read] {
+        fixture.outcome(action.clone(), PATIENCE).await;
+    }
+    let told = "the Lease sys/gb cannot be written: too many requests, please try again later; \
+                the API server throttles";
+    let lines = log.lines();
+    assert!(
+        lines.len() == 1 && lines[0].starts_with(told),
+        "{told}: {lines:?}"
+    );
+    let health = &fixture.sources.health;
+    assert!(health.missing().contains(&lines[0]), "on /readyz");
+    assert_eq!(health.lease_trouble().as_ref(), Some(&lines[0]));
+
+    calm.store(true, Ordering::Relaxed);
+    fixture.outcome(renew, PATIENCE).await;
+    assert_eq!(log.lines()[1..], ["the Lease can be written now"]);
+    assert_eq!(health.lease_trouble(), None);
 }
