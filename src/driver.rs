@@ -25,7 +25,7 @@ pub use reports::Reports;
 pub use scheduler::{Scheduler, SchedulerError};
 
 pub(crate) use clock::Clock;
-pub(crate) use health::{Health, WatchState};
+pub(crate) use health::{Health, LeaseTrouble, WatchState};
 pub(crate) use inbox::Inbox;
 pub(crate) use reports::{Asked, Explained, Question};
 

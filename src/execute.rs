@@ -101,14 +101,15 @@ impl Executor {
                 reply.outcome = unanswered("its time was over before it was sent");
             } else {
                 let performed = tokio::time::timeout(limit, executor.perform(&command)).await;
-                if performed.is_err() && matches!(command.action, Action::Lease(_)) {
-                    let words = format!("it has not answered within {limit:.0?}");
-                    executor.health.failed(Outage::Unreachable(words));
-                }
                 reply.outcome = performed.unwrap_or_else(|_| {
-                    unanswered(&format!(
+                    let silent = unanswered(&format!(
                         "the API server has not answered within {limit:.1?}"
-                    ))
+                    ));
+                    // It may be etcd that pauses: other requests may be answered meanwhile.
+                    if matches!(command.action, Action::Lease(_)) {
+                        executor.lease_failed(&silent, "");
+                    }
+                    silent
                 });
             }
             executor.record(&command.action, &reply.outcome, started.elapsed());
@@ -172,7 +173,7 @@ impl Executor {
             // Told by the health, once and with what to do.
             Outcome::Refused { .. } | Outcome::Unknown { .. }
                 if matches!(action, Action::Lease(_)) => {}
-            Outcome::Unknown { .. } if self.health.outage().is_some() => {}
+            Outcome::Unknown { .. } if self.health.lease_trouble().is_some() => {}
             Outcome::Refused { message } if self.may_warn(action_name) => {
                 warn!("{} was refused: {message}", name::with_object(action));
             }
@@ -202,16 +203,17 @@ impl Executor {
             match &outcome {
                 Outcome::Lease(seen)
                     if *request == LeaseRequest::Read && seen.holder.is_empty() => {}
-                Outcome::Lease(_) => self.health.lease_answered(None),
-                trouble => {
-                    let sentence = lease::advice(&self.lease, trouble, &said);
-                    if sentence.is_some() {
-                        self.health.lease_answered(sentence);
-                    }
-                }
+                Outcome::Lease(_) => self.health.lease_served(),
+                other => self.lease_failed(other, &said),
             }
         }
         outcome
+    }
+
+    fn lease_failed(&self, outcome: &Outcome, said: &str) {
+        if let Some(trouble) = lease::trouble(&self.lease, outcome, said) {
+            self.health.lease_failed(trouble);
+        }
     }
 
     /// At most one warning a second for each sort of request; an outage is not told line by line.

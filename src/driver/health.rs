@@ -30,6 +30,32 @@ pub(crate) enum WatchState {
     Failing(String),
 }
 
+/// Why the lease cannot be written: each with the sentence that says it, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeaseTrouble {
+    /// The API server says no.
+    Refused(String),
+    /// The API server throttles.
+    Throttled(String),
+    /// The API server fails, or does not answer in time.
+    Unserved(String),
+}
+
+impl LeaseTrouble {
+    fn sentence(&self) -> &str {
+        let (Self::Refused(sentence) | Self::Throttled(sentence) | Self::Unserved(sentence)) = self;
+        sentence
+    }
+
+    /// Whether who knows the one need not be told the other. Each refusal has a remedy of its own.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Refused(one), Self::Refused(other)) => one == other,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Health {
     /// The address of the API server.
@@ -41,7 +67,7 @@ pub(crate) struct Health {
     /// Why the API server answers nothing.
     outage: Mutex<Option<Outage>>,
     /// Why nobody can write the lease here.
-    lease_refused: Mutex<Option<String>>,
+    lease_trouble: Mutex<Option<LeaseTrouble>>,
 }
 
 impl Health {
@@ -53,7 +79,7 @@ impl Health {
             leader: AtomicBool::new(false),
             watches: Mutex::new(Kind::ALL.map(|kind| (kind, WatchState::Listing)).into()),
             outage: Mutex::default(),
-            lease_refused: Mutex::default(),
+            lease_trouble: Mutex::default(),
         }
     }
 
@@ -103,20 +129,31 @@ impl Health {
         Some(outage.as_ref()?.sentence(&self.server))
     }
 
-    /// What the API server said of the lease; `None`: it could be read or written.
-    pub(crate) fn lease_answered(&self, refused: Option<String>) {
-        let mut known = lock(&self.lease_refused);
-        match &refused {
-            Some(sentence) if *known != refused => warn!("{sentence}"),
-            None if known.is_some() => info!("the Lease can be written now"),
-            _ => {}
+    /// The lease cannot be written. That other requests are answered does not end this: when etcd
+    /// pauses, some are.
+    pub(crate) fn lease_failed(&self, trouble: LeaseTrouble) {
+        let mut known = lock(&self.lease_trouble);
+        if known.as_ref().is_none_or(|known| !known.is_like(&trouble)) {
+            warn!("{}", trouble.sentence());
         }
-        *known = refused;
+        *known = Some(trouble);
+    }
+
+    /// The lease could be read or written.
+    pub(crate) fn lease_served(&self) {
+        if lock(&self.lease_trouble).take().is_some() {
+            info!("the Lease can be written now");
+        }
     }
 
     /// Why the lease cannot be written, as far as that is known.
     pub(crate) fn lease_trouble(&self) -> Option<String> {
-        self.outage().or_else(|| lock(&self.lease_refused).clone())
+        self.outage().or_else(|| self.trouble_of_lease_alone())
+    }
+
+    fn trouble_of_lease_alone(&self) -> Option<String> {
+        let trouble = lock(&self.lease_trouble);
+        Some(trouble.as_ref()?.sentence().to_owned())
     }
 
     pub(crate) fn last_turn_ms(&self) -> UnixMs {
@@ -151,7 +188,7 @@ impl Health {
             missing.push("the engine has not taken in every list yet".to_owned());
         }
         missing.extend(undefined(&watches));
-        missing.extend(lock(&self.lease_refused).clone());
+        missing.extend(self.trouble_of_lease_alone());
         missing
     }
 }

@@ -4,12 +4,17 @@ use super::classify::{classify, message};
 use super::exchange::{Answer, ExchangeError, Request};
 use super::time::micros;
 use crate::config::LeaseName;
+use crate::driver::LeaseTrouble;
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+
+const NOBODY_LEADS: &str = "until it can, nobody leads";
+const THROTTLED: &str = "the API server throttles requests (429): look at its load and at the \
+    FlowSchemas of its priority and fairness; until it takes this one, nobody leads";
 
 #[derive(Deserialize)]
 struct Lease {
@@ -42,38 +47,32 @@ pub(super) fn acquired_ms(answer: &Answer) -> Option<UnixMs> {
 
 /// Why the lease cannot be written, and what to do; `said`: the words of the API server. `None`: the
 /// outcome is no trouble.
-pub(super) fn advice(lease: &LeaseName, outcome: &Outcome, said: &str) -> Option<String> {
+pub(super) fn trouble(lease: &LeaseName, outcome: &Outcome, said: &str) -> Option<LeaseTrouble> {
     let LeaseName { namespace, name } = lease;
-    let (message, what) = match outcome {
-        Outcome::Refused { message } if is_missing(namespace, message) => (
-            &**message,
-            format!(
-                "`kubectl create namespace {namespace}` makes it; leaderElection.namespace in the \
-                 configuration names another one"
-            ),
-        ),
-        Outcome::Refused { message } if message.contains("is forbidden") => (
-            &**message,
-            "the Role of `deploy/rbac.yaml` allows it".to_owned(),
-        ),
-        Outcome::Refused { message } | Outcome::Unknown { message } => {
-            (&**message, "until it can, nobody leads".to_owned())
-        }
-        Outcome::Throttled { .. } => (
-            said,
-            "the API server throttles requests (429): look at its load and at the FlowSchemas of \
-             its priority and fairness; until it takes this one, nobody leads"
-                .to_owned(),
-        ),
+    type Of = fn(String) -> LeaseTrouble;
+    let (trouble, message, what): (Of, _, _) = match outcome {
+        Outcome::Refused { message } => (LeaseTrouble::Refused, &**message, remedy(lease, message)),
+        Outcome::Unknown { message } => (LeaseTrouble::Unserved, &**message, NOBODY_LEADS.into()),
+        Outcome::Throttled { .. } => (LeaseTrouble::Throttled, said, THROTTLED.into()),
         _ => return None,
     };
-    Some(format!(
+    Some(trouble(format!(
         "the Lease {namespace}/{name} cannot be written: {message}; {what}"
-    ))
+    )))
 }
 
-fn is_missing(namespace: &str, message: &str) -> bool {
-    message == format!("namespaces \"{namespace}\" not found")
+fn remedy(lease: &LeaseName, refusal: &str) -> String {
+    let namespace = &lease.namespace;
+    if refusal == format!("namespaces \"{namespace}\" not found") {
+        return format!(
+            "`kubectl create namespace {namespace}` makes it; leaderElection.namespace in the \
+             configuration names another one"
+        );
+    }
+    match refusal.contains("is forbidden") {
+        true => "the Role of `deploy/rbac.yaml` allows it".to_owned(),
+        false => NOBODY_LEADS.to_owned(),
+    }
 }
 
 /// A replacement carries the expected resourceVersion, so it fails with a conflict if the lease has

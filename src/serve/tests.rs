@@ -1,7 +1,7 @@
 use super::{LastComparison, Sources, compare, pages, serve};
 use crate::comparer::Comparer;
 use crate::config::{Configuration, InForce};
-use crate::driver::{Clock, Health, Inbox, Question, Reports, WatchState};
+use crate::driver::{Clock, Health, Inbox, LeaseTrouble, Question, Reports, WatchState};
 use crate::serve::Metrics;
 use axum::extract::State;
 use gpu_batch_policies::event::Kind;
@@ -105,12 +105,13 @@ async fn readiness_names_what_is_missing() {
     health.turned(0, false, true);
     assert_eq!(fixture.get("/readyz").await.0, 503);
     health.turned(0, true, false);
-    health.lease_answered(Some("namespaces \"x\" not found".to_owned()));
+    let missing = "namespaces \"x\" not found".to_owned();
+    health.lease_failed(LeaseTrouble::Refused(missing));
     assert_eq!(
         fixture.get("/readyz").await,
         (503, "namespaces \"x\" not found\n".to_owned())
     );
-    health.lease_answered(None);
+    health.lease_served();
     assert_eq!(fixture.get("/readyz").await.0, 200);
 }
 

@@ -1,6 +1,8 @@
 //! What the log and `/readyz` are told of answers.
 
 use super::{Fixture, answer, bind, lease, write_lease};
+use axum::body::Body;
+use axum::response::IntoResponse;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::lease::LeaseRequest;
 use serde_json::{Value, json};
@@ -116,6 +118,48 @@ async fn a_lease_that_is_throttled_is_told_once_until_it_is_written() {
     assert_eq!(health.lease_trouble().as_ref(), Some(&lines[0]));
 
     calm.store(true, Ordering::Relaxed);
+    fixture.outcome(renew, PATIENCE).await;
+    assert_eq!(log.lines()[1..], ["the Lease can be written now"]);
+    assert_eq!(health.lease_trouble(), None);
+}
+
+/// What etcd does to requests for the lease when it pauses: most are not answered in time, some
+/// with an error of the API server. Other requests are answered all the while.
+#[tokio::test]
+async fn a_lease_without_an_answer_is_told_once_until_the_lease_is_answered() {
+    let (log, _listening) = Log::listen();
+    let mode = Arc::new(Mutex::new("silent"));
+    let is = Arc::clone(&mode);
+    let (body, _) = lease();
+    let fixture = Fixture::start(move |asked| {
+        let silence = futures::stream::pending::<Result<Vec<u8>, io::Error>>();
+        match *is.lock().unwrap() {
+            _ if !asked.path.contains("/leases") => answer(201, &json!({})),
+            "silent" => Body::from_stream(silence).into_response(),
+            "failing" => answer(500, &said("etcdserver: request timed out")),
+            _ => answer(200, &body),
+        }
+    })
+    .await;
+    let renew = write_lease(Some("11"), false);
+    for now in ["silent", "failing", "silent", "failing"] {
+        *mode.lock().unwrap() = now;
+        fixture
+            .outcome(renew.clone(), Duration::from_millis(200))
+            .await;
+        fixture.outcome(bind(), PATIENCE).await;
+    }
+    let told = "the Lease sys/gb cannot be written: the API server has not answered within ";
+    let lines = log.lines();
+    assert!(
+        lines.len() == 1 && lines[0].starts_with(told),
+        "{told}: {lines:?}"
+    );
+    let health = &fixture.sources.health;
+    assert_eq!(health.outage(), None, "other requests are answered");
+    assert!(health.lease_trouble().is_some());
+
+    *mode.lock().unwrap() = "well";
     fixture.outcome(renew, PATIENCE).await;
     assert_eq!(log.lines()[1..], ["the Lease can be written now"]);
     assert_eq!(health.lease_trouble(), None);
