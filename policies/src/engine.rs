@@ -247,8 +247,9 @@ impl Engine {
 
     /// Keeps the lease, and notices when leadership comes or goes.
     fn run_election(&mut self, now_ms: UnixMs) {
+        // While it is uncertain what is bound, the lease keeps the next leader away for a while.
         if self.stopping
-            && self.is_drained()
+            && self.is_settled()
             && let Some(election) = &mut self.election
         {
             election.release();
@@ -400,9 +401,15 @@ impl Engine {
     }
 
     /// Whether nothing that must not be lost is under way or left to be sent. The lease does not
-    /// count: one that is not given back runs out.
+    /// count: one that is not given back runs out. Nor do, without leadership, bindings with an
+    /// unknown outcome: the next leader sees what became of them.
     #[must_use]
     pub fn is_drained(&self) -> bool {
+        self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
+    }
+
+    /// Whether besides every binding is known to be done or not.
+    fn is_settled(&self) -> bool {
         self.outbox.is_quiet() && self.bindings.is_empty()
     }
 

@@ -1,4 +1,5 @@
 mod poison;
+mod uncertain;
 
 use super::{
     Batch, Clock, Driver, Ended, Health, Inbox, JournalFile, Latency, Question, Recording, Reports,

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-fn node() -> Value {
+pub(super) fn node() -> Value {
     let resources = json!({"cpu": "64", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"});
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
@@ -22,7 +22,7 @@ fn node() -> Value {
 }
 
 /// A PodGroup with so many pods, long since created.
-fn gang(name: &str, pods: usize) -> Vec<Value> {
+pub(super) fn gang(name: &str, pods: usize) -> Vec<Value> {
     let meta = |name: &str, labels: Value| {
         json!({
             "name": name, "namespace": "vision", "labels": labels,
@@ -46,7 +46,7 @@ fn gang(name: &str, pods: usize) -> Vec<Value> {
     std::iter::once(group).chain((0..pods).map(pod)).collect()
 }
 
-fn facts(objects: Vec<Value>) -> Vec<Object> {
+pub(super) fn facts(objects: Vec<Value>) -> Vec<Object> {
     let mut converter = Converter::new("gpu-batch", crate::driver::Clock::start().now_ms());
     let read = |object| match from_value(object, &mut converter) {
         Ok(Document::Object(object)) => *object,
@@ -56,7 +56,7 @@ fn facts(objects: Vec<Value>) -> Vec<Object> {
 }
 
 /// Lists the world, as the watches do at the start and after a panic.
-async fn list(inbox: &Inbox, objects: &[Object]) {
+pub(super) async fn list(inbox: &Inbox, objects: &[Object]) {
     for kind in Kind::ALL {
         let of_kind = objects.iter().filter(|object| object.kind() == kind);
         let objects = of_kind.cloned().collect();
@@ -67,7 +67,7 @@ async fn list(inbox: &Inbox, objects: &[Object]) {
 }
 
 /// The last request that is wanted, as soon as there is one.
-async fn asked(api: &FakeApi, what: &str, wanted: impl Fn(&Asked) -> bool) -> Asked {
+pub(super) async fn asked(api: &FakeApi, what: &str, wanted: impl Fn(&Asked) -> bool) -> Asked {
     let start = Instant::now();
     loop {
         if let Some(asked) = api.asked().into_iter().rev().find(&wanted) {
