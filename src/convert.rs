@@ -36,6 +36,8 @@ pub use document::{
     taken_apart,
 };
 
+pub(crate) use names::OF_BINDINGS;
+
 use crate::objects::Timestamp;
 use gpu_batch_policies::facts::{PodShape, Problem, UnixMs};
 use std::collections::{BTreeMap, HashSet};

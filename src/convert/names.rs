@@ -17,6 +17,10 @@ pub(super) const LAST_CHECKPOINT: &str = "gpu-batch.io/last-checkpoint";
 pub(super) const SIM_RUN_SECONDS: &str = "gpu-batch.io/sim-run-seconds";
 pub(super) const SIM_EXIT_CODE: &str = "gpu-batch.io/sim-exit-code";
 
+/// The annotations that a binding writes, in the order in which
+/// [`execute`](crate::execute) fills them.
+pub(crate) const OF_BINDINGS: [&str; 3] = [BOUND_QUEUE, BOUND_POD_GROUP, BOUND_MINIMUM];
+
 /// What every key of ours begins with.
 pub(super) const PREFIX: &str = "gpu-batch.io/";
 

@@ -1,8 +1,10 @@
 //! Bindings as requests.
 
 use super::exchange::Request;
+use crate::convert::OF_BINDINGS;
 use gpu_batch_policies::command::Bind;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,24 +21,8 @@ struct Metadata<'a> {
     name: &'a str,
     /// A precondition: another pod under the same name is not bound.
     uid: String,
-    annotations: Annotations<'a>,
-}
-
-/// The API server adds them to the pod in the same write.
-#[derive(Serialize)]
-struct Annotations<'a> {
-    #[serde(rename = "gpu-batch.io/bound-queue")]
-    queue: &'a str,
-    #[serde(
-        rename = "gpu-batch.io/bound-podgroup",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pod_group: Option<&'a str>,
-    #[serde(
-        rename = "gpu-batch.io/bound-minimum",
-        skip_serializing_if = "Option::is_none"
-    )]
-    minimum: Option<String>,
+    /// The API server adds them to the pod in the same write.
+    annotations: BTreeMap<&'static str, String>,
 }
 
 #[derive(Serialize)]
@@ -58,11 +44,7 @@ pub(super) fn request(bind: &Bind) -> Request {
                 namespace,
                 name,
                 uid: bind.pod.uid.to_string(),
-                annotations: Annotations {
-                    queue: &bind.queue,
-                    pod_group: bind.pod_group.as_deref(),
-                    minimum: minimum(&bind.minima),
-                },
+                annotations: annotations(bind),
             },
             target: Target {
                 api_version: "v1",
@@ -71,6 +53,16 @@ pub(super) fn request(bind: &Bind) -> Request {
             },
         },
     )
+}
+
+fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
+    let queue = bind.queue.to_string();
+    let pod_group = bind.pod_group.as_deref().map(str::to_owned);
+    let written: [_; OF_BINDINGS.len()] = [Some(queue), pod_group, minimum(&bind.minima)];
+    let named = OF_BINDINGS.into_iter().zip(written);
+    named
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 /// `3`, or with sub-groups `2/1/3`, from the gang's down to that of the leaf.

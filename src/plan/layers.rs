@@ -1,21 +1,20 @@
 //! Files as if they were applied one after the other: the last object of a name counts.
 
 use super::source::{Sourced, some_of};
-use crate::convert::Identity;
+use crate::convert::{Identity, OF_BINDINGS};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// What a cluster has written into an object, and no file of a user's holds: it stays when a later
-/// file has the object, unless that has its own. Of the pods it says where they run.
-const OF_THE_CLUSTER: [&[&str]; 8] = [
+/// file has the object, unless that has its own. Of the pods it says where they run; with it stay
+/// the annotations of their bindings.
+const OF_THE_CLUSTER: [&[&str]; 6] = [
     &["metadata", "uid"],
     &["metadata", "creationTimestamp"],
     &["metadata", "deletionTimestamp"],
     &["metadata", "ownerReferences"],
-    &["metadata", "annotations", "gpu-batch.io/bound-queue"],
-    &["metadata", "annotations", "gpu-batch.io/bound-podgroup"],
     &["spec", "nodeName"],
     &["status"],
 ];
@@ -64,7 +63,9 @@ pub(super) fn last_of_each(objects: Vec<Sourced>) -> (Vec<Sourced>, Vec<String>)
 }
 
 fn keep(earlier: &Value, later: &mut Value) {
-    for path in OF_THE_CLUSTER {
+    let of_bindings = OF_BINDINGS.map(|annotation| ["metadata", "annotations", annotation]);
+    let of_bindings = of_bindings.iter().map(<[_; 3]>::as_slice);
+    for path in OF_THE_CLUSTER.into_iter().chain(of_bindings) {
         let written = path.iter().try_fold(earlier, |value, key| value.get(key));
         if let Some(written) = written {
             insert(later, path, written);
