@@ -19,6 +19,11 @@ const REFUSALS_NAMED: usize = 6;
 #[must_use]
 pub fn draw(view: &ExplanationView) -> String {
     let mut text = head(view);
+    // What runs has started: the remedies are for the members beside it.
+    let start = match view.phase.as_str() {
+        "Running" => "What would let the members that wait start",
+        _ => "What would let it start",
+    };
     let parts = [
         ("What is missing", missing(view)),
         (
@@ -26,7 +31,7 @@ pub fn draw(view: &ExplanationView) -> String {
             view.standing.as_ref().map_or_else(Vec::new, turn),
         ),
         (
-            "What would let it start",
+            start,
             view.remedies.iter().map(|one| format!("- {one}")).collect(),
         ),
         (

@@ -4,6 +4,7 @@ use super::words::amount_in_words as in_words;
 use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
 use crate::names::joined;
 use crate::reason::Reason;
+use crate::status::Phase;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 /// How many of those that must end together are named.
@@ -47,6 +48,13 @@ pub(crate) fn remedies(
     };
     match (&explanation.excess, explanation.shortages.as_slice()) {
         (Some(excess), []) => remedies.extend(of_excess(excess)),
+        (None, []) if reason == Reason::PodGroupNotFound && explanation.phase == Phase::Running => {
+            remedies.push(
+                "create the PodGroup, or correct the pods' label: the members that wait can start \
+                 then; those that run go on in any case"
+                    .into(),
+            );
+        }
         (None, []) => remedies.extend(of_reason(reason, queue_is_fixed)),
         _ => {}
     }

@@ -3,10 +3,11 @@
 
 use super::world::{Thing, WithTopology, World, gang, leaf, node, pod, queue, topology};
 use crate::event::Object;
+use crate::explain::Subject;
 use crate::facts::PodPhase;
 use crate::reason::Reason;
 use crate::status::Phase;
-use alloc::{boxed::Box, format, string::String};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 /// The condition that a pod carries.
 fn condition(world: &mut World, name: &str) -> (Box<str>, Box<str>) {
@@ -15,6 +16,11 @@ fn condition(world: &mut World, name: &str) -> (Box<str>, Box<str>) {
     let own = pods.next().unwrap().1.own.as_ref().unwrap();
     let condition = own.unscheduled.clone().expect("the pod has a condition");
     (condition.reason, condition.message)
+}
+
+fn remedies(world: &mut World, gang: &str) -> Vec<String> {
+    let explained = world.engine().explain(Subject::Gang(gang));
+    explained.unwrap().remedies
 }
 
 fn reason_of(world: &mut World, name: &str) -> String {
@@ -182,9 +188,7 @@ fn what_runs_of_a_deleted_pod_group_counts_in_its_queue_and_waits_for_nothing() 
         ("team", Phase::Running)
     );
     assert_eq!(world.reason_of_pod("a"), None);
-    let explained = world
-        .engine()
-        .explain(crate::explain::Subject::Gang("default/g"));
+    let explained = world.engine().explain(Subject::Gang("default/g"));
     let explained = explained.unwrap();
     assert_eq!((explained.reason, explained.remedies.len()), (None, 0));
     let queues = world.engine().queue_reports();
@@ -193,6 +197,28 @@ fn what_runs_of_a_deleted_pod_group_counts_in_its_queue_and_waits_for_nothing() 
         queues.next().map_or(0, |queue| queue.status.running)
     };
     assert_eq!((running("team"), running("default")), (1, 0));
+}
+
+#[test]
+fn of_a_deleted_pod_group_the_members_that_wait_are_told_what_is_for_them() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let facts = gang("g", 2);
+    world.apply(facts.clone());
+    for member in 0..6 {
+        world.apply(pod(&format!("g-{member}"), 2).of("g"));
+    }
+    world.settle();
+    world.forget(&Object::PodGroup(facts));
+    world.settle();
+    let report = world.gang("default/g");
+    assert_eq!(
+        (report.status.phase, report.status.members.bound),
+        (Phase::Running, 4)
+    );
+    let expected = "create the PodGroup, or correct the pods' label: the members that wait can \
+                    start then; those that run go on in any case";
+    assert_eq!(remedies(&mut world, "default/g"), [expected]);
 }
 
 #[test]
