@@ -119,6 +119,8 @@ impl Engine {
                 |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
             explanation.shortages.sort_by_key(|one| !in_vain(one));
             tried = self.explain_together((id, *queue), &counts, &mut explanation);
+            tried.other_models_help = verdict.more_nodes_help;
+            tried.limits_are_used = self.limits_are_used(*queue, &counts, wake);
         }
         let object = gang.object.as_ref();
         let queue_is_fixed = object
@@ -135,6 +137,21 @@ impl Engine {
             explanation.remedies.extend(meant);
         }
         explanation
+    }
+
+    /// Whether something is held under limits on GPU models that leave too little for a gang.
+    fn limits_are_used(&self, queue: QueueId, counts: &Counts, wake: &Wake) -> bool {
+        let Wake::AnyRoom(classes, _) = wake else {
+            return false;
+        };
+        let mut classes = classes
+            .iter()
+            .filter_map(|class| self.state.classes.get(*class));
+        classes.any(|class| {
+            let asked = class.gpus.saturating_mul(u64::from(counts.needed.max(1)));
+            let queues = &self.state.queues;
+            queues.tight_model_limits_are_used(queue, asked, &class.models)
+        })
     }
 
     /// What a refused gang lacks as things are now.

@@ -33,6 +33,11 @@ pub(crate) struct Tried {
     pub(crate) ends: Option<Ends>,
     /// The shortages, by position, whose level need only be preferred.
     pub(crate) wishes: Vec<usize>,
+    /// Nodes of models whose limits are not reached would help: where limits on GPU models alone
+    /// keep it waiting.
+    pub(crate) other_models_help: bool,
+    /// Something is held under the limits on GPU models that keep it waiting.
+    pub(crate) limits_are_used: bool,
 }
 
 /// A sentence for each thing that would help; the nearest comes first.
@@ -61,7 +66,12 @@ pub(crate) fn remedies(
     match explanation.shortages.as_slice() {
         [_, ..] if tried.fits => remedies.push(TRIED_SOON.into()),
         [_, ..] if reason == Reason::OverLimit && explanation.excess.is_none() => {
-            remedies.push("gangs of the queue that release GPUs of the limited models".into());
+            if tried.limits_are_used {
+                remedies.push("gangs of the queue that release GPUs of the limited models".into());
+            }
+            if tried.other_models_help {
+                remedies.push("nodes of other models that its members may run on".into());
+            }
             remedies.push("higher limits for these models".into());
         }
         shortages => of_room(explanation, shortages, tried, &mut remedies),

@@ -372,6 +372,33 @@ impl QueueTree {
         asked: Amount,
         models: &[Box<str>],
     ) -> Vec<String> {
+        let limits = self.tight_limits_of_models(queue, asked, models);
+        let words = limits.into_iter().map(|(id, key, limit, held)| {
+            let queue = self.name(id);
+            format!("the queue {queue} has a limit of {limit} {key} and holds {held}")
+        });
+        words.collect()
+    }
+
+    /// Whether anything is held under those of [`Self::tight_model_limits`], which its holders can
+    /// release.
+    pub(crate) fn tight_model_limits_are_used(
+        &self,
+        queue: QueueId,
+        asked: Amount,
+        models: &[Box<str>],
+    ) -> bool {
+        let limits = self.tight_limits_of_models(queue, asked, models);
+        limits.iter().any(|(.., held)| *held > 0)
+    }
+
+    /// The queue, the name of the model, the limit, and what is held of it.
+    fn tight_limits_of_models(
+        &self,
+        queue: QueueId,
+        asked: Amount,
+        models: &[Box<str>],
+    ) -> Vec<(QueueId, &str, Amount, Amount)> {
         let concerns = |key: GovernedId| {
             let name = self.governed_name(key);
             let model = name.split_once('@').map(|(_, model)| model);
@@ -391,10 +418,8 @@ impl QueueTree {
                 .map(|(key, limit)| (self.governed_name(key), limit, held[key.index()]))
                 .collect();
             of_models.sort_unstable();
-            tight.extend(of_models.into_iter().map(|(key, limit, held)| {
-                let queue = self.name(id);
-                format!("the queue {queue} has a limit of {limit} {key} and holds {held}")
-            }));
+            let of_models = of_models.into_iter();
+            tight.extend(of_models.map(|(key, limit, held)| (id, key, limit, held)));
         }
         tight
     }

@@ -66,6 +66,7 @@ impl Engine {
             fits: false,
             ends: ends.flatten(),
             wishes,
+            ..Tried::default()
         }
     }
 

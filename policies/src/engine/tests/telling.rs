@@ -4,7 +4,7 @@
 use super::world::{Thing, WithTopology, World, gang, leaf, node, pod, queue, topology};
 use crate::event::Object;
 use crate::explain::Subject;
-use crate::facts::PodPhase;
+use crate::facts::{MatchOperator, PodPhase};
 use crate::reason::Reason;
 use crate::status::Phase;
 use alloc::{boxed::Box, format, string::String, vec::Vec};
@@ -74,6 +74,37 @@ fn nodes_of_other_models_help_where_the_limit_of_one_is_reached() {
     assert_eq!(&*reason, "Unschedulable");
     assert!(message.starts_with("OverLimit: "), "{message}");
     assert_eq!(reason_of(&mut world, "h100"), "OverLimit");
+    let remedies = remedies(&mut world, "default/pod/any");
+    let expected = [
+        "nodes of other models that its members may run on",
+        "higher limits for these models",
+    ];
+    assert_eq!(remedies, expected, "the queue holds nothing to release");
+}
+
+#[test]
+fn members_of_limited_models_alone_are_offered_no_others() {
+    let mut world = World::new();
+    let limits = queue("team").entry("nvidia.com/gpu", Some("H100"), (0, Some(2)), 1);
+    let limits = limits.entry("nvidia.com/gpu", Some("B200"), (0, Some(2)), 1);
+    world.apply(limits);
+    for model in ["H100", "B200"] {
+        world.apply(node(model, 8).label(crate::gpu::PRODUCT_LABEL, model));
+        world.apply(pod(&format!("holds-{model}"), 2).queue("team").model(model));
+    }
+    world.settle();
+    let (key, models) = (crate::gpu::PRODUCT_LABEL, ["H100", "B200"]);
+    let either = pod("any", 1).queue("team");
+    world.apply(either.needs(key, MatchOperator::In, &models));
+    world.settle();
+    world.pass(3_000);
+    world.settle();
+    assert_eq!(reason_of(&mut world, "any"), "OverLimit");
+    let expected = [
+        "gangs of the queue that release GPUs of the limited models",
+        "higher limits for these models",
+    ];
+    assert_eq!(remedies(&mut world, "default/pod/any"), expected);
 }
 
 #[test]
