@@ -21,7 +21,7 @@ mod simulate;
 mod version;
 
 use crate::table::printable;
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -59,6 +59,17 @@ pub enum Failure {
     Failed(anyhow::Error),
     /// Exit code 2: bad usage or bad input; the message names the file, the object and the field.
     BadInput(anyhow::Error),
+}
+
+impl Failure {
+    /// Says one thing more.
+    fn and(self, more: &str) -> Self {
+        let with = |error: anyhow::Error| anyhow!("{error:#}; {more}");
+        match self {
+            Self::Failed(error) => Self::Failed(with(error)),
+            Self::BadInput(error) => Self::BadInput(with(error)),
+        }
+    }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {

@@ -10,12 +10,14 @@ mod file;
 mod follow;
 mod in_force;
 mod print;
+mod process;
 mod read;
 
 pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile, LogFormat};
 pub(crate) use follow::Follower;
 pub(crate) use in_force::InForce;
 pub use print::print_defaults;
+pub(crate) use process::is_of_this_machine;
 
 use gpu_batch_policies::settings::Settings;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::cluster::ClusterArgs;
-use crate::config::LeaseName;
+use crate::config::{LeaseName, is_of_this_machine};
 use crate::connection;
 use crate::leader::{self, LeaderError, Page};
 use anyhow::anyhow;
@@ -79,19 +79,43 @@ impl Scheduler<'_> {
     /// [`Failure::Failed`] if nobody answers or the scheduler refuses, [`Failure::BadInput`] if it
     /// says that there is no such thing.
     pub(super) async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        let (lease, config) = match &self.place {
-            Place::At(server) => return directly(server, path).await,
-            Place::In(lease, config) => (lease, config),
-        };
-        let client = ClusterArgs::client(config)?;
-        let page = tokio::time::timeout(TIMEOUT, leader::page(&client, lease, path)).await;
-        match page.unwrap_or_else(|_| Err(LeaderError::NoAnswer(too_long()))) {
-            Ok(page) => read("the scheduler that leads", &page),
-            Err(LeaderError::NoPod { holder, .. }) if runs_here(&holder) => {
-                directly(&Uri::from_static(HERE), path).await
+        match &self.place {
+            Place::At(server) => {
+                let page = directly(server, path).await.map_err(|failure| {
+                    failure.and("without --server, the one that leads in the cluster is asked")
+                })?;
+                read(&base(server), &page)
             }
-            Err(error) => Err(in_words(&error, lease, config).into()),
+            Place::In(lease, config) => {
+                in_cluster((lease, config), &Uri::from_static(HERE), path).await
+            }
         }
+    }
+}
+
+/// Asks the scheduler that leads in a cluster. `here`: where one of this machine is asked, which
+/// the API server does not lead to.
+async fn in_cluster<T: DeserializeOwned>(
+    (lease, config): (&LeaseName, &kube::Config),
+    here: &Uri,
+    path: &str,
+) -> Result<T, Failure> {
+    let client = ClusterArgs::client(config)?;
+    let page = tokio::time::timeout(TIMEOUT, leader::page(&client, lease, path)).await;
+    match page.unwrap_or_else(|_| Err(LeaderError::NoAnswer(too_long()))) {
+        Ok(page) => read("the scheduler that leads", &page),
+        Err(LeaderError::NoPod { holder, .. }) if is_of_this_machine(&holder) => {
+            let address = base(here);
+            let answer = directly(here, path).await;
+            let answer = answer.and_then(|page| read(&address, &page));
+            answer.map_err(|failure| {
+                failure.and(&format!(
+                    "the Lease names {holder}, which runs on this machine, so {address} was \
+                     asked; name another address with --server"
+                ))
+            })
+        }
+        Err(error) => Err(in_words(&error, lease, config).into()),
     }
 }
 
@@ -117,15 +141,8 @@ fn in_words(error: &LeaderError, lease: &LeaseName, config: &kube::Config) -> an
     }
 }
 
-/// Whether the holder of a Lease is a process of this machine: such holders are called after it.
-fn runs_here(holder: &str) -> bool {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|host| host.into_string().ok());
-    host.is_some_and(|host| !host.is_empty() && holder.starts_with(&host))
-}
-
 /// Asks a scheduler by its address.
-async fn directly<T: DeserializeOwned>(server: &Uri, path: &str) -> Result<T, Failure> {
+async fn directly(server: &Uri, path: &str) -> Result<Page, Failure> {
     let client = connection::client(&kube::Config::new(server.clone()))
         .map_err(|error| Failure::BadInput(error.into()))?;
     let request = Request::get(path).body(Body::empty())?;
@@ -141,15 +158,13 @@ async fn directly<T: DeserializeOwned>(server: &Uri, path: &str) -> Result<T, Fa
         |_| Err(too_long()),
         |answer: Result<_, kube::Error>| answer.map_err(|error| connection::obstacle(&error)),
     );
-    let server = server.to_string();
-    let server = server.trim_end_matches('/');
-    let page = answer.map_err(|obstacle| {
-        anyhow!(
-            "no scheduler answers at {server}: {obstacle}; without --server, the one that leads in \
-             the cluster is asked"
-        )
-    })?;
-    read(server, &page)
+    answer
+        .map_err(|obstacle| anyhow!("no scheduler answers at {}: {obstacle}", base(server)).into())
+}
+
+/// An address as users write it.
+fn base(server: &Uri) -> String {
+    server.to_string().trim_end_matches('/').to_owned()
 }
 
 fn read<T: DeserializeOwned>(asked: &str, page: &Page) -> Result<T, Failure> {
@@ -195,4 +210,69 @@ fn address(text: &str) -> Result<Uri, String> {
         let meant = host.map_or_else(String::new, |host| format!("; did you mean http://{host}?"));
         format!("write it like {HERE}, with http:// and without a page{meant}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Failure, StatusCode, in_cluster};
+    use crate::config::{Configuration, LeaseName};
+    use crate::connection::fake::FakeApi;
+    use axum::response::{IntoResponse, Response};
+    use gpu_batch_policies::settings::Leadership;
+    use serde_json::{Value, json};
+
+    /// A cluster whose Lease names a holder that is no pod.
+    async fn cluster(holder: String) -> FakeApi {
+        FakeApi::start(move |asked| -> Response {
+            let lease = asked.path.contains("/leases/");
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                                "reason": "NotFound", "message": "no such pod", "code": 404});
+            let found = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                               "metadata": {"name": "l", "namespace": "n"},
+                               "spec": {"holderIdentity": holder}});
+            match lease {
+                true => axum::Json(found).into_response(),
+                false => (StatusCode::NOT_FOUND, axum::Json(status)).into_response(),
+            }
+        })
+        .await
+    }
+
+    /// What is said where the holder is asked and another program listens on this machine.
+    async fn told(holder: &str) -> (String, usize, String) {
+        let other =
+            FakeApi::start(|_| (StatusCode::NOT_FOUND, "404 page not found").into_response());
+        let (api, other) = (cluster(holder.to_owned()).await, other.await);
+        let lease = LeaseName {
+            namespace: "n".to_owned(),
+            name: "l".to_owned(),
+        };
+        let here = other.config.cluster_url.clone();
+        let answer = in_cluster::<Value>((&lease, &api.config), &here, "/gangs").await;
+        let (Failure::Failed(error) | Failure::BadInput(error)) = answer.unwrap_err();
+        let address = super::base(&here);
+        (format!("{error:#}"), other.asked().len(), address)
+    }
+
+    #[tokio::test]
+    async fn a_program_of_this_machine_is_asked_only_for_a_scheduler_of_this_machine() {
+        let configuration = Configuration::load(None).unwrap();
+        let Leadership::Elected(lease) = configuration.settings.leadership else {
+            panic!("replicas elect one by default");
+        };
+        let holder = lease.identity;
+        let (said, asked, address) = told(&holder).await;
+        let expected = format!(
+            "404 page not found; the Lease names {holder}, which runs on this machine, so {address} \
+             was asked; name another address with --server"
+        );
+        assert_eq!((&*said, asked), (&*expected, 1));
+
+        let (host, _) = holder.rsplit_once('_').unwrap();
+        for other in [host.to_owned(), format!("{host}2_000000000000002f")] {
+            let (said, asked, _) = told(&other).await;
+            assert_eq!(asked, 0, "{other}");
+            assert!(said.contains("ask it on its own machine"), "{said}");
+        }
+    }
 }

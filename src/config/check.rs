@@ -1,17 +1,15 @@
 //! From the file as written to a configuration that can be used.
 
 use super::file::{ConfigurationFile, LeaderElectionFile};
-use super::{Configuration, LeaseName};
+use super::{Configuration, LeaseName, process};
 use crate::api::{API_VERSION, InvalidDuration, Placement, parse_placement};
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{
     AGING_MAX_MS, InFlight, Leadership, LeafOrder, Queueing, Settings,
 };
 use std::fmt::Display;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::sync::LazyLock;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -252,19 +250,9 @@ fn identity(file: &LeaderElectionFile) -> Result<String, &'static str> {
     let pod = || std::env::var("POD_NAME").ok();
     let pod = || pod().filter(|name| !name.is_empty());
     let name = file.identity.clone().or_else(pod);
-    let name = name.unwrap_or_else(|| PROCESS.clone());
+    let name = name.unwrap_or_else(|| process::NAME.clone());
     match name.is_empty() {
         true => Err("must not be empty; null: the environment variable POD_NAME, or a random name"),
         false => Ok(name),
     }
 }
-
-/// A name that no other process has, the same as long as this one lives: several processes on one
-/// host must not sign a Lease alike, or all of them lead.
-static PROCESS: LazyLock<String> = LazyLock::new(|| {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|name| name.into_string().ok());
-    // The only random numbers of the standard library that come from the system.
-    let random = RandomState::new().build_hasher().finish();
-    format!("{}_{random:016x}", host.as_deref().unwrap_or("gpu-batch"))
-});
