@@ -165,12 +165,10 @@ pub(super) async fn leave_empty(nodes: u32, binaries: &Binaries) -> anyhow::Resu
         // The control plane goes with the future that starts it.
         () = interrupt.wait() => return Ok(()),
     };
-    leave(
-        cluster,
-        binaries,
-        &["kubectl get nodes", "gpu-batch queues"],
-    )
-    .await?;
+    let to_try = ["kubectl get nodes", "gpu-batch queues"];
+    if let Some(address) = leave(cluster, binaries, &to_try).await? {
+        say!("  gpu-batch gangs --server http://{address}");
+    }
     Ok(())
 }
 

@@ -59,7 +59,7 @@ fn plain_word(word: &str) -> String {
     if age.is_some_and(|age| age.starts_with(|c: char| c.is_ascii_digit())) {
         return "AGE".to_owned();
     }
-    if word.starts_with("10.0.") {
+    if word.starts_with("10.0.") || word.starts_with("http://127.0.0.1:") {
         return "ADDRESS".to_owned();
     }
     // In the README, DIR stands for a folder.
@@ -159,4 +159,6 @@ fn only_what_differs_from_run_to_run_is_left_out() {
     );
     assert_eq!(plain("team-vision 24"), ["team-vision 24"]);
     assert_eq!(plain("touch DIR/stop"), plain("touch /a/b/stop"));
+    let asks = |port| format!("gpu-batch gangs --server http://127.0.0.1:{port}");
+    assert_eq!(plain(&asks("PORT")), plain(&asks("40123")));
 }
