@@ -127,6 +127,26 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
 }
 
 #[test]
+fn a_context_that_does_not_exist_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let file = "apiVersion: v1\nkind: Config\nclusters: []\ncontexts: []\nusers: []\n";
+    std::fs::write(&kubeconfig, file).unwrap();
+    let named = ["--kubeconfig", kubeconfig.to_str().unwrap()];
+    for command in [&["bench", "live"][..], &["bench", "soak"], &["demo"]] {
+        let arguments = [command, &named, &["--context", "nosuch"]].concat();
+        let output = gpu_batch(root(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = text(output.stderr);
+        assert!(
+            said.starts_with("error: cannot use the kubeconfig: "),
+            "{said}"
+        );
+        assert!(said.contains("nosuch"), "{said}");
+    }
+}
+
+#[test]
 fn waiting_gangs_are_listed_with_why() {
     let folder = root().join("tests/data/gangs");
     let list = |more: &[&str]| {

@@ -2,7 +2,6 @@ use super::Failure;
 use super::cluster::ClusterArgs;
 use crate::bench::{self, Row};
 use crate::config::LogFormat;
-use crate::connection::Named;
 use crate::telemetry;
 use anyhow::{Context, anyhow};
 
@@ -75,7 +74,10 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
             "no benchmark's name contains {filter:?}; there are: {names}"
         )));
     }
-    let named = Some(args.cluster.named()).filter(|named| *named != Named::default());
+    if args.cluster.is_named() {
+        runtime()?.block_on(args.cluster.check())?;
+    }
+    let named = args.cluster.is_named().then(|| args.cluster.named());
     let rows = match args.suite {
         Suite::Engine => bench::engine::run(&args.filter),
         Suite::Live => runtime()?.block_on(bench::live::run(&args.filter, named.as_ref()))?,

@@ -46,6 +46,14 @@ impl ClusterArgs {
         self.named().config().await.map_err(bad)
     }
 
+    /// Finds out whether what is named can be used. The API server is not asked.
+    ///
+    /// # Errors
+    /// As [`Self::config`] and [`Self::client`].
+    pub(super) async fn check(&self) -> Result<(), Failure> {
+        Self::client(&self.config().await?).map(drop)
+    }
+
     /// Makes a client for the cluster.
     ///
     /// # Errors

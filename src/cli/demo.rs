@@ -1,5 +1,6 @@
-use super::Failure;
+use super::cluster::ClusterArgs;
 use super::record::RecordArgs;
+use super::{Failure, wait_for};
 use crate::config::LogFormat;
 use crate::demo::{self, ClusterOfTheUser, Embedded, Options, Place};
 use anyhow::anyhow;
@@ -113,6 +114,12 @@ fn place(args: Args) -> Result<Place, Failure> {
             "--kubeconfig: there is no file {file}"
         )));
     }
+    let cluster = ClusterArgs {
+        kubeconfig: Some(kubeconfig.clone()),
+        context: args.context.clone(),
+        namespace: None,
+    };
+    wait_for(cluster.check())?;
     Ok(Place::Users(ClusterOfTheUser {
         kubeconfig,
         context: args.context,
