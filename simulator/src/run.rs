@@ -136,6 +136,8 @@ enum Happening {
     Start(usize),
     /// A scheduler is killed.
     Kill(usize),
+    /// A pause of a scheduler is over: only from then on can there be a rest.
+    GoOn,
     /// The configuration has another half-life of past use.
     HalfLife(Option<u64>),
     /// A minimum is raised by so much: that of the PodGroup with this number, counted round.
@@ -327,6 +329,7 @@ impl<'say> Run<'say> {
                 self.begin_counting();
             }
             Happening::Kill(slot) => self.kill(slot),
+            Happening::GoOn => {}
             Happening::HalfLife(half_life_ms) => self.change_half_life(half_life_ms),
             Happening::Raise(number, by) => self.raise_minimum(number, by),
         }

@@ -45,8 +45,8 @@ pub(super) fn acquired_ms(answer: &Answer) -> Option<UnixMs> {
     acquired.as_millisecond().try_into().ok()
 }
 
-/// Why the lease cannot be written, and what to do; `said`: the words of the API server. `None`: the
-/// outcome is no trouble.
+/// Why the lease cannot be written, and what to do; `said`: the words of the API server. `None`:
+/// the outcome is no trouble.
 pub(super) fn trouble(lease: &LeaseName, outcome: &Outcome, said: &str) -> Option<LeaseTrouble> {
     let LeaseName { namespace, name } = lease;
     type Of = fn(String) -> LeaseTrouble;

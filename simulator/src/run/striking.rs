@@ -257,6 +257,7 @@ impl Run<'_> {
                     return false;
                 }
                 process.pause(now_ms, now_ms + pause_ms, stalls);
+                self.plan(now_ms + pause_ms, Happening::GoOn);
             }
             FaultKind::ShutDown => {
                 process.shut_down();
