@@ -43,8 +43,19 @@ fn samples(from: &str, to: &str) -> Vec<Sample> {
     samples
 }
 
-/// A line without what differs from run to run.
+/// The pods of the gang `near` in the rack of the README: of two pods that are deleted together,
+/// chance says which one's rack is free first.
+fn in_the_same_rack(text: &str) -> String {
+    let other_rack = ["near-0", "h100-1", "h100-3"];
+    match other_rack.iter().all(|word| text.contains(word)) {
+        true => text.replace("h100-1", "h100-0").replace("h100-3", "h100-2"),
+        false => text.to_owned(),
+    }
+}
+
+/// A text without what differs from run to run, line by line.
 fn plain(text: &str) -> Vec<String> {
+    let text = in_the_same_rack(text);
     let lines = text.trim_end().lines();
     lines
         .map(|line| {
