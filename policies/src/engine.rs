@@ -408,7 +408,7 @@ impl Engine {
         self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
     }
 
-    /// Whether besides every binding is known to be done or not.
+    /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.
     fn is_settled(&self) -> bool {
         self.outbox.is_quiet() && self.bindings.is_empty()
     }

@@ -183,7 +183,8 @@ impl GpuNode {
         }
     }
 
-    /// Whether what the node says that it has of a resource is that, and not slots.
+    /// Whether the node's amount of a resource counts what it names. On a node that shares cards
+    /// through HAMi the amount of GPUs counts slots instead.
     pub(crate) fn offers(&self, resource: &str) -> bool {
         self.slots == 0 || resource != GPU
     }

@@ -1,5 +1,5 @@
-use super::Failure;
 use super::cluster::ClusterArgs;
+use super::{Failure, wait_for};
 use crate::bench::{self, Row};
 use crate::config::LogFormat;
 use crate::telemetry;
@@ -75,7 +75,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         )));
     }
     if args.cluster.is_named() {
-        runtime()?.block_on(args.cluster.check())?;
+        wait_for(args.cluster.check())?;
     }
     let named = args.cluster.is_named().then(|| args.cluster.named());
     let rows = match args.suite {

@@ -238,7 +238,8 @@ mod tests {
         .await
     }
 
-    /// What is said where the holder is asked and another program listens on this machine.
+    /// Asks for `holder`'s gangs while another program listens on this machine: the error that is
+    /// printed, how often that program was asked, and its address.
     async fn told(holder: &str) -> (String, usize, String) {
         let other =
             FakeApi::start(|_| (StatusCode::NOT_FOUND, "404 page not found").into_response());

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 /// How many hexadecimal digits the random part has.
 const DIGITS: usize = 16;
 
-/// A name that no other process has, the same as long as this one lives: several processes on one
-/// host must not sign a Lease alike, or all of them lead.
+/// A name that no other process has, and that does not change while this process lives: several
+/// processes on one host must not sign a Lease alike, or all of them lead.
 pub(super) static NAME: LazyLock<String> = LazyLock::new(|| {
     // The only random numbers of the standard library that come from the system.
     let random = RandomState::new().build_hasher().finish();

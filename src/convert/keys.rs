@@ -11,31 +11,24 @@ use gpu_batch_policies::names::nearest;
 /// The keys of a pod that mean nothing, each with what may have been meant.
 pub(super) fn unknown(meta: &Meta) -> Vec<Problem> {
     let mut unknown = Problems::default();
-    for (key, _) in meta.labels.iter().filter(|(key, _)| is_ours(key)) {
-        if names::ANNOTATIONS.contains(&key) {
-            unknown.push(
-                names::label(key),
-                "is an annotation: as a label it means nothing",
-            );
-        } else if !names::LABELS.contains(&key) {
-            unknown.push(names::label(key), meaning_nothing(key));
-        }
+    let mut tell =
+        |key: &str, field: fn(&str) -> String, here: &[&str], elsewhere: &[&str], misplaced| {
+            if elsewhere.contains(&key) {
+                unknown.push(field(key), misplaced);
+            } else if key.starts_with(names::PREFIX) && !here.contains(&key) {
+                unknown.push(field(key), meaning_nothing(key));
+            }
+        };
+    let (labels, annotations) = (&names::LABELS, &names::ANNOTATIONS);
+    for (key, _) in meta.labels.iter() {
+        let misplaced = "is an annotation: as a label it means nothing";
+        tell(key, names::label, labels, annotations, misplaced);
     }
-    for (key, _) in meta.annotations.iter().filter(|(key, _)| is_ours(key)) {
-        if names::LABELS.contains(&key) {
-            unknown.push(
-                names::annotation(key),
-                "is a label: as an annotation it means nothing",
-            );
-        } else if !names::ANNOTATIONS.contains(&key) {
-            unknown.push(names::annotation(key), meaning_nothing(key));
-        }
+    for (key, _) in meta.annotations.iter() {
+        let misplaced = "is a label: as an annotation it means nothing";
+        tell(key, names::annotation, annotations, labels, misplaced);
     }
     unknown.into_vec()
-}
-
-fn is_ours(key: &str) -> bool {
-    key.starts_with(names::PREFIX)
 }
 
 fn meaning_nothing(key: &str) -> String {

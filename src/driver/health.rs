@@ -47,7 +47,8 @@ impl LeaseTrouble {
         sentence
     }
 
-    /// Whether who knows the one need not be told the other. Each refusal has a remedy of its own.
+    /// Whether the other outage is no news to somebody who was told of this one. Each refusal has a
+    /// remedy of its own and is news.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Refused(one), Self::Refused(other)) => one == other,

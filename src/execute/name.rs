@@ -24,7 +24,10 @@ pub(super) fn of(action: &Action) -> &'static str {
 pub(super) fn with_object(action: &Action) -> String {
     let action_name = of(action);
     let pod = match action {
-        Action::Bind(bind) => &bind.pod,
+        Action::Bind(bind) => {
+            let (namespace, name) = (&bind.pod.namespace, &bind.pod.name);
+            return format!("{action_name} of {namespace}/{name} to {}", bind.node);
+        }
         Action::Evict(evict) => &evict.pod,
         Action::Observe(pod) | Action::PatchStatus(StatusPatch::Unscheduled { pod, .. }) => pod,
         Action::PatchStatus(StatusPatch::PodGroup {
@@ -39,9 +42,5 @@ pub(super) fn with_object(action: &Action) -> String {
         }
         Action::Lease(_) => return action_name.to_owned(),
     };
-    let node = match action {
-        Action::Bind(bind) => format!(" to {}", bind.node),
-        _ => String::new(),
-    };
-    format!("{action_name} of {}/{}{node}", pod.namespace, pod.name)
+    format!("{action_name} of {}/{}", pod.namespace, pod.name)
 }

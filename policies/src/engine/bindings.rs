@@ -211,7 +211,8 @@ impl Engine {
             binding.given_up = binding.given_up.saturating_add(1);
             if binding.given_up >= TOLD_FROM {
                 let tries = binding.given_up;
-                self.note_uncertain(uid, tries, &message);
+                let why = format!("{tries} tries have failed, the last with: {message}");
+                self.note_not_bound(uid, &why);
             }
         }
         self.outbox.observations.push_back(uid);
@@ -227,27 +228,18 @@ impl Engine {
         if binding.throttled != TOLD_FROM {
             return;
         }
-        let Some((pod, node)) = self.assumed(uid) else {
-            return;
-        };
-        let (pod, node) = (&pod.name, &self.state.nodes[node].name);
-        let sentence = format!(
-            "pod {pod} is not bound to node {node}: the API server throttles requests (429); it is \
-             asked again when it says"
-        );
-        self.note_failure(uid, sentence.into());
+        let why = "the API server throttles requests (429); it is asked again when it says";
+        self.note_not_bound(uid, why);
         self.tell_failure(uid);
     }
 
-    fn note_uncertain(&mut self, uid: Uid, tries: u32, said: &str) {
+    /// Notes why a placed pod still has no node, unless events have overtaken its binding.
+    fn note_not_bound(&mut self, uid: Uid, why: &str) {
         let Some((pod, node)) = self.assumed(uid) else {
             return;
         };
         let (pod, node) = (&pod.name, &self.state.nodes[node].name);
-        let sentence = format!(
-            "pod {pod} is not bound to node {node}: {tries} tries have failed, the last with: \
-             {said}"
-        );
+        let sentence = format!("pod {pod} is not bound to node {node}: {why}");
         self.note_failure(uid, sentence.into());
     }
 

@@ -373,8 +373,7 @@ impl QueueTree {
         models: &[Box<str>],
     ) -> Vec<String> {
         let limits = self.tight_limits_of_models(queue, asked, models);
-        let words = limits.into_iter().map(|(id, key, limit, held)| {
-            let queue = self.name(id);
+        let words = limits.into_iter().map(|(queue, key, limit, held)| {
             format!("the queue {queue} has a limit of {limit} {key} and holds {held}")
         });
         words.collect()
@@ -392,13 +391,13 @@ impl QueueTree {
         limits.iter().any(|(.., held)| *held > 0)
     }
 
-    /// The queue, the name of the model, the limit, and what is held of it.
+    /// The names of the queue and of the governed model, the limit, and what is held of it.
     fn tight_limits_of_models(
         &self,
         queue: QueueId,
         asked: Amount,
         models: &[Box<str>],
-    ) -> Vec<(QueueId, &str, Amount, Amount)> {
+    ) -> Vec<(&str, &str, Amount, Amount)> {
         let concerns = |key: GovernedId| {
             let name = self.governed_name(key);
             let model = name.split_once('@').map(|(_, model)| model);
@@ -419,7 +418,8 @@ impl QueueTree {
                 .collect();
             of_models.sort_unstable();
             let of_models = of_models.into_iter();
-            tight.extend(of_models.map(|(key, limit, held)| (id, key, limit, held)));
+            let queue = self.name(id);
+            tight.extend(of_models.map(|(key, limit, held)| (queue, key, limit, held)));
         }
         tight
     }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Of a binding with an unknown outcome a leader asks; a process that does not lead never will, so
-/// it has nothing to wait for.
+/// A leader asks the API server what became of a binding with an unknown outcome. A process that
+/// does not lead never asks, so it has nothing to wait for.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_leadership_nobody_waits_for_what_is_uncertain() {
     let lost = AtomicBool::new(false);
