@@ -1,7 +1,7 @@
 //! Many seeds on many cores, and what they say together.
 
 use crate::faults::{FaultKind, KINDS};
-use crate::run::{Failure, Summary, run};
+use crate::run::{Failure, Summary, hash, run};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -35,6 +35,11 @@ pub struct Findings {
     pub failures: Vec<Failure>,
     /// How long each seed took, if a clock was given; sorted.
     pub took: Vec<Duration>,
+    /// A hash of every command of every seed: equal before and after a change of which no command
+    /// may tell. No order of seeds, so the number of threads does not matter.
+    pub commands: u64,
+    /// A hash of the binds and evictions alone.
+    pub decisions: u64,
 }
 
 /// Which seeds are run, and how.
@@ -67,10 +72,17 @@ pub fn campaign(campaign: &Campaign, clock: fn() -> Duration) -> Findings {
             let started = clock();
             let result = run(seed, campaign.with_faults);
             let took = clock().saturating_sub(started);
+            let of_seed = |what: &dyn fmt::Debug| hash(seed, &format!("{what:?}"));
+            let (commands, decisions) = match &result {
+                Ok(summary) => (of_seed(&summary.trace), of_seed(&summary.decisions)),
+                Err(failure) => (of_seed(failure), of_seed(failure)),
+            };
             let mut findings = findings.lock().unwrap_or_else(PoisonError::into_inner);
             if result.is_err() && campaign.stop_at_first {
                 next.store(campaign.seeds.end, Ordering::Relaxed);
             }
+            findings.commands = findings.commands.wrapping_add(commands);
+            findings.decisions = findings.decisions.wrapping_add(decisions);
             findings.add(result, took);
         }
     };

@@ -58,6 +58,8 @@ pub struct Summary {
     pub faults: Faults,
     /// A hash of every command: the same seed gives the same.
     pub trace: u64,
+    /// A hash of the binds and evictions alone, in their order.
+    pub decisions: u64,
 }
 
 /// What went wrong, and the seed that shows it again.
@@ -168,6 +170,7 @@ struct Run<'say> {
     step: u32,
     gangs: u32,
     trace: u64,
+    decisions: u64,
     say: Option<&'say mut dyn FnMut(String)>,
 }
 
@@ -209,6 +212,7 @@ impl<'say> Run<'say> {
             step: 0,
             gangs,
             trace: 0,
+            decisions: 0,
             say,
         };
         for (at_ms, arrival) in arrivals {
@@ -420,6 +424,9 @@ impl<'say> Run<'say> {
             violations.extend(self.judge_eviction(&action));
             self.log(|| format!("  {slot} > {id:?} {action:?}"));
             self.trace = hash(self.trace, &format!("{slot} {id:?} {action:?}"));
+            if matches!(action, Action::Bind(_) | Action::Evict(_)) {
+                self.decisions = hash(self.decisions, &format!("{slot} {action:?}"));
+            }
             if !matches!(action, Action::Lease(_)) {
                 self.active_ms = self.now_ms;
             }
@@ -481,6 +488,7 @@ impl<'say> Run<'say> {
             evictions: self.shells.iter().map(Shell::evictions).sum(),
             faults: self.faults.clone(),
             trace: self.trace,
+            decisions: self.decisions,
         })
     }
 
@@ -550,7 +558,7 @@ fn change_minimum(facts: &mut PodGroupFacts, minimum: u32) {
 }
 
 /// FNV-1a, continued.
-fn hash(state: u64, text: &str) -> u64 {
+pub(crate) fn hash(state: u64, text: &str) -> u64 {
     text.bytes()
         .fold(state ^ 0xcbf2_9ce4_8422_2325, |state, byte| {
             (state ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

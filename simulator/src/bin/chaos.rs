@@ -4,6 +4,8 @@
 //! chaos --seed N [--without-faults]       one seed, told line by line
 //! chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
 //!                                         a campaign, on all cores unless told otherwise
+//! chaos --digest FROM..TO [--without-faults] [--threads N]
+//!                                         one line, the same as long as every command is
 //! ```
 //!
 //! Exit codes: 0 nothing violated, 1 something was, 2 bad usage.
@@ -16,13 +18,25 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: chaos --seed N [--without-faults]
-       chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]";
+       chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
+       chaos --digest FROM..TO [--without-faults] [--threads N]";
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Print {
+    /// One seed, line by line.
+    Story,
+    /// Counts and failures of all seeds.
+    Findings,
+    /// Hashes of what all seeds did.
+    Digest,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match parse(&arguments) {
-        Some((orders, true)) => one(orders.seeds.start, orders.with_faults),
-        Some((orders, false)) => many(&orders),
+        Some((orders, Print::Story)) => one(orders.seeds.start, orders.with_faults),
+        Some((orders, print)) => many(&orders, print),
         None => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -30,10 +44,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The campaign to be run, and whether its one seed is to be told line by line.
-fn parse(arguments: &[String]) -> Option<(Campaign, bool)> {
+/// The campaign to be run, and what is printed of it.
+fn parse(arguments: &[String]) -> Option<(Campaign, Print)> {
     let mut seeds = None;
-    let mut told = false;
+    let mut print = Print::Findings;
     let mut orders = Campaign {
         seeds: 0..0,
         with_faults: true,
@@ -46,12 +60,15 @@ fn parse(arguments: &[String]) -> Option<(Campaign, bool)> {
             "--seed" => {
                 let seed: u64 = words.next()?.parse().ok()?;
                 seeds = Some(seed..seed.checked_add(1)?);
-                told = true;
+                print = Print::Story;
             }
-            "--seeds" => {
+            "--seeds" | "--digest" => {
                 let (from, to) = words.next()?.split_once("..")?;
                 seeds = Some(from.parse().ok()?..to.parse().ok()?);
-                told = false;
+                print = match word.as_str() {
+                    "--digest" => Print::Digest,
+                    _ => Print::Findings,
+                };
             }
             "--threads" => orders.threads = words.next()?.parse().ok()?,
             "--without-faults" => orders.with_faults = false,
@@ -60,7 +77,7 @@ fn parse(arguments: &[String]) -> Option<(Campaign, bool)> {
         }
     }
     orders.seeds = seeds?;
-    Some((orders, told))
+    Some((orders, print))
 }
 
 fn one(seed: u64, with_faults: bool) -> ExitCode {
@@ -79,13 +96,27 @@ fn one(seed: u64, with_faults: bool) -> ExitCode {
     }
 }
 
-fn many(orders: &Campaign) -> ExitCode {
+fn many(orders: &Campaign, print: Print) -> ExitCode {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     fn clock() -> Duration {
         START.elapsed()
     }
     let findings = campaign(orders, clock);
-    println!("{findings}in {:?}", clock());
+    if print == Print::Digest {
+        let (commands, decisions) = (findings.commands, findings.decisions);
+        let (seeds, failed) = (&orders.seeds, findings.failed);
+        let faults = if orders.with_faults {
+            "with"
+        } else {
+            "without"
+        };
+        println!(
+            "{seeds:?} {faults} faults: commands {commands:016x}, binds and evictions \
+             {decisions:016x}, {failed} failed"
+        );
+    } else {
+        println!("{findings}in {:?}", clock());
+    }
     if findings.failed == 0 {
         ExitCode::SUCCESS
     } else {
