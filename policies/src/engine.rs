@@ -12,14 +12,11 @@
 mod agenda;
 mod assess;
 mod bindings;
-mod counts;
 mod cut;
 mod evictions;
 mod explanation;
 mod faults;
-mod first_look;
 mod line;
-mod more_nodes;
 mod outbox;
 mod partial;
 mod parts;
@@ -27,27 +24,26 @@ mod plan;
 mod quarantine;
 mod queues;
 mod reports;
-mod requests;
 mod review;
 mod search;
-mod selection;
 mod status;
-mod sub_groups;
 #[cfg(test)]
 mod tests;
 mod timers;
-mod told;
 
 use crate::audit;
 use crate::command::{Action, Command, CommandId, EvictionCause};
 use crate::event::{Event, Kind, Object, Outcome};
 use crate::facts::{Uid, UnixMs};
-use crate::ids::GangId;
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId};
 use crate::lease::{Election, LeaseAnswer};
+use crate::plan::waiting::Waiting;
 use crate::queues::QueueId;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 use crate::status::QueueStatus;
+use crate::tell::told::Told;
 use agenda::Agenda;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -68,6 +64,12 @@ use timers::{Timer, Timers};
 pub struct Engine {
     settings: Settings,
     state: ClusterState,
+    /// How far each gang has come.
+    progress: ById<GangId, Progress>,
+    /// Where each gang stands that waits.
+    waiting: ById<GangId, Waiting>,
+    /// What was told of each gang.
+    told: ById<GangId, Told>,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     agenda: Agenda,
@@ -121,6 +123,9 @@ impl Engine {
         state.queues.set_half_life(settings.use_half_life_ms);
         Self {
             state,
+            progress: ById::default(),
+            waiting: ById::default(),
+            told: ById::default(),
             listed: BTreeSet::new(),
             agenda: Agenda::new(settings.queueing),
             search: None,
@@ -268,7 +273,7 @@ impl Engine {
             if leads {
                 // Another may have led meanwhile, and written what it saw.
                 for gang in self.state.gangs.ids() {
-                    self.state.gangs[gang].reported = None;
+                    self.told[gang].reported = None;
                 }
                 self.reported_queues.clear();
                 self.dirty_queues = true;

@@ -166,6 +166,51 @@ impl<I: Id, T> core::ops::IndexMut<I> for Slab<I, T> {
     }
 }
 
+/// A record for each live thing of a kind, kept beside the thing by an owner of its own. One that was
+/// never written is the default.
+#[derive(Debug)]
+pub(crate) struct ById<I, T> {
+    records: Vec<T>,
+    unwritten: T,
+    kind: PhantomData<I>,
+}
+
+impl<I, T: Default> Default for ById<I, T> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            unwritten: T::default(),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<I: Id, T: Default> ById<I, T> {
+    /// The thing is gone, and its id may be given to another.
+    pub(crate) fn forget(&mut self, id: I) {
+        if let Some(record) = self.records.get_mut(id.index()) {
+            *record = T::default();
+        }
+    }
+}
+
+impl<I: Id, T: Default> core::ops::Index<I> for ById<I, T> {
+    type Output = T;
+
+    fn index(&self, id: I) -> &T {
+        self.records.get(id.index()).unwrap_or(&self.unwritten)
+    }
+}
+
+impl<I: Id, T: Default> core::ops::IndexMut<I> for ById<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        if self.records.len() <= id.index() {
+            self.records.resize_with(id.index() + 1, T::default);
+        }
+        &mut self.records[id.index()]
+    }
+}
+
 /// Memory ends long before ids do: each takes more than one byte, and there are 2^32 of them.
 fn number_of(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)

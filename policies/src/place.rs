@@ -39,7 +39,6 @@ use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
 use crate::queues::QueueId;
 use crate::state::ClusterState;
-use crate::state::gang::Scope;
 use crate::topology::Level;
 use crate::txn::Txn;
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -92,6 +91,21 @@ pub(crate) enum Area {
     /// One domain.
     Domain(TopologyId, DomainId),
     /// One node.
+    Node(NodeId),
+}
+
+/// Where pods must fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// Anywhere.
+    Cluster,
+    /// In any one domain of a level.
+    Level(TopologyId, usize),
+    /// In the domain of a level in which this node is: running members are there.
+    DomainOf(TopologyId, usize, NodeId),
+    /// On any one node.
+    OneNode,
+    /// On this node.
     Node(NodeId),
 }
 

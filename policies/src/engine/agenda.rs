@@ -18,10 +18,11 @@
 mod freed;
 mod line_ups;
 
+use crate::gangs::wait::{Shortfall, Wake};
 use crate::ids::{ClassId, GangId};
+use crate::plan::order::{CandidateKey, CandidateKind};
 use crate::queues::{LineUp, QueueId};
 use crate::settings::Queueing;
-use crate::state::gang::{CandidateKey, CandidateKind, Shortfall, Wake};
 use alloc::collections::{BTreeMap, BTreeSet};
 use freed::Freed;
 use line_ups::LineUps;

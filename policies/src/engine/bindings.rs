@@ -20,16 +20,21 @@
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
 //! has told their outcome before.
 
-use super::Engine;
-use super::outbox::{Flight, StatusKey};
-use super::timers::Timer;
-use crate::command::{Action, Announcement, Bind, CommandId, ObjectReference};
+use crate::command::{Action, Announcement, Bind, CommandId};
+use crate::engine::Engine;
+use crate::engine::outbox::{Flight, StatusKey};
+use crate::engine::timers::Timer;
 use crate::event::{Outcome, PodSeen};
 use crate::facts::{Uid, UnixMs};
+use crate::gangs::first_look;
 use crate::ids::{NodeId, PodId};
+use crate::state::ClusterState;
 use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
-use alloc::{boxed::Box, format};
+use crate::tell::why;
+use crate::tell::why::failure;
+use alloc::boxed::Box;
+use alloc::format;
 
 /// The binding of a pod that has been placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +62,10 @@ enum Step {
 /// How long before an observation that failed is repeated, and a bind that was given up twice; each
 /// further bind waits twice as long as the one before, up to 8 s.
 const AGAIN_MS: u64 = 500;
+
 /// How often the time before a further bind is doubled.
 const DOUBLINGS_MAX: u32 = 4;
+
 /// How many tries of a binding must have failed before it is told.
 const TOLD_FROM: u32 = 2;
 
@@ -73,7 +80,7 @@ impl Engine {
     /// A pod has been placed: its binding is to be sent.
     pub(crate) fn start_binding(&mut self, pod: PodId) {
         let uid = self.state.pods[pod].uid;
-        let minima = self.minima_for(pod);
+        let minima = first_look::minima_for(&self.state, pod);
         if let Some(own) = &mut self.state.pods[pod].own {
             own.bound_minima = minima;
         }
@@ -84,15 +91,6 @@ impl Engine {
         };
         self.bindings.insert(uid, binding);
         self.outbox.binds.push_back(uid);
-    }
-
-    /// The pod and the node of a binding that has not been overtaken by events.
-    fn assumed(&self, uid: Uid) -> Option<(&Pod, NodeId)> {
-        let pod = &self.state.pods[*self.state.pod_ids.get(&uid)?];
-        match pod.stage {
-            Stage::Assumed(node) => Some((pod, node)),
-            Stage::Waiting | Stage::Bound(_) | Stage::Ended { .. } => None,
-        }
     }
 
     /// Sends binds, observations and evictions while there is room.
@@ -117,7 +115,7 @@ impl Engine {
             return;
         };
         let again = binding.given_up > 0;
-        let Some((pod, node)) = self.assumed(uid) else {
+        let Some((pod, node)) = assumed(&self.state, uid) else {
             self.bindings.remove(&uid);
             return;
         };
@@ -180,7 +178,7 @@ impl Engine {
 
     /// A bind request has ended.
     pub(crate) fn bind_ended(&mut self, uid: Uid, outcome: Outcome, now_ms: UnixMs) {
-        if self.assumed(uid).is_none() {
+        if assumed(&self.state, uid).is_none() {
             // The watch was faster.
             if self.bindings.remove(&uid).is_some() && outcome == Outcome::Done {
                 self.announce_bound(uid);
@@ -212,7 +210,7 @@ impl Engine {
             if binding.given_up >= TOLD_FROM {
                 let tries = binding.given_up;
                 let why = format!("{tries} tries have failed, the last with: {message}");
-                self.note_not_bound(uid, &why);
+                note_not_bound(&mut self.state, uid, &why);
             }
         }
         self.outbox.observations.push_back(uid);
@@ -229,18 +227,8 @@ impl Engine {
             return;
         }
         let why = "the API server throttles requests (429); it is asked again when it says";
-        self.note_not_bound(uid, why);
+        note_not_bound(&mut self.state, uid, why);
         self.tell_failure(uid);
-    }
-
-    /// Notes why a placed pod still has no node, unless events have overtaken its binding.
-    fn note_not_bound(&mut self, uid: Uid, why: &str) {
-        let Some((pod, node)) = self.assumed(uid) else {
-            return;
-        };
-        let (pod, node) = (&pod.name, &self.state.nodes[node].name);
-        let sentence = format!("pod {pod} is not bound to node {node}: {why}");
-        self.note_failure(uid, sentence.into());
     }
 
     /// Queues a bind once more, after a while.
@@ -264,7 +252,7 @@ impl Engine {
 
     /// An observation has ended.
     pub(crate) fn observation_ended(&mut self, uid: Uid, outcome: Outcome, now_ms: UnixMs) {
-        let Some((_, node)) = self.assumed(uid) else {
+        let Some((_, node)) = assumed(&self.state, uid) else {
             self.bindings.remove(&uid);
             return;
         };
@@ -317,7 +305,7 @@ impl Engine {
 
     /// The API server has bound the pod where we wanted it.
     fn confirm(&mut self, uid: Uid) {
-        let Some((pod, node)) = self.assumed(uid) else {
+        let Some((pod, node)) = assumed(&self.state, uid) else {
             return;
         };
         let gang = pod.own.as_ref().and_then(|own| own.gang);
@@ -350,7 +338,7 @@ impl Engine {
             pod.namespace, pod.name, self.state.nodes[node].name
         );
         self.outbox.announce(Announcement {
-            regarding: pod_object(pod),
+            regarding: pod.object(),
             warning: false,
             reason: "Scheduled".into(),
             message: message.into(),
@@ -363,11 +351,11 @@ impl Engine {
         let id = self.state.pod_ids[&uid];
         let pod = &mut self.state.pods[id];
         if let Some(gang) = pod.own.as_ref().and_then(|own| own.gang) {
-            let backoff = &mut self.state.gangs[gang].backoff;
+            let backoff = &mut self.progress[gang].backoff;
             pod.retry_at_ms = backoff.refused(now_ms, first_ms);
             self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
             let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
-            self.note_failure(uid, sentence.into());
+            why::note_failure(&mut self.state, uid, sentence.into());
         }
         self.take_back(uid);
     }
@@ -396,7 +384,7 @@ impl Engine {
     /// begun, so that it is not begun in part.
     fn take_back_with_gang(&mut self, uid: Uid) {
         if self.is_unbegun(uid) {
-            let members = self.gang_members(uid).iter();
+            let members = gang_members(&self.state, uid).iter();
             let members = members.map(|member| self.state.pods[*member].uid);
             for member in members.collect::<alloc::vec::Vec<_>>() {
                 self.take_back(member);
@@ -417,13 +405,7 @@ impl Engine {
                 Stage::Waiting | Stage::Ended { .. } => false,
             }
         };
-        unsent(&uid) && !self.gang_members(uid).iter().any(begun)
-    }
-
-    fn gang_members(&self, uid: Uid) -> &[PodId] {
-        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
-        let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
-        gang.map_or(&[], |gang| &self.state.gangs[gang].members)
+        unsent(&uid) && !gang_members(&self.state, uid).iter().any(begun)
     }
 
     /// We do not lead any more: nothing is sent. Requests under way are followed to their answers.
@@ -457,15 +439,40 @@ impl Engine {
             .observations
             .extend(uncertain.map(|(uid, _)| *uid));
     }
+
+    /// Sees to it that a failure is told while its binding is still uncertain.
+    pub(crate) fn tell_failure(&mut self, uid: Uid) {
+        let id = self.state.pod_ids[&uid];
+        let pod = &self.state.pods[id];
+        let gang = pod.own.as_ref().and_then(|own| own.gang);
+        if let (Some(gang), Some(_)) = (gang, failure(pod)) {
+            self.outbox.status(StatusKey::Gang(gang));
+            self.outbox.status(StatusKey::Pod(uid));
+        }
+    }
 }
 
-/// A pod as the object of an event.
-pub(crate) fn pod_object(pod: &Pod) -> ObjectReference {
-    ObjectReference {
-        api_version: "v1".into(),
-        kind: "Pod".into(),
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid,
+/// The pod and the node of a binding that has not been overtaken by events.
+fn assumed(state: &ClusterState, uid: Uid) -> Option<(&Pod, NodeId)> {
+    let pod = &state.pods[*state.pod_ids.get(&uid)?];
+    match pod.stage {
+        Stage::Assumed(node) => Some((pod, node)),
+        Stage::Waiting | Stage::Bound(_) | Stage::Ended { .. } => None,
     }
+}
+
+/// Notes why a placed pod still has no node, unless events have overtaken its binding.
+fn note_not_bound(state: &mut ClusterState, uid: Uid, why: &str) {
+    let Some((pod, node)) = assumed(state, uid) else {
+        return;
+    };
+    let (pod, node) = (&pod.name, &state.nodes[node].name);
+    let sentence = format!("pod {pod} is not bound to node {node}: {why}");
+    why::note_failure(state, uid, sentence.into());
+}
+
+fn gang_members(state: &ClusterState, uid: Uid) -> &[PodId] {
+    let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
+    let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
+    gang.map_or(&[], |gang| &state.gangs[gang].members)
 }

@@ -5,13 +5,13 @@
 //! that had less than a whole one may take, or had to begin anew in between, is made once more when
 //! all of the allowance is back; one gang after the other.
 
-use super::Engine;
-use super::search::Search;
-use super::timers::Timer;
+use crate::engine::Engine;
+use crate::engine::search::Search;
+use crate::engine::timers::Timer;
 use crate::facts::UnixMs;
+use crate::gangs::wait::{Verdict, Wake};
 use crate::ids::GangId;
 use crate::reason::Reason;
-use crate::state::gang::{Verdict, Wait, Wake};
 use alloc::collections::BTreeSet;
 
 /// The gangs that are searched for once more.
@@ -71,8 +71,7 @@ impl Engine {
     /// Lets the next one be tried again. Whether there was one.
     pub(crate) fn try_next_cut(&mut self) -> bool {
         while let Some(id) = self.cut.gangs.pop_first() {
-            let gang = self.state.gangs.get(id);
-            if gang.is_some_and(|gang| matches!(gang.wait, Wait::Room(..))) {
+            if self.state.gangs.get(id).is_some() && self.waiting[id].is_parked() {
                 self.wake(id);
                 return true;
             }

@@ -1,15 +1,22 @@
 //! Evictions: what was asked for, and what became of it.
 
-use super::Engine;
-use super::counts::count;
-use super::outbox::Flight;
-use super::timers::Timer;
 use crate::command::{Action, Announcement, Evict, EvictionCause};
+use crate::engine::Engine;
+use crate::engine::outbox::Flight;
+use crate::engine::timers::Timer;
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
+use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
+use crate::ids::ById;
 use crate::ids::GangId;
+use crate::state::ClusterState;
 use crate::state::pod::Pod;
-use alloc::{collections::btree_map::Entry, format, string::String, vec::Vec};
+use crate::tell::gang;
+use alloc::collections::btree_map::Entry;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// How long before an eviction that was refused, by a disruption budget say, is tried again.
 const EVICT_AGAIN_MS: u64 = 10_000;
@@ -44,7 +51,7 @@ impl Engine {
             }
         }
         if cause == EvictionCause::Unwind && asked_for > 0 {
-            self.state.gangs[id].backoff.unwound = true;
+            self.progress[id].backoff.unwound = true;
         }
         self.announce_evictions(id, group, cause, asked_for);
     }
@@ -53,7 +60,7 @@ impl Engine {
     /// to pods goes with them.
     fn announce_evictions(&mut self, id: GangId, group: usize, cause: EvictionCause, pods: usize) {
         let gang = &self.state.gangs[id];
-        let Some(regarding) = self.object_of(gang).filter(|_| pods > 0) else {
+        let Some(regarding) = gang::object_of(&self.state, gang).filter(|_| pods > 0) else {
             return;
         };
         let members = match pods {
@@ -87,7 +94,9 @@ impl Engine {
         let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
         let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
         let cause = self.evicting.get(&uid).copied();
-        let cause = cause.filter(|cause| self.still_holds(*cause, gang, pod));
+        let cause = cause.filter(|cause| {
+            still_holds(&self.state, &self.progress, *cause, gang, pod, self.now_ms)
+        });
         let (Some(pod), Some(cause)) = (pod, cause) else {
             self.evicting.remove(&uid);
             return;
@@ -105,7 +114,7 @@ impl Engine {
     /// An eviction has ended. After `Done` the pod leaves, though the watch may not say so yet.
     pub(crate) fn eviction_ended(&mut self, uid: Uid, outcome: &Outcome, now_ms: UnixMs) {
         let wait_ms = match outcome {
-            Outcome::Done | Outcome::NotFound => return self.leaves(uid),
+            Outcome::Done | Outcome::NotFound => return leaves(&mut self.state, uid),
             Outcome::Throttled { retry_after_ms } => *retry_after_ms,
             Outcome::Refused { .. } => EVICT_AGAIN_MS,
             Outcome::Conflict { .. }
@@ -120,29 +129,37 @@ impl Engine {
             self.timers.set(again_ms, Timer::Gang(gang));
         }
     }
+}
 
-    fn leaves(&mut self, uid: Uid) {
-        if let Some(id) = self.state.pod_ids.get(&uid) {
-            let pod = &mut self.state.pods[*id];
-            pod.deleting = true;
-            self.state
-                .touched
-                .extend(pod.own.as_ref().and_then(|own| own.gang));
-        }
+fn leaves(state: &mut ClusterState, uid: Uid) {
+    if let Some(id) = state.pod_ids.get(&uid) {
+        let pod = &mut state.pods[*id];
+        pod.deleting = true;
+        state
+            .touched
+            .extend(pod.own.as_ref().and_then(|own| own.gang));
     }
+}
 
-    /// The gang, or the sub-group, may have come together again while the request waited to be
-    /// sent.
-    fn still_holds(&self, cause: EvictionCause, gang: Option<GangId>, pod: Option<&Pod>) -> bool {
-        let (Some(id), Some(pod)) = (gang, pod) else {
-            return false;
-        };
-        let gang = &self.state.gangs[id];
-        match cause {
-            EvictionCause::Stale => {
-                gang.lost_ms.is_some() && count(&self.state, id, self.now_ms).needed > 0
-            }
-            EvictionCause::Unwind => gang.is_unfinished() || gang.is_cut_off(pod),
+/// The gang, or the sub-group, may have come together again while the request waited to be
+/// sent.
+fn still_holds(
+    state: &ClusterState,
+    progress: &ById<GangId, Progress>,
+    cause: EvictionCause,
+    gang: Option<GangId>,
+    pod: Option<&Pod>,
+    now_ms: UnixMs,
+) -> bool {
+    let (Some(id), Some(pod)) = (gang, pod) else {
+        return false;
+    };
+    match cause {
+        EvictionCause::Stale => {
+            progress[id].lost_ms.is_some() && count(state, id, now_ms).needed > 0
+        }
+        EvictionCause::Unwind => {
+            progress[id].is_unfinished() || progress[id].is_cut_off(&state.gangs[id], pod)
         }
     }
 }

@@ -4,29 +4,35 @@
 //! A gang says in its own status why it waits. What is told here holds no gang up; who made the
 //! objects hears of it once, from the engine that leads.
 
-use super::Engine;
 use crate::command::{Announcement, ObjectReference};
+use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey};
 use crate::facts::{PodFacts, Problem, Uid, amount};
 use crate::ids::GangId;
 use crate::reason::Reason;
+use crate::state::ClusterState;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::status::QueueStatus;
 use crate::topology::Unlabelled;
-use alloc::{
-    boxed::Box, collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec,
-};
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// The reason of the event on a queue with entries that count what no node has.
 const NOT_THERE: &str = "ResourceNotFound";
+
 /// The reason of the event on a node of which more is used than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
+
 /// The reason of the event on a Topology with a level whose label no node has.
 const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
 /// The reason of the event on a pod with a label or annotation of ours that means nothing.
 const UNKNOWN_KEY: &str = "UnknownKey";
+
 /// The reason of the event on a Job that evictions make fail.
 const FAILS_WHEN_EVICTED: &str = "FailsWhenEvicted";
 
@@ -108,7 +114,7 @@ impl Engine {
                     message,
                 ))
             }
-            None if kind == Kind::Node => self.overcommitment(object),
+            None if kind == Kind::Node => overcommitment(&self.state, object),
             // What nodes make of a Topology is looked at once the state has taken all in.
             None if kind == Kind::Topology => return,
             None => None,
@@ -162,54 +168,6 @@ impl Engine {
         }
     }
 
-    /// What the owner of a gang should know although it holds nothing up.
-    pub(crate) fn notes(&self, gang: &Gang) -> Vec<String> {
-        let jobs = self.state.fragile_jobs(gang);
-        let mut notes: Vec<String> = jobs
-            .map(|job| format!("Job {}: {FRAGILE}", job.name))
-            .collect();
-        let members = gang.members.iter().map(|id| &self.state.pods[*id]);
-        let mut members: Vec<&Pod> = members.collect();
-        members.sort_by_key(|pod| &pod.name);
-        let mut known: Vec<&Problem> = Vec::new();
-        for pod in members {
-            for problem in pod.own.iter().flat_map(|own| &own.unknown_keys) {
-                if !known.contains(&problem) {
-                    known.push(problem);
-                    notes.push(format!("pod {}: {}", pod.name, in_words(problem)));
-                }
-            }
-        }
-        notes
-    }
-
-    /// What pods use of a node beyond what it says that it has.
-    fn overcommitment(&self, object: &Object) -> Option<Announcement> {
-        let Object::Node(facts) = object else {
-            return None;
-        };
-        let node = &self.state.nodes[*self.state.node_ids.get(&facts.name)?];
-        // Another machine under the same name: the pods on it are those of the old one.
-        let same = node.known.as_ref()?.facts.uid == facts.uid;
-        let (resource, used, has) = node
-            .resources()
-            .map(|(resource, _, used)| {
-                let resource = self.state.resource_names.name(resource);
-                (resource, used, amount(&facts.allocatable, resource))
-            })
-            .find(|(_, used, has)| same && used > has)?;
-        let message = format!(
-            "the pods here use {used} {resource} and {has} are allocatable; no more are placed here"
-        );
-        Some(fault(
-            Kind::Node,
-            &facts.name,
-            facts.uid,
-            OVERCOMMITTED,
-            message.into(),
-        ))
-    }
-
     /// A queue's status was worked out.
     pub(crate) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
         let wrong = status
@@ -246,6 +204,54 @@ impl Engine {
             self.faults.told.insert(key, fault);
         }
     }
+}
+
+/// What the owner of a gang should know although it holds nothing up.
+pub(crate) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
+    let jobs = state.fragile_jobs(gang);
+    let mut notes: Vec<String> = jobs
+        .map(|job| format!("Job {}: {FRAGILE}", job.name))
+        .collect();
+    let members = gang.members.iter().map(|id| &state.pods[*id]);
+    let mut members: Vec<&Pod> = members.collect();
+    members.sort_by_key(|pod| &pod.name);
+    let mut known: Vec<&Problem> = Vec::new();
+    for pod in members {
+        for problem in pod.own.iter().flat_map(|own| &own.unknown_keys) {
+            if !known.contains(&problem) {
+                known.push(problem);
+                notes.push(format!("pod {}: {}", pod.name, in_words(problem)));
+            }
+        }
+    }
+    notes
+}
+
+/// What pods use of a node beyond what it says that it has.
+fn overcommitment(state: &ClusterState, object: &Object) -> Option<Announcement> {
+    let Object::Node(facts) = object else {
+        return None;
+    };
+    let node = &state.nodes[*state.node_ids.get(&facts.name)?];
+    // Another machine under the same name: the pods on it are those of the old one.
+    let same = node.known.as_ref()?.facts.uid == facts.uid;
+    let (resource, used, has) = node
+        .resources()
+        .map(|(resource, _, used)| {
+            let resource = state.resource_names.name(resource);
+            (resource, used, amount(&facts.allocatable, resource))
+        })
+        .find(|(_, used, has)| same && used > has)?;
+    let message = format!(
+        "the pods here use {used} {resource} and {has} are allocatable; no more are placed here"
+    );
+    Some(fault(
+        Kind::Node,
+        &facts.name,
+        facts.uid,
+        OVERCOMMITTED,
+        message.into(),
+    ))
 }
 
 /// An event about an object without a namespace.

@@ -1,16 +1,17 @@
 //! The lines of queues: who comes into them, who leaves them, and whom the tree of queues compares.
 
-use super::Engine;
+use crate::engine::Engine;
 use crate::facts::UnixMs;
+use crate::gangs::demand;
+use crate::gangs::wait::{Verdict, Wait, Wake};
 use crate::ids::GangId;
 use crate::queues::{Demand, LineUp, QueueId};
-use crate::state::gang::{Verdict, Wait, Wake};
 
 impl Engine {
     /// Follows what has been freed: where counting says whether it helps, what lacks it may be
     /// over; everybody else is tried again.
     pub(crate) fn follow_freed(&mut self) {
-        let stirred = self.agenda.take_freed(&mut self.state);
+        let stirred = self.agenda.take_freed(&mut self.state, &self.waiting);
         for queue in stirred.queues {
             self.show_heads(queue);
         }
@@ -51,7 +52,16 @@ impl Engine {
             return;
         }
         let demand = head.map(|gang| -> Demand {
-            self.in_hand(gang, |engine| engine.demand_of(gang, queue, UnixMs::MAX))
+            self.in_hand(gang, |engine| {
+                demand::demand_of(
+                    &engine.state,
+                    &engine.settings,
+                    &engine.progress,
+                    gang,
+                    queue,
+                    UnixMs::MAX,
+                )
+            })
         });
         self.state.queues.set_candidate(line_up, queue, demand);
         self.agenda.show(line_up, queue, head);
@@ -67,9 +77,9 @@ impl Engine {
 
     /// The queue in which it stood; its head may be another one now.
     fn leave_line(&mut self, id: GangId) -> Option<QueueId> {
-        let gang = &mut self.state.gangs[id];
-        let (queue, key) = gang.place.take()?;
-        match &gang.wait {
+        let waiting = &mut self.waiting[id];
+        let (queue, key) = waiting.place.take()?;
+        match &waiting.wait {
             Wait::Room(_, wake) => self.agenda.unpark(id, wake, queue, &key),
             _ => self.agenda.remove(queue, key, id),
         }
@@ -78,16 +88,16 @@ impl Engine {
 
     /// Keeps a gang that was refused in its place until what the refusal names changes.
     pub(crate) fn park(&mut self, id: GangId, verdict: Verdict, wake: Wake) {
-        let place = self.state.gangs[id].place.clone();
+        let place = self.waiting[id].place.clone();
         self.leave_line(id);
         if let Some((queue, key)) = &place {
             self.agenda.park(id, &wake, *queue, key);
         }
-        let gang = &mut self.state.gangs[id];
-        gang.place = place;
-        gang.judged = self.review.now();
-        gang.wait = Wait::Room(verdict, wake);
-        if let Some((queue, _)) = gang.place {
+        let waiting = &mut self.waiting[id];
+        waiting.place = place;
+        waiting.judged = self.review.now();
+        waiting.wait = Wait::Room(verdict, wake);
+        if let Some((queue, _)) = waiting.place {
             self.show_heads(queue);
         }
     }
@@ -95,14 +105,14 @@ impl Engine {
     /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
     /// nothing has changed, so it is not assessed anew.
     pub(crate) fn wake(&mut self, id: GangId) {
-        let gang = &mut self.state.gangs[id];
-        let (Some((queue, key)), Wait::Room(_, wake)) = (&gang.place, &gang.wait) else {
+        let waiting = &mut self.waiting[id];
+        let (Some((queue, key)), Wait::Room(_, wake)) = (&waiting.place, &waiting.wait) else {
             return;
         };
         let (queue, key) = (*queue, key.clone());
         self.agenda.unpark(id, wake, queue, &key);
         self.agenda.add(queue, key, id);
-        gang.wait = Wait::Turn;
+        waiting.wait = Wait::Turn;
         self.show_heads(queue);
     }
 

@@ -13,20 +13,21 @@
 //! What a quarantined gang holds is counted as before; it is neither judged, placed nor evicted.
 //! Nothing here outlives the process.
 
-use super::Engine;
+use crate::engine::Engine;
+use crate::gangs::wait::Verdict;
 use crate::ids::GangId;
 use crate::reason::Reason;
-use crate::state::gang::{GangKey, Verdict};
-use alloc::{
-    collections::BTreeMap,
-    format,
-    string::{String, ToString},
-    vec::Vec,
-};
+use crate::state::gang::GangKey;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 /// How much of a panic's message users see, in bytes.
 const MESSAGE_MAX: usize = 256;
+
 /// A gang that has panicked so often is not tried again.
 const PANICS_MAX: u32 = 2;
 
@@ -103,7 +104,7 @@ impl Engine {
         };
         let message = format!(
             "handling this gang made the scheduler panic: {}; it is left alone until {until}the \
-             scheduler restarts",
+         scheduler restarts",
             entry.said
         );
         Some(Verdict::new(Reason::Unsupported, message))

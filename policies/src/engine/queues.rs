@@ -1,11 +1,11 @@
 //! Queues come, change and go under the gangs that stand in them.
 
-use super::Engine;
-use super::agenda::Agenda;
+use crate::engine::Engine;
+use crate::engine::agenda::Agenda;
 use crate::facts::UnixMs;
+use crate::gangs::wait::Wait;
 use crate::ids::GangId;
 use crate::queues::QueueId;
-use crate::state::gang::Wait;
 use alloc::vec::Vec;
 
 impl Engine {
@@ -27,16 +27,16 @@ impl Engine {
             .to(self.state.queues.name(queue))
             .collect();
         for id in gangs {
-            if self.state.gangs[id]
+            if self.progress[id]
                 .tally
                 .is_some_and(|tally| tally.queue == queue)
             {
                 self.replace_tally(id, None);
             }
-            let place = self.state.gangs[id].place.as_ref();
+            let place = self.waiting[id].place.as_ref();
             if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
                 self.leave_agenda(id);
-                self.state.gangs[id].wait = Wait::Nothing;
+                self.waiting[id].wait = Wait::Nothing;
             }
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
@@ -59,10 +59,10 @@ impl Engine {
         self.reported_queues.clear();
         self.dirty_queues = true;
         for id in self.state.gangs.ids() {
-            let gang = &mut self.state.gangs[id];
-            gang.place = None;
-            gang.tally = None;
-            gang.wait = Wait::Nothing;
+            self.progress[id].tally = None;
+            let waiting = &mut self.waiting[id];
+            waiting.place = None;
+            waiting.wait = Wait::Nothing;
         }
     }
 }

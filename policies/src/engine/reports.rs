@@ -1,58 +1,38 @@
 //! Views for `plan`, `queues`, metrics and tests.
 
-use super::Engine;
-use super::counts::count;
-use super::told::failure;
+use crate::engine::Engine;
 use crate::facts::{Amount, UnixMs};
+use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
+use crate::ids::ById;
 use crate::ids::GangId;
+use crate::plan::waiting::Waiting;
 use crate::queues::QueueId;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, PodState, QueueReport};
-use crate::state::gang::Start;
+use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use crate::status::{Phase, QueueStatus};
-use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use crate::tell::told::Told;
+use crate::tell::why::failure;
+use crate::tell::{gang, why};
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 impl Engine {
     /// All pods of ours, in the order of namespace, name and UID.
     #[must_use]
     pub fn pod_reports(&self) -> Vec<PodReport> {
         let own = self.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
-        let mut reports: Vec<PodReport> = own.map(|(_, pod)| self.pod_report(pod)).collect();
+        let mut reports: Vec<PodReport> = own
+            .map(|(_, pod)| pod_report(&self.state, &self.waiting, pod))
+            .collect();
         let key = |report: &PodReport| (report.namespace.clone(), report.name.clone(), report.uid);
         reports.sort_by_cached_key(key);
         reports
-    }
-
-    pub(crate) fn pod_report(&self, pod: &Pod) -> PodReport {
-        let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
-        let state = match pod.stage {
-            Stage::Ended { succeeded: true } => PodState::Succeeded,
-            Stage::Ended { succeeded: false } => PodState::Failed,
-            _ if pod.deleting => PodState::Leaving,
-            Stage::Waiting if gated => PodState::Gated,
-            Stage::Waiting => PodState::Pending,
-            Stage::Bound(_) if pod.running => PodState::Running,
-            Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
-        };
-        let gang = pod.own.as_ref().and_then(|own| own.gang);
-        let binding = matches!(pod.stage, Stage::Assumed(_));
-        let waits = (pod.stage == Stage::Waiting || failure(pod).is_some()) && !pod.deleting;
-        let verdict = gang
-            .filter(|_| waits)
-            .and_then(|gang| self.why_it_waits(gang));
-        PodReport {
-            uid: pod.uid,
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            state,
-            node: pod
-                .stage
-                .node()
-                .map(|node| self.state.nodes[node].name.clone()),
-            binding,
-            reason: verdict.as_ref().map(|verdict| verdict.reason),
-            message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
-        }
     }
 
     /// All gangs, in the order of their names.
@@ -65,43 +45,17 @@ impl Engine {
             let gang = &self.state.gangs[*id];
             (gang.name.clone(), gang.key.namesake())
         });
-        let reports = ids.into_iter().map(|id| self.gang_report(id, now_ms));
+        let reports = ids.into_iter().map(|id| {
+            gang_report(
+                &self.state,
+                &self.told,
+                &self.waiting,
+                &self.progress,
+                id,
+                now_ms,
+            )
+        });
         reports.collect()
-    }
-
-    fn gang_report(&self, id: GangId, now_ms: UnixMs) -> GangReport {
-        let gang = &self.state.gangs[id];
-        let counts = count(&self.state, id, now_ms);
-        let mut nodes: Vec<Box<str>> = Vec::new();
-        let (mut gpus_held, mut gpus_asked): (Amount, Amount) = (0, 0);
-        for member in &gang.members {
-            let pod = &self.state.pods[*member];
-            let gpus = self.state.classes[pod.class].gpus;
-            match pod.stage {
-                Stage::Bound(node) | Stage::Assumed(node) => {
-                    nodes.push(self.state.nodes[node].name.clone());
-                    gpus_held = gpus_held.saturating_add(gpus);
-                }
-                Stage::Waiting => gpus_asked = gpus_asked.saturating_add(gpus),
-                Stage::Ended { .. } => {}
-            }
-        }
-        nodes.sort();
-        nodes.dedup();
-        GangReport {
-            name: (&*self.state.name_of(gang)).into(),
-            queue: (&*gang.spec.queue).into(),
-            explicit: gang.is_explicit(),
-            status: self.gang_status(id, &counts, now_ms),
-            created_ms: gang.spec.created_ms,
-            bound_ms: match gang.start {
-                Start::Complete { since_ms } => Some(since_ms),
-                Start::NotBegun | Start::Unfinished { .. } => None,
-            },
-            gpus_held,
-            gpus_asked,
-            nodes,
-        }
     }
 
     /// All queues, parents before children, siblings by name.
@@ -142,7 +96,15 @@ impl Engine {
             .filter(|(_, gang)| !gang.is_others())
         {
             let members = count(&self.state, id, 0);
-            let status = self.gang_status(id, &members, 0);
+            let status = gang::gang_status(
+                &self.state,
+                &self.told,
+                &self.waiting,
+                &self.progress,
+                id,
+                &members,
+                0,
+            );
             *counts.entry((status.phase, status.reason)).or_insert(0) += 1;
         }
         counts
@@ -196,5 +158,77 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.outbox.in_flight()
+    }
+}
+
+pub(crate) fn pod_report(
+    state: &ClusterState,
+    waiting: &ById<GangId, Waiting>,
+    pod: &Pod,
+) -> PodReport {
+    let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
+    let reached = match pod.stage {
+        Stage::Ended { succeeded: true } => PodState::Succeeded,
+        Stage::Ended { succeeded: false } => PodState::Failed,
+        _ if pod.deleting => PodState::Leaving,
+        Stage::Waiting if gated => PodState::Gated,
+        Stage::Waiting => PodState::Pending,
+        Stage::Bound(_) if pod.running => PodState::Running,
+        Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
+    };
+    let gang = pod.own.as_ref().and_then(|own| own.gang);
+    let binding = matches!(pod.stage, Stage::Assumed(_));
+    let waits = (pod.stage == Stage::Waiting || failure(pod).is_some()) && !pod.deleting;
+    let verdict = gang
+        .filter(|_| waits)
+        .and_then(|gang| why::why_it_waits(state, waiting, gang));
+    PodReport {
+        uid: pod.uid,
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        state: reached,
+        node: pod.stage.node().map(|node| state.nodes[node].name.clone()),
+        binding,
+        reason: verdict.as_ref().map(|verdict| verdict.reason),
+        message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
+    }
+}
+
+fn gang_report(
+    state: &ClusterState,
+    told: &ById<GangId, Told>,
+    waiting: &ById<GangId, Waiting>,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    now_ms: UnixMs,
+) -> GangReport {
+    let gang = &state.gangs[id];
+    let counts = count(state, id, now_ms);
+    let mut nodes: Vec<Box<str>> = Vec::new();
+    let (mut gpus_held, mut gpus_asked): (Amount, Amount) = (0, 0);
+    for member in &gang.members {
+        let pod = &state.pods[*member];
+        let gpus = state.classes[pod.class].gpus;
+        match pod.stage {
+            Stage::Bound(node) | Stage::Assumed(node) => {
+                nodes.push(state.nodes[node].name.clone());
+                gpus_held = gpus_held.saturating_add(gpus);
+            }
+            Stage::Waiting => gpus_asked = gpus_asked.saturating_add(gpus),
+            Stage::Ended { .. } => {}
+        }
+    }
+    nodes.sort();
+    nodes.dedup();
+    GangReport {
+        name: (&*state.name_of(gang)).into(),
+        queue: (&*gang.spec.queue).into(),
+        explicit: gang.is_explicit(),
+        status: gang::gang_status(state, told, waiting, progress, id, &counts, now_ms),
+        created_ms: gang.spec.created_ms,
+        bound_ms: progress[id].start.complete_ms(),
+        gpus_held,
+        gpus_asked,
+        nodes,
     }
 }

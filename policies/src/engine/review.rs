@@ -14,18 +14,21 @@
 //!  +----------+  +------------------+  +-----------+  +----------+
 //! ```
 
-use super::Engine;
-use super::counts::count;
-use super::timers::Timer;
+use crate::engine::Engine;
+use crate::engine::timers::Timer;
 use crate::facts::UnixMs;
+use crate::gangs::counts::count;
+use crate::gangs::wait::{Wait, Wake};
+use crate::gangs::{request, wanted};
 use crate::ids::GangId;
 use crate::place::{Request, counting_refuses};
+use crate::plan::bounds;
 use crate::queues::QueueId;
-use crate::state::gang::{Wait, Wake};
 use alloc::vec::Vec;
 
 /// How often refused gangs are reviewed.
 const REVIEW_INTERVAL_MS: u64 = 1_000;
+
 /// For how many waiting pods something new may be told at each time. One gang of more takes as many
 /// times: a condition is written to each pod.
 const PODS_REVIEWED: u64 = 16;
@@ -102,7 +105,7 @@ impl Engine {
         let review = &mut self.review;
         if review.gangs.is_empty() && review.listed != review.happened {
             review.listed = review.happened;
-            let refused = |id: &GangId| matches!(self.state.gangs[*id].wait, Wait::Room(..));
+            let refused = |id: &GangId| self.waiting[*id].is_parked();
             let ids = self.state.gangs.ids().into_iter();
             review.gangs = ids.filter(refused).collect();
             review.gangs.reverse();
@@ -112,14 +115,28 @@ impl Engine {
     /// Whether no area has room for enough of the members even where each shape is counted alone.
     fn counting_refuses(&mut self, id: GangId, queue: QueueId) -> bool {
         let requests: Vec<Request> = if self.state.gangs[id].tree().is_some() {
-            let trees = self.trees(id, queue, self.now_ms);
+            let trees = wanted::trees(
+                &self.state,
+                &self.settings,
+                &self.progress,
+                id,
+                queue,
+                self.now_ms,
+            );
             let all = trees
                 .iter()
                 .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
             all.collect()
         } else {
             let counts = count(&self.state, id, self.now_ms);
-            Vec::from([self.request_of_waiting(id, queue, &counts)])
+            Vec::from([request::request_of_waiting(
+                &self.state,
+                &self.settings,
+                id,
+                queue,
+                &counts,
+                self.now_ms,
+            )])
         };
         let refused = |request: &Request| counting_refuses(&mut self.state, request);
         !requests.is_empty() && requests.iter().all(refused)
@@ -129,19 +146,26 @@ impl Engine {
     /// is not searched again: only whether the queue has room, and whether counting refuses it by
     /// now.
     fn review_gang(&mut self, id: GangId) -> bool {
-        let Some(gang) = self.state.gangs.get(id) else {
+        let waiting = &self.waiting[id];
+        let (Wait::Room(verdict, wake), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return false;
         };
-        let (Wait::Room(verdict, wake), Some((queue, _))) = (&gang.wait, &gang.place) else {
-            return false;
-        };
-        if gang.judged == self.review.now() {
+        if waiting.judged == self.review.now() {
             return false;
         }
         if matches!(wake, Wake::AnyRoom(..)) && !verdict.counted {
             let of_queue = verdict.reason.is_of_queue();
             let queue = *queue;
-            let as_before = self.over(id, queue).is_some() == of_queue;
+            let as_before = bounds::over(
+                &self.state,
+                &self.settings,
+                &self.progress,
+                id,
+                queue,
+                self.now_ms,
+            )
+            .is_some()
+                == of_queue;
             if as_before && (of_queue || !self.counting_refuses(id, queue)) {
                 return false;
             }

@@ -16,19 +16,22 @@
 //! long, all that goes beyond the first slice of an attempt comes from an [`Allowance`] that all
 //! gangs share. One search takes no more than all of it; one that got less is made again (`cut`).
 
-use super::Engine;
-use super::counts::Counts;
+use crate::engine::Engine;
 use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::gangs::wait::Wait;
+use crate::gangs::{demand, request};
 use crate::ids::{ClassId, GangId};
 use crate::place::{Memo, Rooms, SLICE_STEPS};
 use crate::queues::QueueId;
-use crate::state::gang::Wait;
+use crate::state::ClusterState;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 /// How many steps searches may take beyond the first slices of their gangs, all at once: 100
 /// slices, which is 0.2 s in which nobody else has a turn.
 pub(crate) const ALLOWANCE_STEPS: u64 = 100 * SLICE_STEPS;
+
 /// How many steps of it come back in a millisecond: a slice every 20 ms. So searches that never
 /// come to an end take a tenth of the time, and the whole allowance is back after 2 s.
 const ALLOWANCE_STEPS_PER_MS: u64 = SLICE_STEPS / 20;
@@ -129,9 +132,9 @@ impl Engine {
     /// any more, the search is dropped.
     pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
         let id = self.search.as_ref()?.gang;
-        let gang = self.state.gangs.get(id);
-        let gang = gang.filter(|gang| gang.wait == Wait::Turn);
-        match gang.and_then(|gang| gang.place.as_ref()) {
+        let waiting = &self.waiting[id];
+        let place = waiting.place.as_ref();
+        match place.filter(|_| waiting.wait == Wait::Turn) {
             Some((queue, _)) => Some((*queue, id)),
             None => {
                 self.search = None;
@@ -150,12 +153,12 @@ impl Engine {
     ) -> Search {
         let kept = self.search.take_if(|search| search.gang == id);
         let kept = kept.filter(|search| {
-            let asked = search.basis.as_ref().map(|basis| basis.asked);
-            asked == Some(self.asked(id, queue, counts, now_ms))
+            let known = search.basis.as_ref().map(|basis| basis.asked);
+            known == Some(asked(&self.state, id, queue, counts, now_ms))
         });
         let mut search = kept.unwrap_or_else(|| Search::new(id));
         self.allowance.refill(now_ms);
-        let limits = self.model_limits(queue);
+        let limits = request::model_limits(&self.state, queue);
         if let Some(basis) = &mut search.basis
             && !basis.rooms.is_as_read(&mut self.state, limits)
         {
@@ -181,7 +184,7 @@ impl Engine {
         let id = search.gang;
         if search.basis.is_none() {
             search.basis = Some(Basis {
-                asked: self.asked(id, queue, counts, now_ms),
+                asked: asked(&self.state, id, queue, counts, now_ms),
                 rooms: self.rooms(id, queue, now_ms),
             });
         }
@@ -202,26 +205,21 @@ impl Engine {
         self.search.take_if(|search| search.gang == id);
     }
 
-    /// Stands for everything about the gang that its place depends on.
-    fn asked(&self, id: GangId, queue: QueueId, counts: &Counts, now_ms: UnixMs) -> u64 {
-        let mut hasher = rustc_hash::FxHasher::default();
-        self.fingerprint(id, counts).hash(&mut hasher);
-        (&self.state.gangs[id].key, queue).hash(&mut hasher);
-        self.waiting_pods(id, now_ms).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    /// The queue, if limits on GPU models hold in it.
-    pub(crate) fn model_limits(&self, queue: QueueId) -> Option<QueueId> {
-        self.state.queues.has_model_limits(queue).then_some(queue)
-    }
-
     fn rooms(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
-        let pods = self.waiting_pods(id, now_ms).into_iter();
+        let pods = demand::waiting_pods(&self.state, id, now_ms).into_iter();
         let mut classes: Vec<ClassId> = pods.map(|pod| self.state.pods[pod].class).collect();
         classes.sort_unstable();
         classes.dedup();
-        let limits = self.model_limits(queue);
+        let limits = request::model_limits(&self.state, queue);
         Rooms::read(&mut self.state, classes, limits)
     }
+}
+
+/// Stands for everything about the gang that its place depends on.
+fn asked(state: &ClusterState, id: GangId, queue: QueueId, counts: &Counts, now_ms: UnixMs) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    request::fingerprint(state, id, counts).hash(&mut hasher);
+    (&state.gangs[id].key, queue).hash(&mut hasher);
+    demand::waiting_pods(state, id, now_ms).hash(&mut hasher);
+    hasher.finish()
 }

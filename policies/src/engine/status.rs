@@ -1,34 +1,39 @@
 //! What users see: statuses, conditions and events, worked out when there is room to send them.
 
-use super::Engine;
-use super::bindings::pod_object;
-use super::counts::{Counts, count};
-use super::outbox::{Flight, StatusKey};
-use super::timers::Timer;
-use super::told::failure;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
-use crate::event::{Kind, Outcome};
+use crate::engine::Engine;
+use crate::engine::outbox::{Flight, StatusKey};
+use crate::engine::timers::Timer;
+use crate::event::Outcome;
 use crate::facts::{ScheduledCondition, Uid, UnixMs};
+use crate::gangs::counts::count;
+use crate::gangs::wait::Verdict;
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::{Gang, Start, Verdict, Wait};
 use crate::state::pod::Stage;
-use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
-use alloc::{boxed::Box, format};
+use crate::status::Phase;
+use crate::tell::why::failure;
+use crate::tell::{gang, why};
+use alloc::boxed::Box;
+use alloc::format;
 
 /// A condition whose reason has not changed is written again only after so long, however often the
 /// numbers in its message change; at once where the gang asks for something else.
 const CONDITION_INTERVAL_MS: u64 = 10_000;
+
 /// How long after the creation (which is known to the second) of a pod or gang that waits anything
 /// is first said of it: most are placed before.
 const FIRST_WORD_DELAY_MS: u64 = 2_000;
+
 /// A write that was given up, or that something on the way has repeated, may arrive after a newer
 /// one. So long after that was noticed, what is there is compared again, or written again where the
 /// watch does not show it.
 const LATE_WRITE_MS: u64 = 10_000;
+
 /// How much of the fair shares is worked out in one step, in units of about ten nanoseconds.
 const DIVISION_WORK: u64 = 100_000;
+
 /// How many statuses one step looks at.
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
@@ -74,20 +79,31 @@ impl Engine {
         }
         let native = gang.native_name().is_some();
         let counts = count(&self.state, id, now_ms);
-        let status = self.gang_status(id, &counts, now_ms);
+        let status = gang::gang_status(
+            &self.state,
+            &self.told,
+            &self.waiting,
+            &self.progress,
+            id,
+            &counts,
+            now_ms,
+        );
         let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
-        let told = gang.reported.as_ref().or(gang.shown());
+        let reported = self.told[id].reported(gang.object.as_deref());
+        let told = reported.or(gang.shown());
         if status.phase == Phase::Pending && told.is_none() && first_ms > now_ms {
             self.timers.set(first_ms, Timer::Gang(id));
             return None;
         }
-        self.state.gangs[id].scheduled = (status.scheduled, status.scheduled_since_ms);
-        self.state.gangs[id].staleness = status.staleness;
+        let complete_ms = self.progress[id].start.complete_ms();
+        let told = &mut self.told[id];
+        told.scheduled = (status.scheduled, status.scheduled_since_ms);
+        told.staleness = complete_ms.zip(status.staleness);
         self.announce_reason(id);
-        let gang = &mut self.state.gangs[id];
-        let object = gang.object.as_ref()?;
+        let object = self.state.gangs[id].object.as_deref()?;
         let shown = object.status.as_ref();
-        if gang.reported.as_ref().or(shown) == Some(&status) {
+        let told = &mut self.told[id];
+        if told.reported(Some(object)).or(shown) == Some(&status) {
             if !native && shown != Some(&status) {
                 // The watch is behind, or another write came later than ours.
                 let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
@@ -96,7 +112,7 @@ impl Engine {
             }
             return None;
         }
-        gang.reported = Some(status.clone());
+        told.reported = Some((object.uid, status.clone()));
         Some(StatusPatch::PodGroup {
             source: object.source,
             namespace: object.namespace.clone(),
@@ -106,77 +122,17 @@ impl Engine {
         })
     }
 
-    /// The status of a gang as its members make it.
-    pub(crate) fn gang_status(
-        &self,
-        id: GangId,
-        counts: &Counts,
-        now_ms: UnixMs,
-    ) -> PodGroupStatus {
-        let gang = &self.state.gangs[id];
-        let phase = phase(counts);
-        let scheduled = matches!(phase, Phase::Running | Phase::Succeeded | Phase::Failed);
-        let (was, since_ms) = match (gang.scheduled, gang.shown()) {
-            ((_, 0), Some(shown)) => (shown.scheduled, shown.scheduled_since_ms),
-            (known, _) => known,
-        };
-        let since_ms = if was == scheduled && since_ms > 0 {
-            since_ms
-        } else {
-            whole_seconds(now_ms)
-        };
-        let verdict = self.why_it_waits(id);
-        let message = match (&verdict, phase) {
-            (Some(verdict), _) => verdict.message.clone(),
-            (None, Phase::Pending) => "waits for its turn".into(),
-            (None, Phase::Binding) => format!("{} members are being bound", counts.assumed),
-            (None, Phase::Failed) => {
-                let Counts {
-                    created, failed, ..
-                } = counts;
-                format!("all {created} members have ended, {failed} of them failed")
-            }
-            (None, _) => format!(
-                "{} of at least {} members run or ran",
-                scheduled_members(counts),
-                counts.expected
-            ),
-        };
-        let waits = matches!(phase, Phase::Pending | Phase::Binding);
-        let turn = (gang.wait == Wait::Turn).then_some(Reason::WaitingForTurn);
-        PodGroupStatus {
-            observed_generation: gang.object.as_ref().map_or(0, |object| object.generation),
-            phase,
-            members: MemberCounts {
-                expected: counts.expected,
-                created: counts.created,
-                bound: counts.bound,
-                running: counts.running,
-                succeeded: counts.succeeded,
-                failed: counts.failed,
-            },
-            reason: verdict
-                .map(|verdict| verdict.reason)
-                .or(turn)
-                .filter(|_| waits),
-            message: message.into(),
-            scheduled,
-            scheduled_since_ms: since_ms,
-            staleness: staleness(gang, now_ms),
-        }
-    }
-
     /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
     fn announce_reason(&mut self, id: GangId) {
         let gang = &self.state.gangs[id];
-        let verdict = self.why_it_waits(id);
+        let verdict = why::why_it_waits(&self.state, &self.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
-        if gang.announced == reason {
+        if self.told[id].announced == reason {
             return;
         }
-        let announcement =
-            verdict.and_then(|verdict| Some(announcement(self.object_of(gang)?, &verdict)));
-        self.state.gangs[id].announced = reason;
+        let announcement = verdict
+            .and_then(|verdict| Some(announcement(gang::object_of(&self.state, gang)?, &verdict)));
+        self.told[id].announced = reason;
         if let Some(announcement) = announcement {
             self.outbox.announce(announcement);
         }
@@ -185,46 +141,16 @@ impl Engine {
     /// News of why it waits goes to a member, too, where `kubectl describe pod` shows it: a
     /// condition is shown there without its reason.
     fn announce_to_member(&mut self, pod: PodId, gang: GangId) {
-        let regarding = pod_object(&self.state.pods[pod]);
+        let regarding = self.state.pods[pod].object();
         // To a gang that a pod stands for it is told there.
-        let object = self.object_of(&self.state.gangs[gang]);
-        let Some(verdict) = self
-            .why_it_waits(gang)
+        let object = gang::object_of(&self.state, &self.state.gangs[gang]);
+        let Some(verdict) = why::why_it_waits(&self.state, &self.waiting, gang)
             .filter(|_| object.as_ref() != Some(&regarding))
         else {
             return;
         };
         let announcement = announcement(regarding, &verdict);
         self.outbox.announce(announcement);
-    }
-
-    /// The object that stands for a gang.
-    pub(super) fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
-        if let Some(object) = &gang.object {
-            let (api_version, kind) = Kind::from(object.source).api_type();
-            return Some(ObjectReference {
-                api_version: api_version.into(),
-                kind: kind.into(),
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-                uid: object.uid,
-            });
-        }
-        // A Deployment's pods have several owners: the one that waits is meant.
-        let mut members = gang.members.iter().map(|id| &self.state.pods[*id]);
-        let waiting = members.clone().find(|pod| pod.stage == Stage::Waiting);
-        let pod = waiting.or_else(|| members.next())?;
-        let owner = pod.own.as_ref().and_then(|own| own.owner.as_ref());
-        match owner {
-            Some(owner) if !gang.is_explicit() => Some(ObjectReference {
-                api_version: owner.api_version.clone(),
-                kind: owner.kind.clone(),
-                namespace: pod.namespace.clone(),
-                name: owner.name.clone(),
-                uid: owner.uid,
-            }),
-            _ => Some(pod_object(pod)),
-        }
     }
 
     fn pod_patch(&mut self, uid: Uid, now_ms: UnixMs) -> Option<StatusPatch> {
@@ -241,7 +167,7 @@ impl Engine {
             self.timers.set(young_until_ms, Timer::Gang(gang));
             return None;
         }
-        let (reason, message) = condition(&*self.why_it_waits(gang)?);
+        let (reason, message) = condition(&*why::why_it_waits(&self.state, &self.waiting, gang)?);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {
                 return None;
@@ -318,8 +244,8 @@ impl Engine {
     pub(crate) fn rewrite(&mut self, key: StatusKey) {
         match key {
             StatusKey::Gang(id) => {
-                if let Some(gang) = self.state.gangs.get_mut(id) {
-                    gang.reported = None;
+                if self.state.gangs.get(id).is_some() {
+                    self.told[id].reported = None;
                     self.outbox.status(key);
                 }
             }
@@ -348,8 +274,8 @@ impl Engine {
         }
         match key {
             StatusKey::Gang(id) => {
-                if let Some(gang) = self.state.gangs.get_mut(id) {
-                    gang.reported = None;
+                if self.state.gangs.get(id).is_some() {
+                    self.told[id].reported = None;
                     self.timers.set(again_ms, Timer::Gang(id));
                 }
             }
@@ -371,48 +297,6 @@ impl Engine {
             }
         }
     }
-}
-
-/// The condition `Stale` of a gang that has been complete.
-fn staleness(gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
-    if !matches!(gang.start, Start::Complete { .. }) {
-        return None;
-    }
-    let stale = gang.lost_ms.is_some();
-    let known = gang.staleness.filter(|known| !stale && !known.stale);
-    let since_ms = gang.lost_ms.unwrap_or(now_ms);
-    Some(known.unwrap_or(Staleness {
-        stale,
-        since_ms: whole_seconds(since_ms),
-    }))
-}
-
-/// Times in statuses have whole seconds.
-fn whole_seconds(at_ms: UnixMs) -> UnixMs {
-    at_ms - at_ms % 1_000
-}
-
-/// The phase, derived from the members.
-fn phase(counts: &Counts) -> Phase {
-    if counts.have_ended() {
-        return if counts.failed > 0 {
-            Phase::Failed
-        } else {
-            Phase::Succeeded
-        };
-    }
-    if counts.met && counts.created > 0 {
-        return Phase::Running;
-    }
-    if counts.assumed > 0 {
-        Phase::Binding
-    } else {
-        Phase::Pending
-    }
-}
-
-fn scheduled_members(counts: &Counts) -> u32 {
-    counts.bound + counts.succeeded
 }
 
 /// News of why a gang waits.

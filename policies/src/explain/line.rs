@@ -1,11 +1,12 @@
 //! The place of a gang in the line of its queue, and of its queue among the others.
 
 use super::{Ahead, QueueStanding, Rank, Rivals, Standing};
-use crate::ids::GangId;
+use crate::ids::{ById, GangId};
+use crate::plan::order::{CandidateKey, CandidateKind};
+use crate::plan::waiting::Waiting;
 use crate::queues::{Demand, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::state::gang::{CandidateKey, CandidateKind, Gang};
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 /// How many are named that stand before a gang.
@@ -18,15 +19,16 @@ const BEFORE_NAMED: usize = 3;
 pub(crate) fn standing(
     state: &ClusterState,
     id: GangId,
+    waiting: &ById<GangId, Waiting>,
     demand_of: impl Fn(GangId, QueueId) -> Demand,
 ) -> Option<Standing> {
-    let (queue, key) = state.gangs[id].place.as_ref()?;
+    let (queue, key) = waiting[id].place.as_ref()?;
     let mut line: Vec<(&CandidateKey, GangId)> = Vec::new();
     let mut firsts: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
     // The first gang of each queue, of those that new room may help.
     let mut rivals: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
-    for (other, gang) in state.gangs.iter() {
-        let Some((its_queue, its_key)) = &gang.place else {
+    for other in state.gangs.ids() {
+        let Some((its_queue, its_key)) = &waiting[other].place else {
             continue;
         };
         let entry = (its_key, other);
@@ -35,7 +37,7 @@ pub(crate) fn standing(
         }
         let first = firsts.entry(*its_queue).or_insert(entry);
         *first = (*first).min(entry);
-        if is_rival(gang) {
+        if is_rival(&waiting[other]) {
             let first = rivals.entry(*its_queue).or_insert(entry);
             *first = (*first).min(entry);
         }
@@ -44,7 +46,7 @@ pub(crate) fn standing(
     let at = line.iter().position(|(_, other)| *other == id)?;
     let before = line[..at].iter().rev().take(BEFORE_NAMED);
     let before = before.map(|(other, gang)| {
-        let (gang, reason) = waiting(state, *gang);
+        let (gang, reason) = why(state, waiting, *gang);
         Ahead {
             gang,
             because: because(other, key),
@@ -52,7 +54,7 @@ pub(crate) fn standing(
         }
     });
     let gangs = line[..at].iter();
-    let gangs = gangs.filter(|(_, gang)| is_rival(&state.gangs[*gang]));
+    let gangs = gangs.filter(|(_, gang)| is_rival(&waiting[*gang]));
     firsts.insert(*queue, (key, id));
     rivals.insert(*queue, (key, id));
     let levels_of = |firsts: &BTreeMap<QueueId, (&CandidateKey, GangId)>| {
@@ -66,7 +68,7 @@ pub(crate) fn standing(
         let gang = sends.and_then(|leaf| firsts.get(&leaf));
         QueueStanding {
             level,
-            sent_before: gang.map(|(_, gang)| waiting(state, *gang)),
+            sent_before: gang.map(|(_, gang)| why(state, waiting, *gang)),
         }
     });
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -90,15 +92,15 @@ pub(crate) fn standing(
 }
 
 /// Whether new room may help a gang: no bound of a queue keeps it out.
-fn is_rival(gang: &Gang) -> bool {
-    let verdict = gang.verdict();
+fn is_rival(waiting: &Waiting) -> bool {
+    let verdict = waiting.wait.verdict();
     !verdict.is_some_and(|verdict| verdict.reason.is_of_queue())
 }
 
 /// The name of a gang in the line, and why it waits.
-fn waiting(state: &ClusterState, id: GangId) -> (String, Reason) {
+fn why(state: &ClusterState, waiting: &ById<GangId, Waiting>, id: GangId) -> (String, Reason) {
     let gang = &state.gangs[id];
-    let reason = gang.verdict().map(|verdict| verdict.reason);
+    let reason = waiting[id].wait.verdict().map(|verdict| verdict.reason);
     let reason = reason.unwrap_or(Reason::WaitingForTurn);
     ((&*state.name_of(gang)).into(), reason)
 }

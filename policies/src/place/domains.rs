@@ -4,8 +4,8 @@
 
 use super::{Area, Near, Request};
 use crate::ids::{ClassId, Id, NodeId};
+use crate::place::Scope;
 use crate::state::ClusterState;
-use crate::state::gang::Scope;
 use crate::topology::Level;
 use alloc::vec::Vec;
 

@@ -4,9 +4,9 @@ use super::domains::{areas, nodes_of, parts, room, scopes_under};
 use super::{Area, Group, Refusal, Request};
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId};
+use crate::place::Scope;
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
-use crate::state::gang::Scope;
 use crate::txn::Txn;
 use alloc::{
     collections::{BTreeMap, BinaryHeap},

@@ -3,10 +3,10 @@
 use super::{Area, Refusal, Request};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
+use crate::place::Scope;
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::class::Class;
-use crate::state::gang::Scope;
 use crate::state::lanes::{Bucket, Lane};
 use smallvec::{SmallVec, smallvec};
 

@@ -3,8 +3,8 @@
 use super::Area;
 use super::domains::{all_nodes_of, areas, is_inside};
 use crate::ids::{NodeId, TopologyId};
+use crate::place::Scope;
 use crate::state::ClusterState;
-use crate::state::gang::Scope;
 use alloc::{collections::BTreeSet, vec::Vec};
 
 /// All nodes that are in each of these areas: of each topology at most one, the smallest. Of none:

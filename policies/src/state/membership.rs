@@ -29,7 +29,6 @@ impl ClusterState {
         };
         self.gangs[gang].object = None;
         self.gangs[gang].tree = Ok(None);
-        self.gangs[gang].reported = None;
         self.touched.insert(gang);
     }
 
@@ -82,7 +81,7 @@ impl ClusterState {
         };
         if let Some(gang) = current.filter(|_| held) {
             // It was moved by a change, not lost: that never starts the staleness clock.
-            self.gangs[gang].held = self.gangs[gang].held.saturating_sub(1);
+            self.gangs[gang].departed = self.gangs[gang].departed.saturating_add(1);
         }
         let namespace = self.pods[pod].namespace.clone();
         let gang = self.gang(key, &namespace, name);

@@ -1,6 +1,6 @@
 //! One pod and what has become of it.
 
-use crate::command::PodReference;
+use crate::command::{ObjectReference, PodReference};
 use crate::facts::{
     CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
@@ -126,6 +126,17 @@ pub(crate) struct Account {
 impl Pod {
     pub(crate) fn reference(&self) -> PodReference {
         PodReference {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid,
+        }
+    }
+
+    /// The pod as the object of an event.
+    pub(crate) fn object(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: "v1".into(),
+            kind: "Pod".into(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             uid: self.uid,

@@ -163,8 +163,8 @@ impl ClusterState {
         let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
             // A member that has done its part and is cleaned away is not lost.
-            let held = &mut self.gangs[gang].held;
-            *held = held.saturating_sub(1);
+            let departed = &mut self.gangs[gang].departed;
+            *departed = departed.saturating_add(1);
         }
         self.close_account(pod);
         self.forget_owner(pod);

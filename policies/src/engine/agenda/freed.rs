@@ -1,11 +1,13 @@
 //! Room and quantities that have been freed, and the shortfalls that may be over because of it.
 
 use super::Agenda;
-use crate::ids::{ClassId, GangId, Id, NodeId};
+use crate::gangs::wait::Shortfall;
+use crate::ids::{ById, ClassId, GangId, Id, NodeId};
+use crate::place::Scope;
+use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, GovernedId, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::state::gang::{Scope, Shortfall};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -56,7 +58,11 @@ pub(crate) struct Stirred {
 
 impl Agenda {
     /// Takes in what has been freed.
-    pub(crate) fn take_freed(&mut self, state: &mut ClusterState) -> Stirred {
+    pub(crate) fn take_freed(
+        &mut self,
+        state: &mut ClusterState,
+        waiting: &ById<GangId, Waiting>,
+    ) -> Stirred {
         let nodes = core::mem::take(&mut state.freed);
         let released = core::mem::take(&mut state.released);
         let mut stirred = Stirred::default();
@@ -68,7 +74,7 @@ impl Agenda {
             if fits(state, *class, Scope::Cluster, &nodes, 1) > 0 {
                 stirred.gangs.extend(gangs);
             } else if may_use(state, *class, &nodes) {
-                let open = |gang: &&GangId| !needs_more_room(state, **gang);
+                let open = |gang: &&GangId| !needs_more_room(state, &waiting[**gang]);
                 stirred.gangs.extend(gangs.iter().filter(open));
             }
         }
@@ -177,14 +183,14 @@ fn bound_is_over(state: &ClusterState, shortfall: Shortfall) -> bool {
 /// Whether only more room for one of its classes can help a refused gang: it is proved that it does
 /// not fit. What was not found within its bound may be found when it is searched again, and limits
 /// on GPU models may leave room elsewhere.
-fn needs_more_room(state: &ClusterState, gang: GangId) -> bool {
-    let gang = &state.gangs[gang];
-    let proved = gang
+fn needs_more_room(state: &ClusterState, waiting: &Waiting) -> bool {
+    let proved = waiting
+        .wait
         .verdict()
         .is_some_and(|verdict| verdict.reason == Reason::DoesNotFit);
     let limited = |queue| state.queues.has_model_limits(queue);
     proved
-        && gang
+        && waiting
             .place
             .as_ref()
             .is_some_and(|(queue, _)| !limited(*queue))

@@ -5,9 +5,9 @@
 //! each changes only where the world does.
 
 use super::Agenda;
+use crate::gangs::wait::Shortfall;
 use crate::ids::GangId;
 use crate::queues::{LineUp, QueueId};
-use crate::state::gang::Shortfall;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,

@@ -1,26 +1,34 @@
 //! Whose end lets a gang start: what is told has been tried.
 
-use crate::engine::Engine;
-use crate::explain::{self, Ends, Held};
+use crate::explain;
+use crate::explain::{Ends, Held};
+use crate::facts::UnixMs;
+use crate::gangs::demand;
 use crate::ids::{GangId, NodeId, PodId, ResourceId};
 use crate::place::{Area, Tree, World, all_nodes_of, places};
+use crate::plan::bounds;
 use crate::queues::QueueId;
+use crate::state::ClusterState;
 use crate::state::node::Lacking;
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// How many areas are tried; in most of them it is soon seen that they would not even do empty.
 pub(super) const AREAS_TRIED: usize = 64;
+
 /// Of how many it is tried whether the end of one is enough.
 const TRIED_ALONE: usize = 6;
+
 /// How many of those whose end is enough are named.
 const ALONE_NAMED: usize = 2;
+
 /// Up to how many that end together it is tried who of them need not end.
 const TRIED_TOGETHER: usize = 6;
 
 /// A gang that waits, and who holds what it needs.
 struct Trial<'a, 'b> {
-    engine: &'a Engine,
+    state: &'a ClusterState,
     gang: (GangId, QueueId),
     tree: &'a Tree,
     area: Area,
@@ -28,131 +36,136 @@ struct Trial<'a, 'b> {
     held: Vec<Held>,
 }
 
-impl Engine {
-    /// Whose ends let the whole tree into one of these areas, the first that will do. `None`:
-    /// nobody's, as far as trying goes.
-    pub(super) fn ends(
-        &self,
-        gang: (GangId, QueueId),
-        tree: &Tree,
-        world: &mut World<'_>,
-        areas: impl Iterator<Item = Area>,
-    ) -> Option<Ends> {
-        let mut areas = areas.take(AREAS_TRIED);
-        areas.find_map(|area| self.ends_in(gang, tree, world, area))
-    }
+/// Whose ends let the whole tree into one of these areas, the first that will do. `None`:
+/// nobody's, as far as trying goes.
+pub(crate) fn ends(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    tree: &Tree,
+    world: &mut World<'_>,
+    areas: impl Iterator<Item = Area>,
+    now_ms: UnixMs,
+) -> Option<Ends> {
+    let mut areas = areas.take(AREAS_TRIED);
+    areas.find_map(|area| ends_in(state, gang, tree, world, area, now_ms))
+}
 
-    fn ends_in(
-        &self,
-        gang: (GangId, QueueId),
-        tree: &Tree,
-        world: &mut World<'_>,
-        area: Area,
-    ) -> Option<Ends> {
-        let classes = tree.classes();
-        let mut nodes = all_nodes_of(&self.state, area);
-        nodes.retain(|node| {
-            let holds = |id| self.state.nodes[*node].multiplicity_empty(&self.state.classes[id]);
-            let mut classes = classes.iter();
-            classes.any(|class| world.takes(*class, *node) && holds(*class) > 0)
-        });
-        let mut held: Vec<Held> = Vec::new();
-        for resource in self.scarce(tree, world, &nodes) {
-            for more in explain::held(&self.state, gang.0, resource, &nodes, self.now_ms) {
-                if held.iter().all(|known| known.gang != more.gang) {
-                    held.push(more);
-                }
+fn ends_in(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    tree: &Tree,
+    world: &mut World<'_>,
+    area: Area,
+    now_ms: UnixMs,
+) -> Option<Ends> {
+    let classes = tree.classes();
+    let mut nodes = all_nodes_of(state, area);
+    nodes.retain(|node| {
+        let holds = |id| state.nodes[*node].multiplicity_empty(&state.classes[id]);
+        let mut classes = classes.iter();
+        classes.any(|class| world.takes(*class, *node) && holds(*class) > 0)
+    });
+    let mut held: Vec<Held> = Vec::new();
+    for resource in scarce(state, tree, world, &nodes) {
+        for more in explain::held(state, gang.0, resource, &nodes, now_ms) {
+            if held.iter().all(|known| known.gang != more.gang) {
+                held.push(more);
             }
         }
-        let mut trial = Trial {
-            engine: self,
-            gang,
-            tree,
-            area,
-            world,
-            held,
-        };
-        let all: Vec<usize> = (0..trial.held.len()).collect();
-        if all.is_empty() || !trial.fits(&all) {
-            trial.world.restore();
-            return None;
-        }
-        let alone = trial.alone();
-        let (ends, together) = if alone.is_empty() {
-            let ends = trial.together(&all);
-            let together = ends.len() > 1;
-            (ends, together)
-        } else {
-            (alone, false)
-        };
+    }
+    let mut trial = Trial {
+        state,
+        gang,
+        tree,
+        area,
+        world,
+        held,
+    };
+    let all: Vec<usize> = (0..trial.held.len()).collect();
+    if all.is_empty() || !trial.fits(&all) {
         trial.world.restore();
-        let told = ends.iter().map(|end| trial.held[*end].told(&self.state, 0));
-        Some(Ends {
-            holders: told.collect(),
-            together,
-            domain: explain::area_name(&self.state, area),
-        })
+        return None;
     }
+    let alone = trial.alone();
+    let (ends, together) = if alone.is_empty() {
+        let ends = trial.together(&all);
+        let together = ends.len() > 1;
+        (ends, together)
+    } else {
+        (alone, false)
+    };
+    trial.world.restore();
+    let told = ends.iter().map(|end| trial.held[*end].told(state, 0));
+    Some(Ends {
+        holders: told.collect(),
+        together,
+        domain: explain::area_name(state, area),
+    })
+}
 
-    /// Whether all find a place in an area: members for which the queue has room, too.
-    pub(super) fn has_places(
-        &self,
-        gang: (GangId, QueueId),
-        tree: &Tree,
-        world: &World<'_>,
-        area: Area,
-    ) -> bool {
-        places(world, tree, area).is_some_and(|placed| self.has_room_for(gang, &placed))
-    }
+/// Whether all find a place in an area: members for which the queue has room, too.
+pub(crate) fn has_places(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    tree: &Tree,
+    world: &World<'_>,
+    area: Area,
+) -> bool {
+    places(world, tree, area).is_some_and(|placed| has_room_for(state, gang, &placed))
+}
 
-    /// Whether the queue has room for members that would be placed.
-    pub(super) fn has_room_for(
-        &self,
-        (gang, queue): (GangId, QueueId),
-        placed: &[(PodId, NodeId)],
-    ) -> bool {
-        let demand = self.demand_of_pods(placed.iter().map(|(pod, _)| pod));
-        self.within_bounds(gang, queue, &demand).is_ok()
-    }
+/// Whether the queue has room for members that would be placed.
+pub(crate) fn has_room_for(
+    state: &ClusterState,
+    (gang, queue): (GangId, QueueId),
+    placed: &[(PodId, NodeId)],
+) -> bool {
+    let demand = demand::demand_of_pods(state, placed.iter().map(|(pod, _)| pod));
+    bounds::within_bounds(state, gang, queue, &demand).is_ok()
+}
 
-    /// What the gang asks for: first what most nodes have too little of.
-    fn scarce(&self, tree: &Tree, world: &World<'_>, nodes: &[NodeId]) -> Vec<ResourceId> {
-        let names = &self.state.resource_names;
-        let classes = tree.classes();
-        let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
-        for class in &classes {
-            let full = nodes.iter().filter(|node| {
-                let (takes, room) = (world.takes(*class, **node), world.count(*class, **node));
-                takes && room == 0
-            });
-            for node in full {
-                let node = &self.state.nodes[*node];
-                if let Lacking::Resource(id) = node.lacking(&self.state.classes[*class]) {
-                    *lacking.entry(id).or_insert(0) += 1;
-                }
+/// What the gang asks for: first what most nodes have too little of.
+fn scarce(
+    state: &ClusterState,
+    tree: &Tree,
+    world: &World<'_>,
+    nodes: &[NodeId],
+) -> Vec<ResourceId> {
+    let names = &state.resource_names;
+    let classes = tree.classes();
+    let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
+    for class in &classes {
+        let full = nodes.iter().filter(|node| {
+            let (takes, room) = (world.takes(*class, **node), world.count(*class, **node));
+            takes && room == 0
+        });
+        for node in full {
+            let node = &state.nodes[*node];
+            if let Lacking::Resource(id) = node.lacking(&state.classes[*class]) {
+                *lacking.entry(id).or_insert(0) += 1;
             }
         }
-        let mut lacking: Vec<(ResourceId, u32)> = lacking.into_iter().collect();
-        lacking.sort_by_key(|(id, nodes)| (Reverse(*nodes), names.place(*id)));
-        let mut scarce: Vec<ResourceId> = lacking.into_iter().map(|(id, _)| id).collect();
-        let classes = classes.iter().map(|class| &self.state.classes[*class]);
-        scarce.extend(classes.clone().map(|class| class.primary));
-        scarce.extend(classes.flat_map(|class| class.in_order.iter().map(|(id, _)| *id)));
-        let mut known = Vec::new();
-        for id in scarce {
-            if !known.contains(&id) {
-                known.push(id);
-            }
-        }
-        known
     }
+    let mut lacking: Vec<(ResourceId, u32)> = lacking.into_iter().collect();
+    lacking.sort_by_key(|(id, nodes)| (Reverse(*nodes), names.place(*id)));
+    let mut scarce: Vec<ResourceId> = lacking.into_iter().map(|(id, _)| id).collect();
+    let classes = classes.iter().map(|class| &state.classes[*class]);
+    scarce.extend(classes.clone().map(|class| class.primary));
+    scarce.extend(classes.flat_map(|class| class.in_order.iter().map(|(id, _)| *id)));
+    let mut known = Vec::new();
+    for id in scarce {
+        if !known.contains(&id) {
+            known.push(id);
+        }
+    }
+    known
 }
 
 impl Trial<'_, '_> {
     /// Whether all find a place once these have ended.
     fn fits(&mut self, ends: &[usize]) -> bool {
         self.world.restore();
-        let state = &self.engine.state;
+        let state = self.state;
         for end in ends {
             let held = &self.held[*end];
             let pods: Vec<PodId> = match held.gang {
@@ -161,8 +174,7 @@ impl Trial<'_, '_> {
             };
             self.world.end(&pods);
         }
-        let engine = self.engine;
-        engine.has_places(self.gang, self.tree, self.world, self.area)
+        has_places(state, self.gang, self.tree, self.world, self.area)
     }
 
     /// Those each of whose ends is enough.

@@ -1,14 +1,21 @@
 //! What the sub-groups of a waiting gang lack: each where it must be, shape by shape.
 
-use super::SHAPES_EXPLAINED;
-use crate::engine::Engine;
-use crate::engine::counts::Counts;
-use crate::explain::{self, Missing, Shortage};
+use crate::engine::explanation::SHAPES_EXPLAINED;
+use crate::explain;
+use crate::explain::{Missing, Shortage};
+use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::gangs::progress::Progress;
+use crate::gangs::wanted;
+use crate::ids::ById;
 use crate::ids::{ClassId, GangId};
+use crate::place::Scope;
 use crate::place::{Choice, Tree, widest_scope};
 use crate::queues::QueueId;
-use crate::state::gang::Scope;
-use alloc::{string::String, vec::Vec};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// How many ways to meet the needs of a gang are compared.
@@ -31,137 +38,141 @@ struct Asked {
     missing: Missing,
 }
 
-impl Engine {
-    /// The shortages of the members that the gang wants to place next; of several ways to meet its
-    /// needs, those of the way that comes nearest.
-    pub(super) fn shortages_of_sub_groups(
-        &self,
-        id: GangId,
-        queue: QueueId,
-        counts: &Counts,
-    ) -> Vec<Shortage> {
-        let Some(tree) = self.trees(id, queue, self.now_ms).into_iter().next() else {
-            return Vec::new();
-        };
-        let limits = self.state.queues.has_model_limits(queue).then_some(queue);
-        let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
-        let explained = choices.map(|choice| {
-            let mut asked = self.questions(id, &tree, &choice);
-            for asked in &mut asked {
-                asked.missing.surplus = counts.needed == 0;
-                asked.missing.limits = limits;
-            }
-            self.told(&tree, &asked)
+/// The shortages of the members that the gang wants to place next; of several ways to meet its
+/// needs, those of the way that comes nearest.
+pub(crate) fn shortages_of_sub_groups(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> Vec<Shortage> {
+    let Some(tree) = wanted::trees(state, settings, progress, id, queue, now_ms)
+        .into_iter()
+        .next()
+    else {
+        return Vec::new();
+    };
+    let limits = state.queues.has_model_limits(queue).then_some(queue);
+    let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
+    let explained = choices.map(|choice| {
+        let mut asked = questions(state, id, &tree, &choice);
+        for asked in &mut asked {
+            asked.missing.surplus = counts.needed == 0;
+            asked.missing.limits = limits;
+        }
+        told(state, &tree, &asked, now_ms)
+    });
+    let short = |shortages: &Vec<Shortage>| -> u64 {
+        let each = shortages.iter().map(|one| {
+            let groups = one.sub_groups.len().max(1) as u64;
+            one.members_short().saturating_mul(groups)
         });
-        let short = |shortages: &Vec<Shortage>| -> u64 {
-            let each = shortages.iter().map(|one| {
-                let groups = one.sub_groups.len().max(1) as u64;
-                one.members_short().saturating_mul(groups)
-            });
-            each.fold(0, u64::saturating_add)
+        each.fold(0, u64::saturating_add)
+    };
+    explained.min_by_key(short).unwrap_or_default()
+}
+
+/// What to ask the nodes for: the chosen members by shape, of each leaf where it must be, then
+/// of all inside each domain in which they must be together, then of the gang. Sub-groups that
+/// lack the same are asked for once.
+fn questions(state: &ClusterState, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
+    let bounds = bounds(tree);
+    let mut open: Vec<(usize, Part)> = Vec::new();
+    for (leaf, pods) in choice {
+        let bound = tree.above(*leaf).find(|above| bounds.contains(above));
+        let parts = pods.iter().map(|pods| Part {
+            class: pods.class,
+            need: pods.pods.len() as u64,
+            leaves: Vec::from([*leaf]),
+        });
+        open.extend(parts.map(|part| (bound.unwrap_or(0), part)));
+    }
+    for group in bounds {
+        let parts = parts(tree, group, choice).into_iter();
+        let several = parts.filter(|part| part.leaves.len() > 1);
+        open.extend(several.map(|part| (group, part)));
+    }
+    let mut asked: Vec<Asked> = Vec::new();
+    for (group, part) in open {
+        let new = Missing {
+            class: part.class,
+            scope: scope_of(state, tree, group),
+            need: part.need,
+            sub_groups: path(tree, tree.smallest_above(&part.leaves)),
+            required_by: path(tree, group),
+            inside: domains_above(state, tree, group),
+            surplus: false,
+            gang: id,
+            limits: None,
         };
-        explained.min_by_key(short).unwrap_or_default()
-    }
-
-    /// What to ask the nodes for: the chosen members by shape, of each leaf where it must be, then
-    /// of all inside each domain in which they must be together, then of the gang. Sub-groups that
-    /// lack the same are asked for once.
-    fn questions(&self, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
-        let bounds = bounds(tree);
-        let mut open: Vec<(usize, Part)> = Vec::new();
-        for (leaf, pods) in choice {
-            let bound = tree.above(*leaf).find(|above| bounds.contains(above));
-            let parts = pods.iter().map(|pods| Part {
-                class: pods.class,
-                need: pods.pods.len() as u64,
-                leaves: Vec::from([*leaf]),
-            });
-            open.extend(parts.map(|part| (bound.unwrap_or(0), part)));
-        }
-        for group in bounds {
-            let parts = parts(tree, group, choice).into_iter();
-            let several = parts.filter(|part| part.leaves.len() > 1);
-            open.extend(several.map(|part| (group, part)));
-        }
-        let mut asked: Vec<Asked> = Vec::new();
-        for (group, part) in open {
-            let new = Missing {
-                class: part.class,
-                scope: self.scope_of(tree, group),
-                need: part.need,
-                sub_groups: path(tree, tree.smallest_above(&part.leaves)),
-                required_by: path(tree, group),
-                inside: self.domains_above(tree, group),
-                surplus: false,
-                gang: id,
-                limits: None,
-            };
-            let mut known = asked.iter_mut().map(|known| &mut known.missing);
-            match known.find(|known| known.is_like(&new)) {
-                // An outer domain of the same level says nothing new.
-                Some(known) if known.sub_groups == new.sub_groups => {}
-                Some(known) => {
-                    known.sub_groups.extend(new.sub_groups);
-                    let more = new.required_by.into_iter();
-                    let more = more.filter(|path| !known.required_by.contains(path));
-                    known.required_by.extend(more.collect::<Vec<_>>());
-                }
-                None => asked.push(Asked {
-                    group,
-                    of_leaf: part.leaves.len() == 1,
-                    missing: new,
-                }),
+        let mut known = asked.iter_mut().map(|known| &mut known.missing);
+        match known.find(|known| known.is_like(&new)) {
+            // An outer domain of the same level says nothing new.
+            Some(known) if known.sub_groups == new.sub_groups => {}
+            Some(known) => {
+                known.sub_groups.extend(new.sub_groups);
+                let more = new.required_by.into_iter();
+                let more = more.filter(|path| !known.required_by.contains(path));
+                known.required_by.extend(more.collect::<Vec<_>>());
             }
+            None => asked.push(Asked {
+                group,
+                of_leaf: part.leaves.len() == 1,
+                missing: new,
+            }),
         }
-        asked
     }
+    asked
+}
 
-    /// The shortages among the answers. Of an outer domain only what is not short further in is
-    /// told. Where everything would fit alone, that is told of each sub-group.
-    fn told(&self, tree: &Tree, asked: &[Asked]) -> Vec<Shortage> {
-        let shortage = |asked: &Asked| {
-            let (shortage, _) = explain::shortage(&self.state, &asked.missing, self.now_ms);
-            shortage
+/// The shortages among the answers. Of an outer domain only what is not short further in is
+/// told. Where everything would fit alone, that is told of each sub-group.
+fn told(state: &ClusterState, tree: &Tree, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
+    let shortage = |asked: &Asked| {
+        let (shortage, _) = explain::shortage(state, &asked.missing, now_ms);
+        shortage
+    };
+    let all: Vec<Shortage> = asked.iter().map(shortage).collect();
+    let (mut known, mut short) = (Vec::new(), Vec::new());
+    for (asked, shortage) in asked.iter().zip(&all) {
+        // All leaves are asked about before anything that holds several.
+        let further_in = |(class, inner, of_leaf): &(ClassId, usize, bool)| {
+            let is_wider = !asked.of_leaf || !of_leaf;
+            *class == asked.missing.class
+                && is_wider
+                && tree.above(*inner).any(|above| above == asked.group)
         };
-        let all: Vec<Shortage> = asked.iter().map(shortage).collect();
-        let (mut known, mut short) = (Vec::new(), Vec::new());
-        for (asked, shortage) in asked.iter().zip(&all) {
-            // All leaves are asked about before anything that holds several.
-            let further_in = |(class, inner, of_leaf): &(ClassId, usize, bool)| {
-                let is_wider = !asked.of_leaf || !of_leaf;
-                *class == asked.missing.class
-                    && is_wider
-                    && tree.above(*inner).any(|above| above == asked.group)
-            };
-            if shortage.members_short() > 0 && !known.iter().any(further_in) {
-                known.push((asked.missing.class, asked.group, asked.of_leaf));
-                short.push(shortage.clone());
-            }
+        if shortage.members_short() > 0 && !known.iter().any(further_in) {
+            known.push((asked.missing.class, asked.group, asked.of_leaf));
+            short.push(shortage.clone());
         }
-        if short.is_empty() {
-            let of_leaf = asked.iter().map(|asked| asked.of_leaf);
-            let each = all.into_iter().zip(of_leaf).filter(|(_, of_leaf)| *of_leaf);
-            short = each.map(|(shortage, _)| shortage).collect();
-        }
-        short.truncate(SHAPES_EXPLAINED);
-        short
     }
+    if short.is_empty() {
+        let of_leaf = asked.iter().map(|asked| asked.of_leaf);
+        let each = all.into_iter().zip(of_leaf).filter(|(_, of_leaf)| *of_leaf);
+        short = each.map(|(shortage, _)| shortage).collect();
+    }
+    short.truncate(SHAPES_EXPLAINED);
+    short
+}
 
-    fn scope_of(&self, tree: &Tree, index: usize) -> Scope {
-        let group = &tree.groups[index];
-        widest_scope(&self.state, group.near, group.anchor)
-    }
+fn scope_of(state: &ClusterState, tree: &Tree, index: usize) -> Scope {
+    let group = &tree.groups[index];
+    widest_scope(state, group.near, group.anchor)
+}
 
-    /// Where the groups above must be, the innermost first.
-    fn domains_above(&self, tree: &Tree, mut index: usize) -> Vec<Scope> {
-        let mut inside = Vec::new();
-        while index != 0 {
-            index = tree.groups[index].parent;
-            inside.push(self.scope_of(tree, index));
-        }
-        inside.retain(|scope| *scope != Scope::Cluster);
-        inside
+/// Where the groups above must be, the innermost first.
+fn domains_above(state: &ClusterState, tree: &Tree, mut index: usize) -> Vec<Scope> {
+    let mut inside = Vec::new();
+    while index != 0 {
+        index = tree.groups[index].parent;
+        inside.push(scope_of(state, tree, index));
     }
+    inside.retain(|scope| *scope != Scope::Cluster);
+    inside
 }
 
 /// The groups whose members must be in one domain, the innermost first; the gang itself is last.

@@ -1,242 +1,269 @@
 //! How near a gang comes whose members of several shapes, or sub-groups, do not fit together.
 
-use super::ends::AREAS_TRIED;
-use crate::engine::Engine;
-use crate::engine::counts::Counts;
-use crate::explain::{self, Explanation, LeftOut, Proof, Shortage, Together, Tried};
-use crate::facts::Amount;
+use crate::engine::explanation::ends;
+use crate::engine::explanation::ends::AREAS_TRIED;
+use crate::explain;
+use crate::explain::{Explanation, LeftOut, Proof, Shortage, Together, Tried};
+use crate::facts::{Amount, UnixMs};
+use crate::gangs::counts::Counts;
+use crate::gangs::progress::Progress;
+use crate::gangs::{demand, request, wanted};
+use crate::ids::ById;
 use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::place::Scope;
 use crate::place::{
     Area, CHOICES_MAX, Choice, Most, Tree, World, most, pods_of, single, widest_areas, widest_scope,
 };
+use crate::plan::bounds;
 use crate::queues::QueueId;
 use crate::reason::Reason;
-use crate::state::gang::Scope;
-use alloc::{boxed::Box, string::String, vec::Vec};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// How many choices of members are tried where the queue has no room for others.
 const CHOICES_TRIED: usize = 8;
+
 /// How many shapes of a gang are compared, to say what tells them apart.
 const SHAPES_TOLD_APART: usize = 32;
 
-impl Engine {
-    /// How near a gang comes that lacks room on nodes, and what would let it start.
-    pub(super) fn explain_together(
-        &self,
-        (id, queue): (GangId, QueueId),
-        counts: &Counts,
-        explanation: &mut Explanation,
-    ) -> Tried {
-        let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
-        let tree = self.tree_to_place((id, queue), counts);
-        let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
-            return Tried::default();
-        };
-        let mut world = World::judged(&self.state, &tree.classes());
-        let refused = explanation.proof == Some(Proof::Proved);
-        let Some((tree, most)) = self.most_allowed((id, queue), tree, &world, refused) else {
-            return Tried::default();
-        };
-        if most.left.is_empty() {
-            return Tried {
-                fits: self.has_room_for((id, queue), &most.placed),
-                ..Tried::default()
-            };
-        }
-        let shapes = explanation.shortages.len().max(tree.classes().len());
-        if tree.groups.len() > 1 || shapes > 1 {
-            explanation.together = self.together(&tree, &most);
-        }
-        let shortages = explanation.shortages.iter().enumerate();
-        let wishes = shortages
-            .filter(|(_, one)| self.may_be_a_wish((id, queue), &tree, &world, one))
-            .map(|(position, _)| position)
-            .collect();
-        // Else even empty nodes would not do.
-        let possible = |one: &Shortage| one.fits_empty >= one.need;
-        let ends = explanation.shortages.iter().all(possible).then(|| {
-            let nearest = self.told_area(&tree, explanation).unwrap_or(most.area);
-            let root = &tree.groups[0];
-            let others = widest_areas(&self.state, root.near, root.anchor).into_iter();
-            let others = others.filter(|area| *area != nearest);
-            let areas = [nearest].into_iter().chain(others);
-            self.ends((id, queue), &tree, &mut world, areas)
-        });
-        Tried {
-            fits: false,
-            ends: ends.flatten(),
-            wishes,
+/// How near a gang comes that lacks room on nodes, and what would let it start.
+pub(crate) fn explain_together(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    (id, queue): (GangId, QueueId),
+    counts: &Counts,
+    explanation: &mut Explanation,
+    now_ms: UnixMs,
+) -> Tried {
+    let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
+    let tree = tree_to_place(state, settings, progress, (id, queue), counts, now_ms);
+    let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
+        return Tried::default();
+    };
+    let mut world = World::judged(state, &tree.classes());
+    let refused = explanation.proof == Some(Proof::Proved);
+    let Some((tree, most)) = most_allowed(state, (id, queue), tree, &world, refused) else {
+        return Tried::default();
+    };
+    if most.left.is_empty() {
+        return Tried {
+            fits: ends::has_room_for(state, (id, queue), &most.placed),
             ..Tried::default()
-        }
-    }
-
-    /// What the gang wants to place next.
-    fn tree_to_place(&self, (id, queue): (GangId, QueueId), counts: &Counts) -> Option<Tree> {
-        if self.state.gangs[id].tree().is_some() {
-            return self.trees(id, queue, self.now_ms).into_iter().next();
-        }
-        Some(single(&self.request_of_waiting(id, queue, counts)))
-    }
-
-    /// The most that can be placed of members that the queue has room for. Where it has no room for
-    /// some of the choices, one of the others, as a tree of its own.
-    fn most_allowed(
-        &self,
-        (id, queue): (GangId, QueueId),
-        tree: Tree,
-        world: &World<'_>,
-        refused: bool,
-    ) -> Option<(Tree, Most)> {
-        let (choices, _) = tree.choices();
-        let allowed = |choice: &&Choice| {
-            let pods: Vec<PodId> = pods_of(choice).collect();
-            let demand = self.demand_of_pods(pods.iter());
-            self.within_bounds(id, queue, &demand).is_ok()
         };
-        let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
-        if open.len() == choices.len() {
-            let most = most(world, &tree, refused)?;
-            return Some((tree, most));
-        }
-        let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
-        let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
-            let tree = tree.chosen(choice);
-            let most = most(world, &tree, refused)?;
-            Some((tree, most))
-        });
-        let tried: Vec<(Tree, Most)> = tried.collect();
-        let proved = all && tried.iter().all(|(_, most)| most.proved);
-        let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
-        best.1.proved = proved;
-        Some(best)
     }
-
-    /// Whether all find a place where the level of a shortage is only preferred.
-    fn may_be_a_wish(
-        &self,
-        gang: (GangId, QueueId),
-        tree: &Tree,
-        world: &World<'_>,
-        shortage: &Shortage,
-    ) -> bool {
-        if &*shortage.level == "cluster" || shortage.members_short() == 0 {
-            return false;
-        }
-        let mut tree = tree.clone();
-        for index in 0..tree.groups.len() {
-            let required = match shortage.required_by.as_slice() {
-                [] => index == 0,
-                paths => paths.contains(&tree.path(index)),
-            };
-            if required {
-                tree.groups[index].near = None;
-            }
-        }
+    let shapes = explanation.shortages.len().max(tree.classes().len());
+    if tree.groups.len() > 1 || shapes > 1 {
+        explanation.together = together(state, &tree, &most);
+    }
+    let shortages = explanation.shortages.iter().enumerate();
+    let wishes = shortages
+        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, &world, one))
+        .map(|(position, _)| position)
+        .collect();
+    // Else even empty nodes would not do.
+    let possible = |one: &Shortage| one.fits_empty >= one.need;
+    let ends = explanation.shortages.iter().all(possible).then(|| {
+        let nearest = told_area(state, &tree, explanation).unwrap_or(most.area);
         let root = &tree.groups[0];
-        let areas = widest_areas(&self.state, root.near, root.anchor).into_iter();
-        areas
-            .take(AREAS_TRIED)
-            .any(|area| self.has_places(gang, &tree, world, area))
+        let others = widest_areas(state, root.near, root.anchor).into_iter();
+        let others = others.filter(|area| *area != nearest);
+        let areas = [nearest].into_iter().chain(others);
+        ends::ends(state, (id, queue), &tree, &mut world, areas, now_ms)
+    });
+    Tried {
+        fits: false,
+        ends: ends.flatten(),
+        wishes,
+        ..Tried::default()
     }
+}
 
-    /// The area that was told to be the nearest, so that all is said of one.
-    fn told_area(&self, tree: &Tree, explanation: &Explanation) -> Option<Area> {
-        let [shortage] = explanation.shortages.as_slice() else {
-            return None;
+/// What the gang wants to place next.
+fn tree_to_place(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    (id, queue): (GangId, QueueId),
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> Option<Tree> {
+    if state.gangs[id].tree().is_some() {
+        return wanted::trees(state, settings, progress, id, queue, now_ms)
+            .into_iter()
+            .next();
+    }
+    Some(single(&request::request_of_waiting(
+        state, settings, id, queue, counts, now_ms,
+    )))
+}
+
+/// The most that can be placed of members that the queue has room for. Where it has no room for
+/// some of the choices, one of the others, as a tree of its own.
+fn most_allowed(
+    state: &ClusterState,
+    (id, queue): (GangId, QueueId),
+    tree: Tree,
+    world: &World<'_>,
+    refused: bool,
+) -> Option<(Tree, Most)> {
+    let (choices, _) = tree.choices();
+    let allowed = |choice: &&Choice| {
+        let pods: Vec<PodId> = pods_of(choice).collect();
+        let demand = demand::demand_of_pods(state, pods.iter());
+        bounds::within_bounds(state, id, queue, &demand).is_ok()
+    };
+    let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
+    if open.len() == choices.len() {
+        let most = most(world, &tree, refused)?;
+        return Some((tree, most));
+    }
+    let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
+    let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
+        let tree = tree.chosen(choice);
+        let most = most(world, &tree, refused)?;
+        Some((tree, most))
+    });
+    let tried: Vec<(Tree, Most)> = tried.collect();
+    let proved = all && tried.iter().all(|(_, most)| most.proved);
+    let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
+    best.1.proved = proved;
+    Some(best)
+}
+
+/// Whether all find a place where the level of a shortage is only preferred.
+fn may_be_a_wish(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    tree: &Tree,
+    world: &World<'_>,
+    shortage: &Shortage,
+) -> bool {
+    if &*shortage.level == "cluster" || shortage.members_short() == 0 {
+        return false;
+    }
+    let mut tree = tree.clone();
+    for index in 0..tree.groups.len() {
+        let required = match shortage.required_by.as_slice() {
+            [] => index == 0,
+            paths => paths.contains(&tree.path(index)),
         };
-        if explanation.together.is_some() || !shortage.required_by.is_empty() {
-            return None;
+        if required {
+            tree.groups[index].near = None;
         }
-        let root = &tree.groups[0];
-        let mut areas = widest_areas(&self.state, root.near, root.anchor).into_iter();
-        areas.find(|area| explain::area_name(&self.state, *area) == shortage.domain)
     }
+    let root = &tree.groups[0];
+    let areas = widest_areas(state, root.near, root.anchor).into_iter();
+    areas
+        .take(AREAS_TRIED)
+        .any(|area| ends::has_places(state, gang, &tree, world, area))
+}
 
-    /// The most of its members that find a place together, of which some do not. `None`: none does.
-    fn together(&self, tree: &Tree, most: &Most) -> Option<Together> {
-        if most.placed.is_empty() {
-            return None;
+/// The area that was told to be the nearest, so that all is said of one.
+fn told_area(state: &ClusterState, tree: &Tree, explanation: &Explanation) -> Option<Area> {
+    let [shortage] = explanation.shortages.as_slice() else {
+        return None;
+    };
+    if explanation.together.is_some() || !shortage.required_by.is_empty() {
+        return None;
+    }
+    let root = &tree.groups[0];
+    let mut areas = widest_areas(state, root.near, root.anchor).into_iter();
+    areas.find(|area| explain::area_name(state, *area) == shortage.domain)
+}
+
+/// The most of its members that find a place together, of which some do not. `None`: none does.
+fn together(state: &ClusterState, tree: &Tree, most: &Most) -> Option<Together> {
+    if most.placed.is_empty() {
+        return None;
+    }
+    let root = &tree.groups[0];
+    let scope = widest_scope(state, root.near, root.anchor);
+    let left = left_out(state, tree, most);
+    let gpus = left.iter().map(|left| left.gpus);
+    Some(Together {
+        level: explain::level(state, scope),
+        domain: explain::area_name(state, most.area),
+        need: (most.placed.len() + most.left.len()) as u64,
+        placed: most.placed.len() as u64,
+        proved: most.proved,
+        gpus_short: gpus.fold(0, Amount::saturating_add),
+        left,
+    })
+}
+
+/// The members that have no place, by sub-group and shape.
+fn left_out(state: &ClusterState, tree: &Tree, most: &Most) -> Vec<LeftOut> {
+    let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
+    for pod in &most.left {
+        let class = state.pods[*pod].class;
+        let leaf = leaf_of(tree, class, *pod);
+        match found.iter_mut().find(|one| (one.0, one.1) == (leaf, class)) {
+            Some((.., members)) => *members += 1,
+            None => found.push((leaf, class, 1)),
         }
-        let root = &tree.groups[0];
-        let scope = widest_scope(&self.state, root.near, root.anchor);
-        let left = self.left_out(tree, most);
-        let gpus = left.iter().map(|left| left.gpus);
-        Some(Together {
-            level: explain::level(&self.state, scope),
-            domain: explain::area_name(&self.state, most.area),
-            need: (most.placed.len() + most.left.len()) as u64,
-            placed: most.placed.len() as u64,
-            proved: most.proved,
-            gpus_short: gpus.fold(0, Amount::saturating_add),
-            left,
-        })
     }
-
-    /// The members that have no place, by sub-group and shape.
-    fn left_out(&self, tree: &Tree, most: &Most) -> Vec<LeftOut> {
-        let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
-        for pod in &most.left {
-            let class = self.state.pods[*pod].class;
-            let leaf = leaf_of(tree, class, *pod);
-            match found.iter_mut().find(|one| (one.0, one.1) == (leaf, class)) {
-                Some((.., members)) => *members += 1,
-                None => found.push((leaf, class, 1)),
-            }
+    let mut classes = tree.classes();
+    classes.truncate(SHAPES_TOLD_APART);
+    let asks = explain::told_apart(state, &classes);
+    let left = found.into_iter().map(|(leaf, class, members)| {
+        let in_leaf = |pod: &PodId| leaf_of(tree, state.pods[*pod].class, *pod) == leaf;
+        let placed = most.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
+        let left = most.left.iter().filter(|pod| in_leaf(pod)).count();
+        let (level, domain) = kept_in(state, tree, most, leaf).unzip();
+        let mut known = classes.iter().zip(&asks);
+        let asks = known.find(|(other, _)| **other == class);
+        LeftOut {
+            sub_group: (leaf != 0).then(|| tree.path(leaf)),
+            need: (placed + left) as u64,
+            members,
+            asks: asks.map_or_else(
+                || explain::asks(state, class, None),
+                |(_, asks)| asks.clone(),
+            ),
+            gpus: state.classes[class].gpus.saturating_mul(members),
+            level,
+            domain: domain.flatten(),
         }
-        let mut classes = tree.classes();
-        classes.truncate(SHAPES_TOLD_APART);
-        let asks = explain::told_apart(&self.state, &classes);
-        let left = found.into_iter().map(|(leaf, class, members)| {
-            let in_leaf = |pod: &PodId| leaf_of(tree, self.state.pods[*pod].class, *pod) == leaf;
-            let placed = most.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
-            let left = most.left.iter().filter(|pod| in_leaf(pod)).count();
-            let (level, domain) = self.kept_in(tree, most, leaf).unzip();
-            let mut known = classes.iter().zip(&asks);
-            let asks = known.find(|(other, _)| **other == class);
-            LeftOut {
-                sub_group: (leaf != 0).then(|| tree.path(leaf)),
-                need: (placed + left) as u64,
-                members,
-                asks: asks.map_or_else(
-                    || explain::asks(&self.state, class, None),
-                    |(_, asks)| asks.clone(),
-                ),
-                gpus: self.state.classes[class].gpus.saturating_mul(members),
-                level,
-                domain: domain.flatten(),
-            }
-        });
-        left.collect()
-    }
+    });
+    left.collect()
+}
 
-    /// The level whose domain members of a leaf must be in beside that of the gang, and which it is
-    /// for those that have a place.
-    fn kept_in(&self, tree: &Tree, most: &Most, leaf: usize) -> Option<(Box<str>, Option<String>)> {
-        let requires = |group: &usize| {
-            let near = tree.groups[*group].near;
-            *group != 0 && near.is_some_and(|near| near.required.is_some())
-        };
-        let group = tree.above(leaf).find(requires)?;
-        let below = |pod: PodId| {
-            let leaf = leaf_of(tree, self.state.pods[pod].class, pod);
-            tree.above(leaf).any(|above| above == group)
-        };
-        let mut placed = most.placed.iter();
-        let node: Option<NodeId> = placed.find(|(pod, _)| below(*pod)).map(|(_, node)| *node);
-        let near = tree.groups[group].near;
-        let anchor = tree.groups[group].anchor.or(node);
-        let scope = widest_scope(&self.state, near, anchor);
-        let domain = match (scope, anchor) {
-            (Scope::Node(node), _) => Some(String::from(&*self.state.nodes[node].name)),
-            (Scope::DomainOf(topology, level, _), Some(node)) => {
-                let topology = &self.state.topologies[topology];
-                let domain = topology.path(node).get(level);
-                domain.map(|domain| topology.display(*domain))
-            }
-            _ => None,
-        };
-        Some((explain::level(&self.state, scope), domain))
-    }
+/// The level whose domain members of a leaf must be in beside that of the gang, and which it is
+/// for those that have a place.
+fn kept_in(
+    state: &ClusterState,
+    tree: &Tree,
+    most: &Most,
+    leaf: usize,
+) -> Option<(Box<str>, Option<String>)> {
+    let requires = |group: &usize| {
+        let near = tree.groups[*group].near;
+        *group != 0 && near.is_some_and(|near| near.required.is_some())
+    };
+    let group = tree.above(leaf).find(requires)?;
+    let below = |pod: PodId| {
+        let leaf = leaf_of(tree, state.pods[pod].class, pod);
+        tree.above(leaf).any(|above| above == group)
+    };
+    let mut placed = most.placed.iter();
+    let node: Option<NodeId> = placed.find(|(pod, _)| below(*pod)).map(|(_, node)| *node);
+    let near = tree.groups[group].near;
+    let anchor = tree.groups[group].anchor.or(node);
+    let scope = widest_scope(state, near, anchor);
+    let domain = match (scope, anchor) {
+        (Scope::Node(node), _) => Some(String::from(&*state.nodes[node].name)),
+        (Scope::DomainOf(topology, level, _), Some(node)) => {
+            let topology = &state.topologies[topology];
+            let domain = topology.path(node).get(level);
+            domain.map(|domain| topology.display(*domain))
+        }
+        _ => None,
+    };
+    Some((explain::level(state, scope), domain))
 }
 
 /// The leaf that offers a pod.

@@ -5,7 +5,8 @@ use crate::ids::GangId;
 use crate::state::ClusterState;
 use crate::state::gang::{Gang, GroupTree};
 use crate::state::pod::{Pod, Stage};
-use alloc::{vec, vec::Vec};
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// The members of a gang, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,0 +1,20 @@
+//! What a gang is and how far it has come.
+//!
+//! Everything here follows from the cluster as it is known: what a gang asks for (`spec`), who of
+//! its members has a place (`counts`, `places`), which of them it wants next (`wanted`, `demand`),
+//! and what it waits for as long as no node has to be looked at (`judge`). Nothing is planned here,
+//! and nobody is told anything.
+
+pub(crate) mod accounts;
+pub(crate) mod counts;
+pub(crate) mod demand;
+pub(crate) mod first_look;
+pub(crate) mod judge;
+pub(crate) mod near;
+pub(crate) mod parts;
+pub(crate) mod places;
+pub(crate) mod progress;
+pub(crate) mod request;
+pub(crate) mod spec;
+pub(crate) mod wait;
+pub(crate) mod wanted;

@@ -1,0 +1,203 @@
+//! How a scheduler that has just begun judges the gangs that run already.
+//!
+//! | what tells | of what |
+//! |---|---|
+//! | annotation `bound-minimum` of members on nodes | minima that the gang had |
+//! | condition `Stale` of the PodGroup | that it was complete, and what it lost when |
+//! | times that the API server sets | somebody has waited since before the first binding |
+//!
+//! A gang that has the minima that its members were bound for was complete, however far they were
+//! raised since.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::{Counts, by_leaf, has_started};
+use crate::ids::{GangId, PodId};
+use crate::state::ClusterState;
+use crate::state::gang::{Gang, GroupTree};
+use crate::state::pod::{Pod, Stage};
+use crate::status::Staleness;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// How far a gang had come that has members on nodes when it is first seen.
+pub(crate) enum FirstLook {
+    /// Its minimum was never bound.
+    Unfinished,
+    /// Its minimum was bound.
+    Complete {
+        /// When it lost the members that it lacks; `None`: it lacks none.
+        lost_ms: Option<UnixMs>,
+        /// The condition `Stale` that its PodGroup tells, if it is of these members.
+        told: Option<Staleness>,
+    },
+}
+
+/// Judges a gang that is first seen with members on nodes.
+pub(crate) fn first_look(
+    state: &ClusterState,
+    id: GangId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> FirstLook {
+    let gang = &state.gangs[id];
+    let told = told_staleness(state, gang, now_ms);
+    let complete = |lost_ms| FirstLook::Complete { lost_ms, told };
+    let whole = counts.met || lacks(state, id, &has_started)[0] == 0;
+    match told {
+        // Times in statuses have whole seconds: nobody is evicted early for that.
+        Some(told) if told.stale => complete(Some(told.since_ms.saturating_add(999).min(now_ms))),
+        Some(_) => {
+            let lost = has_lost_since(gang, counts.bound + counts.succeeded, whole);
+            complete(lost.then_some(now_ms))
+        }
+        None if whole => complete(None),
+        None if has_never_been_complete(state, id, 0) => FirstLook::Unfinished,
+        // The members that wait may be replacements of lost ones: the gang ran.
+        None => complete(Some(now_ms)),
+    }
+}
+
+/// The condition `Stale` of the gang's PodGroup, unless it was written before any of these
+/// members was bound: then it tells of members that ran before them. A status is at least as
+/// young as the changes that it tells.
+fn told_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
+    let shown = gang.shown()?;
+    let told = shown.staleness?;
+    let first_ms = bound_times(state, gang, &|_| true).min()?;
+    let written_ms = told.since_ms.max(shown.scheduled_since_ms);
+    let since_first = written_ms >= first_ms - first_ms % 1_000;
+    (since_first && written_ms <= now_ms).then_some(told)
+}
+
+/// When members that are on nodes were bound, as the API server says.
+fn bound_times<'a>(
+    state: &'a ClusterState,
+    gang: &'a Gang,
+    which: &'a dyn Fn(&Pod) -> bool,
+) -> impl Iterator<Item = UnixMs> + 'a {
+    let members = gang.members.iter().map(|member| &state.pods[*member]);
+    let bound = members.filter(move |pod| pod.stage.is_bound() && which(pod));
+    bound.filter_map(|pod| pod.own.as_ref()?.bound_ms)
+}
+
+/// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API
+/// server says: somebody has waited since before the first of these binds, and even if all who
+/// came later replace lost members, those and the bound ones are fewer than the minimum. Times
+/// are known to the second.
+pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: usize) -> bool {
+    let gang = &state.gangs[id];
+    let tree = gang.tree();
+    let counts = |pod: &Pod| {
+        let below = |tree: &GroupTree| {
+            let leaf = gang.leaf_of(pod);
+            leaf.is_some_and(|leaf| tree.is_below(leaf, group))
+        };
+        group == 0 || tree.is_some_and(|tree| below(tree))
+    };
+    let Some(first_ms) = bound_times(state, gang, &counts).min() else {
+        return false;
+    };
+    let waits = |pod: &Pod| pod.stage == Stage::Waiting && !pod.deleting;
+    let members = gang.members.iter().map(|member| &state.pods[*member]);
+    let mut waiting = members.filter(|pod| counts(pod) && waits(pod));
+    if !waiting.any(|pod| pod.created_ms <= first_ms) {
+        return false;
+    }
+    let was_bound = |pod: &Pod| has_started(pod) || (waits(pod) && pod.created_ms > first_ms);
+    lacks(state, id, &was_bound)[group] > 0
+}
+
+/// How many pods each group lacks beside those that `counts` picks, the gang itself first. A
+/// group needs the minimum that its members were bound for where that is lower than the minimum
+/// that is asked for now: a minimum that was raised is for the next decision.
+pub(crate) fn lacks(state: &ClusterState, id: GangId, counts: &dyn Fn(&Pod) -> bool) -> Vec<u32> {
+    let gang = &state.gangs[id];
+    let begun_with = minima_begun_with(state, gang);
+    let held = by_leaf(state, gang, counts);
+    match gang.tree() {
+        None => {
+            let minimum = begun_with.get(&0).copied();
+            Vec::from([minimum.unwrap_or(gang.spec.minimum).saturating_sub(held[0])])
+        }
+        Some(tree) if begun_with.is_empty() => tree.needs(&held),
+        Some(tree) => tree.with_minima(&begun_with).needs(&held),
+    }
+}
+
+/// The minima that members were bound for, by group, where they are lower than now. Members
+/// that have done their part only count for groups in which nobody runs: their gang may have
+/// begun anew since.
+fn minima_begun_with(state: &ClusterState, gang: &Gang) -> BTreeMap<usize, u32> {
+    let mut minima = recorded_minima(state, gang, &|pod| pod.stage.is_bound());
+    let ended = recorded_minima(state, gang, &|pod| !pod.stage.is_bound());
+    for (group, minimum) in ended {
+        minima.entry(group).or_insert(minimum);
+    }
+    minima.retain(|group, minimum| *minimum < minimum_of(gang, *group));
+    minima
+}
+
+/// The lowest minimum of each group that some of the members were bound for that run or have
+/// done their part.
+fn recorded_minima(
+    state: &ClusterState,
+    gang: &Gang,
+    which: &dyn Fn(&Pod) -> bool,
+) -> BTreeMap<usize, u32> {
+    let mut minima: BTreeMap<usize, u32> = BTreeMap::new();
+    for pod in gang.members.iter().map(|member| &state.pods[*member]) {
+        let Some(own) = pod.own.as_ref().filter(|_| has_started(pod) && which(pod)) else {
+            continue;
+        };
+        if own.bound_minima.is_empty() {
+            continue;
+        }
+        let path = path_of(gang, pod);
+        if path.len() != own.bound_minima.len() {
+            // The sub-groups have changed since the pod was bound.
+            continue;
+        }
+        for (group, minimum) in path.into_iter().zip(own.bound_minima.iter().copied()) {
+            let lowest = minima.entry(group).or_insert(minimum);
+            *lowest = minimum.min(*lowest);
+        }
+    }
+    minima
+}
+
+/// The minima that a pod is bound for: its gang's, and where there are sub-groups that of each
+/// group on the way to its leaf. None for a gang of one, which always has its minimum.
+pub(crate) fn minima_for(state: &ClusterState, pod: PodId) -> Box<[u32]> {
+    let pod = &state.pods[pod];
+    let gang = pod.own.as_ref().and_then(|own| own.gang);
+    let gang = gang.map(|gang| &state.gangs[gang]);
+    let Some(gang) = gang.filter(|gang| gang.may_have_others()) else {
+        return Box::default();
+    };
+    let path = path_of(gang, pod).into_iter();
+    path.map(|group| minimum_of(gang, group)).collect()
+}
+
+/// Whether fewer members hold than the PodGroup tells, and so few that the minimum that was told or
+/// the minima that they were bound for are not met any more.
+fn has_lost_since(gang: &Gang, held: u32, whole: bool) -> bool {
+    gang.shown().is_some_and(|shown| {
+        let members = &shown.members;
+        let fewer = held < members.bound + members.succeeded;
+        fewer && (held < members.expected || !whole)
+    })
+}
+
+/// The groups that a member is in, from the gang itself down to its leaf.
+fn path_of(gang: &Gang, pod: &Pod) -> Vec<usize> {
+    let mut path = gang.groups_of(pod);
+    path.push(0);
+    path.reverse();
+    path
+}
+
+fn minimum_of(gang: &Gang, group: usize) -> u32 {
+    gang.tree()
+        .map_or(gang.spec.minimum, |tree| tree.group(group).minimum)
+}

@@ -1,0 +1,160 @@
+//! What a gang and its sub-groups say of topology, resolved.
+
+use crate::facts::TopologyRequest;
+use crate::gangs::wait::Verdict;
+use crate::ids::GangId;
+use crate::place::Near;
+use crate::reason::Reason;
+use crate::state::ClusterState;
+use crate::state::gang::{GroupTree, SubGroup};
+use crate::state::topologies::DEFAULT_TOPOLOGY;
+use crate::topology::Level;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Makes sure that what the gang says of topology means something; makes the topology of a
+/// native group's label.
+fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> {
+    let spec = &state.gangs[id].spec;
+    if let Some(label) = spec.required_label.clone() {
+        state.label_topology(&label);
+        return Ok(());
+    }
+    let TopologyRequest {
+        name,
+        required,
+        preferred,
+    } = &spec.topology;
+    if name.is_none() && required.is_none() && preferred.is_none() {
+        return Ok(());
+    }
+    check_levels(state, &spec.topology)
+}
+
+/// Makes sure that a Topology and its levels exist.
+fn check_levels(state: &ClusterState, request: &TopologyRequest) -> Result<(), String> {
+    let topology = &state.topologies[state.topology_of(request)?];
+    for level in request.levels() {
+        if topology.level(level).is_none() {
+            let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
+            let known: String = match known.as_slice() {
+                [] => "no level but node".into(),
+                known => format!("{} and node", known.join(", ")),
+            };
+            let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+            return Err(format!(
+                "Topology {name:?} has no level {level:?}; it has {known}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn resolve_topology_now(state: &ClusterState, id: GangId) -> Option<Near> {
+    let spec = &state.gangs[id].spec;
+    if let Some(label) = &spec.required_label {
+        let topology = state.known_label_topology(label)?;
+        return Some(Near {
+            topology,
+            required: Some(Level::Domain(0)),
+            preferred: None,
+            implied: false,
+        });
+    }
+    near(state, &spec.topology)
+}
+
+/// A request for topology, if it means something.
+fn near(state: &ClusterState, request: &TopologyRequest) -> Option<Near> {
+    let id = state.topology_of(request).ok()?;
+    let topology = &state.topologies[id];
+    let level = |name: Option<&str>| topology.level(name?);
+    let required = level(request.required.as_deref());
+    let mut preferred = level(request.preferred.as_deref());
+    let implied = required.is_none() && preferred.is_none();
+    if implied {
+        // As near as the finest level.
+        let finest = topology.levels.len().checked_sub(1)?;
+        preferred = Some(Level::Domain(finest));
+    }
+    Some(Near {
+        topology: id,
+        required,
+        preferred,
+        implied,
+    })
+}
+
+pub(crate) fn near_of(
+    state: &ClusterState,
+    id: GangId,
+    index: usize,
+    group: &SubGroup,
+) -> Option<Near> {
+    if index == 0 {
+        return resolve_topology_now(state, id);
+    }
+    near(state, group.topology.as_ref()?)
+}
+
+/// Makes sure that what the gang and its sub-groups say of topology means something.
+///
+/// # Errors
+/// A Topology or level that is not there, or one that is wider than that of a group above.
+pub(crate) fn resolve_topologies(state: &mut ClusterState, id: GangId) -> Result<(), Verdict> {
+    let missing = |message| Verdict::new(Reason::TopologyNotFound, message);
+    resolve_topology(state, id).map_err(missing)?;
+    let Some(tree) = state.gangs[id].tree().map(Arc::clone) else {
+        return Ok(());
+    };
+    for (index, group) in tree.groups().skip(1) {
+        let Some(request) = &group.topology else {
+            continue;
+        };
+        let name = &group.name;
+        check_levels(state, request)
+            .map_err(|message| missing(format!("sub-group {name}: {message}")))?;
+        if let Some(message) = wider_than_above(state, id, &tree, index, request) {
+            return Err(Verdict::new(Reason::InvalidSpec, message));
+        }
+    }
+    Ok(())
+}
+
+/// A sub-group cannot be kept in a wider domain than the groups above it.
+fn wider_than_above(
+    state: &ClusterState,
+    id: GangId,
+    tree: &GroupTree,
+    index: usize,
+    request: &TopologyRequest,
+) -> Option<String> {
+    let own = near(state, request)?;
+    let level = own.required?;
+    let mut above = index;
+    while above != 0 {
+        above = tree.group(above).parent;
+        let group = tree.group(above);
+        let near = near_of(state, id, above, group);
+        let near = near.filter(|near| near.topology == own.topology);
+        if near
+            .and_then(|near| near.required)
+            .is_some_and(|above| level < above)
+        {
+            let parent = if above == 0 {
+                "the PodGroup"
+            } else {
+                &*group.name
+            };
+            let level = request.required.as_deref().unwrap_or_default();
+            return Some(format!(
+                "sub-group {}: topology.required: {level} is wider than the level that \
+                 {parent} requires",
+                tree.group(index).name
+            ));
+        }
+    }
+    None
+}

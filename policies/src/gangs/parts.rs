@@ -1,0 +1,108 @@
+//! How far the sub-groups have come of a gang that could do without some of them.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::{by_leaf, has_place, has_started};
+use crate::gangs::first_look;
+use crate::gangs::progress::{Progress, Start};
+use crate::ids::{ById, GangId};
+use crate::state::ClusterState;
+use crate::state::gang::GroupTree;
+use crate::state::pod::{Pod, Stage};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Follows how far each sub-group has come. Whether one of them has just become complete.
+pub(crate) fn follow_parts(
+    state: &ClusterState,
+    progress: &mut Progress,
+    id: GangId,
+    now_ms: UnixMs,
+) -> bool {
+    let gang = &state.gangs[id];
+    let Some(tree) = gang.tree().map(Arc::clone) else {
+        progress.parts.clear();
+        return false;
+    };
+    let needs = first_look::lacks(state, id, &has_started);
+    let live = by_leaf(state, gang, &is_alive);
+    let assumed = by_leaf(state, gang, &is_assumed);
+    let mut completed = false;
+    let mut parts: BTreeMap<Box<str>, Start> = BTreeMap::new();
+    for (index, group) in tree.groups().skip(1) {
+        if below(&tree, &live, index) == 0 {
+            continue;
+        }
+        let known = progress.parts.get(&group.name).copied();
+        let complete = Start::Complete { since_ms: now_ms };
+        let start = match known.unwrap_or(Start::NotBegun) {
+            Start::Complete { since_ms } => Start::Complete { since_ms },
+            _ if needs[index] == 0 => {
+                completed = true;
+                complete
+            }
+            Start::Unfinished { stuck_ms } => Start::Unfinished { stuck_ms },
+            Start::NotBegun
+                if below(&tree, &assumed, index) > 0
+                    || first_look::has_never_been_complete(state, id, index) =>
+            {
+                Start::Unfinished { stuck_ms: None }
+            }
+            // It is first seen with a part of its members, and the others came later: it ran.
+            Start::NotBegun => complete,
+        };
+        parts.insert(group.name.clone(), start);
+    }
+    progress.parts = parts;
+    completed
+}
+
+/// The sub-groups of a gang that has its minimum which were cut off; of those inside each other
+/// the outermost.
+pub(crate) fn cut_off(
+    state: &ClusterState,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+) -> Vec<usize> {
+    let gang = &state.gangs[id];
+    let begun = |start: &Start| matches!(start, Start::Unfinished { .. });
+    let Some(tree) = gang
+        .tree()
+        .filter(|_| progress[id].parts.values().any(begun))
+    else {
+        return Vec::new();
+    };
+    let needs = tree.needs(&by_leaf(state, gang, &has_place));
+    if needs[0] > 0 {
+        return Vec::new();
+    }
+    let is_cut_off = |index: usize| {
+        let start = progress[id].parts.get(&tree.group(index).name);
+        needs[index] > 0 && start.is_some_and(begun)
+    };
+    let mut cut_off: Vec<usize> = Vec::new();
+    for (index, _) in tree.groups().skip(1) {
+        let inside = cut_off.iter().any(|above| tree.is_below(index, *above));
+        if !inside && is_cut_off(index) {
+            cut_off.push(index);
+        }
+    }
+    cut_off
+}
+
+/// The sum over the leaves below a group, or of a leaf itself.
+pub(crate) fn below(tree: &GroupTree, by_leaf: &[u32], index: usize) -> u32 {
+    let leaves = by_leaf.iter().enumerate();
+    let leaves = leaves.filter(|(leaf, _)| tree.is_below(*leaf, index));
+    leaves.map(|(_, pods)| pods).sum()
+}
+
+/// It has a node, or is on its way to one.
+fn is_alive(pod: &Pod) -> bool {
+    matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
+}
+
+pub(crate) fn is_assumed(pod: &Pod) -> bool {
+    matches!(pod.stage, Stage::Assumed(_)) && !pod.deleting
+}

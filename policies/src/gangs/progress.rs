@@ -1,0 +1,187 @@
+//! How far a gang has come.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::{Counts, has_started};
+use crate::gangs::first_look::FirstLook;
+use crate::gangs::{first_look, parts};
+use crate::ids::{ById, GangId};
+use crate::queues::QueueId;
+use crate::state::ClusterState;
+use crate::state::gang::Gang;
+use crate::state::pod::Pod;
+use crate::status::Staleness;
+use alloc::{boxed::Box, collections::BTreeMap};
+
+/// How far a gang has come since it last held nothing.
+///
+/// ```text
+///              a member gets a place             the minimum is bound
+///  NOT BEGUN -------------------------> UNFINISHED -----------------> COMPLETE
+///   ^   |                                |    ^                         |  ^
+///   |   | it is seen with bound members  |    |                         |  |
+///   |   +--- somebody waited all along --|----+                         |  |
+///   |   +--- else: it ran (see `first_look`) -------------------|--+
+///   +------------------------------------+------------------------------+
+///                          no member has a place any more
+/// ```
+///
+/// An unfinished gang is completed or unwound at once. A complete one that loses members keeps the
+/// others for its `stalenessGracePeriod`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// No member has a place.
+    #[default]
+    NotBegun,
+    /// Members have places, and the minimum has not been bound yet.
+    Unfinished {
+        /// When it became known that it cannot be completed as things are.
+        stuck_ms: Option<UnixMs>,
+    },
+    /// The minimum was bound.
+    Complete {
+        /// When we first saw it so.
+        since_ms: UnixMs,
+    },
+}
+
+impl Start {
+    /// When the gang was first seen complete, if it is.
+    pub(crate) fn complete_ms(self) -> Option<UnixMs> {
+        match self {
+            Self::Complete { since_ms } => Some(since_ms),
+            Self::NotBegun | Self::Unfinished { .. } => None,
+        }
+    }
+}
+
+/// How often in a row bindings of a gang were refused, and until when it is not tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Backoff {
+    pub(crate) refusals: u32,
+    pub(crate) until_ms: UnixMs,
+    /// Members that had been bound were evicted for it.
+    pub(crate) unwound: bool,
+}
+
+impl Backoff {
+    /// A binding was refused: the next try is twice as far away as the last one was, up to a limit.
+    /// A try that costs nobody anything is repeated soon, so that the gang starts soon after what
+    /// refused it is mended. One that ends in evictions is not.
+    /// The refusals of one try count once.
+    pub(crate) fn refused(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
+        if now_ms >= self.until_ms {
+            let doublings_max = if self.unwound { 6 } else { 3 };
+            let wait_ms = first_ms.saturating_mul(1 << self.refusals.min(doublings_max));
+            self.refusals = self.refusals.saturating_add(1);
+            self.until_ms = now_ms.saturating_add(wait_ms);
+        }
+        self.until_ms
+    }
+}
+
+/// How a gang counts in its queue and those above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) queue: QueueId,
+    /// Its minimum is met; otherwise it waits.
+    pub(crate) runs: bool,
+}
+
+/// How far one gang has come, and what it has been through.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// How far it has come since it last held nothing.
+    pub(crate) start: Start,
+    /// How far each sub-group has come of which a member has a place, by name.
+    pub(crate) parts: BTreeMap<Box<str>, Start>,
+    /// The count of bindings that were refused, and the pause that follows from it.
+    pub(crate) backoff: Backoff,
+    /// A member has lost its place since the minimum was last met.
+    pub(crate) bereaved: bool,
+    /// A member was lost and the gang has been below its minimum since then.
+    pub(crate) lost_ms: Option<UnixMs>,
+    /// The condition `Stale` that its PodGroup told when this engine first saw it complete.
+    pub(crate) staleness: Option<Staleness>,
+    /// How it counts in its queue.
+    pub(crate) tally: Option<Tally>,
+    /// How many members had a place (or had succeeded) at the last look.
+    held: u32,
+    /// [`Gang::departed`] at the last look.
+    departed: u32,
+}
+
+impl Progress {
+    /// Whether a part of the gang is bound and the minimum never was.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        matches!(self.start, Start::Unfinished { .. })
+    }
+
+    /// Whether a member is in a sub-group that has begun and has not been complete.
+    pub(crate) fn is_cut_off(&self, gang: &Gang, pod: &Pod) -> bool {
+        let Some(tree) = gang.tree() else {
+            return false;
+        };
+        gang.groups_of(pod).into_iter().any(|group| {
+            let start = self.parts.get(&tree.group(group).name);
+            matches!(start, Some(Start::Unfinished { .. }))
+        })
+    }
+
+    /// Whether any member had a place (or had succeeded) at the last look.
+    pub(crate) fn holds(&self) -> bool {
+        self.held > 0
+    }
+
+    /// Takes in how many members have a place now. Whether members have lost theirs since the last
+    /// look.
+    fn count_held(&mut self, gang: &Gang, held: u32) -> bool {
+        let departed = gang.departed.saturating_sub(self.departed);
+        let before = self.held.saturating_sub(departed);
+        (self.held, self.departed) = (held, gang.departed);
+        held < before
+    }
+}
+
+/// Whether a complete gang has lost members since the last look.
+pub(crate) fn follow_start(
+    state: &ClusterState,
+    progress: &mut ById<GangId, Progress>,
+    id: GangId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> bool {
+    let complete = Start::Complete { since_ms: now_ms };
+    let completed = parts::follow_parts(state, &mut progress[id], id, now_ms);
+    let start = progress[id].start;
+    let held = counts.bound + counts.assumed + counts.succeeded;
+    let first_look = (start == Start::NotBegun && counts.bound > 0)
+        .then(|| first_look::first_look(state, id, counts, now_ms));
+    // The minimum may have been raised while it was bound.
+    let finished = !matches!(start, Start::Complete { .. })
+        && (counts.met || (counts.bound > 0 && first_look::lacks(state, id, &has_started)[0] == 0));
+    let gang = &mut progress[id];
+    let mut lost = gang.count_held(&state.gangs[id], held);
+    gang.start = match (start, first_look) {
+        _ if counts.bound + counts.assumed == 0 => {
+            gang.staleness = None;
+            Start::NotBegun
+        }
+        (_, Some(FirstLook::Complete { lost_ms, told })) => {
+            lost = lost_ms.is_some();
+            gang.lost_ms = lost_ms;
+            gang.staleness = told;
+            complete
+        }
+        (_, None) if finished => complete,
+        (_, Some(FirstLook::Unfinished)) | (Start::NotBegun, None) => {
+            Start::Unfinished { stuck_ms: None }
+        }
+        (known, None) => known,
+    };
+    // A sub-group that is refused again and again must not profit from those that run.
+    let settled = gang.parts.is_empty() || completed;
+    if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
+        gang.backoff = Backoff::default();
+    }
+    lost && matches!(gang.start, Start::Complete { .. })
+}

@@ -1,0 +1,122 @@
+//! What the placement is asked for a gang.
+
+use crate::facts::{Placement, UnixMs};
+use crate::gangs::counts::{Counts, by_leaf, has_place};
+use crate::gangs::{demand, near, places};
+use crate::ids::{GangId, PodId};
+use crate::place::Request;
+use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::pod::Stage;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+/// A hash of all that a try depends on: with an equal one, trying again gains nothing.
+pub(crate) fn fingerprint(state: &ClusterState, id: GangId, counts: &Counts) -> u64 {
+    let gang = &state.gangs[id];
+    let mut hasher = rustc_hash::FxHasher::default();
+    state.rules_version.hash(&mut hasher);
+    let queue = state.queues.find(&gang.spec.queue);
+    queue
+        .map(|queue| state.queues.rules(queue))
+        .hash(&mut hasher);
+    (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
+    (
+        &gang.spec.topology,
+        &gang.spec.required_label,
+        gang.spec.placement,
+    )
+        .hash(&mut hasher);
+    places::anchor(state, id).hash(&mut hasher);
+    if let Some(tree) = gang.tree() {
+        tree.hash(&mut hasher);
+        by_leaf(state, gang, &has_place).hash(&mut hasher);
+    }
+    (
+        counts.needed,
+        counts.bound,
+        counts.assumed,
+        counts.placeable,
+    )
+        .hash(&mut hasher);
+    let mut waiting: Vec<_> = gang
+        .members
+        .iter()
+        .filter(|pod| state.pods[**pod].stage == Stage::Waiting)
+        .map(|pod| {
+            let pod = &state.pods[*pod];
+            (pod.uid, pod.class, gang.leaf_of(pod))
+        })
+        .collect();
+    waiting.sort_unstable();
+    waiting.hash(&mut hasher);
+    hasher.finish()
+}
+
+pub(crate) fn request(
+    state: &ClusterState,
+    settings: &Settings,
+    id: GangId,
+    queue: QueueId,
+    pods: Vec<PodId>,
+    need: usize,
+) -> Request {
+    let groups = demand::by_size(state, pods);
+    let occupied = places::occupied(state, id);
+    // A resolved topology was checked when the gang was assessed; one that has gone since makes
+    // the gang touched, and it is assessed before it is tried again.
+    let near = near::resolve_topology_now(state, id);
+    Request {
+        groups,
+        need,
+        near,
+        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
+        inside: Vec::new(),
+        plain_only: false,
+        model_limits: model_limits(state, queue),
+        placement: placement(state, settings, id, queue),
+        occupied,
+    }
+}
+
+/// The request for all members of a gang without sub-groups that wait, of which as many are
+/// needed as the gang lacks.
+pub(crate) fn request_of_waiting(
+    state: &ClusterState,
+    settings: &Settings,
+    id: GangId,
+    queue: QueueId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> Request {
+    let pods = demand::waiting_pods(state, id, now_ms);
+    request(
+        state,
+        settings,
+        id,
+        queue,
+        pods,
+        counts.needed.max(1) as usize,
+    )
+}
+
+/// The gang's own choice, else its queue's, else the configuration's.
+pub(crate) fn placement(
+    state: &ClusterState,
+    settings: &Settings,
+    id: GangId,
+    queue: QueueId,
+) -> (Placement, Placement) {
+    let own = state.gangs[id].spec.placement;
+    let inherited = state.queues.placement(queue);
+    (
+        own.gpu.or(inherited.gpu).unwrap_or(settings.gpu_placement),
+        own.cpu.or(inherited.cpu).unwrap_or(settings.cpu_placement),
+    )
+}
+
+/// The queue, if limits on GPU models hold in it.
+pub(crate) fn model_limits(state: &ClusterState, queue: QueueId) -> Option<QueueId> {
+    state.queues.has_model_limits(queue).then_some(queue)
+}

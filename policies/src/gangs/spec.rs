@@ -1,0 +1,93 @@
+//! What a gang asks for: from its PodGroup, else from its pods.
+
+use crate::facts::PodGroupFacts;
+use crate::state::ClusterState;
+use crate::state::gang::{Gang, GangKey, GangSpec};
+use crate::state::membership::job_minimum;
+use crate::state::pod::Own;
+
+/// The queue of whoever names none.
+pub(crate) const DEFAULT_QUEUE: &str = "default";
+
+/// What the gang asks for: from its PodGroup, else from its pods.
+pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
+    let members = || gang.members.iter().map(|id| &state.pods[*id]);
+    let first = members().min_by_key(|pod| (pod.created_ms, &pod.name));
+    let oldest = first.and_then(|pod| pod.own.as_deref());
+    let lowest = members().map(|pod| pod.priority).min().unwrap_or(0);
+    let mut spec = match &gang.object {
+        Some(object) => spec_of_object(state, object, oldest, lowest),
+        None => spec_of_pods(state, gang, oldest, lowest),
+    };
+    if gang.object.is_none() {
+        spec.created_ms = first.map_or(0, |pod| pod.created_ms);
+    }
+    spec
+}
+
+fn spec_of_object(
+    state: &ClusterState,
+    object: &PodGroupFacts,
+    oldest: Option<&Own>,
+    lowest: i32,
+) -> GangSpec {
+    let class = object.priority_class.as_ref();
+    let class = class.and_then(|name| state.priority_classes.get(name));
+    // A group that names no queue follows its oldest pod.
+    let queue = object.queue.as_deref();
+    let queue = queue.or_else(|| oldest?.queue.as_deref());
+    GangSpec {
+        queue: state.submitted.name(queue.unwrap_or(DEFAULT_QUEUE)),
+        minimum: object.minimum,
+        priority: object
+            .priority
+            .or(class.map(|class| class.value))
+            .unwrap_or(lowest),
+        preemptible: object.preemptible.unwrap_or(true),
+        topology: object.topology.clone().unwrap_or_default(),
+        required_label: object.required_label.clone(),
+        placement: object.placement,
+        staleness_grace_ms: object.staleness_grace_ms,
+        expected_runtime_ms: object.expected_runtime_ms,
+        created_ms: object.created_ms,
+    }
+}
+
+fn spec_of_pods(state: &ClusterState, gang: &Gang, oldest: Option<&Own>, lowest: i32) -> GangSpec {
+    let Some(own) = oldest else {
+        return GangSpec::default();
+    };
+    let minimum = match gang.key {
+        GangKey::Owner(uid) => {
+            let job = state.jobs.get(&uid).and_then(job_minimum);
+            own.hints.min_member.or(job).unwrap_or(1)
+        }
+        GangKey::Deployment(..) => own.hints.min_member.unwrap_or(1),
+        GangKey::Group(..) | GangKey::Pod(_) => 1,
+    };
+    // The bound members of a gang whose PodGroup is gone count in the queue for which they were
+    // bound: the PodGroup named it.
+    let bound = bound_queue(state, gang).filter(|_| gang.lacks_object());
+    let queue = bound.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
+    let mut spec = GangSpec {
+        queue: state.submitted.name(queue),
+        minimum,
+        priority: lowest,
+        preemptible: own.hints.preemptible.unwrap_or(true),
+        placement: own.hints.placement,
+        expected_runtime_ms: own.hints.expected_runtime_ms,
+        ..GangSpec::default()
+    };
+    spec.topology.required = own.hints.topology_required.clone();
+    spec.topology.preferred = own.hints.topology_preferred.clone();
+    spec
+}
+
+/// The queue for which the first of the members was bound, by name.
+fn bound_queue<'a>(state: &'a ClusterState, gang: &Gang) -> Option<&'a str> {
+    let members = gang.members.iter().map(|id| &state.pods[*id]);
+    let bound = members.filter(|pod| pod.stage.is_bound());
+    let queues =
+        bound.filter_map(|pod| Some((&pod.name, pod.own.as_ref()?.bound_queue.as_deref()?)));
+    queues.min().map(|(_, queue)| queue)
+}

@@ -1,0 +1,97 @@
+//! What a gang waits for, why, and what must change before it is looked at again.
+
+use crate::facts::Amount;
+use crate::ids::ClassId;
+use crate::place::Scope;
+use crate::queues::{Bound, Excess, GovernedId, QueueId};
+use crate::reason::Reason;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// What a gang waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing: no member needs a place.
+    #[default]
+    Nothing,
+    /// Something outside must change first.
+    Held(Verdict),
+    /// Its turn.
+    Turn,
+    /// Room: it was tried and refused, and is tried again when what the verdict names changes.
+    Room(Verdict, Wake),
+}
+
+impl Wait {
+    /// Why not, of a gang that is held or was refused.
+    pub(crate) fn verdict(&self) -> Option<&Verdict> {
+        match self {
+            Self::Held(verdict) | Self::Room(verdict, _) => Some(verdict),
+            Self::Nothing | Self::Turn => None,
+        }
+    }
+}
+
+/// Why not, for people and for machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+    /// Counting alone refused it, so that to say it anew takes no search.
+    pub(crate) counted: bool,
+    /// Whether more nodes would help: only then do autoscalers hear of the refusal.
+    pub(crate) more_nodes_help: bool,
+}
+
+impl Verdict {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            counted: false,
+            more_nodes_help: reason.more_nodes_help(),
+        }
+    }
+}
+
+/// What must change before a refused gang is looked at again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// What counting has proved to be lacking is there.
+    Over(Shortfall),
+    /// Any node gets more room for one of the classes, or something is released in the queue.
+    AnyRoom(Vec<ClassId>, Option<QueueId>),
+    /// Something is released in the queue.
+    Queue(QueueId),
+}
+
+/// What a refused gang lacks, where counting proves it. What it proves of one gang of a queue it
+/// proves of all that lack the same, so only the first of them is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shortfall {
+    /// Room for so many pods of a class in a scope. The smaller needs come first.
+    Room {
+        class: ClassId,
+        /// Where they must fit together.
+        scope: Scope,
+        need: u64,
+    },
+    /// So much more of a key under a bound of a queue. The smaller amounts come first.
+    Bound {
+        queue: QueueId,
+        key: GovernedId,
+        bound: Bound,
+        asked: Amount,
+    },
+}
+
+impl From<Excess> for Shortfall {
+    fn from(over: Excess) -> Self {
+        Self::Bound {
+            queue: over.queue,
+            key: over.key,
+            bound: over.bound,
+            asked: over.asked,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Which members a gang with sub-groups needs next, and how their topologies nest.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::{by_leaf, has_place};
+use crate::gangs::progress::Progress;
+use crate::gangs::{demand, near, parts, places, request};
+use crate::ids::ById;
+use crate::ids::{GangId, PodId};
+use crate::place::{Tree, TreeGroup, pods_of};
+use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::gang::{GroupTree, SubGroup};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// One way to choose members that are placed next: by group, how many of its pods or children, and
+/// which children.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    need: Vec<usize>,
+    children: Vec<Vec<usize>>,
+}
+
+impl Wanted {
+    fn nothing(groups: usize) -> Self {
+        Self {
+            need: vec![0; groups],
+            children: vec![Vec::new(); groups],
+        }
+    }
+
+    /// What a group lacks: of the children that can be completed those that lack least first.
+    fn fill(&mut self, tree: &GroupTree, needs: &[u32], able: &[u32], index: usize) {
+        let group = tree.group(index);
+        if group.is_leaf() {
+            self.need[index] = needs[index] as usize;
+            return;
+        }
+        let children = group.children.iter().copied();
+        let (complete, lacking): (Vec<usize>, Vec<usize>) =
+            children.partition(|child| needs[*child] == 0);
+        let mut open: Vec<usize> = lacking.into_iter().filter(|c| able[*c] == 0).collect();
+        open.sort_by_key(|child| needs[*child]);
+        self.need[index] = (group.minimum as usize).saturating_sub(complete.len());
+        for child in &open {
+            self.fill(tree, needs, able, *child);
+        }
+        self.children[index] = open;
+    }
+
+    /// Only this group is wanted of all above it.
+    fn only(mut self, tree: &GroupTree, mut index: usize) -> Self {
+        while index != 0 {
+            let parent = tree.group(index).parent;
+            self.need[parent] = 1;
+            self.children[parent] = Vec::from([index]);
+            index = parent;
+        }
+        self
+    }
+}
+
+/// The ways to choose members that are placed next: those that the minimum lacks; of a gang that
+/// has its minimum the rest of a sub-group that was cut off, else one more pod, or one more
+/// sub-group whole, each as an alternative.
+fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) -> Vec<Wanted> {
+    let needs = tree.needs(held);
+    let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();
+    let able = tree.needs(&all);
+    let nothing = || Wanted::nothing(tree.len());
+    if needs[0] > 0 {
+        let mut wanted = nothing();
+        wanted.fill(tree, &needs, &able, 0);
+        return Vec::from([wanted]);
+    }
+    let rest = |child: usize| {
+        let mut more = nothing();
+        more.fill(tree, &needs, &able, child);
+        more.only(tree, child)
+    };
+    if !cut_off.is_empty() {
+        let able = cut_off.iter().filter(|group| able[**group] == 0);
+        return able.map(|group| rest(*group)).collect();
+    }
+    let mut surplus = Vec::new();
+    let mut open = Vec::from([0]);
+    while let Some(index) = open.pop() {
+        let group = tree.group(index);
+        if group.is_leaf() && waiting[index] > 0 {
+            let mut more = nothing();
+            more.need[index] = 1;
+            surplus.push(more.only(tree, index));
+        }
+        for child in &group.children {
+            if needs[*child] > 0 && able[*child] == 0 {
+                surplus.push(rest(*child));
+            }
+        }
+        let complete = group
+            .children
+            .iter()
+            .rev()
+            .filter(|child| needs[**child] == 0);
+        open.extend(complete);
+    }
+    surplus
+}
+
+/// What a gang with sub-groups wants to place next, as alternatives in their order.
+pub(crate) fn trees(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    now_ms: UnixMs,
+) -> Vec<Tree> {
+    let gang = &state.gangs[id];
+    let Some(tree) = gang.tree() else {
+        return Vec::new();
+    };
+    let held = by_leaf(state, gang, &has_place);
+    let pods = demand::waiting_pods(state, id, now_ms);
+    let mut by_leaf: Vec<Vec<PodId>> = vec![Vec::new(); tree.len()];
+    for pod in pods {
+        if let Some(leaf) = gang.leaf_of(&state.pods[pod]) {
+            by_leaf[leaf].push(pod);
+        }
+    }
+    let count = |pods: &Vec<PodId>| u32::try_from(pods.len()).unwrap_or(u32::MAX);
+    let waiting: Vec<u32> = by_leaf.iter().map(count).collect();
+    let groups: Vec<TreeGroup> = tree
+        .groups()
+        .map(|(index, group)| tree_group(state, id, tree, index, group))
+        .collect();
+    let all = wanted(tree, &held, &waiting, &parts::cut_off(state, progress, id)).into_iter();
+    let trees = all.map(|wanted| {
+        let mut groups = groups.clone();
+        for (index, group) in groups.iter_mut().enumerate() {
+            group.need = wanted.need[index];
+            group.children.clone_from(&wanted.children[index]);
+            if tree.group(index).is_leaf() && group.need > 0 {
+                group.pods = demand::by_size(state, by_leaf[index].clone());
+            }
+        }
+        Tree {
+            groups,
+            model_limits: request::model_limits(state, queue),
+            placement: request::placement(state, settings, id, queue),
+        }
+    });
+    trees.collect()
+}
+
+fn tree_group(
+    state: &ClusterState,
+    id: GangId,
+    tree: &GroupTree,
+    index: usize,
+    group: &SubGroup,
+) -> TreeGroup {
+    let near = near::near_of(state, id, index, group);
+    let occupied = places::occupied_below(state, id, tree, index);
+    TreeGroup {
+        name: group.name.clone(),
+        parent: group.parent,
+        children: Vec::new(),
+        need: 0,
+        pods: Vec::new(),
+        near,
+        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
+        occupied,
+    }
+}
+
+/// The pods that a gang with sub-groups wants to place next, as long as nothing speaks against
+/// the first choice.
+pub(crate) fn next_of_sub_groups(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    now_ms: UnixMs,
+) -> Vec<PodId> {
+    let trees = trees(state, settings, progress, id, queue, now_ms);
+    let choices = trees.first().map(|tree| tree.choices().0);
+    let first = choices.into_iter().flatten().next();
+    first.map_or_else(Vec::new, |choice| pods_of(&choice).collect())
+}

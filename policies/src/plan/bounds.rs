@@ -1,0 +1,114 @@
+//! The limits and quotas of queues that a placement must keep.
+
+use crate::facts::{Amount, UnixMs};
+use crate::gangs::demand;
+use crate::gangs::progress::Progress;
+use crate::gangs::wait::Verdict;
+use crate::ids::ById;
+use crate::ids::GangId;
+use crate::place::Request;
+use crate::queues::{Demand, Excess, GovernedId, QueueId};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::txn::{Checkpoint, Txn};
+
+/// The bound that the gang would exceed now.
+pub(crate) fn over(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    now_ms: UnixMs,
+) -> Option<Excess> {
+    let demand = demand::demand_of(state, settings, progress, id, queue, now_ms);
+    within_bounds(state, id, queue, &demand).err()
+}
+
+/// Whether the queue has room for the members that were placed, which may be others than those
+/// whose demand was checked. If not, nothing is placed any more.
+pub(crate) fn keeps_to_queue(
+    state: &mut ClusterState,
+    (id, queue): (GangId, QueueId),
+    request: &Request,
+    checked: &Demand,
+    start: Checkpoint,
+    txn: &mut Txn,
+) -> bool {
+    let placed = txn.placed().to_vec();
+    let demand = demand::demand_of_pods(state, placed.iter().map(|(pod, _)| pod));
+    if demand == *checked {
+        return true;
+    }
+    // The members that are placed are charged already: the queue is checked without them.
+    txn.rollback(state, start);
+    if check_queue(state, id, queue, &demand).is_err() {
+        return false;
+    }
+    for (pod, node) in placed {
+        let placement = request.placement_of(state, state.pods[pod].class);
+        txn.place(state, pod, node, placement);
+    }
+    true
+}
+
+/// Whether the queue has room for so much more of the gang.
+///
+/// # Errors
+/// Why not, and the bound under which something must be released.
+pub(crate) fn check_queue(
+    state: &ClusterState,
+    id: GangId,
+    queue: QueueId,
+    demand: &Demand,
+) -> Result<(), (Verdict, Excess)> {
+    within_bounds(state, id, queue, demand).map_err(|over| {
+        let message = state.queues.describe(&over);
+        (Verdict::new(over.reason(), message), over)
+    })
+}
+
+/// Whether no bound of the queue and those above it is exceeded by so much more of the gang.
+///
+/// # Errors
+/// The bound that would be.
+pub(crate) fn within_bounds(
+    state: &ClusterState,
+    id: GangId,
+    queue: QueueId,
+    demand: &Demand,
+) -> Result<(), Excess> {
+    state.queues.room(queue, &under_limits(state, id, demand))?;
+    if state.gangs[id].spec.preemptible {
+        return Ok(());
+    }
+    state.queues.quota_room(queue, demand)
+}
+
+/// The part of a demand for which limits are checked before nodes are looked at. A model that
+/// the gang demands only because there are no other nodes for it is not part of it: limits on
+/// that model filter nodes, and new nodes help.
+fn under_limits(state: &ClusterState, id: GangId, demand: &Demand) -> Demand {
+    let queues = &state.queues;
+    let names = |key: GovernedId| {
+        let members = state.gangs[id].members.iter();
+        let mut classes = members.map(|pod| &state.classes[state.pods[*pod].class]);
+        classes.any(|class| class.only_model().is_some() && class.confined.model == Some(key))
+    };
+    let counts = |(key, _): &&(GovernedId, Amount)| !queues.is_model(*key) || names(*key);
+    demand.iter().filter(counts).copied().collect()
+}
+
+/// Which of two queues on the way up is nearer to the root: what is released below one is
+/// released in it, too.
+pub(crate) fn highest(
+    state: &ClusterState,
+    leaf: QueueId,
+    known: Option<QueueId>,
+    other: QueueId,
+) -> Option<QueueId> {
+    let path = state.queues.path(leaf);
+    let mut both = path.filter(|queue| Some(*queue) == known || *queue == other);
+    let first = both.next();
+    both.last().or(first)
+}
