@@ -57,6 +57,7 @@ impl Engine {
                 Start::NotBegun
             }
             (_, Some(FirstLook::Complete { lost_ms, told })) => {
+                // tests plant bugs here: loss-before-a-start
                 lost = lost_ms.is_some();
                 gang.lost_ms = lost_ms;
                 gang.staleness = told;
@@ -99,6 +100,7 @@ impl Engine {
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
         } else if counts.needed > 0 {
+            // tests plant bugs here: evict-the-rest
             self.evict_members(id, EvictionCause::Stale);
         }
     }
@@ -126,6 +128,7 @@ impl Engine {
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
         } else {
+            // tests plant bugs here: unwind
             self.evict_members(id, EvictionCause::Unwind);
         }
     }

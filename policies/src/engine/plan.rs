@@ -285,6 +285,7 @@ impl Engine {
             groups,
             need,
             near,
+            // tests plant bugs here: returning-member
             anchor: near.and_then(|near| self.anchor_among(&occupied, Some(near))),
             inside: Vec::new(),
             plain_only: false,
@@ -404,6 +405,7 @@ impl Engine {
     /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
     /// may come back, with the same labels.
     pub(crate) fn domain_unknown(&self, id: GangId) -> Option<Verdict> {
+        // tests plant bugs here: domain-unknown
         self.resolve_topology_now(id)?.required?;
         if self.anchor(id).is_some() {
             return None;

@@ -174,6 +174,7 @@ impl Engine {
         if index == 0 {
             return self.resolve_topology_now(id);
         }
+        // tests plant bugs here: domain-of-a-sub-group
         self.near(group.topology.as_ref()?)
     }
 
@@ -271,6 +272,7 @@ impl Engine {
                     if position == 0 {
                         let wake = match wake {
                             // All choices were tried, whose classes may be others.
+                            // tests plant bugs here: wake-of-other-choices
                             Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),
                             wake => wake,
                         };
