@@ -209,6 +209,7 @@ impl Engine {
         if settings == self.settings {
             return;
         }
+        // tests plant bugs here: half-life
         if settings.use_half_life_ms != self.settings.use_half_life_ms {
             self.state.queues.set_half_life(settings.use_half_life_ms);
         }
@@ -301,6 +302,7 @@ impl Engine {
                 Timer::QueueStatus => {}
                 Timer::Review => reviewed = true,
                 Timer::Search => searched = self.cut.is_due(),
+                // tests plant bugs here: overwritten-status
                 Timer::Rewrite(key) => self.rewrite(key),
             }
         }

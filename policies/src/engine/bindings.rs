@@ -190,8 +190,10 @@ impl Engine {
             Outcome::Refused { message } => self.binding_refused(uid, &message, now_ms),
             Outcome::Throttled { retry_after_ms } => {
                 self.note_throttled(uid);
+                // tests plant bugs here: throttled-bind
                 self.bind_again(uid, now_ms, retry_after_ms.max(1));
             }
+            // tests plant bugs here: unknown-outcome
             Outcome::Conflict { message } | Outcome::Unknown { message } => {
                 self.ask_about(uid, message);
             }
@@ -263,6 +265,7 @@ impl Engine {
             Outcome::Observed(PodSeen::Bound(name)) => {
                 // Another scheduler has bound the pod: the world decides.
                 self.bindings.remove(&uid);
+                // tests plant bugs here: bound-elsewhere
                 let elsewhere = self.state.node_id(&name);
                 let pod = self.state.pod_ids[&uid];
                 self.state.move_pod(pod, Stage::Bound(elsewhere));
@@ -289,6 +292,7 @@ impl Engine {
                 self.tell_failure(uid);
                 self.enter_step(uid, Step::Asking);
                 let again_ms = now_ms.saturating_add(AGAIN_MS);
+                // tests plant bugs here: ask-again
                 self.timers.set(again_ms, Timer::Binding(uid));
             }
         }
@@ -424,6 +428,7 @@ impl Engine {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
         };
+        // tests plant bugs here: stand-down
         if binding.is_unsent() {
             self.take_back(uid);
         } else if binding.step == Step::Queued {

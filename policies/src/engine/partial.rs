@@ -63,6 +63,7 @@ impl Engine {
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
         } else if counts.needed > 0 {
+            // tests plant bugs here: evict-the-rest
             self.evict_members(id, EvictionCause::Stale);
         }
     }
@@ -90,6 +91,7 @@ impl Engine {
         if due_ms > now_ms {
             self.timers.set(due_ms, Timer::Gang(id));
         } else {
+            // tests plant bugs here: unwind
             self.evict_members(id, EvictionCause::Unwind);
         }
     }

@@ -76,6 +76,7 @@ impl Counts {
     fn judge(&mut self, minimum: u32) {
         self.expected = minimum;
         let held = self.bound + self.assumed + self.succeeded;
+        // tests plant bugs here: members-still-needed
         self.needed = minimum.saturating_sub(held);
         self.short = self.needed > self.placeable;
         self.met = self.bound + self.succeeded >= minimum;

@@ -238,6 +238,7 @@ fn too_few_members(counts: &Counts) -> Verdict {
 /// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
 /// may come back, with the same labels.
 fn domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
+    // tests plant bugs here: domain-unknown
     near::resolve_topology_now(state, id)?.required?;
     if places::anchor(state, id).is_some() {
         return None;

@@ -96,6 +96,7 @@ pub(crate) fn near_of(
     if index == 0 {
         return resolve_topology_now(state, id);
     }
+    // tests plant bugs here: domain-of-a-sub-group
     near(state, group.topology.as_ref()?)
 }
 

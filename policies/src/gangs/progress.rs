@@ -167,6 +167,7 @@ pub(crate) fn follow_start(
             Start::NotBegun
         }
         (_, Some(FirstLook::Complete { lost_ms, told })) => {
+            // tests plant bugs here: loss-before-a-start
             lost = lost_ms.is_some();
             gang.lost_ms = lost_ms;
             gang.staleness = told;

@@ -71,6 +71,7 @@ pub(crate) fn request(
         groups,
         need,
         near,
+        // tests plant bugs here: returning-member
         anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
         inside: Vec::new(),
         plain_only: false,

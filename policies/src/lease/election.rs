@@ -159,6 +159,7 @@ impl Election {
     /// Whether we lead: a renewal has succeeded that was sent less than the renew deadline ago.
     #[must_use]
     pub fn is_leader(&self, now_ms: u64) -> bool {
+        // tests plant bugs here: renew-deadline
         let renewed = |sent_ms| now_ms.saturating_sub(sent_ms) < self.settings.renew_deadline_ms;
         !self.releasing && self.renewed_ms.is_some_and(renewed)
     }
@@ -206,6 +207,7 @@ impl Election {
         let free_ms = if ours || holder.is_empty() {
             0
         } else {
+            // tests plant bugs here: lease-of-another
             self.runs_out_ms(lease)
         };
         let take = (free_ms.max(self.write_due_ms), Step::Take);

@@ -112,6 +112,7 @@ fn try_tree(
                 if position == 0 {
                     let wake = match wake {
                         // All choices were tried, whose classes may be others.
+                        // tests plant bugs here: wake-of-other-choices
                         Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),
                         wake => wake,
                     };

@@ -454,6 +454,7 @@ fn within(
     let held = held[key.index()];
     let asked = demand.iter().find(|(asked, _)| *asked == key);
     match asked {
+        // tests plant bugs here: limit
         Some(&(_, asked)) if asked > 0 && held.saturating_add(asked) > allowed => Err(Excess {
             queue,
             key,

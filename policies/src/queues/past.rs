@@ -229,6 +229,7 @@ impl QueueTree {
 
     /// A queue that is seen for the first time brings its past with it.
     pub(super) fn adopt_past(&mut self, name: &str, past: &PastUse) {
+        // tests plant bugs here: past-after-a-start
         if self.past.kept.is_none() || self.past.used.contains_key(name) {
             return;
         }
@@ -257,6 +258,7 @@ impl QueueTree {
     fn catch_up(&mut self, name: &str, since: u64, now: u64) {
         if let Some(id) = self.find(name) {
             let names = [(Arc::clone(&self.structure.node(id).name), id)];
+            // tests plant bugs here: steps-to-catch-up
             let steps = now.saturating_sub(since);
             self.past.pass(&names, &self.ledger, steps);
         }

@@ -192,6 +192,7 @@ impl ClusterState {
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].give_back(pod, &self.classes[class], cards);
+        // tests plant bugs here: room-comes-free
         self.node_changed(node, announce);
         if self.account(pod).is_none() {
             self.capacity.stale.insert(node);

@@ -69,6 +69,7 @@ impl ClusterState {
             .collect();
         let listed: BTreeSet<ObjectKey> = objects.iter().map(Object::key).collect();
         for key in self.keys(kind) {
+            // tests plant bugs here: implied-delete
             if !listed.contains(&key) {
                 self.delete(key);
             }

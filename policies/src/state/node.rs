@@ -95,6 +95,7 @@ impl Node {
         for slot in &mut self.slots {
             let now = amount_of(amounts, slot.resource);
             grew |= now > slot.allocatable;
+            // tests plant bugs here: node-shrinks
             slot.allocatable = now;
         }
         for (resource, amount) in amounts {

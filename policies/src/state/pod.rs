@@ -160,6 +160,7 @@ impl Own {
         let groups = [&self.pod_group, &self.native_group];
         let groups = groups.into_iter().flatten().count();
         Glance {
+            // tests plant bugs here: scheduling-gates
             ready: groups <= 1 && self.gates.is_empty() && self.problems.is_empty(),
             in_sub_group: self.sub_group.is_some(),
             needs_job: groups == 0 && self.job().is_some(),

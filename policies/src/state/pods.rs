@@ -113,8 +113,10 @@ impl ClusterState {
         let after = match (&facts.node, facts.phase) {
             (_, PodPhase::Succeeded) => Stage::Ended { succeeded: true },
             (_, PodPhase::Failed) => Stage::Ended { succeeded: false },
+            // tests plant bugs here: pod-being-deleted
             (Some(name), PodPhase::Pending | PodPhase::Running) => Stage::Bound(self.node_id(name)),
             // Old news: what was bound stays bound, and what we assume the watch cannot know yet.
+            // tests plant bugs here: assumed-pod
             (None, PodPhase::Pending | PodPhase::Running) => before,
         };
         if matches!(before, Stage::Ended { .. }) {
@@ -136,6 +138,7 @@ impl ClusterState {
     pub(crate) fn move_pod(&mut self, pod: PodId, after: Stage) {
         let before = core::mem::replace(&mut self.pods[pod].stage, after);
         if before.node() != after.node() {
+            // tests plant bugs here: room-of-an-ended-pod
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
                 self.pods[pod].cards = Box::default();

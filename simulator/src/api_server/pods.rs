@@ -53,6 +53,7 @@ impl ApiServer {
         let Some(mut pod) = self.pod(&bind.pod.namespace, &bind.pod.name) else {
             return Answer::NotFound;
         };
+        // tests plant bugs here: uid-of-a-bind
         let conflict = if pod.facts.uid != bind.pod.uid {
             Some(Conflict::Uid)
         } else if pod.facts.deleting {

@@ -1,43 +1,35 @@
 //! The bugs: each is a mistake that a scheduler has made somewhere, in one changed line or two.
+//!
+//! A bug finds its place by a marker, a comment on a line of its own in the sources of `policies` or
+//! `simulator`:
+//!
+//! ```text
+//! // tests plant bugs here: renew-deadline
+//! ```
+//!
+//! The name says what the code is for; bugs for one place share a marker. The code is the statement,
+//! match arm, field or last expression whose first line stands below the marker. As rustfmt lays it
+//! out, it ends before the first line that is indented less, or as much and begins with none of
+//! `)`, `]`, `}`, `{`, `.`, `|` and `else`. Planted code takes the place of the whole, or, if it ends
+//! with `{`, of the lines through the first that ends so.
+//!
+//! So code takes its bugs along wherever it is moved with its marker. What planted code names must
+//! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
 /// A bug to be planted.
 pub(crate) struct Bug {
     /// The mistake, as a reviewer would put it.
     pub(crate) name: &'static str,
-    /// The file, seen from the workspace.
-    pub(crate) file: &'static str,
-    /// The code as it is; it occurs once in the file.
-    pub(crate) code: &'static str,
-    /// The code with the bug.
+    /// The name of the marker above the code that is replaced.
+    pub(crate) marker: &'static str,
+    /// The code with the bug; nothing if the bug is that the code is missing.
     pub(crate) planted: &'static str,
 }
 
-impl Bug {
-    /// The source of its file with the bug in it.
-    ///
-    /// # Panics
-    /// If the code to be changed is not there, or more than once.
-    pub(crate) fn planted_in(&self, healthy: &str) -> String {
-        let found = healthy.matches(self.code).count();
-        assert_eq!(
-            found, 1,
-            "{}: the code to be changed occurs {found} times in {}:\n{}",
-            self.name, self.file, self.code
-        );
-        healthy.replace(self.code, self.planted)
-    }
-}
-
-const fn bug(
-    name: &'static str,
-    file: &'static str,
-    code: &'static str,
-    planted: &'static str,
-) -> Bug {
+const fn bug(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
     Bug {
         name,
-        file,
-        code,
+        marker,
         planted,
     }
 }
@@ -46,214 +38,160 @@ const fn bug(
 pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a timeout counts as failure: the room is given to others while the bind may still happen",
-        "policies/src/engine/bindings.rs",
-        "            Outcome::Conflict { message } | Outcome::Unknown { message } => {
-                self.ask_about(uid, message);
-            }",
-        "            Outcome::Unknown { .. } => self.take_back(uid),
-            Outcome::Conflict { message } => self.ask_about(uid, message),",
+        "unknown-outcome",
+        "Outcome::Unknown { .. } => self.take_back(uid),
+        Outcome::Conflict { message } => self.ask_about(uid, message),",
     ),
     bug(
         "a 409 counts as failure: the pod is placed once more",
-        "policies/src/engine/bindings.rs",
-        "            Outcome::Conflict { message } | Outcome::Unknown { message } => {
-                self.ask_about(uid, message);
-            }",
-        "            Outcome::Conflict { .. } => self.take_back(uid),
-            Outcome::Unknown { message } => self.ask_about(uid, message),",
+        "unknown-outcome",
+        "Outcome::Conflict { .. } => self.take_back(uid),
+        Outcome::Unknown { message } => self.ask_about(uid, message),",
     ),
     bug(
         "a binding names no UID: it takes the pod's successor",
-        "simulator/src/api_server/pods.rs",
-        "        let conflict = if pod.facts.uid != bind.pod.uid {",
-        "        let conflict = if pod.facts.uid != bind.pod.uid && bind.node.is_empty() {",
+        "uid-of-a-bind",
+        "let conflict = if pod.facts.uid != bind.pod.uid && bind.node.is_empty() {",
     ),
     bug(
         "who has lost the lease forgets the bindings that may still succeed",
-        "policies/src/engine/bindings.rs",
-        "        if binding.is_unsent() {
-            self.take_back(uid);
-        } else if",
-        "        let _ = binding.is_unsent();
-        if !self.leading {
-            self.take_back(uid);
-        } else if",
+        "stand-down",
+        "if !self.leading {",
     ),
     bug(
         "an observation that failed is not repeated",
-        "policies/src/engine/bindings.rs",
-        "                let again_ms = now_ms.saturating_add(AGAIN_MS);
-                self.timers.set(again_ms, Timer::Binding(uid));",
+        "ask-again",
         "",
     ),
     bug(
         "a bind that flow control turned away is not sent again",
-        "policies/src/engine/bindings.rs",
-        "                self.bind_again(uid, now_ms, retry_after_ms.max(1));",
-        "                let _ = retry_after_ms;",
+        "throttled-bind",
+        "",
     ),
     bug(
         "a pod that another bound elsewhere stays where we wanted it",
-        "policies/src/engine/bindings.rs",
-        "                let elsewhere = self.state.node_id(&name);
-                let pod = self.state.pod_ids[&uid];
-                self.state.move_pod(pod, Stage::Bound(elsewhere));",
-        "                let _ = name;
-                self.confirm(uid);",
+        "bound-elsewhere",
+        "let elsewhere = node;",
     ),
     bug(
         "no deadline: who cannot renew the lease leads on",
-        "policies/src/lease/election.rs",
-        "now_ms.saturating_sub(sent_ms) < self.settings.renew_deadline_ms",
-        "now_ms.saturating_sub(sent_ms) < 100 * self.settings.renew_deadline_ms",
+        "renew-deadline",
+        "let renewed =
+            |sent_ms| now_ms.saturating_sub(sent_ms) < 100 * self.settings.renew_deadline_ms;",
     ),
     bug(
         "the lease of another is taken before it has run out",
-        "policies/src/lease/election.rs",
-        "            self.runs_out_ms(lease)
-        };",
-        "            0
-        };",
+        "lease-of-another",
+        "0",
     ),
     bug(
         "a list drops nothing: implied deletes are missed",
-        "policies/src/state/listing.rs",
-        "            if !listed.contains(&key) {
-                self.delete(key);
-            }",
-        "            let _ = listed.contains(&key);",
+        "implied-delete",
+        "if false {",
     ),
     bug(
         "a list throws away what was assumed",
-        "policies/src/state/pods.rs",
-        "            (None, PodPhase::Pending | PodPhase::Running) => before,",
-        "            (None, PodPhase::Pending | PodPhase::Running) => Stage::Waiting,",
+        "assumed-pod",
+        "(None, PodPhase::Pending | PodPhase::Running) => Stage::Waiting,",
     ),
     bug(
         "pods that ended keep their room",
-        "policies/src/state/pods.rs",
-        "        if before.node() != after.node() {
-            if let Some(node) = before.node() {
-                self.vacate(pod, node, true);",
-        "        if before.node() != after.node() {
-            if let Some(node) = before.node().filter(|_| after.node().is_some()) {
-                self.vacate(pod, node, true);",
+        "room-of-an-ended-pod",
+        "if let Some(node) = before.node().filter(|_| after.node().is_some()) {",
     ),
     bug(
         "room that comes free wakes nobody",
-        "policies/src/state/accounts.rs",
-        "        self.node_changed(node, announce);
-        if self.account(pod).is_none() {",
-        "        self.node_changed(node, false);
-        if self.account(pod).is_none() {",
+        "room-comes-free",
+        "self.node_changed(node, false);",
     ),
     bug(
         "a node that comes back with less keeps its old room",
-        "policies/src/state/node.rs",
-        "            grew |= now > slot.allocatable;
-            slot.allocatable = now;",
-        "            grew |= now > slot.allocatable;
-            slot.allocatable = slot.allocatable.max(now);",
+        "node-shrinks",
+        "slot.allocatable = slot.allocatable.max(now);",
     ),
     bug(
         "a pod that is being deleted leaves its room at once",
-        "policies/src/state/pods.rs",
-        "            (_, PodPhase::Failed) => Stage::Ended { succeeded: false },",
-        "            (_, PodPhase::Failed) => Stage::Ended { succeeded: false },
-            (Some(_), _) if facts.deleting => Stage::Ended { succeeded: false },",
+        "pod-being-deleted",
+        "(Some(_), _) if facts.deleting => Stage::Ended { succeeded: false },
+        (Some(name), PodPhase::Pending | PodPhase::Running) => Stage::Bound(self.node_id(name)),",
     ),
     bug(
         "a share is off by one: a limit lets one more in",
-        "policies/src/queues/ledger.rs",
-        "held.saturating_add(asked) > allowed",
-        "held.saturating_add(asked) > allowed + 1",
+        "limit",
+        "Some(&(_, asked)) if asked > 0 && held.saturating_add(asked) > allowed + 1 => {
+            Err(Excess { queue, key, bound, allowed, held, asked })
+        }",
     ),
     bug(
         "members that were bound before are not counted: a gang starts with too few",
-        "policies/src/engine/counts.rs",
-        "        self.needed = minimum.saturating_sub(held);",
-        "        self.needed = minimum.saturating_sub(held + 1);",
+        "members-still-needed",
+        "self.needed = minimum.saturating_sub(held + 1);",
     ),
     bug(
         "a returning member may go to another domain",
-        "policies/src/engine/plan.rs",
-        "            anchor: near.and_then(|near| self.anchor_among(&occupied, Some(near))),",
-        "            anchor: None,",
+        "returning-member",
+        "anchor: None,",
     ),
     bug(
         "while the nodes of its members are gone a gang goes anywhere",
-        "policies/src/engine/plan.rs",
-        "        self.resolve_topology_now(id)?.required?;",
-        "        self.resolve_topology_now(id).filter(|_| false)?.required?;",
+        "domain-unknown",
+        "return None;",
     ),
     bug(
         "pods with gates are bound",
-        "policies/src/state/pod.rs",
-        "groups <= 1 && self.gates.is_empty() && self.problems.is_empty()",
-        "groups <= 1 && self.problems.is_empty()",
+        "scheduling-gates",
+        "ready: groups <= 1 && self.problems.is_empty(),",
     ),
     bug(
         "what is left of a gang is never evicted",
-        "policies/src/engine/partial.rs",
-        "            self.evict_members(id, EvictionCause::Stale);",
-        "            let _ = EvictionCause::Stale;",
+        "evict-the-rest",
+        "",
     ),
     bug(
         "a gang that cannot be completed is not unwound",
-        "policies/src/engine/partial.rs",
-        "            self.evict_members(id, EvictionCause::Unwind);",
-        "            let _ = EvictionCause::Unwind;",
+        "unwind",
+        "",
     ),
     bug(
         "a status that a late write has overwritten stays so",
-        "policies/src/engine.rs",
-        "                Timer::Rewrite(key) => self.rewrite(key),",
-        "                Timer::Rewrite(_) => {}",
+        "overwritten-status",
+        "Timer::Rewrite(_) => {}",
     ),
     bug(
         "who starts forgets what queues have used",
-        "policies/src/queues/past.rs",
-        "if self.past.kept.is_none() || self.past.used.contains_key(name) {",
+        "past-after-a-start",
         "if self.past.kept.is_some() || self.past.used.contains_key(name) {",
     ),
     bug(
         "who starts counts a minute twice",
-        "policies/src/queues/past.rs",
-        "let steps = now.saturating_sub(since);",
+        "steps-to-catch-up",
         "let steps = now.saturating_sub(since) + 1;",
     ),
     bug(
         "another half-life takes a restart",
-        "policies/src/engine.rs",
-        "        if settings.use_half_life_ms != self.settings.use_half_life_ms {",
-        "        if settings.use_half_life_ms.is_none() {",
+        "half-life",
+        "if settings.use_half_life_ms.is_none() {",
     ),
     bug(
         "a sub-group counts as complete with one member",
-        "policies/src/state/gang/tree.rs",
-        "                group.minimum = entry.min_member.unwrap_or(1);",
-        "                group.minimum = entry.min_member.unwrap_or(1).min(1);",
+        "minimum-of-a-sub-group",
+        "group.minimum = entry.min_member.unwrap_or(1).min(1);",
     ),
     bug(
         "the required domain of a sub-group is only a wish",
-        "policies/src/engine/sub_groups.rs",
-        "        self.near(group.topology.as_ref()?)
-    }",
-        "        let near = self.near(group.topology.as_ref()?)?;
+        "domain-of-a-sub-group",
+        "let near = near(state, group.topology.as_ref()?)?;
         let (required, preferred) = (None, near.required.or(near.preferred));
-        Some(Near { required, preferred, ..near })
-    }",
+        Some(Near { required, preferred, ..near })",
     ),
     bug(
         "a gang with sub-groups wakes for room for its first choice of members alone",
-        "policies/src/engine/sub_groups.rs",
-        "                            Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),",
-        "                            Wake::AnyRoom(first, full) => Wake::AnyRoom(first, full),",
+        "wake-of-other-choices",
+        "Wake::AnyRoom(first, full) => Wake::AnyRoom(first, full),",
     ),
     bug(
         "a start takes a minimum that was raised for the loss of members",
-        "policies/src/engine/partial.rs",
-        "                lost = lost_ms.is_some();",
-        "                lost = lost_ms.is_some() || counts.needed > 0;",
+        "loss-before-a-start",
+        "lost = lost_ms.is_some() || counts.needed > 0;",
     ),
 ];

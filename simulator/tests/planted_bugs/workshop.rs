@@ -1,6 +1,7 @@
 //! A copy of the sources in which a bug can be planted, built and run.
 
 use super::bugs::Bug;
+use super::places::Sources;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,6 +23,8 @@ pub(crate) enum Verdict {
     Caught(String),
     /// All seeds passed.
     Survived,
+    /// The copy cannot be built, so that no seed was run: what the compiler says first.
+    NotBuilt(String),
 }
 
 impl Workshop {
@@ -52,11 +55,12 @@ impl Workshop {
 
     /// Plants a bug, builds, runs the seeds, and takes the bug out again.
     pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
-        let file = self.folder.join(bug.file);
-        let healthy = text(&file);
-        replace(&file, &bug.planted_in(&healthy));
+        let planted = Sources::read(&self.folder).with(bug);
+        let planted = planted.unwrap_or_else(|message| panic!("{message}"));
+        let healthy = text(&planted.path);
+        replace(&planted.path, &planted.text);
         let verdict = self.run(SEEDS);
-        replace(&file, &healthy);
+        replace(&planted.path, &healthy);
         verdict
     }
 
@@ -84,7 +88,9 @@ impl Workshop {
             .env("RUSTFLAGS", "-Awarnings")
             .output()
             .expect("cargo runs");
-        assert!(build.status.success(), "{}", shown(&build));
+        if !build.status.success() {
+            return Verdict::NotBuilt(first_error(&build));
+        }
         let campaign = Command::new(target.join("debug/chaos"))
             .args(["--seeds", seeds, "--threads", "1", "--stop-at-first"])
             .output()
@@ -106,6 +112,16 @@ fn first_failure(campaign: &Output) -> String {
     let text = shown(campaign);
     let line = text.lines().find(|line| line.starts_with("  seed "));
     line.unwrap_or_default().trim().to_owned()
+}
+
+/// The first error of the compiler and where it is, or all that was printed if there is none.
+fn first_error(build: &Output) -> String {
+    let text = shown(build);
+    let mut lines = text.lines().skip_while(|line| !line.starts_with("error"));
+    match (lines.next(), lines.next()) {
+        (Some(error), Some(place)) => format!("{error}{place}"),
+        _ => text,
+    }
 }
 
 fn shown(output: &Output) -> String {

@@ -124,6 +124,7 @@ impl GroupTree {
                 if entry.min_sub_groups.is_some() {
                     return Err(field(position, "minSubGroups", "it has no children"));
                 }
+                // tests plant bugs here: minimum-of-a-sub-group
                 group.minimum = entry.min_member.unwrap_or(1);
             } else {
                 if entry.min_member.is_some() {
