@@ -1,4 +1,8 @@
 //! Gangs with sub-groups: what they need next, and how their topologies nest.
+//!
+//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Tree`], and that is
+//! placed in one transaction. Of a gang that has its minimum, one more pod or one more sub-group as
+//! a whole is placed at a time.
 
 use super::Engine;
 use super::assess::too_few_members;
