@@ -170,24 +170,24 @@ fn what_is_of_no_cloud_finds_nvlink_domains_where_nodes_have_no_zone() {
     }
 }
 
-/// What stands in the README below a command is what the command prints.
+/// What stands below a command of a page is what the command prints.
 #[test]
-fn the_readme_prints_what_is_printed() {
+fn the_pages_print_what_is_printed() {
     const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    let section = readme.split("## Ask before you apply\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let blocks = section.split("```console\n$ gpu-batch ").skip(1);
-    let mut samples = 0;
-    for block in blocks {
-        let (command, expected) = block.split("```").next().unwrap().split_once('\n').unwrap();
-        let arguments: Vec<&str> = command.split_whitespace().collect();
-        let printed = transcript(Path::new(ROOT), &arguments);
-        assert_eq!(
-            printed,
-            format!("$ gpu-batch {command}\n{expected}exit code 0\n")
-        );
-        samples += 1;
+    for (page, samples) in [
+        ("README.md", 1),
+        ("docs/plan.md", 2),
+        ("docs/explain.md", 1),
+    ] {
+        let text = std::fs::read_to_string(Path::new(ROOT).join(page)).unwrap();
+        let blocks: Vec<&str> = text.split("```console\n$ gpu-batch ").skip(1).collect();
+        assert_eq!(blocks.len(), samples, "{page}");
+        for block in blocks {
+            let (command, expected) = block.split("```").next().unwrap().split_once('\n').unwrap();
+            let arguments: Vec<&str> = command.split_whitespace().collect();
+            let printed = transcript(Path::new(ROOT), &arguments);
+            let shown = format!("$ gpu-batch {command}\n{expected}exit code 0\n");
+            assert_eq!(printed, shown, "{page}");
+        }
     }
-    assert_eq!(samples, 3);
 }

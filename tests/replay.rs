@@ -22,21 +22,21 @@ fn shown(output: &Output, code: i32) -> String {
     shown
 }
 
-/// As the README shows it; the model world needs no control plane, and is the same each time.
+/// As docs/replay.md shows it; the model world needs no control plane, and is the same each time.
 #[test]
-fn what_the_readme_shows_is_what_comes_out() {
+fn what_the_page_shows_is_what_comes_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("demo.journal");
     let journal = path.to_str().unwrap();
     let demo = ["demo", "--embedded", "--gangs", "100", "--seconds", "60"];
     let recorded = gpu_batch(&[&demo[..], &["--record", journal]].concat());
     shown(&recorded, 0);
-    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(ROOT).join("docs/replay.md")).unwrap();
 
     let replayed = shown(&gpu_batch(&["replay", journal]), 0);
     assert!(replayed.ends_with("s: no difference\n"), "{replayed}");
     let (before_time, _) = replayed.split_once(" commands in ").unwrap();
-    assert!(readme.contains(before_time), "{replayed}");
+    assert!(page.contains(before_time), "{replayed}");
 
     let queues = [
         "replay",
@@ -46,7 +46,7 @@ fn what_the_readme_shows_is_what_comes_out() {
     ];
     let what_if = shown(&gpu_batch(&queues), 0);
     let (summary, gangs) = what_if.split_once("\n\nGANG").unwrap();
-    assert!(readme.contains(summary), "{what_if}");
+    assert!(page.contains(summary), "{what_if}");
     assert!(gangs.contains("never"), "{what_if}");
     let json = gpu_batch(&[&queues[..], &["-o", "json"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -63,8 +63,8 @@ fn what_the_readme_shows_is_what_comes_out() {
     assert_eq!(file("gangs.csv").lines().count(), 1 + 104);
     assert!(file("pods.csv").starts_with("pod,gang,gpus,recorded_node,"));
     assert!(file("report.html").contains("what-if-queues.yaml"));
-    let page: serde_json::Value = serde_json::from_str(&file("report.json")).unwrap();
-    assert_eq!(page["runs"], serde_json::json!(["recorded", "other"]));
+    let report: serde_json::Value = serde_json::from_str(&file("report.json")).unwrap();
+    assert_eq!(report["runs"], serde_json::json!(["recorded", "other"]));
     let blocked = [&queues[..], &["--out", journal]].concat();
     assert!(shown(&gpu_batch(&blocked), 2).contains(journal));
     shown(&gpu_batch(&["replay", journal, "--out", "somewhere"]), 2);

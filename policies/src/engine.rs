@@ -8,6 +8,10 @@
 //!              ^                                                                 |
 //!              +------------------------- outcomes are events -------------------+
 //! ```
+//!
+//! A step does a bounded amount of planning. What is left is continued at the next step, after new
+//! events had their turn, so no plan holds up a lease or a watch. The same events at the same times
+//! give the same commands, on every machine.
 
 mod agenda;
 mod assess;

@@ -3,6 +3,10 @@
 //! A sentence is made when a gang is refused (`words`). All else is worked out when somebody asks,
 //! from `&ClusterState` alone: nothing that is explained can change a decision, the answer depends
 //! on the state and not on its history, and the work is bounded by the nodes and the gangs.
+//!
+//! The place of a gang is found in the line of its queue (`line`), and the order of the queues is
+//! computed once more by the demand that the planning loop itself compares. What would help is said
+//! last (`advice`).
 
 mod advice;
 mod held;

@@ -6,6 +6,8 @@
 //!
 //! Conversion from Kubernetes objects lives in the live shell (`src/convert`); the simulator makes
 //! facts directly. Nothing here is decided.
+//!
+//! Facts, events and commands are not serializable: every boundary owns its format.
 
 mod amounts;
 mod cards;

@@ -3,6 +3,12 @@
 //! [`engine::Engine`] is the only door: the live scheduler, `plan` and the simulator feed it
 //! [`event::Event`]s and carry out its [`command::Command`]s. The crate has no I/O, no clock, no
 //! thread and no randomly seeded map; it cannot even name them, because it is `no_std`.
+//!
+//! No float takes part in a decision, but in the published scores of `score`. Amounts are below
+//! 2^55, weights below 2^16, and what past use makes of a weight has 46 bits more, so shares are
+//! compared exactly, in products of 192 bits.
+//!
+//! There are no errors. A bad world is a value: a reason, a problem, a refusal.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

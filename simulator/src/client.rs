@@ -1,4 +1,8 @@
 //! What of a command gets to the API server, and what of the answer comes back.
+//!
+//! The table of outcomes exists twice, in `src/execute` of the live shell for HTTP and here for the
+//! answers of the model, because neither may know the other. `tests/it/conformance.rs` compares
+//! what the two say.
 
 use crate::api_server::{Answer, Name, Request};
 use crate::faults::{FaultKind, Faults};

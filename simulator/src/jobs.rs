@@ -7,6 +7,11 @@
 //! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
 //! itself, as the virtual clusters of the traces had. Under [`Policy::Drf`] all nodes are one
 //! cluster; a queue's nodes are its quota, and queues borrow what others leave.
+//!
+//! None of these settings (the order in a leaf queue, whether the first in line keeps the others
+//! waiting, `Placement::Consolidated`) is offered to users of a cluster. Clusters that share no
+//! node run on threads of their own, and the number of threads changes no byte of what comes out.
+//! What has ended is forgotten by engine and timeline; only its start is kept.
 
 mod cluster;
 pub mod fairness;

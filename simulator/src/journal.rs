@@ -13,6 +13,11 @@
 //! The same events at the same times give the same commands, so a journal is run again by handing
 //! the events to a new engine, and every command must come out as it is recorded ([`replay`]).
 //! Nothing here opens a file or reads a clock.
+//!
+//! A file begins with an engine that knows nothing, and holds all that this engine was told, so
+//! every file can be replayed alone. The alternative, a snapshot of the engine, would be a second
+//! truth about its state that must be kept exact. Whoever changes what is written raises
+//! [`VERSION`].
 
 mod block;
 mod codec;

@@ -1,4 +1,7 @@
 //! What must hold of a world at rest, worked out from the world alone.
+//!
+//! Before it is believed that a gang does not fit, every placement is tried (`search`). Minima,
+//! domains and reasons are judged at every level of a tree of sub-groups.
 
 mod gangs;
 mod groups;

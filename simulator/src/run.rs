@@ -8,6 +8,9 @@
 //!
 //! Where past use counts, some minutes follow in which schedulers start anew, half-lives change and
 //! pods end.
+//!
+//! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
+//! the process had been shown.
 
 mod past_use;
 mod resting;

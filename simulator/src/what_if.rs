@@ -18,6 +18,9 @@
 //!
 //! With the settings of the record the result should be the record. `docs/replay.md` says how far
 //! it is.
+//!
+//! What happened in several steps of one millisecond happens in as many again: put together, it
+//! might be decided otherwise.
 
 mod comparison;
 mod course;

@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use crate::cluster::{self, Cluster};
 
-/// All kinds that a plan may need, as the README gives them to kubectl.
+/// All kinds that a plan may need, as docs/plan.md gives them to kubectl.
 const KINDS: &str = "nodes,pods,jobs,namespaces,priorityclasses,queues.gpu-batch.io,\
      podgroups.gpu-batch.io,topologies.gpu-batch.io";
 

@@ -1,4 +1,5 @@
-//! The samples of the README, on the cluster that it tells newcomers to start.
+//! The samples of docs/first-steps.md and of the README, on the cluster that newcomers are told to
+//! start.
 //!
 //! Each command runs as it stands there, in one shell after the other. What is printed must be what
 //! stands below it, but for ages, the letters at the end of generated names, addresses and paths.
@@ -12,7 +13,7 @@ use tokio::process::Command;
 use crate::demo::CLUSTER;
 use crate::harness::{self, processes_that_name, wait_for};
 
-/// How long it may take until a question is answered as in the README.
+/// How long it may take until a question is answered as on the page.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A command and what is printed below it.
@@ -22,10 +23,10 @@ struct Sample {
     printed: String,
 }
 
-/// The samples of the blocks that are consoles, from one heading of the README to another one.
-fn samples(from: &str, to: &str) -> Vec<Sample> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = std::fs::read_to_string(readme).unwrap();
+/// The samples of the blocks that are consoles, from one heading of a page to another one.
+fn samples(page: &str, from: &str, to: &str) -> Vec<Sample> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let text = std::fs::read_to_string(page).unwrap();
     let text = text.split(from).nth(1).unwrap().split(to).next().unwrap();
     let mut samples: Vec<Sample> = Vec::new();
     for block in text.split("```console\n").skip(1) {
@@ -43,7 +44,7 @@ fn samples(from: &str, to: &str) -> Vec<Sample> {
     samples
 }
 
-/// The pods of the gang `near` in the rack of the README: of two pods that are deleted together,
+/// The pods of the gang `near` in the rack of the page: of two pods that are deleted together,
 /// chance says which one's rack is free first.
 fn in_the_same_rack(text: &str) -> String {
     let other_rack = ["near-0", "h100-1", "h100-3"];
@@ -73,7 +74,7 @@ fn plain_word(word: &str) -> String {
     if word.starts_with("10.0.") || word.starts_with("http://127.0.0.1:") {
         return "ADDRESS".to_owned();
     }
-    // In the README, DIR stands for a folder.
+    // On the page, DIR stands for a folder.
     let (before, in_folder) = word.split_once('/').unwrap_or((word, ""));
     let before = before.trim_end_matches("DIR");
     if !in_folder.is_empty() && (before.is_empty() || before.ends_with('=')) {
@@ -117,15 +118,19 @@ fn asks(command: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_first_steps_of_the_readme_print_what_it_says() {
+async fn the_first_steps_print_what_the_readme_and_their_page_say() {
     let mut programs = CLUSTER.programs();
     programs.push(gpu_batch::local::Program::Kubectl);
     if harness::binaries_of(programs).await.is_none() {
         return;
     }
-    let samples = samples("## A cluster to follow along", "### Roles and slices");
-    assert!(samples.len() > 12, "{samples:?}");
-    let (start, steps) = samples.split_first().unwrap();
+    let page = "docs/first-steps.md";
+    let mut first_steps = samples(page, "## A cluster to follow along", "## Roles and slices");
+    assert!(first_steps.len() > 13, "{first_steps:?}");
+    let of_readme = samples("README.md", "## A first gang", "## Where to go");
+    assert_eq!(of_readme.len(), 3, "{of_readme:?}");
+    first_steps.extend(of_readme);
+    let (start, steps) = first_steps.split_first().unwrap();
     assert_eq!(start.command, "gpu-batch demo --empty --nodes 4");
     let temporary = tempfile::tempdir().unwrap();
     let started = run(&start.command, "", temporary.path()).await;

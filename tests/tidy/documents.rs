@@ -100,14 +100,66 @@ fn headings(text: &str, level: usize) -> Vec<String> {
     lines.map(|heading| heading.replace('`', "")).collect()
 }
 
-/// Relative links of a page that lead nowhere.
+/// Where the links of a page lead that are not to other sites.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("](")
+        .filter_map(|(start, _)| text[start + 2..].split(')').next())
+        .filter(|link| !link.contains("://"))
+}
+
+/// Relative links of a page that lead nowhere: to a file or a heading that is not there.
 fn broken_links(path: &str, text: &str) -> Vec<String> {
     let folder = Path::new(path).parent().unwrap();
-    text.match_indices("](")
-        .filter_map(|(start, _)| text[start + 2..].split([')', '#']).next())
-        .filter(|link| !link.is_empty() && !link.contains("://"))
-        .filter(|link| !root().join(folder).join(link).exists())
+    let leads_somewhere = |link: &&str| {
+        let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+        if file.is_empty() {
+            return anchors(text).contains(heading);
+        }
+        let target = root().join(folder).join(file);
+        let has_heading = || {
+            let page = std::fs::read_to_string(&target);
+            page.is_ok_and(|page| anchors(&page).contains(heading))
+        };
+        target.exists() && (heading.is_empty() || has_heading())
+    };
+    links(text)
+        .filter(|link| !leads_somewhere(link))
         .map(|link| format!("{path}: {link} does not exist"))
+        .collect()
+}
+
+/// The headings of a page as links name them: small letters, hyphens for spaces, no other signs.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let levels = (1..=6).flat_map(|level| headings(text, level));
+    let anchor = |heading: String| -> String {
+        let chars = heading.chars().filter_map(|char| match char {
+            ' ' => Some('-'),
+            '-' | '_' => Some(char),
+            _ => char.is_alphanumeric().then(|| char.to_ascii_lowercase()),
+        });
+        chars.collect()
+    };
+    levels.map(anchor).collect()
+}
+
+/// How many bytes the pages may have that everybody reads first.
+const PAGE_BYTES_MAX: [(&str, usize); 2] = [("README.md", 10_000), ("ARCHITECTURE.md", 14_000)];
+
+/// The violation of a page that is longer than a newcomer reads.
+fn long_page(path: &str, text: &str) -> Option<String> {
+    let (_, max) = PAGE_BYTES_MAX.iter().find(|(page, _)| *page == path)?;
+    let bytes = text.len();
+    (bytes > *max).then(|| format!("{path}: {bytes} bytes, at most {max} are allowed"))
+}
+
+/// The pages beside an index to which it has no link.
+fn unlisted(index: &str, pages: &[&str]) -> Vec<String> {
+    let listed: BTreeSet<&str> = links(index)
+        .filter_map(|link| link.split('#').next())
+        .collect();
+    let missing = pages.iter().filter(|page| !listed.contains(*page));
+    missing
+        .map(|page| format!("docs/README.md: no link to {page}"))
         .collect()
 }
 
@@ -138,12 +190,15 @@ fn commands_in_the_documentation_exist() {
 }
 
 #[test]
-fn every_command_is_in_the_readme() {
-    let readme = read("README.md");
-    let lines = command_lines(&readme)
-        .into_iter()
-        .map(|mut words| words.swap_remove(0));
-    let known: BTreeSet<String> = mentioned(&readme).into_iter().chain(lines).collect();
+fn every_command_is_in_the_documentation() {
+    let pages = files(&["md"]).into_iter();
+    let pages = pages.filter(|(path, _)| path == "README.md" || path.starts_with("docs/"));
+    let mut known = BTreeSet::new();
+    for (_, text) in pages {
+        known.extend(mentioned(&text));
+        let lines = command_lines(&text).into_iter();
+        known.extend(lines.map(|mut words| words.swap_remove(0)));
+    }
     let commands = subcommands(&help(&[]).unwrap());
     assert!(commands.contains(&"run".to_owned()), "{commands:?}");
     let missing = commands.into_iter().filter(|name| !known.contains(name));
@@ -177,8 +232,38 @@ fn links_lead_somewhere() {
     for (path, text) in files(&["md"]) {
         assert_none(&broken_links(&path, &text));
     }
-    let page = "[a](Cargo.toml) [b](nowhere.md#c) [d](#e) [f](https://example.com)";
-    assert_eq!(broken_links("README.md", page).len(), 1);
+    let page = "# E: `f -g`\n[a](Cargo.toml) [b](nowhere.md#c) [d](#e-f--g) [h](#i)\n\
+                [j](https://example.com) [k](docs/reasons.md#no-such-reason)\n";
+    let broken = broken_links("README.md", page);
+    assert_eq!(broken.len(), 3, "{broken:?}");
+}
+
+#[test]
+fn the_first_pages_are_short() {
+    let long = PAGE_BYTES_MAX.map(|(path, _)| long_page(path, &read(path)));
+    assert_none(&long.into_iter().flatten().collect::<Vec<_>>());
+    for (path, max) in PAGE_BYTES_MAX {
+        assert_eq!(long_page(path, &"x".repeat(max)), None);
+        assert!(long_page(path, &"x".repeat(max + 1)).is_some());
+    }
+    assert_eq!(long_page("docs/reasons.md", &"x".repeat(20_000)), None);
+}
+
+#[test]
+fn the_index_has_every_page() {
+    let pages = files(&["md"]).into_iter();
+    let pages: Vec<String> = pages
+        .filter_map(|(path, _)| path.strip_prefix("docs/").map(str::to_owned))
+        .filter(|page| page != "README.md")
+        .collect();
+    assert!(pages.len() > 10, "{pages:?}");
+    let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+    assert_none(&unlisted(&read("docs/README.md"), &pages));
+    let index = "[a](a.md) [b](b.md#c) [d](../d.md)";
+    assert_eq!(
+        unlisted(index, &["a.md", "b.md", "d.md"]),
+        ["docs/README.md: no link to d.md"]
+    );
 }
 
 /// The samples of the documentation are the files that were run: a block that follows

@@ -14,6 +14,10 @@
 //!                ^                                                                   │
 //!                └──────────── looked at again: what the room still holds <──────────┘
 //! ```
+//!
+//! What one freed room costs gangs of one shape does not grow with the number of queues or gangs
+//! that wait, and the decisions are those of a world in which every gang is tried again at each
+//! event: a property test compares the two.
 
 mod freed;
 mod line_ups;

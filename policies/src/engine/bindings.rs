@@ -19,6 +19,9 @@
 //! A scheduler that does not lead sends nothing. Then the room of bindings that were never sent is
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
 //! has told their outcome before.
+//!
+//! A place that becomes too small before anything was sent is given up with its gang. Repeated
+//! binds are sent ever more rarely.
 
 use crate::command::{Action, Announcement, Bind, CommandId};
 use crate::engine::Engine;

@@ -4,6 +4,10 @@
 //! for right before it. So a search that neither found a place nor proved that there is none, and
 //! that had less than a whole one may take, or had to begin anew in between, is made once more when
 //! all of the allowance is back; one gang after the other.
+//!
+//! So whether a refusal is told as proved or bounded follows from the state alone, once nothing has
+//! happened for as long as that takes: two seconds for each such gang. `plan` waits for none of it:
+//! there no time passes, and each gang has the whole allowance for itself.
 
 use crate::engine::Engine;
 use crate::engine::search::Search;

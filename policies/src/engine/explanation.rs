@@ -1,4 +1,8 @@
 //! Explanations on request: why a gang waits, where the nearest miss is, what would free it.
+//!
+//! The shortages of each sub-group are counted inside the domain that it requires (`sub_groups`),
+//! the most members that have a place together are looked for (`together`), and whose ends would do
+//! is tried on copies of their nodes (`ends`). An explanation needs no more than `&Engine`.
 
 mod ends;
 mod sub_groups;

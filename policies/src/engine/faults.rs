@@ -3,6 +3,9 @@
 //!
 //! A gang says in its own status why it waits. What is told here holds no gang up; who made the
 //! objects hears of it once, from the engine that leads.
+//!
+//! What is told of Jobs and pods has a name that follows from the words, so the API server takes it
+//! once, whoever repeats it after a restart.
 
 use crate::command::{Announcement, ObjectReference};
 use crate::engine::Engine;

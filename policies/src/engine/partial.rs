@@ -10,6 +10,10 @@
 //!
 //! [`super::first_look`] says which it is when an engine begins with a gang of which members run.
 //! Sub-groups that a gang could do without are followed in the same way, see [`super::parts`].
+//!
+//! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its
+//! members bound. The next leader sees how many are, and finishes the gang before anything else or
+//! evicts them.
 
 use crate::command::EvictionCause;
 use crate::engine::Engine;

@@ -15,6 +15,11 @@
 //! gangs of which a part is bound go before it. So that it does not keep the others waiting for
 //! long, all that goes beyond the first slice of an attempt comes from an [`Allowance`] that all
 //! gangs share. One search takes no more than all of it; one that got less is made again (`cut`).
+//!
+//! What begins anew has the steps that are left, so a busy cluster makes no search endless. In the
+//! narrower domains that a gang prefers it is searched for in the first slice only; areas in which
+//! it may be and choices of members share what is left in equal parts. Between two steps nothing of
+//! a search is in the state, and a search that is lost changes no answer but within its bound.
 
 use crate::engine::Engine;
 use crate::facts::UnixMs;

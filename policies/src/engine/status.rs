@@ -1,4 +1,7 @@
 //! What users see: statuses, conditions and events, worked out when there is room to send them.
+//!
+//! Statuses of PodGroups are read back from the watch: what is there is not written again after a
+//! restart, and a write that came late is noticed.
 
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::engine::Engine;

@@ -1,4 +1,7 @@
 //! How many members a gang has, by what has become of them.
+//!
+//! A gang has no stored phase. Phase, counts and conditions are worked out from its pods each time,
+//! so nothing can be stuck in a phase.
 
 use crate::facts::UnixMs;
 use crate::ids::GangId;

@@ -8,6 +8,17 @@
 //!
 //! A gang that has the minima that its members were bound for was complete, however far they were
 //! raised since.
+//!
+//! Each binding records the minima that the pod was placed for, so that it does not matter whether
+//! anybody ran while they were raised. The condition `Stale` is written after the first member was
+//! bound, and says since when members are lacking: the grace period goes on from there.
+//!
+//! Where neither says so, times do. A member that replaces a lost one is younger than the first
+//! binding. If somebody has waited since before it, and the bound and the younger members together
+//! are fewer than the minimum, the gang was never complete; otherwise it has lost members.
+//!
+//! Implicit and native gangs have no such condition. After a restart their grace period begins
+//! anew, and a member that has done its part and was cleaned away counts as lost.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, by_leaf, has_started};

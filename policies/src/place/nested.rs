@@ -1,5 +1,8 @@
 //! Gangs with sub-groups: domains inside domains, tried with bounded backtracking; then the exact
 //! methods.
+//!
+//! Where no sub-group requires a domain of its own it does not matter which members of a class go
+//! where, so each choice of members is placed as if there were no tree.
 
 use super::domains::{areas, fineness, room, scopes, scopes_under};
 use super::exact::{Answer, not_together};

@@ -1,4 +1,7 @@
 //! What a search has read of the cluster, so that it can be told when that has changed.
+//!
+//! News that is of no interest to the search (another node, a status, the clock) does not begin it
+//! anew.
 
 use crate::facts::Amount;
 use crate::ids::{ClassId, Id, NodeId, TopologyId};

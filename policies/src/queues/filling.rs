@@ -25,6 +25,10 @@
 //!
 //! An event costs O(siblings x keys) at each queue on its path, and there are about two of them for
 //! each leaf.
+//!
+//! `queues/tests/reference.rs` is the same in exact fractions of any length, written to be read.
+//! Random trees are compared to one base unit a level, and the laws of fairness are judged of the
+//! exact shares.
 
 mod flow;
 mod number;

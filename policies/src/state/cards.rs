@@ -1,4 +1,7 @@
 //! The cards of one node: what is taken of each, and by which sorts of pods.
+//!
+//! Cards are counted whole and in thousandths, where the node names them. A transaction chooses
+//! them (`ClusterState::choose_cards`) and gives them back; the Bind command carries them.
 
 use crate::facts::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
 use alloc::vec::Vec;

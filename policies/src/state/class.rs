@@ -1,4 +1,7 @@
 //! Classes: all pods of one shape are judged once.
+//!
+//! Each class has a [`Table`] of how many of its pods fit on each node, kept current from a log of
+//! changed nodes.
 
 use crate::explain::Described;
 use crate::facts::{

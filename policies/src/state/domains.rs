@@ -5,6 +5,9 @@
 //! nodes are free is told in powers of two: the nodes of a domain change their places only when
 //! half as many are free as before, or twice as many, which is less than two nodes for each that is
 //! taken, however large the domain is. They do so when somebody looks, not at each trial.
+//!
+//! The fullest domain first and then its fullest node, as for gangs, would break up whole nodes:
+//! `docs/figures.md` has the numbers.
 
 use super::ClusterState;
 use super::topologies::DEFAULT_TOPOLOGY;

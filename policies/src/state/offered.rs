@@ -1,4 +1,7 @@
 //! What nodes have: which resources and GPU models there are, and on how many nodes.
+//!
+//! Whether any node has what a class asks for is kept with the class. It is looked at again only
+//! when the first node with some resource or GPU model comes, or the last one goes.
 
 use super::ClusterState;
 use super::class::Class;

@@ -1,4 +1,9 @@
 //! The page around the data of a report.
+//!
+//! The page loads nothing, which its own content security policy enforces, and text gets into it as
+//! text alone: names in traces are other people's. It is written by hand: a library for plots is
+//! several times as large as the page with its data, or draws pictures that cannot be read with a
+//! pointer or the keyboard.
 
 use super::Report;
 

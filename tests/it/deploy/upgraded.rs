@@ -86,10 +86,10 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What the README tells users to write into the kustomization of their own.
+/// What docs/install.md tells users to write into the kustomization of their own.
 fn own_kustomization() -> String {
-    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, rest) = readme
+    let page = std::fs::read_to_string(root().join("docs/install.md")).unwrap();
+    let (_, rest) = page
         .split_once("cat > ../my-gpu-batch/kustomization.yaml <<'END'\n")
         .unwrap();
     rest.split_once("END\n").unwrap().0.to_owned()

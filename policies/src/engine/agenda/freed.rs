@@ -1,4 +1,10 @@
 //! Room and quantities that have been freed, and the shortfalls that may be over because of it.
+//!
+//! Gangs whose members of several shapes do not fit together stand in no line. Each is tried when
+//! what is freed holds a member of any of its shapes; where it was not proved that they do not fit,
+//! also when a node is freed that any of them may use. Gangs that limits on GPU models concern are
+//! tried when something is released under the highest of these limits, too, for then there may be
+//! room where nothing was freed.
 
 use super::Agenda;
 use crate::gangs::wait::Shortfall;

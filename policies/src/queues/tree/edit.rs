@@ -3,6 +3,9 @@
 //! Most changes are simple: a queue that is Ready gets other terms, or a leaf that makes sense
 //! comes or goes. Whatever touches what is not Ready, moves a queue below another parent or
 //! changes what is governed builds the hierarchy anew.
+//!
+//! An edited hierarchy is the one that would be built anew: a property test compares both after
+//! every change.
 
 use super::{DEFAULT, Definitions, Structure, terms_of_entries};
 use crate::facts::{Amount, QueueFacts, UnixMs};
