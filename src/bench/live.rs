@@ -12,6 +12,7 @@
 mod cluster;
 mod objects;
 mod process;
+mod processor;
 mod requests;
 pub mod restart;
 mod run;
@@ -21,7 +22,7 @@ use super::{Bound, Row, median};
 use crate::connection::Named;
 use anyhow::Context;
 use cluster::Cluster;
-use run::{Times, measure};
+use run::{Run, Runs, measure};
 
 /// A load: the nodes, and the gangs that are bound to them.
 #[derive(Debug, Clone, Copy)]
@@ -121,9 +122,9 @@ pub async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<Vec<Row>
         let cluster = Cluster::start(named, workload.nodes).await?;
         let measured = measure(&cluster, workload).await;
         let removed = cluster.remove().await;
-        let times = measured.with_context(|| format!("cannot measure {}", workload.name))?;
+        let runs = measured.with_context(|| format!("cannot measure {}", workload.name))?;
         removed.context("cannot remove what was created for the measurement")?;
-        let measured = report(workload, &times).into_iter();
+        let measured = report(workload, &runs).into_iter();
         rows.extend(measured.map(|row| row.of(workload.name)));
     }
     if RESTART.contains(filter) {
@@ -134,64 +135,63 @@ pub async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<Vec<Row>
     Ok(rows)
 }
 
-fn report(workload: &Workload, times: &[Times]) -> Vec<Row> {
-    let of = |time: fn(&Times) -> f64| median(times.iter().map(time).collect());
-    let ratio = |time: fn(&Times) -> f64, binder: fn(&Times) -> f64| {
-        median(
-            times
-                .iter()
-                .map(|times| time(times) / binder(times))
-                .collect(),
-        )
-    };
+fn report(workload: &Workload, runs: &[Runs]) -> Vec<Row> {
+    let of = |time: &dyn Fn(&Runs) -> f64| median(runs.iter().map(time).collect());
+    let (bare, started) = (
+        |runs: &Runs| runs.bare.took,
+        |runs: &Runs| runs.started.took,
+    );
+    let running = |runs: &Runs| runs.running.map_or(f64::NAN, |run| run.took);
     let scenario = workload.scenario();
+    let row = |figure, value, unit| Row::new(figure, &scenario, value, unit);
     let pods = super::as_f64(workload.pods());
-    match workload.target {
+    let mut rows = match workload.target {
         Target::Rate(part) => vec![
-            Row::new(
+            row(
                 "rate from start to last bind",
-                &scenario,
-                pods / of(|t| t.started),
+                pods / of(&started),
                 "pods/s",
             )
-            .beside(pods / of(|t| t.bare), workload.peers),
-            Row::new(
-                "time from start to last bind",
-                &scenario,
-                of(|t| t.started),
-                "s",
-            )
-            .beside(of(|t| t.bare), workload.peers),
-            Row::new(
+            .beside(pods / of(&bare), workload.peers),
+            row("time from start to last bind", of(&started), "s")
+                .beside(of(&bare), workload.peers),
+            row(
                 "rate over the bare binder's",
-                &scenario,
-                ratio(|t| t.bare, |t| t.started),
+                of(&|runs| bare(runs) / started(runs)),
                 "x",
             )
             .against(Bound::AtLeast, part, "target; median of the pairs"),
         ],
         Target::Times(seconds, factor) => vec![
-            Row::new(
-                "time from start to last bind",
-                &scenario,
-                of(|t| t.started),
-                "s",
-            )
-            .against(Bound::AtMost, seconds, workload.peers),
-            Row::new(
-                "time from last pod to last bind",
-                &scenario,
-                of(|t| t.running),
-                "s",
-            )
-            .beside(of(|t| t.bare), "reference: the bare binder"),
-            Row::new(
+            row("time from start to last bind", of(&started), "s").against(
+                Bound::AtMost,
+                seconds,
+                workload.peers,
+            ),
+            row("time from last pod to last bind", of(&running), "s")
+                .beside(of(&bare), "reference: the bare binder"),
+            row(
                 "time over the bare binder's",
-                &scenario,
-                ratio(|t| t.running, |t| t.bare),
+                of(&|runs| running(runs) / bare(runs)),
                 "x",
             )
             .against(Bound::AtMost, factor, "target; median of the pairs"),
         ],
+    };
+    let used = |part: fn(&Run) -> f64| {
+        (
+            of(&|runs| part(&runs.started)),
+            of(&|runs| part(&runs.bare)),
+        )
+    };
+    let (served, served_bare) = used(|run| run.used.control_plane);
+    let (own, own_bare) = used(|run| run.used.own);
+    let note = "reference: while the bare binder binds";
+    if served_bare > 0.0 {
+        rows.push(
+            row("processor time of API server and etcd", served, "s").beside(served_bare, note),
+        );
     }
+    rows.push(row("processor time of its own", own, "s").beside(own_bare, note));
+    rows
 }

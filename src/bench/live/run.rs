@@ -1,6 +1,7 @@
 //! One workload: the bare binder, the scheduler from its start, the scheduler that runs already.
 
 use super::cluster::{Cluster, NAMESPACE, SCHEDULER};
+use super::processor::Processor;
 use super::requests::post_all;
 use super::{Target, Workload, objects};
 use crate::config::{Configuration, LeaseName};
@@ -19,19 +20,48 @@ const POLL: Duration = Duration::from_millis(2);
 /// How long a run may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The times of one repetition, in seconds.
+/// One run: how long it took, in seconds, and what it used.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Times {
-    /// The bare binder, all pods being there.
-    pub(super) bare: f64,
-    /// The scheduler, from its start to the last bind, all pods being there.
-    pub(super) started: f64,
-    /// The scheduler that runs already, from the creation of the last pod; measured only where that
-    /// has a target.
-    pub(super) running: f64,
+pub(super) struct Run {
+    pub(super) took: f64,
+    pub(super) used: Processor,
 }
 
-pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Vec<Times>> {
+/// The runs of one repetition.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Runs {
+    /// The bare binder, all pods being there.
+    pub(super) bare: Run,
+    /// The scheduler, from its start to the last bind, all pods being there.
+    pub(super) started: Run,
+    /// The scheduler that runs already, from the creation of the last pod; measured only where that
+    /// has a target.
+    pub(super) running: Option<Run>,
+}
+
+/// A run that has begun.
+struct Begun {
+    at: Instant,
+    used: Processor,
+}
+
+impl Begun {
+    fn now() -> Self {
+        Self {
+            used: Processor::now(),
+            at: Instant::now(),
+        }
+    }
+
+    fn end(&self) -> Run {
+        Run {
+            took: self.at.elapsed().as_secs_f64(),
+            used: Processor::since(self.used),
+        }
+    }
+}
+
+pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Vec<Runs>> {
     let mut all = Vec::new();
     for repetition in 0..REPEATS {
         let (bare, started);
@@ -44,16 +74,16 @@ pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::R
             bare = bare_binder(cluster, workload).await?;
         }
         let running = match workload.target {
-            Target::Times(..) => while_running(cluster, workload).await?,
-            Target::Rate(_) => f64::NAN,
+            Target::Times(..) => Some(while_running(cluster, workload).await?),
+            Target::Rate(_) => None,
         };
-        let times = Times {
+        let runs = Runs {
             bare,
             started,
             running,
         };
-        tracing::info!("{}: {times:?}", workload.name);
-        all.push(times);
+        tracing::info!("{}: {runs:?}", workload.name);
+        all.push(runs);
     }
     Ok(all)
 }
@@ -63,30 +93,30 @@ async fn create(cluster: &Cluster, workload: &Workload) -> anyhow::Result<()> {
     cluster.create(objects::pods(workload)).await
 }
 
-async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Run> {
     create(cluster, workload).await?;
     let bindings = objects::bindings(workload);
     let at_a_time = configuration()?.settings.in_flight.actions;
-    let started = Instant::now();
+    let begun = Begun::now();
     // A client of its own, as the scheduler has: the connections are made anew.
     let client = connection::client(&cluster.config)?;
     post_all(&client, bindings, at_a_time).await?;
-    let took = started.elapsed();
+    let run = begun.end();
     cluster.clear().await?;
-    Ok(took.as_secs_f64())
+    Ok(run)
 }
 
-async fn from_start(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+async fn from_start(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Run> {
     create(cluster, workload).await?;
-    let started = Instant::now();
+    let begun = Begun::now();
     let scheduler = start(cluster).await?;
-    let took = until_bound(&scheduler, workload, started).await;
+    let run = until_bound(&scheduler, workload, begun).await;
     scheduler.stop().await?;
     cluster.clear().await?;
-    took
+    run
 }
 
-async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result<f64> {
+async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Run> {
     let scheduler = start(cluster).await?;
     let begun = Instant::now();
     while !scheduler.is_ready() {
@@ -97,11 +127,11 @@ async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result
         tokio::time::sleep(POLL).await;
     }
     create(cluster, workload).await?;
-    let created = Instant::now();
-    let took = until_bound(&scheduler, workload, created).await;
+    let created = Begun::now();
+    let run = until_bound(&scheduler, workload, created).await;
     scheduler.stop().await?;
     cluster.clear().await?;
-    took
+    run
 }
 
 async fn start(cluster: &Cluster) -> anyhow::Result<Scheduler> {
@@ -125,16 +155,16 @@ fn configuration() -> anyhow::Result<Configuration> {
 async fn until_bound(
     scheduler: &Scheduler,
     workload: &Workload,
-    since: Instant,
-) -> anyhow::Result<f64> {
+    begun: Begun,
+) -> anyhow::Result<Run> {
     let pods = workload.pods() as u64;
     loop {
         let bound = scheduler.binds();
         if bound >= pods {
-            return Ok(since.elapsed().as_secs_f64());
+            return Ok(begun.end());
         }
         ensure!(
-            since.elapsed() < PATIENCE,
+            begun.at.elapsed() < PATIENCE,
             "{bound} of {pods} pods are bound after {PATIENCE:?}"
         );
         tokio::time::sleep(POLL).await;
