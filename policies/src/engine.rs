@@ -13,55 +13,62 @@
 //! events had their turn, so no plan holds up a lease or a watch. The same events at the same times
 //! give the same commands, on every machine.
 
-mod agenda;
 mod assess;
-mod bindings;
-mod cut;
-mod evictions;
 mod explanation;
 mod faults;
-mod line;
-mod outbox;
 mod partial;
 mod parts;
 mod plan;
 mod quarantine;
 mod queues;
 mod reports;
-mod review;
-mod search;
 mod status;
+
 #[cfg(test)]
 mod tests;
-mod timers;
 
 use crate::audit;
-use crate::command::{Action, Command, CommandId, EvictionCause};
+use crate::bind::Binder;
+
+use crate::plan::Planner;
+
+use crate::plan::review::Review;
+
+use crate::command::{Action, Command, CommandId};
+
 use crate::event::{Event, Kind, Object, Outcome};
-use crate::facts::{Uid, UnixMs};
+
+use crate::facts::UnixMs;
+
 use crate::gangs::progress::Progress;
+
 use crate::ids::{ById, GangId};
+
 use crate::lease::{Election, LeaseAnswer};
-use crate::plan::waiting::Waiting;
+
 use crate::queues::QueueId;
+
 use crate::settings::{Leadership, Settings};
+
 use crate::state::ClusterState;
+
 use crate::status::QueueStatus;
+
 use crate::tell::told::Told;
-use agenda::Agenda;
+
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     string::String,
     vec::Vec,
 };
-use bindings::Binding;
-use cut::Cut;
+
 use faults::Faults;
-use outbox::{Flight, Outbox};
+
+use crate::bind::outbox::Flight;
+
 use quarantine::Quarantine;
-use review::Review;
-use search::{Allowance, Search};
-use timers::{Timer, Timers};
+
+use crate::bind::timers::Timer;
 
 /// Decides. One owner, no clock, no I/O.
 #[derive(Debug)]
@@ -70,25 +77,13 @@ pub struct Engine {
     state: ClusterState,
     /// How far each gang has come.
     progress: ById<GangId, Progress>,
-    /// Where each gang stands that waits.
-    waiting: ById<GangId, Waiting>,
+    planner: Planner,
+    binder: Binder,
     /// What was told of each gang.
     told: ById<GangId, Told>,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
-    agenda: Agenda,
-    /// The search that is not finished, if there is one.
-    search: Option<Search>,
-    allowance: Allowance,
-    cut: Cut,
-    bindings: BTreeMap<Uid, Binding>,
-    /// Pods whose eviction was asked for, and why.
-    evicting: BTreeMap<Uid, EvictionCause>,
-    outbox: Outbox,
-    timers: Timers,
     election: Option<Election>,
-    /// Whether the last step was made as the leader.
-    leading: bool,
     stopping: bool,
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
@@ -99,13 +94,8 @@ pub struct Engine {
     reported_queues: BTreeMap<QueueId, QueueStatus>,
     /// Gangs that wait and gangs that run, by queue.
     gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
-    /// The commands of this step.
-    commands: Vec<Command>,
     now_ms: UnixMs,
-    /// The gang that is being handled.
-    in_hand: Option<GangId>,
     quarantine: Quarantine,
-    review: Review,
     faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
@@ -128,19 +118,11 @@ impl Engine {
         Self {
             state,
             progress: ById::default(),
-            waiting: ById::default(),
             told: ById::default(),
             listed: BTreeSet::new(),
-            agenda: Agenda::new(settings.queueing),
-            search: None,
-            allowance: Allowance::full(),
-            cut: Cut::default(),
-            bindings: BTreeMap::new(),
-            evicting: BTreeMap::new(),
-            outbox: Outbox::new(settings.in_flight),
-            timers: Timers::default(),
+            planner: Planner::new(settings.queueing),
+            binder: Binder::new(settings.in_flight),
             election,
-            leading: false,
             stopping: false,
             unfinished: false,
             dirty_queues: true,
@@ -148,11 +130,8 @@ impl Engine {
             queues_reported_ms: 0,
             reported_queues: BTreeMap::new(),
             gangs_by_queue: BTreeMap::new(),
-            commands: Vec::new(),
             now_ms: 0,
-            in_hand: None,
             quarantine: Quarantine::new(),
-            review: Review::default(),
             faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
@@ -173,24 +152,24 @@ impl Engine {
         if self.is_synced() {
             self.follow(now_ms);
         }
-        core::mem::take(&mut self.commands)
+        self.binder.outbox.take_sent()
     }
 
     fn apply(&mut self, event: Event, now_ms: UnixMs) {
         self.note_faults(&event);
         match event {
             Event::Applied(object) => {
-                self.review.note();
+                self.planner.review.note();
                 // A queue may become Ready, or not, without a gang that notices.
                 self.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
-                self.review.note();
+                self.planner.review.note();
                 self.state.delete(key);
             }
             Event::Listed(listing) => {
-                self.review.note();
+                self.planner.review.note();
                 self.listed.insert(listing.kind);
                 self.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
@@ -217,25 +196,38 @@ impl Engine {
         if settings.use_half_life_ms != self.settings.use_half_life_ms {
             self.state.queues.set_half_life(settings.use_half_life_ms);
         }
-        self.outbox.limits = settings.in_flight;
+        self.binder.outbox.limits = settings.in_flight;
         self.settings = settings;
-        self.review.note();
+        self.planner.review.note();
         // Grace periods and placements are looked at with each gang.
         self.state.rules_changed();
     }
 
     fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
-        let flight = self.outbox.ended(id);
+        let flight = self.binder.outbox.ended(id);
         if matches!(
             flight,
             Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
         ) {
-            self.review.note();
+            self.planner.review.note();
         }
         match flight {
-            Some(Flight::Bind(uid)) => self.bind_ended(uid, outcome, now_ms),
-            Some(Flight::Observe(uid)) => self.observation_ended(uid, outcome, now_ms),
-            Some(Flight::Evict(uid)) => self.eviction_ended(uid, &outcome, now_ms),
+            Some(Flight::Bind(uid)) => self.binder.bind_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.progress,
+                uid,
+                outcome,
+                now_ms,
+            ),
+            Some(Flight::Observe(uid)) => {
+                self.binder
+                    .observation_ended(&mut self.state, uid, outcome, now_ms);
+            }
+            Some(Flight::Evict(uid)) => {
+                self.binder
+                    .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
+            }
             Some(Flight::Status(key)) => self.status_ended(key, &outcome, now_ms),
             Some(Flight::Lease) => self.lease_answered(outcome, now_ms),
             // Events are news: one that is lost is not sent again.
@@ -269,12 +261,11 @@ impl Engine {
         {
             let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
             let action = Action::Lease(request);
-            self.commands
-                .push(self.outbox.send(Flight::Lease, deadline_ms, action));
+            self.binder.outbox.send(Flight::Lease, deadline_ms, action);
         }
         let leads = self.is_leader();
-        if leads != self.leading {
-            self.leading = leads;
+        if leads != self.binder.leading {
+            self.binder.leading = leads;
             if leads {
                 // Another may have led meanwhile, and written what it saw.
                 for gang in self.state.gangs.ids() {
@@ -283,10 +274,10 @@ impl Engine {
                 self.reported_queues.clear();
                 self.dirty_queues = true;
                 self.state.rules_changed();
-                self.ask_about_uncertain();
+                self.binder.ask_about_uncertain();
             } else {
-                self.search = None;
-                self.stand_down_all();
+                self.planner.search = None;
+                self.binder.stand_down_all(&mut self.state);
             }
         }
     }
@@ -295,22 +286,23 @@ impl Engine {
     fn follow(&mut self, now_ms: UnixMs) {
         self.refresh_queues(now_ms);
         let (mut reviewed, mut searched) = (false, false);
-        while let Some(timer) = self.timers.due(now_ms) {
+        while let Some(timer) = self.binder.timers.due(now_ms) {
             match timer {
                 Timer::Gang(gang) => {
                     if self.state.gangs.get(gang).is_some() {
                         self.state.touched.insert(gang);
                     }
                 }
-                Timer::Binding(uid) => self.binding_due(uid),
+                Timer::Binding(uid) => self.binder.binding_due(uid),
                 Timer::QueueStatus => {}
                 Timer::Review => reviewed = true,
-                Timer::Search => searched = self.cut.is_due(),
+                Timer::Search => searched = self.planner.cut.is_due(),
                 // tests plant bugs here: overwritten-status
                 Timer::Rewrite(key) => self.rewrite(key),
             }
         }
-        self.follow_freed();
+        self.planner
+            .follow_freed(&mut self.state, &self.settings, &self.progress);
         self.state.give_up_lost(now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
@@ -321,23 +313,37 @@ impl Engine {
             self.note_topologies();
         }
         self.count_use(now_ms);
-        if !self.leading {
-            self.review = Review::default();
+        if !self.binder.leading {
+            self.planner.review = Review::default();
             return;
         }
         if reviewed && !self.stopping {
-            self.review_due(now_ms);
+            self.planner.review_due(
+                &mut self.state,
+                &self.settings,
+                &self.progress,
+                &mut self.binder.timers,
+                now_ms,
+            );
         }
         if searched && !self.stopping {
-            self.try_next_cut();
+            self.planner
+                .try_next_cut(&mut self.state, &self.settings, &self.progress);
         }
         self.unfinished = !self.stopping && self.plan(now_ms);
-        self.send_actions(now_ms);
+        self.binder
+            .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
         self.announce_faults();
         self.unfinished |= self.queue_reports_due(now_ms);
         self.unfinished |= self.send_reports(now_ms);
-        self.plan_review(now_ms);
-        self.plan_cut(now_ms);
+        self.planner.plan_review(
+            &self.settings,
+            &mut self.binder.timers,
+            now_ms,
+            self.stopping,
+        );
+        self.planner
+            .plan_cut(&mut self.binder.timers, now_ms, self.stopping);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
     }
@@ -351,12 +357,12 @@ impl Engine {
         if !self.is_synced() {
             return renewal;
         }
-        if self.unfinished && self.leading && !self.stopping {
+        if self.unfinished && self.binder.leading && !self.stopping {
             return Some(self.now_ms);
         }
         let next_use = self.state.queues.next_use_ms();
         [
-            self.timers.next(),
+            self.binder.timers.next(),
             renewal,
             self.state.capacity.deadline(),
             next_use,
@@ -393,7 +399,7 @@ impl Engine {
     /// Whether nothing is under way and nothing is left to be sent or planned.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        !self.unfinished && self.outbox.is_empty()
+        !self.unfinished && self.binder.outbox.is_empty()
     }
 
     /// Every violation of an invariant, as sentences; empty is good.
@@ -408,7 +414,7 @@ impl Engine {
     /// back.
     pub fn shut_down(&mut self) {
         self.stopping = true;
-        self.take_back_unbegun();
+        self.binder.take_back_unbegun(&mut self.state);
     }
 
     /// Whether nothing that must not be lost is under way or left to be sent. The lease does not
@@ -416,12 +422,12 @@ impl Engine {
     /// unknown outcome: the next leader sees what became of them.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.outbox.is_quiet() && (self.bindings.is_empty() || !self.leading)
+        self.binder.outbox.is_quiet() && (self.binder.bindings.is_empty() || !self.binder.leading)
     }
 
     /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.
     fn is_settled(&self) -> bool {
-        self.outbox.is_quiet() && self.bindings.is_empty()
+        self.binder.outbox.is_quiet() && self.binder.bindings.is_empty()
     }
 
     /// Whether there is nothing left to do after [`Engine::shut_down`].

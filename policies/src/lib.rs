@@ -18,6 +18,7 @@ extern crate alloc;
 extern crate std;
 
 mod audit;
+mod bind;
 pub mod command;
 pub mod engine;
 pub mod event;

@@ -18,11 +18,9 @@ use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Shortfall, Verdict, Wait, Wake};
 use crate::gangs::{demand, request};
-use crate::ids::ById;
-use crate::ids::{ClassId, GangId};
+use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
-use crate::place::Scope;
-use crate::place::{Request, widest_scope};
+use crate::place::{Request, Scope, widest_scope};
 use crate::plan::bounds;
 use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
@@ -55,7 +53,7 @@ impl Engine {
                 &self.state,
                 &self.settings,
                 &self.told,
-                &self.waiting,
+                &self.planner.waiting,
                 &self.progress,
                 gang_of_name(&self.state, name)?,
                 self.now_ms,
@@ -69,12 +67,13 @@ impl Engine {
                     &self.state,
                     &self.settings,
                     &self.told,
-                    &self.waiting,
+                    &self.planner.waiting,
                     &self.progress,
                     gang,
                     self.now_ms,
                 );
-                explanation.pod = Some(reports::pod_report(&self.state, &self.waiting, pod));
+                explanation.pod =
+                    Some(reports::pod_report(&self.state, &self.planner.waiting, pod));
                 Ok(explanation)
             }
         }

@@ -203,7 +203,7 @@ impl Engine {
     /// Says what has not been said yet; only who leads speaks.
     pub(crate) fn announce_faults(&mut self) {
         for (key, fault) in core::mem::take(&mut self.faults.untold) {
-            self.outbox.announce(fault.clone());
+            self.binder.outbox.announce(fault.clone());
             self.faults.told.insert(key, fault);
         }
     }

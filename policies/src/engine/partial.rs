@@ -15,9 +15,9 @@
 //! members bound. The next leader sees how many are, and finishes the gang before anything else or
 //! evicts them.
 
+use crate::bind::timers::Timer;
 use crate::command::EvictionCause;
 use crate::engine::Engine;
-use crate::engine::timers::Timer;
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Start;
@@ -65,10 +65,16 @@ impl Engine {
         };
         let due_ms = lost_ms.saturating_add(grace);
         if due_ms > now_ms {
-            self.timers.set(due_ms, Timer::Gang(id));
-        } else if counts.needed > 0 {
+            self.binder.timers.set(due_ms, Timer::Gang(id));
+        } else if counts.needed > 0 && self.binder.leading {
+            // A process that does not lead sends nothing, nor keeps it for the day when it leads.
             // tests plant bugs here: evict-the-rest
-            self.evict_members(id, EvictionCause::Stale);
+            self.binder.evict_members(
+                &mut self.state,
+                &mut self.progress,
+                id,
+                EvictionCause::Stale,
+            );
         }
     }
 
@@ -76,9 +82,9 @@ impl Engine {
     /// is no room for them. While a binding of it is under way, nobody knows yet.
     pub(crate) fn follow_unfinished(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
         self.follow_cut_off(id, now_ms);
-        let leading = self.leading;
+        let leading = self.binder.leading;
         let progress = &mut self.progress[id];
-        let tried = counts.assumed == 0 && self.waiting[id].wait != Wait::Turn;
+        let tried = counts.assumed == 0 && self.planner.waiting[id].wait != Wait::Turn;
         let Start::Unfinished { stuck_ms } = &mut progress.start else {
             return;
         };
@@ -93,10 +99,15 @@ impl Engine {
             .get_or_insert(now_ms)
             .saturating_add(UNWIND_AFTER_MS);
         if due_ms > now_ms {
-            self.timers.set(due_ms, Timer::Gang(id));
+            self.binder.timers.set(due_ms, Timer::Gang(id));
         } else {
             // tests plant bugs here: unwind
-            self.evict_members(id, EvictionCause::Unwind);
+            self.binder.evict_members(
+                &mut self.state,
+                &mut self.progress,
+                id,
+                EvictionCause::Unwind,
+            );
         }
     }
 }

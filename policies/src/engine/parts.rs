@@ -6,10 +6,10 @@
 //! without them: the gang has its minimum. A gang below its minimum is a matter of
 //! [`super::partial`].
 
+use crate::bind::timers::Timer;
 use crate::command::EvictionCause;
 use crate::engine::Engine;
 use crate::engine::partial::UNWIND_AFTER_MS;
-use crate::engine::timers::Timer;
 use crate::facts::UnixMs;
 use crate::gangs::counts::by_leaf;
 use crate::gangs::parts;
@@ -22,14 +22,15 @@ use alloc::sync::Arc;
 impl Engine {
     /// Unwinds the sub-groups that were cut off and cannot be completed.
     pub(crate) fn follow_cut_off(&mut self, id: GangId, now_ms: UnixMs) {
-        let leading = self.leading;
+        let leading = self.binder.leading;
         for index in parts::cut_off(&self.state, &self.progress, id) {
             let gang = &self.state.gangs[id];
             let Some(tree) = gang.tree().map(Arc::clone) else {
                 return;
             };
             let assumed = by_leaf(&self.state, gang, &is_assumed);
-            let waits = self.waiting[id].wait == Wait::Turn || below(&tree, &assumed, index) > 0;
+            let waits =
+                self.planner.waiting[id].wait == Wait::Turn || below(&tree, &assumed, index) > 0;
             let start = self.progress[id].parts.get_mut(&tree.group(index).name);
             let Some(Start::Unfinished { stuck_ms }) = start else {
                 continue;
@@ -44,9 +45,15 @@ impl Engine {
             let since_ms = *stuck_ms.get_or_insert(now_ms);
             let due_ms = since_ms.saturating_add(UNWIND_AFTER_MS);
             if due_ms > now_ms {
-                self.timers.set(due_ms, Timer::Gang(id));
+                self.binder.timers.set(due_ms, Timer::Gang(id));
             } else {
-                self.evict_below(id, index, EvictionCause::Unwind);
+                self.binder.evict_below(
+                    &mut self.state,
+                    &mut self.progress,
+                    id,
+                    index,
+                    EvictionCause::Unwind,
+                );
             }
         }
     }

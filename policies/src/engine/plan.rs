@@ -10,34 +10,52 @@ use crate::plan::attempt;
 use crate::plan::attempt::Attempt;
 use crate::queues::QueueId;
 
-/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
-const SLICE_WORK: u64 = 200_000;
-
 impl Engine {
+    /// Lets the next gang whose search ended early be searched for as long as one alone may be, in
+    /// the next steps. Whether there was one. For shells in which no time passes.
+    pub fn search_on(&mut self) -> bool {
+        self.planner.allowance.refill_whole(self.now_ms);
+        let one = self
+            .planner
+            .try_next_cut(&mut self.state, &self.settings, &self.progress);
+        self.unfinished |= one;
+        one
+    }
+
     /// Tries the gangs whose turn it is, until none is left or the slice is used up. Whether it was
     /// used up.
     pub(crate) fn plan(&mut self, now_ms: UnixMs) -> bool {
         let mut work = 0;
         while work < SLICE_WORK {
             work += 100;
-            let before_all = self.agenda.first_unfinished();
-            if let Some((queue, gang)) = before_all.or_else(|| self.searching()) {
+            let before_all = self.planner.agenda.first_unfinished();
+            if let Some((queue, gang)) = before_all.or_else(|| self.planner.searching()) {
                 self.in_hand(gang, |engine| {
                     engine.attempt(gang, queue, now_ms, &mut work);
                 });
                 continue;
             }
-            let line_up = self.line_up(&mut work);
+            let line_up =
+                self.planner
+                    .line_up(&mut self.state, &self.settings, &self.progress, &mut work);
             let Some(queue) = self.state.queues.next_leaf(line_up) else {
-                self.forget_freed();
+                self.planner
+                    .forget_freed(&mut self.state, &self.settings, &self.progress);
                 return false;
             };
-            match self.agenda.head(line_up, queue) {
-                Some((_, Some(shortfall))) if !self.agenda.is_over(&mut self.state, shortfall) => {}
+            match self.planner.agenda.head(line_up, queue) {
+                Some((_, Some(shortfall)))
+                    if !self.planner.agenda.is_over(&mut self.state, shortfall) => {}
                 Some((gang, _)) => self.in_hand(gang, |engine| {
                     engine.attempt(gang, queue, now_ms, &mut work);
                 }),
-                None => self.show_head(line_up, queue),
+                None => self.planner.show_head(
+                    &mut self.state,
+                    &self.settings,
+                    &self.progress,
+                    line_up,
+                    queue,
+                ),
             }
         }
         true
@@ -48,7 +66,9 @@ impl Engine {
         #[cfg(feature = "planted-panic")]
         self.spring_planted_panic(id);
         let counts = count(&self.state, id, now_ms);
-        let mut search = self.begin_slice(id, queue, &counts, now_ms);
+        let mut search = self
+            .planner
+            .begin_slice(&mut self.state, id, queue, &counts, now_ms);
         let mut attempt = Attempt {
             gang: id,
             queue,
@@ -59,30 +79,51 @@ impl Engine {
         };
         let (state, settings) = (&mut self.state, &self.settings);
         let result = attempt::try_place(state, settings, &self.progress, &mut attempt);
-        self.charge_search(&mut search);
+        self.planner.charge_search(&mut search);
         if result.is_err() && search.memo.is_interrupted() {
-            self.keep_search(search, queue, &counts, now_ms);
+            self.planner
+                .keep_search(&mut self.state, search, queue, &counts, now_ms);
             *work = SLICE_WORK.max(*work);
             return;
         }
         match result {
             Ok(placed) => {
-                self.leave_agenda(id);
+                self.planner
+                    .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
                 for (pod, _) in placed {
-                    self.start_binding(pod);
+                    self.binder.start_binding(&mut self.state, pod);
                 }
-                self.review.note();
-                self.waiting[id].wait = Wait::Nothing;
+                self.planner.review.note();
+                self.planner.waiting[id].wait = Wait::Nothing;
                 self.assess_as_specified(id, now_ms);
             }
             Err((verdict, wake)) => {
-                self.waiting[id].tried = request::fingerprint(&self.state, id, &counts);
-                self.note_refusal(id, &search, (&verdict, &wake));
-                self.park(id, verdict, wake);
+                self.planner.waiting[id].tried = request::fingerprint(&self.state, id, &counts);
+                self.planner.note_refusal(id, &search, (&verdict, &wake));
+                self.planner.park(
+                    &mut self.state,
+                    &self.settings,
+                    &self.progress,
+                    id,
+                    verdict,
+                    wake,
+                );
                 self.follow_unfinished(id, &counts, now_ms);
                 self.report(id, &counts);
             }
         }
         self.assess_touched(now_ms);
     }
+
+    /// Tries all refused gangs again whose refusal may have become untrue, in the next steps, so
+    /// that what is told of them is what is true now. For shells that print one state.
+    pub fn review(&mut self) {
+        let (state, settings) = (&mut self.state, &self.settings);
+        self.planner
+            .review_all(state, settings, &self.progress, self.now_ms);
+        self.unfinished = true;
+    }
 }
+
+/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
+const SLICE_WORK: u64 = 200_000;

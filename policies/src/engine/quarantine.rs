@@ -53,7 +53,7 @@ impl Engine {
         next.quarantine = self.quarantine.clone();
         #[cfg(feature = "planted-panic")]
         next.planted_panic.clone_from(&self.planted_panic);
-        if let Some(gang) = self.in_hand.and_then(|id| self.state.gangs.get(id)) {
+        if let Some(gang) = self.planner.in_hand.and_then(|id| self.state.gangs.get(id)) {
             let entry = next.quarantine.entry(gang.key.clone()).or_default();
             entry.said = shortened(message);
             entry.panics += 1;
@@ -66,14 +66,14 @@ impl Engine {
     /// it was none.
     #[must_use]
     pub fn gang_in_hand(&self) -> Option<&str> {
-        Some(&*self.state.gangs.get(self.in_hand?)?.name)
+        Some(&*self.state.gangs.get(self.planner.in_hand?)?.name)
     }
 
     /// Does something for one gang, which is to blame if it panics.
     pub(crate) fn in_hand<T>(&mut self, id: GangId, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.in_hand.replace(id);
+        let before = self.planner.in_hand.replace(id);
         let result = work(self);
-        self.in_hand = before;
+        self.planner.in_hand = before;
         result
     }
 
@@ -104,7 +104,7 @@ impl Engine {
         };
         let message = format!(
             "handling this gang made the scheduler panic: {}; it is left alone until {until}the \
-         scheduler restarts",
+ scheduler restarts",
             entry.said
         );
         Some(Verdict::new(Reason::Unsupported, message))

@@ -1,10 +1,10 @@
 //! Queues come, change and go under the gangs that stand in them.
 
 use crate::engine::Engine;
-use crate::engine::agenda::Agenda;
 use crate::facts::UnixMs;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
+use crate::plan::agenda::Agenda;
 use crate::queues::QueueId;
 use alloc::vec::Vec;
 
@@ -33,10 +33,11 @@ impl Engine {
             {
                 self.replace_tally(id, None);
             }
-            let place = self.waiting[id].place.as_ref();
+            let place = self.planner.waiting[id].place.as_ref();
             if place.is_some_and(|(stands_in, _)| *stands_in == queue) {
-                self.leave_agenda(id);
-                self.waiting[id].wait = Wait::Nothing;
+                self.planner
+                    .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
+                self.planner.waiting[id].wait = Wait::Nothing;
             }
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
@@ -54,13 +55,13 @@ impl Engine {
 
     /// The hierarchy is another one: whoever stood in a queue is entered anew.
     fn forget_queues(&mut self) {
-        self.agenda = Agenda::new(self.settings.queueing);
+        self.planner.agenda = Agenda::new(self.settings.queueing);
         self.gangs_by_queue.clear();
         self.reported_queues.clear();
         self.dirty_queues = true;
         for id in self.state.gangs.ids() {
             self.progress[id].tally = None;
-            let waiting = &mut self.waiting[id];
+            let waiting = &mut self.planner.waiting[id];
             waiting.place = None;
             waiting.wait = Wait::Nothing;
         }

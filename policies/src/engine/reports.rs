@@ -4,8 +4,7 @@ use crate::engine::Engine;
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
-use crate::ids::ById;
-use crate::ids::GangId;
+use crate::ids::{ById, GangId};
 use crate::plan::waiting::Waiting;
 use crate::queues::QueueId;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, PodState, QueueReport};
@@ -28,7 +27,7 @@ impl Engine {
     pub fn pod_reports(&self) -> Vec<PodReport> {
         let own = self.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
         let mut reports: Vec<PodReport> = own
-            .map(|(_, pod)| pod_report(&self.state, &self.waiting, pod))
+            .map(|(_, pod)| pod_report(&self.state, &self.planner.waiting, pod))
             .collect();
         let key = |report: &PodReport| (report.namespace.clone(), report.name.clone(), report.uid);
         reports.sort_by_cached_key(key);
@@ -49,7 +48,7 @@ impl Engine {
             gang_report(
                 &self.state,
                 &self.told,
-                &self.waiting,
+                &self.planner.waiting,
                 &self.progress,
                 id,
                 now_ms,
@@ -99,7 +98,7 @@ impl Engine {
             let status = gang::gang_status(
                 &self.state,
                 &self.told,
-                &self.waiting,
+                &self.planner.waiting,
                 &self.progress,
                 id,
                 &members,
@@ -157,7 +156,7 @@ impl Engine {
     /// How many requests are under way.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.outbox.in_flight()
+        self.binder.outbox.in_flight()
     }
 }
 

@@ -3,10 +3,10 @@
 //! Statuses of PodGroups are read back from the watch: what is there is not written again after a
 //! restart, and a write that came late is noticed.
 
+use crate::bind::outbox::{Flight, StatusKey};
+use crate::bind::timers::Timer;
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::engine::Engine;
-use crate::engine::outbox::{Flight, StatusKey};
-use crate::engine::timers::Timer;
 use crate::event::Outcome;
 use crate::facts::{ScheduledCondition, Uid, UnixMs};
 use crate::gangs::counts::count;
@@ -46,23 +46,25 @@ impl Engine {
     pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
         let mut looked_at = 0;
-        while let Some(key) = self.outbox.next_status() {
+        while let Some(key) = self.binder.outbox.next_status() {
             looked_at += 1;
             if looked_at > STATUSES_LOOKED_AT {
-                self.outbox.status(key);
+                self.binder.outbox.status(key);
                 return true;
             }
             let Some(patch) = self.patch(key, now_ms) else {
                 continue;
             };
             let action = Action::PatchStatus(patch);
-            let command = self.outbox.send(Flight::Status(key), deadline_ms, action);
-            self.commands.push(command);
+            self.binder
+                .outbox
+                .send(Flight::Status(key), deadline_ms, action);
         }
-        while let Some(announcement) = self.outbox.next_announcement() {
+        while let Some(announcement) = self.binder.outbox.next_announcement() {
             let action = Action::Publish(announcement);
-            let command = self.outbox.send(Flight::Announcement, deadline_ms, action);
-            self.commands.push(command);
+            self.binder
+                .outbox
+                .send(Flight::Announcement, deadline_ms, action);
         }
         false
     }
@@ -85,7 +87,7 @@ impl Engine {
         let status = gang::gang_status(
             &self.state,
             &self.told,
-            &self.waiting,
+            &self.planner.waiting,
             &self.progress,
             id,
             &counts,
@@ -95,7 +97,7 @@ impl Engine {
         let reported = self.told[id].reported(gang.object.as_deref());
         let told = reported.or(gang.shown());
         if status.phase == Phase::Pending && told.is_none() && first_ms > now_ms {
-            self.timers.set(first_ms, Timer::Gang(id));
+            self.binder.timers.set(first_ms, Timer::Gang(id));
             return None;
         }
         let complete_ms = self.progress[id].start.complete_ms();
@@ -111,7 +113,7 @@ impl Engine {
                 // The watch is behind, or another write came later than ours.
                 let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
                 let key = StatusKey::Gang(id);
-                self.timers.set(rewrite_ms, Timer::Rewrite(key));
+                self.binder.timers.set(rewrite_ms, Timer::Rewrite(key));
             }
             return None;
         }
@@ -128,7 +130,7 @@ impl Engine {
     /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
     fn announce_reason(&mut self, id: GangId) {
         let gang = &self.state.gangs[id];
-        let verdict = why::why_it_waits(&self.state, &self.waiting, id);
+        let verdict = why::why_it_waits(&self.state, &self.planner.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
         if self.told[id].announced == reason {
             return;
@@ -137,7 +139,7 @@ impl Engine {
             .and_then(|verdict| Some(announcement(gang::object_of(&self.state, gang)?, &verdict)));
         self.told[id].announced = reason;
         if let Some(announcement) = announcement {
-            self.outbox.announce(announcement);
+            self.binder.outbox.announce(announcement);
         }
     }
 
@@ -147,13 +149,13 @@ impl Engine {
         let regarding = self.state.pods[pod].object();
         // To a gang that a pod stands for it is told there.
         let object = gang::object_of(&self.state, &self.state.gangs[gang]);
-        let Some(verdict) = why::why_it_waits(&self.state, &self.waiting, gang)
+        let Some(verdict) = why::why_it_waits(&self.state, &self.planner.waiting, gang)
             .filter(|_| object.as_ref() != Some(&regarding))
         else {
             return;
         };
         let announcement = announcement(regarding, &verdict);
-        self.outbox.announce(announcement);
+        self.binder.outbox.announce(announcement);
     }
 
     fn pod_patch(&mut self, uid: Uid, now_ms: UnixMs) -> Option<StatusPatch> {
@@ -167,10 +169,14 @@ impl Engine {
         let gang = own.gang?;
         let young_until_ms = pod.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
         if young_until_ms > now_ms {
-            self.timers.set(young_until_ms, Timer::Gang(gang));
+            self.binder.timers.set(young_until_ms, Timer::Gang(gang));
             return None;
         }
-        let (reason, message) = condition(&*why::why_it_waits(&self.state, &self.waiting, gang)?);
+        let (reason, message) = condition(&*why::why_it_waits(
+            &self.state,
+            &self.planner.waiting,
+            gang,
+        )?);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {
                 return None;
@@ -178,7 +184,7 @@ impl Engine {
             let again_ms = own.condition_ms.saturating_add(CONDITION_INTERVAL_MS);
             let asks_anew = self.state.gangs[gang].specified_ms > own.condition_ms;
             if current.reason == reason && again_ms > now_ms && !asks_anew {
-                self.timers.set(again_ms, Timer::Gang(gang));
+                self.binder.timers.set(again_ms, Timer::Gang(gang));
                 return None;
             }
         }
@@ -211,7 +217,7 @@ impl Engine {
                 // A successor would begin with what an older write has left there.
                 let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
                 let key = StatusKey::Queue(queue);
-                self.timers.set(rewrite_ms, Timer::Rewrite(key));
+                self.binder.timers.set(rewrite_ms, Timer::Rewrite(key));
             }
             return None;
         }
@@ -223,7 +229,7 @@ impl Engine {
     /// shares are worked out. Whether that goes on in the next slice.
     pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) -> bool {
         if !self.dividing {
-            let silent = !self.outbox.writes_statuses();
+            let silent = !self.binder.outbox.writes_statuses();
             let changed = self.dirty_queues || !self.state.queues.shares_are_current();
             if silent || !changed || now_ms < self.queues_reported_ms {
                 return false;
@@ -236,9 +242,9 @@ impl Engine {
         }
         let next_ms = now_ms.saturating_add(self.settings.queue_status_interval_ms);
         self.queues_reported_ms = next_ms;
-        self.timers.set(next_ms, Timer::QueueStatus);
+        self.binder.timers.set(next_ms, Timer::QueueStatus);
         for queue in self.state.queues.ids() {
-            self.outbox.status(StatusKey::Queue(queue));
+            self.binder.outbox.status(StatusKey::Queue(queue));
         }
         false
     }
@@ -249,7 +255,7 @@ impl Engine {
             StatusKey::Gang(id) => {
                 if self.state.gangs.get(id).is_some() {
                     self.told[id].reported = None;
-                    self.outbox.status(key);
+                    self.binder.outbox.status(key);
                 }
             }
             // The watch shows the condition.
@@ -273,13 +279,13 @@ impl Engine {
         };
         if matches!(outcome, Outcome::Unknown { .. }) {
             let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
-            self.timers.set(rewrite_ms, Timer::Rewrite(key));
+            self.binder.timers.set(rewrite_ms, Timer::Rewrite(key));
         }
         match key {
             StatusKey::Gang(id) => {
                 if self.state.gangs.get(id).is_some() {
                     self.told[id].reported = None;
-                    self.timers.set(again_ms, Timer::Gang(id));
+                    self.binder.timers.set(again_ms, Timer::Gang(id));
                 }
             }
             StatusKey::Pod(uid) => {
@@ -289,14 +295,14 @@ impl Engine {
                 if let Some(own) = &mut self.state.pods[*pod].own {
                     own.unscheduled = None;
                     if let Some(gang) = own.gang {
-                        self.timers.set(again_ms, Timer::Gang(gang));
+                        self.binder.timers.set(again_ms, Timer::Gang(gang));
                     }
                 }
             }
             StatusKey::Queue(queue) => {
                 self.reported_queues.remove(&queue);
                 self.dirty_queues = true;
-                self.timers.set(again_ms, Timer::QueueStatus);
+                self.binder.timers.set(again_ms, Timer::QueueStatus);
             }
         }
     }

@@ -39,14 +39,14 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a timeout counts as failure: the room is given to others while the bind may still happen",
         "unknown-outcome",
-        "Outcome::Unknown { .. } => self.take_back(uid),
-        Outcome::Conflict { message } => self.ask_about(uid, message),",
+        "Outcome::Unknown { .. } => self.take_back(state, uid),
+        Outcome::Conflict { message } => self.ask_about(state, uid, message),",
     ),
     bug(
         "a 409 counts as failure: the pod is placed once more",
         "unknown-outcome",
-        "Outcome::Conflict { .. } => self.take_back(uid),
-        Outcome::Unknown { message } => self.ask_about(uid, message),",
+        "Outcome::Conflict { .. } => self.take_back(state, uid),
+        Outcome::Unknown { message } => self.ask_about(state, uid, message),",
     ),
     bug(
         "a binding names no UID: it takes the pod's successor",

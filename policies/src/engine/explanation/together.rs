@@ -8,11 +8,10 @@ use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::{demand, request, wanted};
-use crate::ids::ById;
-use crate::ids::{ClassId, GangId, NodeId, PodId};
-use crate::place::Scope;
+use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Tree, World, most, pods_of, single, widest_areas, widest_scope,
+    Area, CHOICES_MAX, Choice, Most, Scope, Tree, World, most, pods_of, single, widest_areas,
+    widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;

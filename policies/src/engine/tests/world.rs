@@ -6,7 +6,6 @@ pub(super) use groups::{WithTopology, gang, inner, leaf};
 
 use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
-use crate::engine::search::Allowance;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use crate::facts::{
     Amounts, CardFacts, CardIndex, CardRequest, GroupSource, MatchOperator, MatchRequirement,
@@ -15,6 +14,7 @@ use crate::facts::{
 };
 use crate::gpu::PRODUCT_LABEL;
 use crate::place::SLICE_STEPS;
+use crate::plan::search::Allowance;
 use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
@@ -191,12 +191,12 @@ impl World {
 
     /// Whether the search for a gang's place goes on in the next step.
     pub(super) fn is_searching(&self) -> bool {
-        self.engine.search.is_some()
+        self.engine.planner.search.is_some()
     }
 
     /// How many steps searches may take from now on, beyond the first slice of each.
     pub(super) fn allow_search(&mut self, steps: u64) {
-        self.engine.allowance = Allowance::of(steps, self.now_ms);
+        self.engine.planner.allowance = Allowance::of(steps, self.now_ms);
     }
 
     /// Whether a search that ended early goes on now, in the next steps.
@@ -227,10 +227,10 @@ impl World {
     /// One step; whether there were commands.
     pub(super) fn step(&mut self) -> bool {
         let events = core::mem::take(&mut self.events);
-        let before = self.engine.allowance.left_at(self.now_ms);
+        let before = self.engine.planner.allowance.left_at(self.now_ms);
         let commands = self.engine.step(self.now_ms, events);
         self.steps += 1;
-        let searched = before - self.engine.allowance.left_at(self.now_ms);
+        let searched = before - self.engine.planner.allowance.left_at(self.now_ms);
         assert!(searched <= SLICE_STEPS, "{searched} steps in one slice");
         let violations = self.engine.audit();
         assert!(violations.is_empty(), "{violations:?}");
@@ -245,7 +245,7 @@ impl World {
     pub(super) fn panic_over(&mut self, gang: &str, message: &str) {
         let engine = &mut self.engine;
         let gangs = engine.state.gangs.iter();
-        engine.in_hand = gangs
+        engine.planner.in_hand = gangs
             .filter(|(_, found)| &*found.name == gang)
             .map(|(id, _)| id)
             .next();
@@ -260,7 +260,7 @@ impl World {
 
     /// Requests may be sent again, after they could not.
     pub(super) fn let_act(&mut self) {
-        self.engine.outbox.limits = Settings::default().in_flight;
+        self.engine.binder.outbox.limits = Settings::default().in_flight;
     }
 
     fn carry_out(&mut self, action: &Action) -> Outcome {

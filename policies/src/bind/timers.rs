@@ -1,6 +1,6 @@
 //! Deadlines as data.
 
-use super::outbox::StatusKey;
+use crate::bind::outbox::StatusKey;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::GangId;
 use alloc::collections::BTreeSet;

@@ -9,13 +9,18 @@
 //! happened for as long as that takes: two seconds for each such gang. `plan` waits for none of it:
 //! there no time passes, and each gang has the whole allowance for itself.
 
-use crate::engine::Engine;
-use crate::engine::search::Search;
-use crate::engine::timers::Timer;
+use crate::bind::timers::Timer;
+use crate::bind::timers::Timers;
 use crate::facts::UnixMs;
+use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Verdict, Wake};
+use crate::ids::ById;
 use crate::ids::GangId;
+use crate::plan::Planner;
+use crate::plan::search::Search;
 use crate::reason::Reason;
+use crate::settings::Settings;
+use crate::state::ClusterState;
 use alloc::collections::BTreeSet;
 
 /// The gangs that are searched for once more.
@@ -34,7 +39,7 @@ impl Cut {
     }
 }
 
-impl Engine {
+impl Planner {
     /// Notes whether a refusal is what a whole search says.
     pub(crate) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Verdict, &Wake)) {
         let (verdict, wake) = of;
@@ -52,31 +57,27 @@ impl Engine {
     }
 
     /// Sees to it that those who were cut short are searched for once more.
-    pub(crate) fn plan_cut(&mut self, now_ms: UnixMs) {
-        if self.cut.gangs.is_empty() || self.cut.waits || self.stopping {
+    pub(crate) fn plan_cut(&mut self, timers: &mut Timers, now_ms: UnixMs, stopping: bool) {
+        if self.cut.gangs.is_empty() || self.cut.waits || stopping {
             return;
         }
         self.cut.waits = true;
         // Not before the next millisecond, or one moment would have no end.
         let at_ms = self.allowance.full_at(now_ms);
         let at_ms = at_ms.max(now_ms.saturating_add(1));
-        self.timers.set(at_ms, Timer::Search);
-    }
-
-    /// Lets the next gang whose search ended early be searched for as long as one alone may be, in
-    /// the next steps. Whether there was one. For shells in which no time passes.
-    pub fn search_on(&mut self) -> bool {
-        self.allowance.refill_whole(self.now_ms);
-        let one = self.try_next_cut();
-        self.unfinished |= one;
-        one
+        timers.set(at_ms, Timer::Search);
     }
 
     /// Lets the next one be tried again. Whether there was one.
-    pub(crate) fn try_next_cut(&mut self) -> bool {
+    pub(crate) fn try_next_cut(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+    ) -> bool {
         while let Some(id) = self.cut.gangs.pop_first() {
-            if self.state.gangs.get(id).is_some() && self.waiting[id].is_parked() {
-                self.wake(id);
+            if state.gangs.get(id).is_some() && self.waiting[id].is_parked() {
+                self.wake(state, settings, progress, id);
                 return true;
             }
         }

@@ -11,6 +11,7 @@ use crate::ids::GangId;
 use crate::queues::QueueId;
 use crate::settings::InFlight;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 
 /// Events beyond this are dropped, oldest first: they are news, not state.
 const ANNOUNCEMENTS_MAX: usize = 20_000;
@@ -52,6 +53,8 @@ pub(crate) struct Outbox {
     written_statuses: BTreeMap<StatusKey, bool>,
     pub(crate) announcements: VecDeque<Announcement>,
     in_flight: BTreeMap<CommandId, Flight>,
+    /// The commands of this step.
+    sent: Vec<Command>,
     actions: u32,
     status_writes: u32,
     announcing: u32,
@@ -71,6 +74,7 @@ impl Outbox {
             written_statuses: BTreeMap::new(),
             announcements: VecDeque::new(),
             in_flight: BTreeMap::new(),
+            sent: Vec::new(),
             actions: 0,
             status_writes: 0,
             announcing: 0,
@@ -136,8 +140,13 @@ impl Outbox {
         !(self.observations.is_empty() && self.binds.is_empty() && self.evictions.is_empty())
     }
 
-    /// Gives a request a number and counts it as under way.
-    pub(crate) fn send(&mut self, flight: Flight, deadline_ms: UnixMs, action: Action) -> Command {
+    /// Gives a request a number, counts it as under way, and lets the next commands have it.
+    pub(crate) fn send(
+        &mut self,
+        flight: Flight,
+        deadline_ms: UnixMs,
+        action: Action,
+    ) -> CommandId {
         self.last_id += 1;
         let id = CommandId(self.last_id);
         self.in_flight.insert(id, flight);
@@ -145,11 +154,17 @@ impl Outbox {
             self.written_statuses.insert(key, false);
         }
         *self.counter(flight) += 1;
-        Command {
+        self.sent.push(Command {
             id,
             deadline_ms,
             action,
-        }
+        });
+        id
+    }
+
+    /// The commands of this step.
+    pub(crate) fn take_sent(&mut self) -> Vec<Command> {
+        core::mem::take(&mut self.sent)
     }
 
     /// A request has ended. `None`: it is not ours, or it has ended before.
@@ -223,7 +238,7 @@ mod tests {
         outbox.status(StatusKey::Pod(Uid(2)));
         assert_eq!(outbox.next_status(), Some(StatusKey::Pod(Uid(2))));
         assert_eq!(outbox.next_status(), None);
-        outbox.ended(write.id);
+        outbox.ended(write);
         assert_eq!(outbox.next_status(), Some(key));
         assert_eq!(outbox.next_status(), None);
     }

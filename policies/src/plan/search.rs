@@ -21,13 +21,13 @@
 //! it may be and choices of members share what is left in equal parts. Between two steps nothing of
 //! a search is in the state, and a search that is lost changes no answer but within its bound.
 
-use crate::engine::Engine;
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, request};
 use crate::ids::{ClassId, GangId};
 use crate::place::{Memo, Rooms, SLICE_STEPS};
+use crate::plan::Planner;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
 use alloc::vec::Vec;
@@ -132,7 +132,7 @@ struct Basis {
     rooms: Rooms,
 }
 
-impl Engine {
+impl Planner {
     /// The gang whose search goes on, and its queue. Of one that has gone or is not to be placed
     /// any more, the search is dropped.
     pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
@@ -151,6 +151,7 @@ impl Engine {
     /// Begins a slice for a gang: of the search that was kept, if it is still about the same.
     pub(crate) fn begin_slice(
         &mut self,
+        state: &mut ClusterState,
         id: GangId,
         queue: QueueId,
         counts: &Counts,
@@ -159,17 +160,17 @@ impl Engine {
         let kept = self.search.take_if(|search| search.gang == id);
         let kept = kept.filter(|search| {
             let known = search.basis.as_ref().map(|basis| basis.asked);
-            known == Some(asked(&self.state, id, queue, counts, now_ms))
+            known == Some(asked(state, id, queue, counts, now_ms))
         });
         let mut search = kept.unwrap_or_else(|| Search::new(id));
         self.allowance.refill(now_ms);
-        let limits = request::model_limits(&self.state, queue);
+        let limits = request::model_limits(state, queue);
         if let Some(basis) = &mut search.basis
-            && !basis.rooms.is_as_read(&mut self.state, limits)
+            && !basis.rooms.is_as_read(state, limits)
         {
             search.memo.forget();
             search.whole = false;
-            basis.rooms = self.rooms(id, queue, now_ms);
+            basis.rooms = rooms(state, id, queue, now_ms);
         }
         let shared = search.first + self.allowance.steps;
         search.whole &= shared >= search.own;
@@ -181,6 +182,7 @@ impl Engine {
     /// Keeps a search for the next step.
     pub(crate) fn keep_search(
         &mut self,
+        state: &mut ClusterState,
         mut search: Search,
         queue: QueueId,
         counts: &Counts,
@@ -189,8 +191,8 @@ impl Engine {
         let id = search.gang;
         if search.basis.is_none() {
             search.basis = Some(Basis {
-                asked: asked(&self.state, id, queue, counts, now_ms),
-                rooms: self.rooms(id, queue, now_ms),
+                asked: asked(state, id, queue, counts, now_ms),
+                rooms: rooms(state, id, queue, now_ms),
             });
         }
         self.search = Some(search);
@@ -209,15 +211,15 @@ impl Engine {
     pub(crate) fn forget_search_of(&mut self, id: GangId) {
         self.search.take_if(|search| search.gang == id);
     }
+}
 
-    fn rooms(&mut self, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
-        let pods = demand::waiting_pods(&self.state, id, now_ms).into_iter();
-        let mut classes: Vec<ClassId> = pods.map(|pod| self.state.pods[pod].class).collect();
-        classes.sort_unstable();
-        classes.dedup();
-        let limits = request::model_limits(&self.state, queue);
-        Rooms::read(&mut self.state, classes, limits)
-    }
+pub(crate) fn rooms(state: &mut ClusterState, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
+    let pods = demand::waiting_pods(state, id, now_ms).into_iter();
+    let mut classes: Vec<ClassId> = pods.map(|pod| state.pods[pod].class).collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let limits = request::model_limits(state, queue);
+    Rooms::read(state, classes, limits)
 }
 
 /// Stands for everything about the gang that its place depends on.

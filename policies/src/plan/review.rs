@@ -14,16 +14,22 @@
 //!  +----------+  +------------------+  +-----------+  +----------+
 //! ```
 
-use crate::engine::Engine;
-use crate::engine::timers::Timer;
+use crate::bind::timers::Timer;
+use crate::bind::timers::Timers;
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Wait, Wake};
 use crate::gangs::{request, wanted};
+use crate::ids::ById;
 use crate::ids::GangId;
-use crate::place::{Request, counting_refuses};
+use crate::place;
+use crate::place::Request;
+use crate::plan::Planner;
 use crate::plan::bounds;
 use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
 use alloc::vec::Vec;
 
 /// How often refused gangs are reviewed.
@@ -58,94 +64,88 @@ impl Review {
     }
 }
 
-impl Engine {
+impl Planner {
     /// Sees to it that the refusals are reviewed, if anything has happened.
-    pub(crate) fn plan_review(&mut self, now_ms: UnixMs) {
+    pub(crate) fn plan_review(
+        &mut self,
+        settings: &Settings,
+        timers: &mut Timers,
+        now_ms: UnixMs,
+        stopping: bool,
+    ) {
         let review = &mut self.review;
         let nothing = review.gangs.is_empty() && review.listed == review.happened;
-        if nothing || review.waits || self.stopping || !self.outbox.writes_statuses() {
+        if nothing || review.waits || stopping || settings.in_flight.statuses == 0 {
             return;
         }
         review.waits = true;
         let at_ms = now_ms.saturating_add(REVIEW_INTERVAL_MS);
-        self.timers.set(at_ms, Timer::Review);
+        timers.set(at_ms, Timer::Review);
     }
 
     /// It is time to try some of the refused gangs again.
-    pub(crate) fn review_due(&mut self, now_ms: UnixMs) {
-        self.list_for_review();
+    pub(crate) fn review_due(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        timers: &mut Timers,
+        now_ms: UnixMs,
+    ) {
+        self.list_for_review(state);
         let mut pods = 0;
         while pods < PODS_REVIEWED
             && let Some(id) = self.review.gangs.pop()
         {
-            if self.review_gang(id) {
-                pods += u64::from(count(&self.state, id, now_ms).waiting).max(1);
+            if self.review_gang(state, settings, progress, id, now_ms) {
+                pods += u64::from(count(state, id, now_ms).waiting).max(1);
             }
         }
         self.review.waits = !self.review.gangs.is_empty();
         if self.review.waits {
             let pause_ms = REVIEW_INTERVAL_MS * pods.div_ceil(PODS_REVIEWED);
             let at_ms = now_ms.saturating_add(pause_ms);
-            self.timers.set(at_ms, Timer::Review);
+            timers.set(at_ms, Timer::Review);
         }
     }
 
-    /// Tries all refused gangs again whose refusal may have become untrue, in the next steps, so
-    /// that what is told of them is what is true now. For shells that print one state.
-    pub fn review(&mut self) {
+    /// Lets every refused gang be tried again whose refusal may have become untrue.
+    pub(crate) fn review_all(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) {
         self.review.gangs.clear();
-        self.list_for_review();
+        self.list_for_review(state);
         for id in core::mem::take(&mut self.review.gangs) {
-            self.review_gang(id);
+            self.review_gang(state, settings, progress, id, now_ms);
         }
-        self.unfinished = true;
     }
 
-    fn list_for_review(&mut self) {
+    fn list_for_review(&mut self, state: &ClusterState) {
         let review = &mut self.review;
         if review.gangs.is_empty() && review.listed != review.happened {
             review.listed = review.happened;
             let refused = |id: &GangId| self.waiting[*id].is_parked();
-            let ids = self.state.gangs.ids().into_iter();
+            let ids = state.gangs.ids().into_iter();
             review.gangs = ids.filter(refused).collect();
             review.gangs.reverse();
         }
     }
 
-    /// Whether no area has room for enough of the members even where each shape is counted alone.
-    fn counting_refuses(&mut self, id: GangId, queue: QueueId) -> bool {
-        let requests: Vec<Request> = if self.state.gangs[id].tree().is_some() {
-            let trees = wanted::trees(
-                &self.state,
-                &self.settings,
-                &self.progress,
-                id,
-                queue,
-                self.now_ms,
-            );
-            let all = trees
-                .iter()
-                .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
-            all.collect()
-        } else {
-            let counts = count(&self.state, id, self.now_ms);
-            Vec::from([request::request_of_waiting(
-                &self.state,
-                &self.settings,
-                id,
-                queue,
-                &counts,
-                self.now_ms,
-            )])
-        };
-        let refused = |request: &Request| counting_refuses(&mut self.state, request);
-        !requests.is_empty() && requests.iter().all(refused)
-    }
-
     /// Lets a gang be tried again if its refusal may say something else. What a search has found
     /// is not searched again: only whether the queue has room, and whether counting refuses it by
     /// now.
-    fn review_gang(&mut self, id: GangId) -> bool {
+    fn review_gang(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        id: GangId,
+        now_ms: UnixMs,
+    ) -> bool {
         let waiting = &self.waiting[id];
         let (Wait::Room(verdict, wake), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return false;
@@ -156,21 +156,40 @@ impl Engine {
         if matches!(wake, Wake::AnyRoom(..)) && !verdict.counted {
             let of_queue = verdict.reason.is_of_queue();
             let queue = *queue;
-            let as_before = bounds::over(
-                &self.state,
-                &self.settings,
-                &self.progress,
-                id,
-                queue,
-                self.now_ms,
-            )
-            .is_some()
-                == of_queue;
-            if as_before && (of_queue || !self.counting_refuses(id, queue)) {
+            let as_before =
+                bounds::over(state, settings, progress, id, queue, now_ms).is_some() == of_queue;
+            if as_before
+                && (of_queue || !counting_refuses(state, settings, progress, id, queue, now_ms))
+            {
                 return false;
             }
         }
-        self.wake(id);
+        self.wake(state, settings, progress, id);
         true
     }
+}
+
+/// Whether no area has room for enough of the members even where each shape is counted alone.
+fn counting_refuses(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    now_ms: UnixMs,
+) -> bool {
+    let requests: Vec<Request> = if state.gangs[id].tree().is_some() {
+        let trees = wanted::trees(state, settings, progress, id, queue, now_ms);
+        let all = trees
+            .iter()
+            .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
+        all.collect()
+    } else {
+        let counts = count(state, id, now_ms);
+        Vec::from([request::request_of_waiting(
+            state, settings, id, queue, &counts, now_ms,
+        )])
+    };
+    let refused = |request: &Request| place::counting_refuses(state, request);
+    !requests.is_empty() && requests.iter().all(refused)
 }

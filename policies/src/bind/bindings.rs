@@ -23,14 +23,18 @@
 //! A place that becomes too small before anything was sent is given up with its gang. Repeated
 //! binds are sent ever more rarely.
 
+use crate::bind::Binder;
+use crate::bind::outbox::{Flight, StatusKey};
+use crate::bind::timers::Timer;
 use crate::command::{Action, Announcement, Bind, CommandId};
-use crate::engine::Engine;
-use crate::engine::outbox::{Flight, StatusKey};
-use crate::engine::timers::Timer;
 use crate::event::{Outcome, PodSeen};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::first_look;
+use crate::gangs::progress::Progress;
+use crate::ids::ById;
+use crate::ids::GangId;
 use crate::ids::{NodeId, PodId};
+use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
@@ -79,12 +83,12 @@ impl Binding {
     }
 }
 
-impl Engine {
+impl Binder {
     /// A pod has been placed: its binding is to be sent.
-    pub(crate) fn start_binding(&mut self, pod: PodId) {
-        let uid = self.state.pods[pod].uid;
-        let minima = first_look::minima_for(&self.state, pod);
-        if let Some(own) = &mut self.state.pods[pod].own {
+    pub(crate) fn start_binding(&mut self, state: &mut ClusterState, pod: PodId) {
+        let uid = state.pods[pod].uid;
+        let minima = first_look::minima_for(state, pod);
+        if let Some(own) = &mut state.pods[pod].own {
             own.bound_minima = minima;
         }
         let binding = Binding {
@@ -97,54 +101,60 @@ impl Engine {
     }
 
     /// Sends binds, observations and evictions while there is room.
-    pub(crate) fn send_actions(&mut self, now_ms: UnixMs) {
-        let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
+    pub(crate) fn send_actions(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) {
+        let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
         while self.outbox.has_room_for_action() {
             if let Some(uid) = self.outbox.observations.pop_front() {
-                self.send_observation(uid, deadline_ms);
+                self.send_observation(state, uid, deadline_ms);
             } else if let Some(uid) = self.outbox.evictions.pop_front() {
-                self.send_eviction(uid, deadline_ms);
+                self.send_eviction(state, progress, uid, deadline_ms, now_ms);
             } else if let Some(uid) = self.outbox.binds.pop_front() {
-                self.send_bind(uid, deadline_ms);
+                self.send_bind(state, uid, deadline_ms);
             } else {
                 return;
             }
         }
     }
 
-    fn send_bind(&mut self, uid: Uid, deadline_ms: UnixMs) {
+    fn send_bind(&mut self, state: &mut ClusterState, uid: Uid, deadline_ms: UnixMs) {
         let queued = |binding: &&Binding| binding.step == Step::Queued;
         let Some(binding) = self.bindings.get(&uid).filter(queued) else {
             return;
         };
         let again = binding.given_up > 0;
-        let Some((pod, node)) = assumed(&self.state, uid) else {
+        let Some((pod, node)) = assumed(state, uid) else {
             self.bindings.remove(&uid);
             return;
         };
-        if self.state.nodes[node].known.is_none() || pod.deleting {
+        if state.nodes[node].known.is_none() || pod.deleting {
             // Nothing was sent yet, so the choice can still be taken back.
-            self.take_back(uid);
+            self.take_back(state, uid);
             return;
         }
-        let class = &self.state.classes[pod.class];
-        if !again && self.state.nodes[node].is_overfull(class) {
+        let class = &state.classes[pod.class];
+        if !again && state.nodes[node].is_overfull(class) {
             // The node has become too small, or somebody else has filled it, while this waited.
-            self.take_back_with_gang(uid);
+            self.take_back_with_gang(state, uid);
             return;
         }
         let gang = pod
             .own
             .as_ref()
             .and_then(|own| own.gang)
-            .map(|gang| &self.state.gangs[gang]);
+            .map(|gang| &state.gangs[gang]);
         let pod_group = gang.and_then(|gang| match &gang.key {
             GangKey::Group(_, _, name) => Some(name.clone()),
             GangKey::Owner(_) | GangKey::Deployment(..) | GangKey::Pod(_) => None,
         });
         let bind = Bind {
             pod: pod.reference(),
-            node: self.state.nodes[node].name.clone(),
+            node: state.nodes[node].name.clone(),
             cards: pod.cards.to_vec(),
             queue: gang
                 .map(|gang| (&*gang.spec.queue).into())
@@ -156,66 +166,72 @@ impl Engine {
                 .map(|own| own.bound_minima.to_vec())
                 .unwrap_or_default(),
         };
-        let command = self
-            .outbox
+        self.outbox
             .send(Flight::Bind(uid), deadline_ms, Action::Bind(bind));
         self.enter_step(uid, Step::Sent);
-        self.commands.push(command);
     }
 
-    fn send_observation(&mut self, uid: Uid, deadline_ms: UnixMs) {
-        let reference = self
-            .state
+    fn send_observation(&mut self, state: &mut ClusterState, uid: Uid, deadline_ms: UnixMs) {
+        let reference = state
             .pod_ids
             .get(&uid)
-            .map(|id| self.state.pods[*id].reference());
+            .map(|id| state.pods[*id].reference());
         let step = self.bindings.get(&uid).map(|binding| binding.step);
         let (Some(Step::Asking), Some(reference)) = (step, reference) else {
             return;
         };
         let action = Action::Observe(reference);
-        let command = self.outbox.send(Flight::Observe(uid), deadline_ms, action);
-        self.enter_step(uid, Step::Observing(command.id));
-        self.commands.push(command);
+        let id = self.outbox.send(Flight::Observe(uid), deadline_ms, action);
+        self.enter_step(uid, Step::Observing(id));
     }
 
     /// A bind request has ended.
-    pub(crate) fn bind_ended(&mut self, uid: Uid, outcome: Outcome, now_ms: UnixMs) {
-        if assumed(&self.state, uid).is_none() {
+    pub(crate) fn bind_ended(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        outcome: Outcome,
+        now_ms: UnixMs,
+    ) {
+        if assumed(state, uid).is_none() {
             // The watch was faster.
             if self.bindings.remove(&uid).is_some() && outcome == Outcome::Done {
-                self.announce_bound(uid);
+                self.announce_bound(state, uid);
             }
             return;
         }
         match outcome {
-            Outcome::Done => self.confirm(uid),
-            Outcome::Refused { message } => self.binding_refused(uid, &message, now_ms),
+            Outcome::Done => self.confirm(state, uid),
+            Outcome::Refused { message } => {
+                self.binding_refused(state, settings, progress, uid, &message, now_ms);
+            }
             Outcome::Throttled { retry_after_ms } => {
-                self.note_throttled(uid);
+                self.note_throttled(state, uid);
                 // tests plant bugs here: throttled-bind
-                self.bind_again(uid, now_ms, retry_after_ms.max(1));
+                self.bind_again(state, uid, now_ms, retry_after_ms.max(1));
             }
             // tests plant bugs here: unknown-outcome
             Outcome::Conflict { message } | Outcome::Unknown { message } => {
-                self.ask_about(uid, message);
+                self.ask_about(state, uid, message);
             }
             Outcome::NotFound | Outcome::Observed(_) | Outcome::Lease(_) => {
-                self.ask_about(uid, "it knows no such pod".into());
+                self.ask_about(state, uid, "it knows no such pod".into());
             }
         }
     }
 
     /// A bind was answered with `message`, which leaves open whether it was done: the API server is
     /// asked.
-    fn ask_about(&mut self, uid: Uid, message: Box<str>) {
+    fn ask_about(&mut self, state: &mut ClusterState, uid: Uid, message: Box<str>) {
         if let Some(binding) = self.bindings.get_mut(&uid) {
             binding.step = Step::Asking;
             binding.given_up = binding.given_up.saturating_add(1);
             if binding.given_up >= TOLD_FROM {
                 let tries = binding.given_up;
                 let why = format!("{tries} tries have failed, the last with: {message}");
-                note_not_bound(&mut self.state, uid, &why);
+                note_not_bound(state, uid, &why);
             }
         }
         self.outbox.observations.push_back(uid);
@@ -223,7 +239,7 @@ impl Engine {
 
     /// Told once, and without a number of tries: each would be one more status for an API server
     /// that has too much to do already.
-    fn note_throttled(&mut self, uid: Uid) {
+    fn note_throttled(&mut self, state: &mut ClusterState, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
         };
@@ -232,15 +248,15 @@ impl Engine {
             return;
         }
         let why = "the API server throttles requests (429); it is asked again when it says";
-        note_not_bound(&mut self.state, uid, why);
-        self.tell_failure(uid);
+        note_not_bound(state, uid, why);
+        self.tell_failure(state, uid);
     }
 
     /// Queues a bind once more, after a while.
-    fn bind_again(&mut self, uid: Uid, now_ms: UnixMs, wait_ms: u64) {
+    fn bind_again(&mut self, state: &mut ClusterState, uid: Uid, now_ms: UnixMs, wait_ms: u64) {
         self.enter_step(uid, Step::Queued);
         if !self.leading {
-            self.stand_down(uid);
+            self.stand_down(state, uid);
         } else if wait_ms == 0 {
             self.outbox.binds.push_front(uid);
         } else {
@@ -256,26 +272,32 @@ impl Engine {
     }
 
     /// An observation has ended.
-    pub(crate) fn observation_ended(&mut self, uid: Uid, outcome: Outcome, now_ms: UnixMs) {
-        let Some((_, node)) = assumed(&self.state, uid) else {
+    pub(crate) fn observation_ended(
+        &mut self,
+        state: &mut ClusterState,
+        uid: Uid,
+        outcome: Outcome,
+        now_ms: UnixMs,
+    ) {
+        let Some((_, node)) = assumed(state, uid) else {
             self.bindings.remove(&uid);
             return;
         };
         match outcome {
-            Outcome::Observed(PodSeen::Bound(name)) if *name == *self.state.nodes[node].name => {
-                self.confirm(uid);
+            Outcome::Observed(PodSeen::Bound(name)) if *name == *state.nodes[node].name => {
+                self.confirm(state, uid);
             }
             Outcome::Observed(PodSeen::Bound(name)) => {
                 // Another scheduler has bound the pod: the world decides.
                 self.bindings.remove(&uid);
                 // tests plant bugs here: bound-elsewhere
-                let elsewhere = self.state.node_id(&name);
-                let pod = self.state.pod_ids[&uid];
-                self.state.move_pod(pod, Stage::Bound(elsewhere));
+                let elsewhere = state.node_id(&name);
+                let pod = state.pod_ids[&uid];
+                state.move_pod(pod, Stage::Bound(elsewhere));
             }
             Outcome::Observed(PodSeen::Gone) | Outcome::NotFound => {
                 self.bindings.remove(&uid);
-                self.state.delete_pod(uid);
+                state.delete_pod(uid);
             }
             Outcome::Observed(PodSeen::Unbound) => {
                 let given_up = self.bindings.get(&uid).map_or(0, |it| it.given_up);
@@ -283,8 +305,8 @@ impl Engine {
                     0 | 1 => 0,
                     more => AGAIN_MS << (more - 2).min(DOUBLINGS_MAX),
                 };
-                self.bind_again(uid, now_ms, wait_ms);
-                self.tell_failure(uid);
+                self.bind_again(state, uid, now_ms, wait_ms);
+                self.tell_failure(state, uid);
             }
             Outcome::Done
             | Outcome::Conflict { .. }
@@ -292,7 +314,7 @@ impl Engine {
             | Outcome::Throttled { .. }
             | Outcome::Unknown { .. }
             | Outcome::Lease(_) => {
-                self.tell_failure(uid);
+                self.tell_failure(state, uid);
                 self.enter_step(uid, Step::Asking);
                 let again_ms = now_ms.saturating_add(AGAIN_MS);
                 // tests plant bugs here: ask-again
@@ -311,38 +333,38 @@ impl Engine {
     }
 
     /// The API server has bound the pod where we wanted it.
-    fn confirm(&mut self, uid: Uid) {
-        let Some((pod, node)) = assumed(&self.state, uid) else {
+    fn confirm(&mut self, state: &mut ClusterState, uid: Uid) {
+        let Some((pod, node)) = assumed(state, uid) else {
             return;
         };
         let gang = pod.own.as_ref().and_then(|own| own.gang);
         // The accounts need nothing more; the pod counts as bound from now on.
-        let id = self.state.pod_ids[&uid];
-        self.state.move_pod(id, Stage::Bound(node));
+        let id = state.pod_ids[&uid];
+        state.move_pod(id, Stage::Bound(node));
         // The annotation that the binding has written; the watch tells of it only later.
-        if let Some(own) = &mut self.state.pods[id].own {
-            own.bound_queue = gang.map(|gang| (&*self.state.gangs[gang].spec.queue).into());
+        if let Some(own) = &mut state.pods[id].own {
+            own.bound_queue = gang.map(|gang| (&*state.gangs[gang].spec.queue).into());
             own.failure = None;
         }
         self.bindings.remove(&uid);
-        self.announce_bound(uid);
+        self.announce_bound(state, uid);
         if let Some(gang) = gang {
             self.outbox.status(StatusKey::Gang(gang));
         }
     }
 
     /// Tells users where a pod went.
-    fn announce_bound(&mut self, uid: Uid) {
+    fn announce_bound(&mut self, state: &mut ClusterState, uid: Uid) {
         if !self.outbox.announces() {
             return;
         }
-        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
         let Some((pod, node)) = pod.and_then(|pod| Some((pod, pod.stage.node()?))) else {
             return;
         };
         let message = format!(
             "assigned {}/{} to {}",
-            pod.namespace, pod.name, self.state.nodes[node].name
+            pod.namespace, pod.name, state.nodes[node].name
         );
         self.outbox.announce(Announcement {
             regarding: pod.object(),
@@ -353,73 +375,84 @@ impl Engine {
         });
     }
 
-    fn binding_refused(&mut self, uid: Uid, message: &str, now_ms: UnixMs) {
-        let first_ms = self.settings.retry_after_ms;
-        let id = self.state.pod_ids[&uid];
-        let pod = &mut self.state.pods[id];
+    fn binding_refused(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        message: &str,
+        now_ms: UnixMs,
+    ) {
+        let first_ms = settings.retry_after_ms;
+        let id = state.pod_ids[&uid];
+        let pod = &mut state.pods[id];
         if let Some(gang) = pod.own.as_ref().and_then(|own| own.gang) {
-            let backoff = &mut self.progress[gang].backoff;
+            let backoff = &mut progress[gang].backoff;
             pod.retry_at_ms = backoff.refused(now_ms, first_ms);
             self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
             let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
-            why::note_failure(&mut self.state, uid, sentence.into());
+            why::note_failure(state, uid, sentence.into());
         }
-        self.take_back(uid);
+        self.take_back(state, uid);
     }
 
     /// Gives up a place that is certainly not taken.
-    fn take_back(&mut self, uid: Uid) {
+    pub(crate) fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
-        if let Some(id) = self.state.pod_ids.get(&uid).copied()
-            && matches!(self.state.pods[id].stage, Stage::Assumed(_))
+        if let Some(id) = state.pod_ids.get(&uid).copied()
+            && matches!(state.pods[id].stage, Stage::Assumed(_))
         {
-            self.state.move_pod(id, Stage::Waiting);
+            state.move_pod(id, Stage::Waiting);
         }
     }
 
     /// Takes back the gangs of which no member has a node yet and no request was sent: the next
     /// leader places them. All others are finished, so that none is left in part.
-    pub(crate) fn take_back_unbegun(&mut self) {
-        let unbegun = self.bindings.keys().filter(|uid| self.is_unbegun(**uid));
+    pub(crate) fn take_back_unbegun(&mut self, state: &mut ClusterState) {
+        let unbegun = self
+            .bindings
+            .keys()
+            .filter(|uid| self.is_unbegun(state, **uid));
         let unbegun: alloc::vec::Vec<Uid> = unbegun.copied().collect();
         for uid in unbegun {
-            self.take_back(uid);
+            self.take_back(state, uid);
         }
     }
 
     /// Takes back a place that was not asked for yet; with it all of its gang, if that has not
     /// begun, so that it is not begun in part.
-    fn take_back_with_gang(&mut self, uid: Uid) {
-        if self.is_unbegun(uid) {
-            let members = gang_members(&self.state, uid).iter();
-            let members = members.map(|member| self.state.pods[*member].uid);
+    fn take_back_with_gang(&mut self, state: &mut ClusterState, uid: Uid) {
+        if self.is_unbegun(state, uid) {
+            let members = gang_members(state, uid).iter();
+            let members = members.map(|member| state.pods[*member].uid);
             for member in members.collect::<alloc::vec::Vec<_>>() {
-                self.take_back(member);
+                self.take_back(state, member);
             }
         }
-        self.take_back(uid);
+        self.take_back(state, uid);
     }
 
     /// Whether no member of the pod's gang has a node, and none may get one by a request that was
     /// sent.
-    fn is_unbegun(&self, uid: Uid) -> bool {
+    fn is_unbegun(&self, state: &ClusterState, uid: Uid) -> bool {
         let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
         let begun = |member: &PodId| {
-            let member = &self.state.pods[*member];
+            let member = &state.pods[*member];
             match member.stage {
                 Stage::Bound(_) => true,
                 Stage::Assumed(_) => !unsent(&member.uid),
                 Stage::Waiting | Stage::Ended { .. } => false,
             }
         };
-        unsent(&uid) && !gang_members(&self.state, uid).iter().any(begun)
+        unsent(&uid) && !gang_members(state, uid).iter().any(begun)
     }
 
     /// We do not lead any more: nothing is sent. Requests under way are followed to their answers.
-    pub(crate) fn stand_down_all(&mut self) {
+    pub(crate) fn stand_down_all(&mut self, state: &mut ClusterState) {
         let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
         for uid in bindings {
-            self.stand_down(uid);
+            self.stand_down(state, uid);
         }
         self.outbox.forget_actions();
         self.evicting.clear();
@@ -427,13 +460,13 @@ impl Engine {
 
     /// A place that was never asked for is given back. One that was may still become the pod's: it
     /// will be asked about, if we lead again before the watch tells.
-    fn stand_down(&mut self, uid: Uid) {
+    fn stand_down(&mut self, state: &mut ClusterState, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
         };
         // tests plant bugs here: stand-down
         if binding.is_unsent() {
-            self.take_back(uid);
+            self.take_back(state, uid);
         } else if binding.step == Step::Queued {
             binding.step = Step::Asking;
         }
@@ -449,9 +482,9 @@ impl Engine {
     }
 
     /// Sees to it that a failure is told while its binding is still uncertain.
-    pub(crate) fn tell_failure(&mut self, uid: Uid) {
-        let id = self.state.pod_ids[&uid];
-        let pod = &self.state.pods[id];
+    fn tell_failure(&mut self, state: &mut ClusterState, uid: Uid) {
+        let id = state.pod_ids[&uid];
+        let pod = &state.pods[id];
         let gang = pod.own.as_ref().and_then(|own| own.gang);
         if let (Some(gang), Some(_)) = (gang, failure(pod)) {
             self.outbox.status(StatusKey::Gang(gang));

@@ -1,15 +1,15 @@
 //! Evictions: what was asked for, and what became of it.
 
+use crate::bind::Binder;
+use crate::bind::outbox::Flight;
+use crate::bind::timers::Timer;
 use crate::command::{Action, Announcement, Evict, EvictionCause};
-use crate::engine::Engine;
-use crate::engine::outbox::Flight;
-use crate::engine::timers::Timer;
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
-use crate::ids::ById;
-use crate::ids::GangId;
+use crate::ids::{ById, GangId};
+use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
 use crate::tell::gang;
@@ -21,26 +21,35 @@ use alloc::vec::Vec;
 /// How long before an eviction that was refused, by a disruption budget say, is tried again.
 const EVICT_AGAIN_MS: u64 = 10_000;
 
-impl Engine {
+impl Binder {
     /// Evicts every bound member of a gang.
-    pub(crate) fn evict_members(&mut self, id: GangId, cause: EvictionCause) {
-        self.evict_below(id, 0, cause);
+    pub(crate) fn evict_members(
+        &mut self,
+        state: &mut ClusterState,
+        progress: &mut ById<GangId, Progress>,
+        id: GangId,
+        cause: EvictionCause,
+    ) {
+        self.evict_below(state, progress, id, 0, cause);
     }
 
-    /// Evicts every bound member of a gang, or of one of its sub-groups. Who stands by sends
-    /// nothing, and must not keep it for the day when it leads.
-    pub(crate) fn evict_below(&mut self, id: GangId, group: usize, cause: EvictionCause) {
-        if !self.leading {
-            return;
-        }
-        let gang = &self.state.gangs[id];
+    /// Evicts every bound member of a gang, or of one of its sub-groups.
+    pub(crate) fn evict_below(
+        &mut self,
+        state: &mut ClusterState,
+        progress: &mut ById<GangId, Progress>,
+        id: GangId,
+        group: usize,
+        cause: EvictionCause,
+    ) {
+        let gang = &state.gangs[id];
         let is_below = |pod: &&Pod| group == 0 || gang.groups_of(pod).contains(&group);
-        let members = gang.members.iter().map(|pod| &self.state.pods[*pod]);
+        let members = gang.members.iter().map(|pod| &state.pods[*pod]);
         let members = members.filter(is_below);
         let bound = members.filter(|pod| pod.stage.is_bound() && !pod.deleting);
         let mut uids: Vec<Uid> = bound.map(|pod| pod.uid).collect();
         uids.sort_unstable();
-        let alive = &self.state.pod_ids;
+        let alive = &state.pod_ids;
         self.evicting.retain(|uid, _| alive.contains_key(uid));
         let mut asked_for = 0;
         for uid in uids {
@@ -51,16 +60,23 @@ impl Engine {
             }
         }
         if cause == EvictionCause::Unwind && asked_for > 0 {
-            self.progress[id].backoff.unwound = true;
+            progress[id].backoff.unwound = true;
         }
-        self.announce_evictions(id, group, cause, asked_for);
+        self.announce_evictions(state, id, group, cause, asked_for);
     }
 
     /// Tells the object of a gang that members of it, or of a sub-group, are evicted: what is told
     /// to pods goes with them.
-    fn announce_evictions(&mut self, id: GangId, group: usize, cause: EvictionCause, pods: usize) {
-        let gang = &self.state.gangs[id];
-        let Some(regarding) = gang::object_of(&self.state, gang).filter(|_| pods > 0) else {
+    fn announce_evictions(
+        &mut self,
+        state: &mut ClusterState,
+        id: GangId,
+        group: usize,
+        cause: EvictionCause,
+        pods: usize,
+    ) {
+        let gang = &state.gangs[id];
+        let Some(regarding) = gang::object_of(state, gang).filter(|_| pods > 0) else {
             return;
         };
         let members = match pods {
@@ -90,13 +106,18 @@ impl Engine {
         });
     }
 
-    pub(crate) fn send_eviction(&mut self, uid: Uid, deadline_ms: UnixMs) {
-        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+    pub(crate) fn send_eviction(
+        &mut self,
+        state: &mut ClusterState,
+        progress: &mut ById<GangId, Progress>,
+        uid: Uid,
+        deadline_ms: UnixMs,
+        now_ms: UnixMs,
+    ) {
+        let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
         let gang = pod.and_then(|pod| pod.own.as_ref()?.gang);
         let cause = self.evicting.get(&uid).copied();
-        let cause = cause.filter(|cause| {
-            still_holds(&self.state, &self.progress, *cause, gang, pod, self.now_ms)
-        });
+        let cause = cause.filter(|cause| still_holds(state, progress, *cause, gang, pod, now_ms));
         let (Some(pod), Some(cause)) = (pod, cause) else {
             self.evicting.remove(&uid);
             return;
@@ -105,25 +126,30 @@ impl Engine {
             pod: pod.reference(),
             cause,
         };
-        let command = self
-            .outbox
+        self.outbox
             .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
-        self.commands.push(command);
     }
 
     /// An eviction has ended. After `Done` the pod leaves, though the watch may not say so yet.
-    pub(crate) fn eviction_ended(&mut self, uid: Uid, outcome: &Outcome, now_ms: UnixMs) {
+    pub(crate) fn eviction_ended(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        uid: Uid,
+        outcome: &Outcome,
+        now_ms: UnixMs,
+    ) {
         let wait_ms = match outcome {
-            Outcome::Done | Outcome::NotFound => return leaves(&mut self.state, uid),
+            Outcome::Done | Outcome::NotFound => return leaves(state, uid),
             Outcome::Throttled { retry_after_ms } => *retry_after_ms,
             Outcome::Refused { .. } => EVICT_AGAIN_MS,
             Outcome::Conflict { .. }
             | Outcome::Unknown { .. }
             | Outcome::Observed(_)
-            | Outcome::Lease(_) => self.settings.retry_after_ms,
+            | Outcome::Lease(_) => settings.retry_after_ms,
         };
         self.evicting.remove(&uid);
-        let pod = self.state.pod_ids.get(&uid).map(|id| &self.state.pods[*id]);
+        let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
         if let Some(gang) = pod.and_then(|pod: &Pod| pod.own.as_ref()?.gang) {
             let again_ms = now_ms.saturating_add(wait_ms);
             self.timers.set(again_ms, Timer::Gang(gang));
