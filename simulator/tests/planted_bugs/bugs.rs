@@ -1,17 +1,17 @@
 //! The bugs: each is a mistake that a scheduler has made somewhere, in one changed line or two.
 //!
-//! A bug finds its place by a marker, a comment on a line of its own in the sources of `policies` or
-//! `simulator`:
+//! A bug finds its place by a marker, a comment on a line of its own in the sources of `policies`
+//! or `simulator`:
 //!
 //! ```text
 //! // tests plant bugs here: renew-deadline
 //! ```
 //!
-//! The name says what the code is for; bugs for one place share a marker. The code is the statement,
-//! match arm, field or last expression whose first line stands below the marker. As rustfmt lays it
-//! out, it ends before the first line that is indented less, or as much and begins with none of
-//! `)`, `]`, `}`, `{`, `.`, `|` and `else`. Planted code takes the place of the whole, or, if it ends
-//! with `{`, of the lines through the first that ends so.
+//! The name says what the code is for; bugs for one place share a marker. The code is the
+//! statement, match arm, field or last expression whose first line stands below the marker. As
+//! rustfmt lays it out, it ends before the first line that is indented less, or as much and begins
+//! with none of `)`, `]`, `}`, `{`, `.`, `|` and `else`. Planted code takes the place of the whole,
+//! or, if it ends with `{`, of the lines through the first that ends so.
 //!
 //! So code takes its bugs along wherever it is moved with its marker. What planted code names must
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.

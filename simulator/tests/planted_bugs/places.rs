@@ -1,5 +1,5 @@
-//! Finds the place of a bug in the sources by its marker, and puts the bug there. The first lines of
-//! `bugs.rs` say what a marker looks like and what it covers.
+//! Finds the place of a bug in the sources by its marker, and puts the bug there. The first lines
+//! of `bugs.rs` say what a marker looks like and what it covers.
 
 use super::bugs::Bug;
 use std::fs;
