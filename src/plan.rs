@@ -14,11 +14,9 @@ mod cluster;
 mod controllers;
 mod input;
 mod layers;
-mod report;
 mod source;
 mod world;
 
 pub use cluster::{Captured, NotCaptured, capture};
 pub use input::{BadInput, Input, Reading, read};
-pub use report::{GroupView, Plan, PodView, draw};
 pub use world::{Evicted, NotQuiet, Options, explain, gangs, run};

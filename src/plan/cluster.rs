@@ -1,7 +1,7 @@
 //! The objects of a cluster, as `kubectl get -o json` would print them.
 
 use super::source::Source;
-use crate::connection;
+use crate::kube::connection;
 use kube::Client;
 use kube::core::Status;
 use serde_json::Value;

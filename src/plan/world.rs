@@ -1,7 +1,7 @@
 //! A world in which every command succeeds at once.
 
-use super::report::Plan;
-use crate::gangs::Gangs;
+use crate::views::gangs::Gangs;
+use crate::views::plan::Plan;
 use gpu_batch_policies::command::{Action, Bind, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
@@ -54,12 +54,19 @@ const UNBOUNDED: u32 = u32::MAX;
 /// [`NotQuiet`] if a cycle does not end.
 pub fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
     let cycles = options.cycles.max(1);
-    let mut world = World::after(objects, options)?;
+    let World {
+        mut engine,
+        evicted,
+        queues,
+        ..
+    } = World::after(objects, options)?;
     Ok(Plan::of(
         cycles,
-        &mut world.engine,
-        &world.evicted,
-        &world.queues,
+        engine.pod_reports(),
+        engine.gang_reports(),
+        engine.queue_reports(),
+        &evicted,
+        &queues,
     ))
 }
 
