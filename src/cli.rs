@@ -60,7 +60,7 @@ enum Command {
 
 /// How a command failed, and with it the exit code.
 #[derive(Debug)]
-pub enum Failure {
+enum Failure {
     /// Exit code 1: it was asked for in the right way and did not work.
     Failed(anyhow::Error),
     /// Exit code 2: bad usage or bad input; the message names the file, the object and the field.

@@ -12,15 +12,15 @@ mod queue;
 mod schema;
 mod topology;
 
-pub use duration::{
-    Duration, InvalidDuration, MAX_HOURS, Runtime, SignedDuration, format_duration_ms,
-    parse_duration_ms, parse_runtime_ms, parse_signed_duration_ms,
+pub(crate) use duration::{
+    Duration, InvalidDuration, Runtime, SignedDuration, format_duration_ms, parse_duration_ms,
+    parse_runtime_ms, parse_signed_duration_ms,
 };
-pub use placement::{InvalidPlacement, PLACEMENT_NAMES, Placement, parse_placement};
-pub use pod_group::{
-    Members, PodGroup, PodGroupSpec, PodGroupStatus, SubGroup, TopologyConstraint,
-};
-pub use queue::{PodGroupCounts, Queue, QueueResource, QueueSpec, QueueStatus};
+pub(crate) use placement::{PLACEMENT_NAMES, Placement, parse_placement};
+pub(crate) use pod_group::Members;
+pub use pod_group::{PodGroup, PodGroupSpec, PodGroupStatus, SubGroup, TopologyConstraint};
+pub(crate) use queue::PodGroupCounts;
+pub use queue::{Queue, QueueResource, QueueSpec, QueueStatus};
 pub use topology::{Topology, TopologyLevel, TopologySpec};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -28,11 +28,11 @@ use kube::CustomResourceExt;
 use serde_json::Value;
 
 /// The API group of every custom resource.
-pub const GROUP: &str = "gpu-batch.io";
+pub(crate) const GROUP: &str = "gpu-batch.io";
 /// The version of every custom resource.
-pub const VERSION: &str = "v1alpha1";
+pub(crate) const VERSION: &str = "v1alpha1";
 /// `apiVersion` of every custom resource.
-pub const API_VERSION: &str = "gpu-batch.io/v1alpha1";
+pub(crate) const API_VERSION: &str = "gpu-batch.io/v1alpha1";
 
 /// The definitions of all custom resources.
 #[must_use]

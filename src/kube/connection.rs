@@ -116,7 +116,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How a cluster is named: a kubeconfig, a context of it, both or neither.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub(crate) struct Named {
     /// The kubeconfig; `None`: the user's.
     pub kubeconfig: Option<PathBuf>,
     /// The context; `None`: the current one.
@@ -128,7 +128,7 @@ impl Named {
     ///
     /// # Errors
     /// As [`config`].
-    pub async fn config(&self) -> Result<kube::Config, ConnectionError> {
+    pub(crate) async fn config(&self) -> Result<kube::Config, ConnectionError> {
         config(self.kubeconfig.as_deref(), self.context.as_deref()).await
     }
 }

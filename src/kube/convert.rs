@@ -14,7 +14,7 @@ mod hints;
 mod identity;
 mod job;
 mod keys;
-pub mod limits;
+pub(crate) mod limits;
 mod native_group;
 mod node;
 mod pod;
@@ -29,10 +29,8 @@ mod shape;
 mod topology;
 mod unsupported;
 
-pub use document::{
-    Document, FromFiles, Identity, RefusedDocument, from_files, from_value, part_of, refused,
-    taken_apart,
-};
+pub use document::{Document, RefusedDocument, from_value};
+pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
 
 pub(crate) use keys::OF_BINDINGS;
 

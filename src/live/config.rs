@@ -11,7 +11,8 @@ mod follow;
 mod process;
 mod read;
 
-pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile, print_defaults};
+pub(crate) use file::print_defaults;
+pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile};
 pub(crate) use follow::{Follower, InForce};
 pub(crate) use process::is_of_this_machine;
 

@@ -17,7 +17,7 @@ const GPU: &str = "nvidia.com/gpu";
 /// Gangs at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Gangs {
+pub(crate) struct Gangs {
     /// The moment.
     pub at: String,
     /// The gangs, in the order of their names.
@@ -27,7 +27,7 @@ pub struct Gangs {
 /// One gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct GangView {
+pub(crate) struct GangView {
     /// `NS/NAME` of a PodGroup; `NS/job/NAME`, `NS/pod/NAME` and the like of an implicit gang.
     pub gang: String,
     /// The queue that it names, existing or not.
@@ -50,7 +50,7 @@ pub struct GangView {
 
 /// GPUs of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gpus {
+pub(crate) struct Gpus {
     /// The GPUs that its bound members hold.
     pub held: String,
     /// The GPUs that its waiting members ask for.
@@ -60,7 +60,7 @@ pub struct Gpus {
 impl Gangs {
     /// The list of gangs that the engine reports.
     #[must_use]
-    pub fn of(reports: &[GangReport], now_ms: UnixMs) -> Self {
+    pub(crate) fn of(reports: &[GangReport], now_ms: UnixMs) -> Self {
         Self {
             at: seconds(now_ms),
             gangs: reports.iter().map(GangView::from).collect(),
@@ -101,7 +101,7 @@ impl From<&GangReport> for GangView {
 impl GangView {
     /// The namespace that it is in.
     #[must_use]
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         let (namespace, _) = self.gang.split_once('/').unwrap_or_default();
         namespace
     }

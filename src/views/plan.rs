@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The state during the last cycle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+pub(crate) struct Plan {
     /// How many cycles there were.
     pub cycles: u32,
     /// The scheduler's pods by `namespace/name`.
@@ -26,7 +26,7 @@ pub struct Plan {
 
 /// One pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PodView {
+pub(crate) struct PodView {
     /// Running, Bound, Evicted, Pending, Gated, Leaving, Succeeded or Failed.
     pub state: &'static str,
     /// Its node; of an evicted or leaving pod, the one that it leaves.
@@ -41,7 +41,7 @@ pub struct PodView {
 
 /// One gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GroupView {
+pub(crate) struct GroupView {
     /// Pending, Binding, Running, Succeeded or Failed.
     pub phase: &'static str,
     /// Why it waits.

@@ -18,7 +18,7 @@ const GPU: &str = "nvidia.com/gpu";
 /// One queue as users see it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct QueueView {
+pub(crate) struct QueueView {
     /// The queue above; `None`: the root.
     pub parent: Option<String>,
     /// Whether it can be used; `None` while no scheduler has looked at it.
@@ -55,7 +55,7 @@ pub struct QueueView {
 impl QueueView {
     /// A queue as the engine reports it; `facts`: its object, if it has one.
     #[must_use]
-    pub fn of_report(report: &QueueReport, facts: Option<&QueueFacts>) -> Self {
+    pub(crate) fn of_report(report: &QueueReport, facts: Option<&QueueFacts>) -> Self {
         let status = &report.status;
         let (mut quota, mut limit) = (Quantities::new(), Quantities::new());
         let mut weight = BTreeMap::new();
@@ -101,7 +101,7 @@ impl QueueView {
 
     /// A queue as a running cluster has it: its spec, and the status that the scheduler wrote.
     #[must_use]
-    pub fn of_object(queue: api::Queue) -> Self {
+    pub(crate) fn of_object(queue: api::Queue) -> Self {
         let spec = queue.spec;
         let status = queue.status.unwrap_or_default();
         let (mut quota, mut limit) = (Quantities::new(), Quantities::new());

@@ -41,7 +41,7 @@ pub enum InvalidDuration {
 }
 
 /// The longest duration, in hours: a hundred years.
-pub const MAX_HOURS: u64 = 876_000;
+pub(super) const MAX_HOURS: u64 = 876_000;
 const MAX_MS: u64 = MAX_HOURS * 3_600_000;
 
 /// Largest first, as they must be written; with their milliseconds, and the digits that may stand
@@ -65,7 +65,7 @@ const MAX_LENGTH: u32 = 45;
 ///
 /// # Errors
 /// [`InvalidDuration`], which says how durations are written and how long they may be.
-pub fn parse_duration_ms(text: &str) -> Result<u64, InvalidDuration> {
+pub(crate) fn parse_duration_ms(text: &str) -> Result<u64, InvalidDuration> {
     if text == "0" {
         return Ok(0);
     }
@@ -79,7 +79,7 @@ pub fn parse_duration_ms(text: &str) -> Result<u64, InvalidDuration> {
 ///
 /// # Errors
 /// As [`parse_duration_ms`].
-pub fn parse_signed_duration_ms(text: &str) -> Result<i64, InvalidDuration> {
+pub(crate) fn parse_signed_duration_ms(text: &str) -> Result<i64, InvalidDuration> {
     let (sign, length) = match text.strip_prefix('-') {
         Some(length) => (-1, length),
         None => (1, text),
@@ -97,7 +97,7 @@ pub fn parse_signed_duration_ms(text: &str) -> Result<i64, InvalidDuration> {
 ///
 /// # Errors
 /// As [`parse_duration_ms`], and [`InvalidDuration::Nothing`].
-pub fn parse_runtime_ms(text: &str) -> Result<u64, InvalidDuration> {
+pub(crate) fn parse_runtime_ms(text: &str) -> Result<u64, InvalidDuration> {
     match parse_duration_ms(text)? {
         0 => Err(InvalidDuration::Nothing(text.to_owned())),
         milliseconds => Ok(milliseconds),
@@ -133,7 +133,7 @@ fn parse(text: &str) -> Option<Option<u64>> {
 
 /// Writes a [`Duration`] in the shortest way: 90,000 ms are `1m30s`.
 #[must_use]
-pub fn format_duration_ms(milliseconds: u64) -> String {
+pub(crate) fn format_duration_ms(milliseconds: u64) -> String {
     if milliseconds == 0 {
         return "0s".to_owned();
     }

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// The placements that may be written.
-pub const PLACEMENT_NAMES: [&str; 4] = ["binpack", "spread", "best-fit", "fragmentation"];
+pub(crate) const PLACEMENT_NAMES: [&str; 4] = ["binpack", "spread", "best-fit", "fragmentation"];
 
 /// How nodes are chosen among those that fit; what is `None` is said elsewhere.
 ///
@@ -26,13 +26,13 @@ pub struct Placement {
 /// Text that names no placement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a placement; use binpack, spread, best-fit or fragmentation")]
-pub struct InvalidPlacement(String);
+pub(crate) struct InvalidPlacement(String);
 
 /// Reads one placement.
 ///
 /// # Errors
 /// [`InvalidPlacement`] for what is none of [`PLACEMENT_NAMES`].
-pub fn parse_placement(name: &str) -> Result<facts::Placement, InvalidPlacement> {
+pub(crate) fn parse_placement(name: &str) -> Result<facts::Placement, InvalidPlacement> {
     match name {
         "binpack" => Ok(facts::Placement::Binpack),
         "spread" => Ok(facts::Placement::Spread),

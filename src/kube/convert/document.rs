@@ -41,7 +41,7 @@ pub enum Document {
 
 /// Everything that files hold, each entry with its source (a file's name, say).
 #[derive(Debug, Clone, PartialEq)]
-pub struct FromFiles<S> {
+pub(crate) struct FromFiles<S> {
     /// The facts; PriorityClasses first, otherwise in the order of the files.
     pub objects: Vec<(S, Object)>,
     /// Kinds that the scheduler has no use for: `apiVersion` and `kind`.
@@ -52,7 +52,7 @@ pub struct FromFiles<S> {
 
 /// Kind, namespace and name: what no two objects of a cluster share.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
+pub(crate) struct Identity {
     /// The group of `apiVersion`; empty for the core kinds.
     pub group: Box<str>,
     /// `kind`.
@@ -66,7 +66,7 @@ pub struct Identity {
 impl Identity {
     /// `None` where an object does not say what it is.
     #[must_use]
-    pub fn of(value: &Value) -> Option<Self> {
+    pub(crate) fn of(value: &Value) -> Option<Self> {
         let meta = value.get("metadata")?;
         let (kind, name) = (text(value, "kind"), text(meta, "name"));
         let (group, _) = text(value, "apiVersion")
@@ -100,7 +100,7 @@ impl fmt::Display for Identity {
 ///
 /// # Errors
 /// [`RefusedDocument`] if the `items` of a list are no list.
-pub fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>, RefusedDocument> {
+pub(crate) fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>, RefusedDocument> {
     let mut objects = flattened(document)?;
     for object in &mut objects {
         let (group, _) = text(object, "apiVersion")
@@ -118,7 +118,7 @@ pub fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>, Refus
 ///
 /// PriorityClasses are read first wherever they stand, so that pods get their priorities as from
 /// the API server.
-pub fn from_files<S: Clone>(
+pub(crate) fn from_files<S: Clone>(
     mut objects: Vec<(S, Value)>,
     converter: &mut Converter,
 ) -> FromFiles<S> {
@@ -153,12 +153,12 @@ pub fn from_files<S: Clone>(
 ///
 /// # Errors
 /// [`RefusedDocument`] with the first field that is of another type.
-pub fn part_of<T: DeserializeOwned>(value: &Value) -> Result<T, RefusedDocument> {
+pub(crate) fn part_of<T: DeserializeOwned>(value: &Value) -> Result<T, RefusedDocument> {
     kinds::typed(value).map_err(|(field, message)| refused(value, field, message))
 }
 
 /// Refuses an object for a mistake in one of its fields.
-pub fn refused(
+pub(crate) fn refused(
     value: &Value,
     field: impl Into<String>,
     message: impl Into<String>,

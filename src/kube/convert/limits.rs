@@ -19,40 +19,40 @@
 //! So 5,000 nodes take 40 MB as they usually are; a node at every limit takes 0.7 MB.
 
 /// Labels of one object, resources of a node, entries of a pod's node selector.
-pub const PAIRS: usize = 512;
+pub(crate) const PAIRS: usize = 512;
 
 /// Taints, tolerations, ports, terms, requirements of a term, values of a requirement, gates.
-pub const ENTRIES: usize = 1_024;
+pub(crate) const ENTRIES: usize = 1_024;
 
 /// All text of a pod's selectors, affinity and tolerations, in bytes: a thousand node names.
-pub const SHAPE_TEXT: usize = 64 * 1_024;
+pub(crate) const SHAPE_TEXT: usize = 64 * 1_024;
 
 /// All kept annotations of a node, in bytes.
-pub const ANNOTATION_TEXT: usize = 64 * 1_024;
+pub(crate) const ANNOTATION_TEXT: usize = 64 * 1_024;
 
 /// One name or annotation value that is kept, in bytes: the longest label key.
-pub const TEXT: usize = 317;
+pub(crate) const TEXT: usize = 317;
 
 /// The message of a pod's condition, in bytes; longer ones are cut.
-pub const MESSAGE: usize = 4_096;
+pub(crate) const MESSAGE: usize = 4_096;
 
 /// `spec.resources` of a queue.
-pub const QUEUE_RESOURCES: usize = 256;
+pub(crate) const QUEUE_RESOURCES: usize = 256;
 
 /// `spec.subGroups` of a PodGroup.
-pub const SUB_GROUPS: usize = 1_024;
+pub(crate) const SUB_GROUPS: usize = 1_024;
 
 /// The groups that a pod is in: its gang, and sub-groups inside each other down to its leaf.
-pub const GROUPS_OF_A_POD: usize = 17;
+pub(crate) const GROUPS_OF_A_POD: usize = 17;
 
 /// `spec.levels` of a Topology.
-pub const TOPOLOGY_LEVELS: usize = 16;
+pub(crate) const TOPOLOGY_LEVELS: usize = 16;
 
 /// Problems and unsupported fields of one object; the first ones are kept.
-pub const PROBLEMS: usize = 16;
+pub(crate) const PROBLEMS: usize = 16;
 
 /// The field or the message of a problem, in bytes.
-pub const PROBLEM_TEXT: usize = 256;
+pub(crate) const PROBLEM_TEXT: usize = 256;
 
 /// Members of a gang, as in the schema of PodGroup.
-pub const MEMBERS: u32 = 1_000_000;
+pub(crate) const MEMBERS: u32 = 1_000_000;

@@ -60,7 +60,7 @@ impl SchedulerProcess {
     ///
     /// # Errors
     /// As [`SchedulerProcess::start`].
-    pub fn start_named(
+    pub(crate) fn start_named(
         executable: &Path,
         cluster: &Named,
         configuration: &str,

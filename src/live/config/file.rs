@@ -189,7 +189,7 @@ impl Default for InFlightFile {
 ///
 /// # Errors
 /// The serializer's, which the defaults do not meet.
-pub fn print_defaults() -> anyhow::Result<String> {
+pub(crate) fn print_defaults() -> anyhow::Result<String> {
     let schema = SchemaSettings::default()
         .with(|settings| settings.inline_subschemas = true)
         .into_generator()
