@@ -1,7 +1,6 @@
-//! The command line: one file a command.
+//! The command line: one file a command, and what several of them share.
 
 mod bench;
-mod cluster;
 mod completions;
 mod config;
 mod crds;
@@ -10,24 +9,31 @@ mod explain;
 mod files;
 mod gangs;
 mod man;
+mod options;
+mod output;
 mod plan;
+mod progress;
 mod queues;
-mod record;
 mod replay;
-mod results;
 mod run;
 mod scheduler;
 mod simulate;
-mod version;
 
-use crate::table::printable;
+use crate::kube::format::seconds;
+use crate::views::table::printable;
 use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
+/// The results of the build script; empty: not known.
+const COMMIT: &str = env!("GPU_BATCH_BUILD_COMMIT");
+const EPOCH: &str = env!("GPU_BATCH_BUILD_EPOCH");
+const PROFILE: &str = env!("GPU_BATCH_BUILD_PROFILE");
+const TARGET: &str = env!("GPU_BATCH_BUILD_TARGET");
+
 /// A GPU-aware batch scheduler for Kubernetes.
 #[derive(Debug, Parser)]
-#[command(name = "gpu-batch", version, long_version = version::long(), about, max_term_width = 100)]
+#[command(name = "gpu-batch", version, long_version = long_version(), about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -54,7 +60,7 @@ enum Command {
 
 /// How a command failed, and with it the exit code.
 #[derive(Debug)]
-pub enum Failure {
+enum Failure {
     /// Exit code 1: it was asked for in the right way and did not work.
     Failed(anyhow::Error),
     /// Exit code 2: bad usage or bad input; the message names the file, the object and the field.
@@ -123,4 +129,22 @@ fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 fn reader_left(error: &anyhow::Error) -> bool {
     let cause = error.root_cause().downcast_ref::<std::io::Error>();
     cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// The version with what was built, where and how, a line each.
+fn long_version() -> String {
+    let built = EPOCH.parse::<u64>().ok();
+    let built = built.map(|built_s| seconds(built_s.saturating_mul(1_000)));
+    let facts = [
+        ("commit", COMMIT),
+        ("built", built.as_deref().unwrap_or_default()),
+        ("profile", PROFILE),
+        ("target", TARGET),
+    ];
+    let mut text = env!("CARGO_PKG_VERSION").to_owned();
+    for (name, value) in facts {
+        let value = if value.is_empty() { "unknown" } else { value };
+        text.push_str(&format!("\n{:<9}{value}", format!("{name}:")));
+    }
+    text
 }

@@ -2,27 +2,23 @@
 //!
 //! Nothing is decided here: no comparison of nodes, gangs or queues. Whatever is decided is decided
 //! in [`gpu_batch_policies`].
+//!
+//! A room knows the rooms above it in this list, and none below:
+//!
+//! | room | what it has |
+//! |---|---|
+//! | `handles` | what all parts of a running scheduler share: clock, inbox, health, metrics |
+//! | [`kube`] | Kubernetes: its objects read and converted, watched, and commands as requests |
+//! | [`views`] | what people see of gangs, queues and plans: tables and JSON |
+//! | [`live`] | the running scheduler: configuration, the loop, the pages that it serves |
+//! | [`plan`] | the dry run: objects of files and of a cluster, and a world that obeys the engine |
+//! | [`lab`] | demo, benchmarks and the local control plane that they run on |
+//! | [`cli`] | the command line |
 
-pub mod api;
-pub mod bench;
 pub mod cli;
-pub mod comparer;
-pub mod config;
-pub mod connection;
-pub mod convert;
-pub mod demo;
-pub mod driver;
-pub mod execute;
-pub mod explain;
-pub mod gangs;
-pub mod leader;
-pub mod local;
-pub mod objects;
+mod handles;
+pub mod kube;
+pub mod lab;
+pub mod live;
 pub mod plan;
-pub mod progress;
-pub mod queue_tree;
-pub mod replay;
-pub mod serve;
-pub mod table;
-pub mod telemetry;
-pub mod watch;
+pub mod views;

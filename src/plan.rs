@@ -14,11 +14,10 @@ mod cluster;
 mod controllers;
 mod input;
 mod layers;
-mod report;
 mod source;
 mod world;
 
-pub use cluster::{Captured, NotCaptured, capture};
-pub use input::{BadInput, Input, Reading, read};
-pub use report::{GroupView, Plan, PodView, draw};
-pub use world::{Evicted, NotQuiet, Options, explain, gangs, run};
+pub(crate) use cluster::{Captured, capture};
+pub(crate) use input::Input;
+pub use input::{Reading, read};
+pub(crate) use world::{Evicted, Options, explain, gangs, run};

@@ -13,8 +13,8 @@
 mod golden;
 
 use golden::{check, gpu_batch, transcript};
-use gpu_batch::explain::{ExplanationView, draw};
 use gpu_batch::plan::{Reading, read};
+use gpu_batch::views::explain::{ExplanationView, draw};
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};

@@ -1,8 +1,8 @@
 //! The manifests under `deploy/` and the tables of good and bad objects, as far as no API server is
 //! needed. `UPDATE=1 cargo test --test manifests` rewrites what is generated.
 
-use gpu_batch::api;
-use gpu_batch::config::Configuration;
+use gpu_batch::kube::api;
+use gpu_batch::live::config::Configuration;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::QueueFault;
 use serde_json::Value;

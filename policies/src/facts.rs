@@ -4,8 +4,8 @@
 //! only the engine interns them, and they carry what could not be read as [`Problem`]s, because a
 //! bad object is a value and not an error: its owner sees the reason, everybody else goes on.
 //!
-//! Conversion from Kubernetes objects lives in the live shell (`src/convert`); the simulator makes
-//! facts directly. Nothing here is decided.
+//! Conversion from Kubernetes objects lives in the live shell (`src/kube/convert`); the simulator
+//! makes facts directly. Nothing here is decided.
 //!
 //! Facts, events and commands are not serializable: every boundary owns its format.
 

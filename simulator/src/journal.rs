@@ -27,8 +27,8 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use block::{beginning, pack};
-pub use reader::{Damage, Reader};
+pub use block::{Damage, beginning, pack};
+pub use reader::Reader;
 pub use recorder::Recorder;
 pub use replay::{Difference, Replayed, Step, replay};
 

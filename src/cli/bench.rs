@@ -1,8 +1,7 @@
-use super::cluster::ClusterArgs;
+use super::options::ClusterArgs;
 use super::{Failure, wait_for};
-use crate::bench::{self, Row};
-use crate::config::LogFormat;
-use crate::telemetry;
+use crate::lab::bench::{self, Row};
+use crate::live::log::{self, LogFormat};
 use anyhow::{Context, anyhow};
 
 /// Measure the figures that the documentation claims.
@@ -66,7 +65,7 @@ enum Output {
 }
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
-    telemetry::init(LogFormat::Text, "warn,gpu_batch::bench=info");
+    log::init(LogFormat::Text, "warn,gpu_batch::lab::bench=info");
     let names = args.suite.names();
     if !names.iter().any(|name| name.contains(&args.filter)) {
         let (filter, names) = (args.filter, names.join(", "));

@@ -22,5 +22,5 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         "gpu-batch",
         &mut script,
     );
-    super::plan::print(&String::from_utf8_lossy(&script))
+    super::output::print(&String::from_utf8_lossy(&script))
 }

@@ -1,5 +1,5 @@
 use super::Failure;
-use crate::config::{self, Configuration};
+use crate::live::config::{self, Configuration};
 use std::io::Write;
 use std::path::PathBuf;
 

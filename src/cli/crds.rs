@@ -1,5 +1,5 @@
 use super::Failure;
-use crate::api;
+use crate::kube::api;
 use std::io::Write;
 
 /// Print the CRD manifests.

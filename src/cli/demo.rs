@@ -1,8 +1,7 @@
-use super::cluster::ClusterArgs;
-use super::record::RecordArgs;
+use super::options::{ClusterArgs, RecordArgs};
 use super::{Failure, wait_for};
-use crate::config::LogFormat;
-use crate::demo::{self, ClusterOfTheUser, Embedded, Options, Place};
+use crate::lab::demo::{self, ClusterOfTheUser, Embedded, Options, Place};
+use crate::live::log::{self, LogFormat};
 use anyhow::anyhow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -81,7 +80,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if std::env::var_os("RUST_LOG").is_some() {
         // Without being asked for, a log would only tear the table.
-        crate::telemetry::init(LogFormat::Text, "warn");
+        log::init(LogFormat::Text, "warn");
     }
     args.record.check()?;
     let (gangs, length) = (args.gangs, Duration::from_secs(args.seconds));

@@ -1,10 +1,10 @@
 use super::files::FilesArgs;
-use super::plan::{Output, print};
+use super::output::{Output, print};
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
-use crate::explain::{ExplanationView, draw};
 use crate::plan;
-use crate::table::printable;
+use crate::views::explain::{ExplanationView, draw};
+use crate::views::table::printable;
 use anyhow::anyhow;
 use gpu_batch_policies::explain::Subject;
 use http::uri::PathAndQuery;

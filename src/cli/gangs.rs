@@ -1,11 +1,11 @@
-use super::cluster::ClusterArgs;
 use super::files::FilesArgs;
-use super::plan::{Output, print};
+use super::options::ClusterArgs;
+use super::output::{Output, print};
 use super::scheduler::SchedulerArgs;
 use super::{Failure, wait_for};
-use crate::gangs::{self, Gangs};
 use crate::plan;
-use crate::table::Screen;
+use crate::views::gangs::{self, Gangs};
+use crate::views::table::Screen;
 
 /// List the gangs that wait, with why.
 ///

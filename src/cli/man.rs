@@ -1,5 +1,5 @@
 use super::Failure;
-use super::results::Results;
+use super::output::Results;
 use clap::CommandFactory;
 use std::path::PathBuf;
 

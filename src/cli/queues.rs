@@ -1,11 +1,12 @@
-use super::cluster::ClusterArgs;
-use super::plan::{Output, print, world};
+use super::files::world;
+use super::options::ClusterArgs;
+use super::output::{Output, print};
 use super::{Failure, wait_for};
-use crate::api::Queue;
-use crate::connection;
+use crate::kube::api::Queue;
+use crate::kube::connection;
 use crate::plan;
-use crate::queue_tree::{self, QueueView};
-use crate::table::Screen;
+use crate::views::queues::{self, QueueView};
+use crate::views::table::Screen;
 use anyhow::anyhow;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
@@ -46,7 +47,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
     };
     print(&match args.output {
         Output::Table if queues.is_empty() => "There are no queues.\n".to_owned(),
-        Output::Table => queue_tree::draw(&queues, Screen::of_stdout()),
+        Output::Table => queues::draw(&queues, Screen::of_stdout()),
         Output::Json => {
             let queues = BTreeMap::from([("queues", &queues)]);
             serde_json::to_string_pretty(&queues)? + "\n"

@@ -1,10 +1,9 @@
 use super::Failure;
-use super::plan::{Output, print};
-use super::results::Results;
-use crate::config::Configuration;
+use super::output::{Output, Results, print};
+use crate::live::config::Configuration;
 use crate::plan::{self, Input, Reading};
-use crate::replay::{self, ReplayReport, WhatIfReport};
-use crate::table::Screen;
+use crate::views::replay::{self, ReplayReport, WhatIfReport};
+use crate::views::table::Screen;
 use anyhow::{Context, anyhow, bail};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, QueueFacts};

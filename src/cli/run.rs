@@ -1,9 +1,7 @@
 use super::Failure;
-use super::cluster::ClusterArgs;
-use super::record::RecordArgs;
-use crate::config::Configuration;
-use crate::driver::{Scheduler, SchedulerError};
-use crate::telemetry;
+use super::options::{ClusterArgs, RecordArgs};
+use crate::live::config::Configuration;
+use crate::live::{Scheduler, SchedulerError, log};
 use anyhow::Context;
 use std::path::PathBuf;
 use tokio::signal::unix::{SignalKind, signal};
@@ -29,7 +27,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let configuration = Configuration::load(args.config.as_deref())
         .map_err(|error| Failure::BadInput(error.into()))?;
-    telemetry::init(configuration.log_format, &configuration.log_level);
+    log::init(configuration.log_format, &configuration.log_level);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -1,10 +1,11 @@
 //! Which running scheduler a command asks, and how it is reached.
 
 use super::Failure;
-use super::cluster::ClusterArgs;
-use crate::config::{LeaseName, is_of_this_machine};
-use crate::connection;
-use crate::leader::{self, LeaderError, Page};
+use super::options::ClusterArgs;
+use crate::kube::connection;
+use crate::kube::execute::LeaseName;
+use crate::kube::leader::{self, LeaderError, Page};
+use crate::live::config::is_of_this_machine;
 use anyhow::anyhow;
 use http::{Request, StatusCode, Uri};
 use kube::client::Body;
@@ -215,8 +216,9 @@ fn address(text: &str) -> Result<Uri, String> {
 #[cfg(test)]
 mod tests {
     use super::{Failure, StatusCode, in_cluster};
-    use crate::config::{Configuration, LeaseName};
-    use crate::connection::fake::FakeApi;
+    use crate::kube::connection::fake::FakeApi;
+    use crate::kube::execute::LeaseName;
+    use crate::live::config::Configuration;
     use axum::response::{IntoResponse, Response};
     use gpu_batch_policies::settings::Leadership;
     use serde_json::{Value, json};

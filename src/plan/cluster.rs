@@ -1,7 +1,7 @@
 //! The objects of a cluster, as `kubectl get -o json` would print them.
 
 use super::source::Source;
-use crate::connection;
+use crate::kube::connection;
 use kube::Client;
 use kube::core::Status;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl Captured {
 
 /// Why there is nothing to plan with.
 #[derive(Debug, Error)]
-pub enum NotCaptured {
+pub(crate) enum NotCaptured {
     /// The API server does not list what every plan needs.
     #[error("the {kind} of the cluster cannot be listed: {message}")]
     Refused {
@@ -108,7 +108,7 @@ impl Listed {
 /// # Errors
 /// If the API server does not answer, or does not list nodes or pods. Another kind that it does not
 /// list is named in a note.
-pub async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
+pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
     let mut captured = Captured::default();
     let mut not_installed = Vec::new();
     for listed in &KINDS {

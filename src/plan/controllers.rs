@@ -10,7 +10,7 @@ mod members;
 mod replicas;
 
 use super::source::{Gathered, Sourced, some_of};
-use crate::convert::{Identity, RefusedDocument, refused};
+use crate::kube::convert::{Identity, RefusedDocument, refused};
 use members::Members;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::cluster::Captured;
 use super::source::{Gathered, Source};
 use super::{controllers, layers};
-use crate::convert::{Converter, FromFiles, RefusedDocument, from_files};
+use crate::kube::convert::{Converter, FromFiles, RefusedDocument, from_files};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{Problem, UnixMs};
 use serde_json::Value;

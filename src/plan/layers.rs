@@ -1,7 +1,7 @@
 //! Files as if they were applied one after the other: the last object of a name counts.
 
 use super::source::{Sourced, some_of};
-use crate::convert::{Identity, OF_BINDINGS};
+use crate::kube::convert::{Identity, OF_BINDINGS};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

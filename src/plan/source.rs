@@ -1,6 +1,6 @@
 //! Where objects come from.
 
-use crate::convert::{RefusedDocument, taken_apart};
+use crate::kube::convert::{RefusedDocument, taken_apart};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A world in which every command succeeds at once.
 
-use super::report::Plan;
-use crate::gangs::Gangs;
+use crate::views::gangs::Gangs;
+use crate::views::plan::Plan;
 use gpu_batch_policies::command::{Action, Bind, Command};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What happens to a pod after its eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Evicted {
+pub(crate) enum Evicted {
     /// It comes back Pending under the same name, as its controller would make it
     Recreate,
     /// It is gone
@@ -21,7 +21,7 @@ pub enum Evicted {
 
 /// How the world goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub(crate) struct Options {
     /// What the engine decides by. Leadership and the bounds of requests are of no use here.
     pub settings: Settings,
     /// The time of the first cycle; each further one is 1 s later.
@@ -35,7 +35,7 @@ pub struct Options {
 /// The engine did not come to rest: a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the engine did not come to rest in cycle {cycle}; please report this with the files")]
-pub struct NotQuiet {
+pub(crate) struct NotQuiet {
     /// The cycle in which it happened.
     pub cycle: u32,
 }
@@ -52,14 +52,21 @@ const UNBOUNDED: u32 = u32::MAX;
 ///
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end.
-pub fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
+pub(crate) fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
     let cycles = options.cycles.max(1);
-    let mut world = World::after(objects, options)?;
+    let World {
+        mut engine,
+        evicted,
+        queues,
+        ..
+    } = World::after(objects, options)?;
     Ok(Plan::of(
         cycles,
-        &mut world.engine,
-        &world.evicted,
-        &world.queues,
+        engine.pod_reports(),
+        engine.gang_reports(),
+        engine.queue_reports(),
+        &evicted,
+        &queues,
     ))
 }
 
@@ -67,7 +74,7 @@ pub fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQuiet> {
 ///
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end; inside, that there is nothing of that name.
-pub fn explain(
+pub(crate) fn explain(
     objects: Vec<Object>,
     options: Options,
     subject: Subject<'_>,
@@ -80,7 +87,7 @@ pub fn explain(
 ///
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end.
-pub fn gangs(objects: Vec<Object>, options: Options) -> Result<Gangs, NotQuiet> {
+pub(crate) fn gangs(objects: Vec<Object>, options: Options) -> Result<Gangs, NotQuiet> {
     let world = World::after(objects, options)?;
     Ok(Gangs::of(&world.engine.gang_reports(), world.now_ms))
 }

@@ -11,7 +11,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use gpu_batch::local::{Options, Program, SchedulerProcess};
+use gpu_batch::lab::local::{Options, Program, SchedulerProcess};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 

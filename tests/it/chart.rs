@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpu_batch::api;
-use gpu_batch::config::Configuration;
-use gpu_batch::local::Program;
+use gpu_batch::kube::api;
+use gpu_batch::lab::local::Program;
+use gpu_batch::live::config::Configuration;
 use serde_json::{Value, json};
 
 use crate::harness;

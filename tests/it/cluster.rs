@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gpu_batch::config::Configuration;
-use gpu_batch::driver::Scheduler;
-use gpu_batch::local::control_plane::CONTROLLERS;
-use gpu_batch::local::nodes::{self, GpuNode, H100};
-use gpu_batch::local::{Binaries, ControlPlane, Options, Program};
-use gpu_batch::{api, connection};
+use gpu_batch::kube::{api, connection};
+use gpu_batch::lab::local::nodes::{self, GpuNode, H100};
+use gpu_batch::lab::local::{Binaries, CONTROLLERS, ControlPlane, Options, Program};
+use gpu_batch::live::Scheduler;
+use gpu_batch::live::config::Configuration;
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;

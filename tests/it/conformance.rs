@@ -46,7 +46,7 @@ use std::ops::Range;
 use std::time::{Instant, SystemTime};
 
 use futures::StreamExt;
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;

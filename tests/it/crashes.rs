@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use gpu_batch::local::{Options, Program};
+use gpu_batch::lab::local::{Options, Program};
 use serde_json::json;
 
 use crate::cluster::{self, Cluster};

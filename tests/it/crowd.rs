@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, until};

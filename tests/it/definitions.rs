@@ -1,6 +1,6 @@
 //! The definitions of the custom resources come and go while the scheduler runs.
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::json;
 
 use crate::cluster::{self, until};

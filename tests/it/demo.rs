@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use gpu_batch::local::control_plane::CONTROLLERS;
-use gpu_batch::local::{ControlPlane, Options};
+use gpu_batch::lab::local::{CONTROLLERS, ControlPlane, Options};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::api::ListParams;
 use kube::{Api, Client};

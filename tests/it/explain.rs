@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use gpu_batch::local::SchedulerProcess;
+use gpu_batch::lab::local::SchedulerProcess;
 use serde_json::{Value, json};
 use tokio::process::Command;
 

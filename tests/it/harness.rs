@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::{Binaries, ControlPlane, LocalError, Options, Program};
+use gpu_batch::lab::local::{Binaries, ControlPlane, LocalError, Options, Program};
 
 /// Starts a control plane of the test's own, in 2 to 4 s. `None` as for [`binaries`].
 pub(crate) async fn start(options: Options) -> Option<ControlPlane> {

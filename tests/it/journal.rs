@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use gpu_batch::local::SchedulerProcess;
+use gpu_batch::lab::local::SchedulerProcess;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::journal::{Reader, Record, Recorder, beginning, pack};

@@ -1,6 +1,7 @@
 //! Lists and watches in the binary form say what they say in JSON.
 
-use gpu_batch::objects::{ListOf, Node, Pod, Watched, protobuf};
+use gpu_batch::kube::convert::Watched;
+use gpu_batch::kube::objects::{ListOf, Node, Pod, protobuf};
 use kube::client::Body;
 use serde_json::{Value, json};
 

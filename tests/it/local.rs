@@ -6,9 +6,8 @@ mod endings;
 
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::control_plane::CONTROLLERS;
-use gpu_batch::local::nodes::{self, GpuNode, H100};
-use gpu_batch::local::{Options, Program};
+use gpu_batch::lab::local::nodes::{self, GpuNode, H100};
+use gpu_batch::lab::local::{CONTROLLERS, Options, Program};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Binding, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;

@@ -11,9 +11,9 @@ mod rows;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use gpu_batch::api;
-use gpu_batch::driver::Scheduler;
-use gpu_batch::local::Options;
+use gpu_batch::kube::api;
+use gpu_batch::lab::local::Options;
+use gpu_batch::live::Scheduler;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, until};

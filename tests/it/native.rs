@@ -1,6 +1,6 @@
 //! Gangs of Kubernetes itself (`scheduling.k8s.io/v1alpha2`) that ask for this scheduler.
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, until};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 use tokio::process::Command;
 

@@ -1,6 +1,6 @@
 //! Queues divide the cluster, and their status says how.
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use crate::cluster::{self, Cluster, until};

@@ -120,7 +120,7 @@ fn asks(command: &str) -> bool {
 #[tokio::test]
 async fn the_first_steps_print_what_the_readme_and_their_page_say() {
     let mut programs = CLUSTER.programs();
-    programs.push(gpu_batch::local::Program::Kubectl);
+    programs.push(gpu_batch::lab::local::Program::Kubectl);
     if harness::binaries_of(programs).await.is_none() {
         return;
     }

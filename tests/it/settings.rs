@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
 
-use gpu_batch::local::SchedulerProcess;
+use gpu_batch::lab::local::SchedulerProcess;
 use serde_json::json;
 use tokio::process::Command;
 

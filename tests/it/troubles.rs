@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::{Options, SchedulerProcess};
+use gpu_batch::lab::local::{Options, SchedulerProcess};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};

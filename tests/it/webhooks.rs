@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use gpu_batch::local::{Options, SchedulerProcess};
+use gpu_batch::lab::local::{Options, SchedulerProcess};
 use serde_json::{Value, json};
 use tokio::process::Command;
 

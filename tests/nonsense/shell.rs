@@ -1,8 +1,8 @@
 //! The way of one object: text, decoding, conversion.
 
-use gpu_batch::convert::{Converter, from_value};
-use gpu_batch::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology, Watched,
+use gpu_batch::kube::convert::{Converter, Watched, from_value};
+use gpu_batch::kube::objects::{
+    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Problem;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpu_batch::convert::Converter;
+use gpu_batch::kube::convert::Converter;
 use gpu_batch_policies::command::{Action, Announcement, Command, PodReference};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};

@@ -165,7 +165,7 @@ fn unlisted(index: &str, pages: &[&str]) -> Vec<String> {
 
 /// The names under which metrics are registered.
 fn metrics() -> Vec<String> {
-    let source = read("src/serve/metrics.rs");
+    let source = read("src/handles/metrics.rs");
     let registered = source.split(".register(").skip(1);
     let names = registered.filter_map(|rest| rest.split('"').nth(1));
     names.map(str::to_owned).collect()

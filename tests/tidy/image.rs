@@ -1,7 +1,7 @@
 //! The image: what it is built from, and that the manifests run it as it is.
 
 use crate::source::{Source, read, root};
-use gpu_batch::config::Configuration;
+use gpu_batch::live::config::Configuration;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 

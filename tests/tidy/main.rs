@@ -8,11 +8,13 @@
     reason = "a test that panics has failed, also in its helpers"
 )]
 
+mod circles;
 mod dependencies;
 mod documents;
 mod image;
 mod layers;
 mod limits;
+mod modules;
 mod source;
 mod words;
 

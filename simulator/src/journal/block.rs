@@ -1,10 +1,10 @@
-//! The bytes of a file: its beginning and its blocks.
+//! The bytes of a file: its beginning and its blocks, and how they can be damaged.
 
 use super::VERSION;
-use super::reader::Damage;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use std::io::{self, Read};
+use thiserror::Error;
 
 /// How every journal begins.
 const MAGIC: &[u8; 8] = b"gpubjrnl";
@@ -12,6 +12,37 @@ const MAGIC: &[u8; 8] = b"gpubjrnl";
 const BEGINNING_BYTES: usize = MAGIC.len() + 4;
 /// Length and checksum of a block.
 const HEAD_BYTES: usize = 8;
+
+/// Why a journal cannot be read, or not any further. Blocks count from 1.
+#[derive(Debug, Error)]
+pub enum Damage {
+    /// It is something else.
+    #[error("magic: this is not a journal of gpu-batch")]
+    NotAJournal,
+    /// It is of another version.
+    #[error("version: this is a journal of version {0}; this program reads version {VERSION}")]
+    Version(u32),
+    /// The file ends within a block (0: before the first), as after a crash of the machine. What
+    /// came before is whole.
+    #[error("block {block}: length: the file ends within the block")]
+    Cut {
+        /// The block.
+        block: u64,
+    },
+    /// A block that makes no sense.
+    #[error("block {block}: {field}: {problem}")]
+    Block {
+        /// The block.
+        block: u64,
+        /// The field, as in `record 3.events.0.object.name`.
+        field: String,
+        /// The mistake in that field.
+        problem: String,
+    },
+    /// The file cannot be read.
+    #[error("failed to read")]
+    Io(#[from] io::Error),
+}
 
 /// What every file begins with, before its blocks.
 #[must_use]

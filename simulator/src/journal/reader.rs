@@ -1,41 +1,10 @@
 //! Reads a journal record by record.
 
+use super::Record;
+use super::block::{Damage, read_beginning, read_block};
 use super::codec::Decoder;
-use super::{Record, VERSION, block};
 use std::collections::VecDeque;
 use std::io::Read;
-use thiserror::Error;
-
-/// Why a journal cannot be read, or not any further. Blocks count from 1.
-#[derive(Debug, Error)]
-pub enum Damage {
-    /// It is something else.
-    #[error("magic: this is not a journal of gpu-batch")]
-    NotAJournal,
-    /// It is of another version.
-    #[error("version: this is a journal of version {0}; this program reads version {VERSION}")]
-    Version(u32),
-    /// The file ends within a block (0: before the first), as after a crash of the machine. What
-    /// came before is whole.
-    #[error("block {block}: length: the file ends within the block")]
-    Cut {
-        /// The block.
-        block: u64,
-    },
-    /// A block that makes no sense.
-    #[error("block {block}: {field}: {problem}")]
-    Block {
-        /// The block.
-        block: u64,
-        /// The field, as in `record 3.events.0.object.name`.
-        field: String,
-        /// The mistake in that field.
-        problem: String,
-    },
-    /// The file cannot be read.
-    #[error("failed to read")]
-    Io(#[from] std::io::Error),
-}
 
 /// A journal that is being read.
 #[derive(Debug)]
@@ -51,7 +20,7 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// If this is not a journal, or one of another version.
     pub fn new(mut source: R) -> Result<Self, Damage> {
-        block::read_beginning(&mut source)?;
+        read_beginning(&mut source)?;
         Ok(Self {
             source,
             blocks: 0,
@@ -65,7 +34,7 @@ impl<R: Read> Reader<R> {
     /// The damage in the next block.
     pub fn next_record(&mut self) -> Result<Option<Record>, Damage> {
         while self.records.is_empty() {
-            let Some(raw) = block::read_block(&mut self.source, self.blocks + 1)? else {
+            let Some(raw) = read_block(&mut self.source, self.blocks + 1)? else {
                 return match self.blocks {
                     0 => Err(Damage::Cut { block: 0 }),
                     _ => Ok(None),

@@ -1,7 +1,6 @@
 use super::super::Failure;
-use super::super::plan::{Output, print};
-use super::super::results::Results;
-use crate::table::{self, Screen};
+use super::super::output::{Output, Results, print};
+use crate::views::table::{self, Screen};
 use clap::ValueEnum;
 use gpu_batch_simulator::generate::profile::{self, Profile};
 use gpu_batch_simulator::generate::statistics::Statistics;

@@ -2,9 +2,8 @@ mod page;
 mod screen;
 
 use super::super::Failure;
-use super::super::plan::print;
-use super::super::results::Results;
-use crate::progress::Progress;
+use super::super::output::{Results, print};
+use crate::cli::progress::Progress;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};

@@ -1,8 +1,7 @@
 use super::super::Failure;
-use super::super::plan::print;
-use super::super::results::Results;
-use crate::progress::Progress;
-use crate::table::{self, Entry, Screen, Tone};
+use super::super::output::{Results, print};
+use crate::cli::progress::Progress;
+use crate::views::table::{self, Entry, Screen, Tone};
 use anyhow::anyhow;
 use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::openb::{Experiment, Files, Policy, Run, read_published, write_csv};

@@ -2,8 +2,8 @@
 
 use super::members::{COMPLETION_INDEX, Member, State};
 use super::{Birth, Made, Names, Owner, Result};
-use crate::convert::part_of;
-use crate::objects::{Condition, null_is_default};
+use crate::kube::convert::part_of;
+use crate::kube::objects::{Condition, null_is_default};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

@@ -2,8 +2,8 @@
 
 use super::members::{Member, State, TEMPLATE_HASH};
 use super::{Birth, Made, Names, Owner, Result};
-use crate::convert::part_of;
-use crate::objects::{LabelSelector, null_is_default};
+use crate::kube::convert::part_of;
+use crate::kube::objects::{LabelSelector, null_is_default};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The chart's values: each is documented once, beside its default, and known to the schema.
 
-use gpu_batch::config::ConfigurationFile;
+use gpu_batch::live::config::ConfigurationFile;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 

@@ -4,7 +4,7 @@
 //! A running API server still has recent changes in its watch cache, so it is restarted, as in an
 //! upgrade; then it asks etcd.
 
-use gpu_batch::local::{Options, Program};
+use gpu_batch::lab::local::{Options, Program};
 use gpu_batch_policies::event::Kind;
 use gpu_batch_simulator::api_server::{Answer, Expected, Request, Version};
 use gpu_batch_simulator::random::Random;

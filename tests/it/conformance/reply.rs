@@ -1,9 +1,9 @@
 //! What the real API server says, in the words of the model.
 
-use gpu_batch::convert::Converter;
-use gpu_batch::execute::Answer;
-use gpu_batch::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology, Watched,
+use gpu_batch::kube::convert::{Converter, Watched};
+use gpu_batch::kube::execute::Answer;
+use gpu_batch::kube::objects::{
+    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::lease::LeaseSeen;

@@ -1,8 +1,7 @@
 //! Carries out the operations of a sequence on the real API server: the scheduler's own through the
 //! requests of the live shell, the others as whoever makes them would.
 
-use gpu_batch::config::LeaseName;
-use gpu_batch::execute::{self, Answer, Request as HttpRequest, Stamp, exchange};
+use gpu_batch::kube::execute::{self, Answer, LeaseName, Request as HttpRequest, Stamp, exchange};
 use gpu_batch_policies::command::{Action, Bind, CommandId, Evict, PodReference, StatusPatch};
 use gpu_batch_policies::event::{Kind, Outcome};
 use gpu_batch_policies::facts::{PodGroupFacts, QueueFacts, UnixMs};

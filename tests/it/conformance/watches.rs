@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::AsyncBufReadExt;
-use gpu_batch::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology, Watched,
+use gpu_batch::kube::convert::Watched;
+use gpu_batch::kube::objects::{
+    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
 };
 use gpu_batch_policies::event::Kind;
 use gpu_batch_simulator::api_server::{Sort, Version};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gpu_batch::local::SchedulerProcess;
+use gpu_batch::lab::local::SchedulerProcess;
 
 use super::proxy::Proxy;
 use crate::cluster::{Cluster, until};

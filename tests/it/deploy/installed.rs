@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::{Value, json};
 
 use super::Program;
@@ -252,8 +252,8 @@ async fn pods_meet_the_restricted_standard(cluster: &Cluster) {
 
 /// The API server sorts the account's requests into the chart's flow schemas.
 async fn requests_are_served_before_those_of_others(cluster: &Cluster) {
-    let config = gpu_batch::connection::config(Some(&cluster.kubeconfig), None).await;
-    let client = gpu_batch::connection::client(&config.unwrap()).unwrap();
+    let config = gpu_batch::kube::connection::config(Some(&cluster.kubeconfig), None).await;
+    let client = gpu_batch::kube::connection::client(&config.unwrap()).unwrap();
     let schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
     let pods = "/api/v1/pods?limit=1";
     for (path, user, schema, level) in [

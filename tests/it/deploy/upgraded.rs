@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gpu_batch::local::Options;
+use gpu_batch::lab::local::Options;
 use serde_json::json;
 use tempfile::TempDir;
 

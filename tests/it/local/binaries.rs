@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use gpu_batch::local::{Binaries, Program};
+use gpu_batch::lab::local::{Binaries, Program};
 
 /// A Go that builds an empty program.
 const GOOD_GO: &str = r#"#!/bin/sh

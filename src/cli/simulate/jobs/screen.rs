@@ -1,7 +1,7 @@
 //! The printed tables: each queue under each policy, the policies side by side, and jobs that never
 //! ran.
 
-use crate::table::{self, Entry, Screen};
+use crate::views::table::{self, Entry, Screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::summary::{Summary, seconds};

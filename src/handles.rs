@@ -1,0 +1,106 @@
+//! What the parts of a running scheduler share: a clock, the way into the loop, how things are and
+//! what is measured.
+//!
+//! They lie below everybody: the watches and the requests tell them, the loop takes from them, the
+//! pages show them, and none of these has to know another.
+
+pub(crate) mod health;
+pub(crate) mod inbox;
+pub(crate) mod metrics;
+
+use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::report::Inventory;
+use health::Health;
+use inbox::{Asked, Explained, Inbox, Question, Reports};
+use metrics::Metrics;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+
+/// How long an answer of the loop may take.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// All handles of one scheduler.
+#[derive(Debug, Clone)]
+pub(crate) struct Handles {
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
+}
+
+impl Handles {
+    /// The handles of a scheduler that begins now, for the API server at this address.
+    pub(crate) fn new(server: String) -> Self {
+        let clock = Clock::start();
+        Self {
+            inbox: Arc::new(Inbox::default()),
+            health: Arc::new(Health::new(clock.now_ms()).with_server(server)),
+            metrics: Arc::new(Metrics::new()),
+            clock,
+        }
+    }
+
+    /// Reports of at most a second ago; `None` if the loop does not answer.
+    pub(crate) async fn reports(&self) -> Option<Arc<Reports>> {
+        self.ask(Question::Reports).await
+    }
+
+    /// Every violated invariant; `None` if the loop does not answer.
+    pub(crate) async fn audit(&self) -> Option<Vec<String>> {
+        self.ask(Question::Audit).await
+    }
+
+    /// Where every pod is and what every node holds; `None` if the loop does not answer.
+    pub(crate) async fn inventory(&self) -> Option<Inventory> {
+        self.ask(Question::Inventory).await
+    }
+
+    /// Why a gang waits; `None` if the loop does not answer.
+    pub(crate) async fn explain(&self, asked: Asked) -> Option<Explained> {
+        self.ask(|asker| Question::Explain(asked, asker)).await
+    }
+
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.inbox.ask(question(sender));
+        tokio::time::timeout(ANSWER_TIMEOUT, receiver)
+            .await
+            .ok()?
+            .ok()
+    }
+}
+
+/// The engine's time: the wall clock when the process started, plus monotonic time since. It never
+/// jumps, whatever happens to the wall clock later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    started_at_ms: UnixMs,
+    started: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
+        Self {
+            started_at_ms: whole_ms(wall),
+            started: Instant::now(),
+        }
+    }
+
+    pub(crate) fn now_ms(&self) -> UnixMs {
+        self.started_at_ms
+            .saturating_add(whole_ms(self.started.elapsed()))
+    }
+
+    /// How long it is until then; zero if it has passed.
+    pub(crate) fn until(&self, then_ms: UnixMs) -> Duration {
+        Duration::from_millis(then_ms.saturating_sub(self.now_ms()))
+    }
+}
+
+fn whole_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

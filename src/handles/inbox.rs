@@ -1,0 +1,211 @@
+//! The one way into the loop: watch events, outcomes and questions, with what answers them.
+
+use gpu_batch_policies::event::{Event, Kind, ObjectKey};
+use gpu_batch_policies::explain::{Explanation, NotFound};
+use gpu_batch_policies::facts::UnixMs;
+use gpu_batch_policies::report::{GangReport, Inventory, QueueReport};
+use gpu_batch_policies::settings::Settings;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+
+/// How many entries may wait before the watches are held back.
+const CAPACITY: usize = 1 << 16;
+
+/// A bounded channel that coalesces per object and never drops one.
+///
+/// Of each object only the latest news waits, in the place of the first; a list of a kind replaces
+/// all news of the kind before it. Outcomes and questions are never coalesced.
+///
+/// Memory is bounded by the objects that exist. If the driver falls behind and 65,536 different
+/// objects wait, [`Inbox::watched`] waits too: then the watches read no more, the API server ends
+/// those that lag, and they go on from where they were (or list again). News of an object that
+/// waits already always gets in, and so do outcomes: the engine bounds how many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pending: Mutex<Pending>,
+    arrived: Condvar,
+    taken: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    /// In the order of arrival; `None` where a list has made an entry worthless.
+    events: Vec<Option<Event>>,
+    places: HashMap<ObjectKey, usize>,
+    questions: Vec<Question>,
+    stopping: bool,
+}
+
+/// What the driver takes out at once.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) events: Vec<Event>,
+    pub(crate) questions: Vec<Question>,
+    /// Whether the driver was asked to stop, now or earlier.
+    pub(crate) stopping: bool,
+}
+
+/// A copy of what users see, taken from the engine on demand and at most once a second.
+#[derive(Debug, Clone, Default)]
+pub struct Reports {
+    /// When it was taken.
+    pub taken_ms: UnixMs,
+    /// Whether every kind has been listed, so that decisions are made.
+    pub is_synced: bool,
+    /// Whether this process may act.
+    pub is_leader: bool,
+    /// All gangs, in the order of their names.
+    pub gangs: Vec<GangReport>,
+    /// All queues, parents before children, siblings by name.
+    pub queues: Vec<QueueReport>,
+}
+
+/// A question to the loop, which alone touches the engine.
+#[derive(Debug)]
+pub(crate) enum Question {
+    Reports(oneshot::Sender<Arc<Reports>>),
+    Audit(oneshot::Sender<Vec<String>>),
+    Inventory(oneshot::Sender<Inventory>),
+    Explain(Asked, oneshot::Sender<Explained>),
+}
+
+/// Of what an explanation is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// A gang by its name.
+    Gang(String),
+    /// A pod, `NS/NAME`.
+    Pod(String),
+}
+
+/// An explanation, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Explained {
+    Explanation(Box<Explanation>),
+    NotFound(NotFound),
+    /// This process decides nothing now: it has not read everything, or another one leads.
+    NotLeading,
+}
+
+impl Inbox {
+    /// Puts in news of the world; waits while the inbox is full.
+    pub(crate) async fn watched(&self, event: Event) {
+        let mut event = event;
+        loop {
+            // Made before the attempt, so that a drain in between is not missed.
+            let taken = self.taken.notified();
+            match self.lock().watched(event) {
+                Ok(()) => break,
+                Err(back) => event = back,
+            }
+            taken.await;
+        }
+        self.arrived.notify_one();
+    }
+
+    /// Puts in the outcome of a command.
+    pub(crate) fn ended(&self, outcome: Event) {
+        self.lock().events.push(Some(outcome));
+        self.arrived.notify_one();
+    }
+
+    /// Puts in other settings.
+    pub(crate) fn configured(&self, settings: Settings) {
+        let event = Event::Configured(Box::new(settings));
+        self.lock().events.push(Some(event));
+        self.arrived.notify_one();
+    }
+
+    /// Puts in a question.
+    pub(crate) fn ask(&self, question: Question) {
+        self.lock().questions.push(question);
+        self.arrived.notify_one();
+    }
+
+    /// Asks the driver to stop.
+    pub(crate) fn stop(&self) {
+        self.lock().stopping = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes everything out; waits for at most `wait` if there is nothing. `known_stopping`: the
+    /// driver knows that it was asked to stop, so that is no news any more.
+    pub(crate) fn take(&self, wait: Duration, known_stopping: bool) -> Batch {
+        let nothing = |pending: &mut Pending| {
+            pending.events.is_empty()
+                && pending.questions.is_empty()
+                && (known_stopping || !pending.stopping)
+        };
+        let guard = self.lock();
+        let (mut pending, _) = self
+            .arrived
+            .wait_timeout_while(guard, wait, nothing)
+            .unwrap_or_else(PoisonError::into_inner);
+        pending.places.clear();
+        let batch = Batch {
+            events: std::mem::take(&mut pending.events)
+                .into_iter()
+                .flatten()
+                .collect(),
+            questions: std::mem::take(&mut pending.questions),
+            stopping: pending.stopping,
+        };
+        drop(pending);
+        self.taken.notify_waiters();
+        batch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Pending> {
+        // Nothing panics while it holds the lock, so what is behind it is whole.
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pending {
+    /// Gives the event back if there is no room for it.
+    fn watched(&mut self, event: Event) -> Result<(), Event> {
+        let key = match &event {
+            Event::Applied(object) => object.key(),
+            Event::Deleted(key) => key.clone(),
+            Event::Listed(listing) => {
+                self.forget(listing.kind);
+                self.events.push(Some(event));
+                return Ok(());
+            }
+            Event::Outcome(..) | Event::Configured(_) | Event::Continue => {
+                self.events.push(Some(event));
+                return Ok(());
+            }
+        };
+        if let Some(&place) = self.places.get(&key) {
+            self.events[place] = Some(event);
+        } else if self.events.len() >= CAPACITY {
+            return Err(event);
+        } else {
+            self.places.insert(key, self.events.len());
+            self.events.push(Some(event));
+        }
+        Ok(())
+    }
+
+    /// Drops what waits of a kind, because a list replaces it.
+    fn forget(&mut self, kind: Kind) {
+        self.places.retain(|key, _| key.kind() != kind);
+        for slot in &mut self.events {
+            let replaced = match slot {
+                Some(Event::Applied(object)) => object.kind() == kind,
+                Some(Event::Deleted(key)) => key.kind() == kind,
+                Some(Event::Listed(listing)) => listing.kind == kind,
+                Some(Event::Outcome(..) | Event::Configured(_) | Event::Continue) | None => false,
+            };
+            if replaced {
+                *slot = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

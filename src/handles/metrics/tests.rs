@@ -1,0 +1,54 @@
+use super::Metrics;
+use crate::handles::inbox::Reports;
+use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::report::QueueReport;
+use gpu_batch_policies::status::QueueStatus;
+
+fn reports(name: &str) -> Reports {
+    let status = QueueStatus {
+        allocated: vec![("cpu".into(), 1_500), ("nvidia.com/gpu".into(), 8)],
+        dominant_share_millionths: 420_000,
+        ..QueueStatus::default()
+    };
+    Reports {
+        is_leader: true,
+        queues: vec![QueueReport {
+            name: name.into(),
+            parent: None,
+            defined: true,
+            status,
+        }],
+        ..Reports::default()
+    }
+}
+
+#[test]
+fn metrics_show_what_happened_and_what_is() {
+    let metrics = Metrics::new();
+    metrics.command_ended("bind", "done");
+    metrics.watch_restarted(Kind::Pod, "gone");
+    metrics.evicted(EvictionCause::Stale);
+    let text = metrics.encode(&reports("old")).unwrap();
+    for line in [
+        r#"gpu_batch_commands_total{action="bind",outcome="done"} 1"#,
+        r#"gpu_batch_watch_restarts_total{kind="Pod",cause="gone"} 1"#,
+        r#"gpu_batch_evictions_total{cause="stale"} 1"#,
+        r#"gpu_batch_queue_allocated{queue="old",resource="cpu"} 1.5"#,
+        r#"gpu_batch_queue_allocated{queue="old",resource="nvidia.com/gpu"} 8.0"#,
+        r#"gpu_batch_queue_dominant_share_ratio{queue="old"} 0.42"#,
+        "gpu_batch_leader 1",
+        "# EOF",
+    ] {
+        assert!(text.contains(line), "no {line} in\n{text}");
+    }
+}
+
+#[test]
+fn a_queue_that_is_gone_leaves_no_series() {
+    let metrics = Metrics::new();
+    metrics.encode(&reports("old")).unwrap();
+    let text = metrics.encode(&reports("new")).unwrap();
+    assert!(text.contains("queue=\"new\""));
+    assert!(!text.contains("queue=\"old\""), "{text}");
+}

@@ -1,0 +1,131 @@
+//! From Kubernetes objects to facts: total functions.
+//!
+//! Nothing here fails and nothing panics. What can be read is read, what cannot becomes a
+//! [`Problem`](gpu_batch_policies::facts::Problem) inside the fact, what is not supported yet is
+//! named, and one bad object never stops another. Nothing is decided here.
+//!
+//! The live scheduler goes through [`Watched::convert`], one
+//! object at a time. Files go through [`from_value`] or [`from_files`], which also do what the API
+//! server does when it takes an object: defaults, and priorities from PriorityClasses.
+
+mod document;
+mod fields;
+mod hints;
+mod identity;
+mod job;
+mod keys;
+pub(crate) mod limits;
+mod native_group;
+mod node;
+mod pod;
+mod pod_group;
+mod policy;
+mod problems;
+pub(crate) mod quantity;
+mod queue;
+mod resources;
+mod selector;
+mod shape;
+mod topology;
+mod unsupported;
+
+pub use document::{Document, RefusedDocument, from_value};
+pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
+
+pub(crate) use keys::OF_BINDINGS;
+
+use crate::kube::objects::{Meta, Timestamp, protobuf};
+use gpu_batch_policies::event::{Kind, Object, ObjectKey};
+use gpu_batch_policies::facts::{PodShape, Problem, UnixMs};
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+/// A kind of object that the scheduler watches.
+///
+/// One watcher serves every kind: it lists [`Watched::PATH`] as
+/// [`ListOf`](crate::kube::objects::ListOf), follows the watch, and hands each object to
+/// [`Watched::convert`].
+pub trait Watched: DeserializeOwned + Send + 'static {
+    /// The engine's name for the kind.
+    const KIND: Kind;
+    /// Where the API server lists and watches all objects of the kind, in all namespaces.
+    const PATH: &'static str;
+    /// How the kind is read in the binary form. `None`: it has only JSON.
+    const PROTOBUF: Option<&'static protobuf::Forms> = None;
+
+    /// The object's metadata.
+    fn meta(&self) -> &Meta;
+
+    /// What the engine calls the object, also when it is gone.
+    fn key(&self) -> ObjectKey;
+
+    /// The object as a fact. `None`: it is of no use to the engine any more (an ended pod of
+    /// another scheduler), and the watcher reports [`Watched::key`] as deleted.
+    fn convert(self, converter: &mut Converter) -> Option<Object>;
+}
+
+/// What conversion needs to know beside the object.
+///
+/// Each watcher has its own. Equal shapes of pods are shared: 140,000 pods have a few hundred.
+#[derive(Debug)]
+pub struct Converter {
+    scheduler_name: Box<str>,
+    now_ms: UnixMs,
+    shapes: HashSet<Arc<PodShape>>,
+    /// How many shapes there may be before unused ones are dropped.
+    shapes_before_sweep: usize,
+    /// By name, from files only: the value, and whether its pods never preempt.
+    priority_classes: BTreeMap<Box<str>, (i64, bool)>,
+    /// The class of pods in files that name none.
+    default_priority_class: Option<Box<str>>,
+    /// What the API server would have refused of the Node, or of the pod of ours, that was read
+    /// last. Only files have such.
+    impossible: Vec<Problem>,
+}
+
+impl Converter {
+    const SHAPES_BEFORE_FIRST_SWEEP: usize = 1_024;
+
+    /// A converter for the pods with this `schedulerName`. `now_ms`: see [`Converter::set_now`].
+    #[must_use]
+    pub fn new(scheduler_name: &str, now_ms: UnixMs) -> Self {
+        Self {
+            scheduler_name: scheduler_name.into(),
+            now_ms,
+            shapes: HashSet::new(),
+            shapes_before_sweep: Self::SHAPES_BEFORE_FIRST_SWEEP,
+            priority_classes: BTreeMap::new(),
+            default_priority_class: None,
+            impossible: Vec::new(),
+        }
+    }
+
+    /// Sets the time. Times of objects that lie in the future count as now, so that no clock that
+    /// is ahead makes a pod younger than new. Set it before each batch.
+    pub fn set_now(&mut self, now_ms: UnixMs) {
+        self.now_ms = now_ms;
+    }
+
+    /// A time of an object, but never the future.
+    fn past(&self, time: Timestamp) -> UnixMs {
+        time.0.min(self.now_ms)
+    }
+
+    /// The one copy of a shape.
+    fn share(&mut self, shape: PodShape) -> Arc<PodShape> {
+        if let Some(shared) = self.shapes.get(&shape) {
+            return Arc::clone(shared);
+        }
+        if self.shapes.len() >= self.shapes_before_sweep {
+            self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
+            self.shapes_before_sweep = (2 * self.shapes.len()).max(Self::SHAPES_BEFORE_FIRST_SWEEP);
+        }
+        let shared = Arc::new(shape);
+        self.shapes.insert(Arc::clone(&shared));
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests;

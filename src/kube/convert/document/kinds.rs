@@ -1,0 +1,208 @@
+//! The kinds that are read from files, with what the API server would fill in.
+
+use crate::kube::api::{GROUP, VERSION};
+use crate::kube::convert::problems::in_plain_words;
+use crate::kube::convert::{Converter, Watched, limits};
+use crate::kube::objects::{
+    Condition, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+};
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::Problem;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// A field and what is wrong with it.
+pub(super) type FieldError = (String, String);
+
+/// A kind that is read from files.
+pub(super) struct Known {
+    pub(super) group: &'static str,
+    pub(super) version: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) namespaced: bool,
+    read: fn(Value, &mut Converter) -> Result<Option<Object>, FieldError>,
+}
+
+impl Known {
+    const fn new(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        namespaced: bool,
+        read: fn(Value, &mut Converter) -> Result<Option<Object>, FieldError>,
+    ) -> Self {
+        Self {
+            group,
+            version,
+            kind,
+            namespaced,
+            read,
+        }
+    }
+
+    pub(super) const ALL: [Self; Kind::ALL.len()] = [
+        Self::new("", "v1", "Node", false, node),
+        Self::new("", "v1", "Pod", true, pod),
+        Self::new("", "v1", "Namespace", false, plain::<Namespace>),
+        Self::new("batch", "v1", "Job", true, plain::<Job>),
+        Self::new(
+            "scheduling.k8s.io",
+            "v1",
+            "PriorityClass",
+            false,
+            priority_class,
+        ),
+        Self::new(
+            "scheduling.k8s.io",
+            "v1alpha2",
+            "PodGroup",
+            true,
+            plain::<NativePodGroup>,
+        ),
+        Self::new(GROUP, VERSION, "Queue", false, plain::<Queue>),
+        Self::new(GROUP, VERSION, "PodGroup", true, plain::<PodGroup>),
+        Self::new(GROUP, VERSION, "Topology", false, plain::<Topology>),
+    ];
+
+    pub(super) fn find(group: &str, kind: &str) -> Option<&'static Self> {
+        const ALL: &[Known] = &Known::ALL;
+        ALL.iter()
+            .find(|known| known.group == group && known.kind == kind)
+    }
+}
+
+impl Known {
+    /// Whether clusters may serve the kind in other versions, which nobody here can read:
+    /// Kubernetes has not settled it yet.
+    pub(super) fn is_unsettled(&self) -> bool {
+        (self.group, self.kind) == ("scheduling.k8s.io", "PodGroup")
+    }
+
+    /// Reads an object of this kind; `None`: a pod of another scheduler that has ended.
+    pub(super) fn read(
+        &self,
+        mut value: Value,
+        converter: &mut Converter,
+    ) -> Result<Option<Object>, FieldError> {
+        if self.namespaced {
+            default_namespace(&mut value, "default");
+        }
+        (self.read)(value, converter)
+    }
+}
+
+/// Reads a type; of a wrong value the field and what is wrong with it.
+pub(super) fn typed<'de, T: Deserialize<'de>>(
+    value: impl Deserializer<'de, Error = serde_json::Error>,
+) -> Result<T, FieldError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = error.path().to_string();
+        (field, in_plain_words(&error.inner().to_string()))
+    })
+}
+
+fn decode<T: Watched>(value: Value) -> Result<T, FieldError> {
+    let object: T = typed(value)?;
+    match object.meta().name.len() {
+        0 => Err(("metadata.name".to_owned(), "is missing".to_owned())),
+        1..=limits::TEXT => Ok(object),
+        length => Err((
+            "metadata.name".to_owned(),
+            format!("is {length} bytes long"),
+        )),
+    }
+}
+
+fn plain<T: Watched>(
+    value: Value,
+    converter: &mut Converter,
+) -> Result<Option<Object>, FieldError> {
+    decode::<T>(value).map(|object| object.convert(converter))
+}
+
+fn node(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
+    let mut node: Node = decode(value)?;
+    if node
+        .status
+        .conditions
+        .as_deref()
+        .unwrap_or_default()
+        .is_empty()
+    {
+        node.status.conditions = Some(vec![Condition {
+            kind: "Ready".into(),
+            status: "True".into(),
+            ..Condition::default()
+        }]);
+    }
+    Ok(node.convert(converter))
+}
+
+fn priority_class(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
+    let class: PriorityClass = decode(value)?;
+    let name = class.metadata.name.clone();
+    let never_preempts = class.preemption_policy.as_deref() == Some("Never");
+    if class.global_default == Some(true) {
+        converter.default_priority_class = Some(name.clone());
+    }
+    converter
+        .priority_classes
+        .insert(name, (class.value, never_preempts));
+    Ok(class.convert(converter))
+}
+
+fn pod(value: Value, converter: &mut Converter) -> Result<Option<Object>, FieldError> {
+    let mut pod: Pod = decode(value)?;
+    let problem = admit_priority(&mut pod, converter);
+    let mut object = pod.convert(converter);
+    if let (Some(Object::Pod(facts)), Some(problem)) = (&mut object, problem)
+        && facts.ours
+    {
+        facts.problems.push(problem);
+    }
+    Ok(object)
+}
+
+/// Fills in a pod's priority as the API server's admission does.
+fn admit_priority(pod: &mut Pod, converter: &Converter) -> Option<Problem> {
+    if pod.spec.priority.is_some() {
+        return None;
+    }
+    let named = pod
+        .spec
+        .priority_class_name
+        .as_deref()
+        .filter(|name| !name.is_empty());
+    let name = named.or(converter.default_priority_class.as_deref())?;
+    let (priority, never_preempts) = match (converter.priority_classes.get(name), name) {
+        (Some(class), _) => *class,
+        (None, "system-node-critical") => (2_000_001_000, false),
+        (None, "system-cluster-critical") => (2_000_000_000, false),
+        (None, _) => {
+            return Some(Problem {
+                field: "spec.priorityClassName".into(),
+                message: "is not among the PriorityClasses that were read".into(),
+            });
+        }
+    };
+    pod.spec.priority = Some(priority);
+    if never_preempts && pod.spec.preemption_policy.is_none() {
+        pod.spec.preemption_policy = Some("Never".into());
+    }
+    None
+}
+
+/// Puts an object that names no namespace into this one.
+pub(super) fn default_namespace(value: &mut Value, namespace: &str) {
+    let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let absent = |meta: &Map<String, Value>| match meta.get("namespace") {
+        None | Some(Value::Null) => true,
+        Some(Value::String(namespace)) => namespace.is_empty(),
+        Some(_) => false,
+    };
+    if absent(meta) {
+        meta.insert("namespace".to_owned(), namespace.into());
+    }
+}

@@ -1,0 +1,146 @@
+//! Nodes.
+
+use super::problems::Problems;
+use super::{Converter, Watched, identity, limits, resources, shape};
+use crate::kube::objects::{self, Meta, Node, NodeStatus, Pairs, Quantity, protobuf};
+use gpu_batch_policies::event::{Kind, Object, ObjectKey};
+use gpu_batch_policies::facts::{
+    Amounts, HAMI_REGISTER, Labels, NodeFacts, Readiness, Taint, TaintEffect,
+};
+
+impl Watched for Node {
+    const KIND: Kind = Kind::Node;
+    const PATH: &'static str = "/api/v1/nodes";
+    const PROTOBUF: Option<&'static protobuf::Forms> = Some(&protobuf::NODE_FORMS);
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::Node(
+            self.metadata.name.clone(),
+            identity::uid("Node", &self.metadata),
+        )
+    }
+
+    fn convert(self, converter: &mut Converter) -> Option<Object> {
+        Some(Object::Node(node(self, converter)))
+    }
+}
+
+/// The facts of a node.
+///
+/// A node with more labels or annotations than there may be is cordoned here: nobody can say what
+/// it would match.
+pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
+    let mut problems = Problems::default();
+    let uid = identity::uid("Node", &node.metadata);
+    let taints = taints(
+        node.spec.taints.as_deref().unwrap_or_default(),
+        &mut problems,
+    );
+    let allocatable = node
+        .status
+        .allocatable
+        .as_ref()
+        .unwrap_or(&node.status.capacity);
+    let allocatable = amounts(allocatable, "status.allocatable", &mut problems);
+    let capacity = amounts(&node.status.capacity, "status.capacity", &mut problems);
+    let readiness = readiness(&node.status, converter);
+    let (annotations, annotations_whole) = annotations(&node.metadata, &mut problems);
+    let mut labels = node.metadata.labels.0;
+    let labels_whole = labels.len() <= limits::PAIRS;
+    problems.at_most(limits::PAIRS, &labels, "metadata.labels");
+    labels.truncate(limits::PAIRS);
+    converter.impossible = problems.impossible();
+    NodeFacts {
+        name: node.metadata.name,
+        uid,
+        labels,
+        annotations,
+        taints,
+        unschedulable: node.spec.unschedulable == Some(true) || !labels_whole || !annotations_whole,
+        readiness,
+        allocatable,
+        capacity,
+        // The device plugin chooses the cards; nobody tells which.
+        cards: Vec::new(),
+        problems: problems.into_vec(),
+    }
+}
+
+fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {
+    let mut conditions = status.conditions.iter().flatten();
+    match conditions.find(|condition| &*condition.kind == "Ready") {
+        None => Readiness::Unsaid,
+        Some(condition) if &*condition.status == "True" => Readiness::Ready,
+        Some(condition) => Readiness::Lost {
+            since_ms: condition
+                .last_transition_time
+                .map(|time| converter.past(time)),
+        },
+    }
+}
+
+/// Annotations of the GPU operator and the name of HAMi's, and whether they are all of them.
+fn annotations(meta: &Meta, problems: &mut Problems) -> (Labels, bool) {
+    let all = meta.annotations.0.iter();
+    let operator = all.filter(|(key, _)| key.starts_with("nvidia.com/"));
+    let mut text = 0;
+    let mut annotations = Labels::new();
+    if meta.annotations.get(HAMI_REGISTER).is_some() {
+        annotations.push((HAMI_REGISTER.into(), "".into()));
+    }
+    for (key, value) in operator {
+        text += key.len() + value.len();
+        if text > limits::ANNOTATION_TEXT {
+            problems.push(
+                "metadata.annotations",
+                format_args!(
+                    "nvidia.com/* are more than {} bytes",
+                    limits::ANNOTATION_TEXT
+                ),
+            );
+            return (annotations, false);
+        }
+        annotations.push((key.into(), value.clone()));
+    }
+    (annotations, true)
+}
+
+fn amounts(quantities: &Pairs<Quantity>, field: &str, problems: &mut Problems) -> Amounts {
+    let mut amounts = resources::amounts(quantities, field, problems);
+    problems.at_most(limits::PAIRS, &amounts, field);
+    amounts.truncate(limits::PAIRS);
+    amounts
+}
+
+fn taints(taints: &[objects::Taint], problems: &mut Problems) -> Vec<Taint> {
+    let mut list = Vec::with_capacity(taints.len().min(limits::ENTRIES));
+    for (index, taint) in problems
+        .at_most(limits::ENTRIES, taints, "spec.taints")
+        .iter()
+        .enumerate()
+    {
+        let effect = shape::taint_effect(&taint.effect).unwrap_or_else(|| {
+            problems.push_impossible(
+                format_args!("spec.taints[{index}].effect"),
+                format_args!(
+                    "`{}` is not an effect; it counts as NoSchedule",
+                    taint.effect
+                ),
+            );
+            TaintEffect::NoSchedule
+        });
+        list.push(Taint {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            effect,
+        });
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Pods.
+
+use super::problems::{Problems, shortened};
+use super::{Converter, Watched, hints, identity, keys, limits, shape};
+use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
+use gpu_batch_policies::event::{Kind, Object, ObjectKey};
+use gpu_batch_policies::facts::{
+    GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition,
+};
+
+/// The label of pods and ReplicaSets of a Deployment.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+impl Watched for Pod {
+    const KIND: Kind = Kind::Pod;
+    const PATH: &'static str = "/api/v1/pods";
+    const PROTOBUF: Option<&'static protobuf::Forms> = Some(&protobuf::POD_FORMS);
+
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::Pod(identity::uid("Pod", &self.metadata))
+    }
+
+    fn convert(self, converter: &mut Converter) -> Option<Object> {
+        pod(&self, converter).map(Object::Pod)
+    }
+}
+
+/// The facts of a pod; `None` for one of another scheduler that has ended.
+pub(super) fn pod(pod: &Pod, converter: &mut Converter) -> Option<PodFacts> {
+    let ours = pod.spec.scheduler_name.as_deref() == Some(&converter.scheduler_name);
+    let mut problems = Problems::default();
+    let phase = phase(pod, &mut problems);
+    if ours {
+        Some(own(pod, phase, problems, converter))
+    } else if phase.ended() {
+        None
+    } else {
+        let shape = shape::foreign(pod);
+        Some(outline(pod, false, phase, shape, converter))
+    }
+}
+
+fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Converter) -> PodFacts {
+    let shape = shape::own(pod, &mut problems);
+    let hints = hints::hints(pod, converter, &mut problems);
+    let mut facts = outline(pod, true, phase, shape, converter);
+    facts.hints = hints;
+    facts.gates = gates(pod, &mut problems);
+    facts.pod_group = label(pod, keys::POD_GROUP, &mut problems);
+    facts.sub_group = label(pod, keys::SUB_GROUP, &mut problems);
+    facts.queue = label(pod, keys::QUEUE, &mut problems);
+    facts.native_group = native_group(pod, &mut problems);
+    facts.owner = owner(pod);
+    facts.deployment = facts
+        .owner
+        .as_ref()
+        .and_then(|owner| deployment(pod, owner));
+    facts.bound_queue = annotation(pod, keys::BOUND_QUEUE);
+    facts.bound_pod_group = annotation(pod, keys::BOUND_POD_GROUP);
+    facts.bound_minima = bound_minima(pod).unwrap_or_default();
+    facts.unscheduled = unscheduled(pod);
+    if is_alone(&facts) && facts.hints.min_member.is_some_and(|minimum| minimum > 1) {
+        let message =
+            "makes a gang of the pods of one owner, and this pod has none; use a PodGroup";
+        problems.push(keys::annotation(keys::MIN_MEMBER), message);
+    }
+    converter.impossible = problems.impossible();
+    facts.problems = problems.into_vec();
+    facts.unknown_keys = keys::unknown(&pod.metadata);
+    facts
+}
+
+/// The minima that a binding of ours has recorded; `None` for everything else.
+fn bound_minima(pod: &Pod) -> Option<Vec<u32>> {
+    let text = annotation(pod, keys::BOUND_MINIMUM)?;
+    let minima = text.split('/').take(limits::GROUPS_OF_A_POD + 1);
+    let minima: Vec<u32> = minima
+        .map(|part| part.parse().ok())
+        .collect::<Option<_>>()?;
+    let sound = minima.len() <= limits::GROUPS_OF_A_POD && !minima.contains(&0);
+    sound.then_some(minima)
+}
+
+/// Whether nothing says that others belong to it.
+fn is_alone(facts: &PodFacts) -> bool {
+    facts.owner.is_none() && facts.pod_group.is_none() && facts.native_group.is_none()
+}
+
+/// What every pod has.
+fn outline(
+    pod: &Pod,
+    ours: bool,
+    phase: PodPhase,
+    shape: gpu_batch_policies::facts::PodShape,
+    converter: &mut Converter,
+) -> PodFacts {
+    let meta = &pod.metadata;
+    let created = meta.creation_timestamp;
+    PodFacts {
+        uid: identity::uid("Pod", meta),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        ours,
+        node: pod.spec.node_name.clone().filter(|node| !node.is_empty()),
+        cards: Vec::new(),
+        phase,
+        deleting: meta.deletion_timestamp.is_some(),
+        created_ms: created.map_or(converter.now_ms, |time| converter.past(time)),
+        bound_ms: bound(pod).map(|time| converter.past(time)),
+        started_ms: pod.status.start_time.map(|time| converter.past(time)),
+        priority: saturated(pod.spec.priority.unwrap_or(0)),
+        never_preempts: pod.spec.preemption_policy.as_deref() == Some("Never"),
+        gates: Vec::new(),
+        shape: converter.share(shape),
+        pod_group: None,
+        sub_group: None,
+        queue: None,
+        native_group: None,
+        owner: None,
+        deployment: None,
+        hints: GangHints::default(),
+        bound_queue: None,
+        bound_pod_group: None,
+        bound_minima: Vec::new(),
+        unscheduled: None,
+        problems: Vec::new(),
+        unknown_keys: Vec::new(),
+    }
+}
+
+/// The nearest priority that there is.
+pub(super) fn saturated(priority: i64) -> i32 {
+    i32::try_from(priority).unwrap_or(if priority < 0 { i32::MIN } else { i32::MAX })
+}
+
+fn phase(pod: &Pod, problems: &mut Problems) -> PodPhase {
+    match pod.status.phase.as_deref() {
+        None | Some("" | "Pending") => PodPhase::Pending,
+        // The node is silent; what it runs still takes its room.
+        Some("Running" | "Unknown") => PodPhase::Running,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some(other) => {
+            problems.push("status.phase", format_args!("`{other}` is not a phase"));
+            PodPhase::Pending
+        }
+    }
+}
+
+fn gates(pod: &Pod, problems: &mut Problems) -> Vec<Box<str>> {
+    let gates = pod.spec.scheduling_gates.as_deref().unwrap_or_default();
+    let gates = problems.at_most(limits::ENTRIES, gates, "spec.schedulingGates");
+    gates.iter().map(|gate| gate.name.clone()).collect()
+}
+
+fn label(pod: &Pod, key: &str, problems: &mut Problems) -> Option<Box<str>> {
+    let value = pod.metadata.labels.get(key)?;
+    named(value, keys::label(key), problems)
+}
+
+fn native_group(pod: &Pod, problems: &mut Problems) -> Option<Box<str>> {
+    let name = pod
+        .spec
+        .scheduling_group
+        .as_ref()?
+        .pod_group_name
+        .as_deref()?;
+    named(name, "spec.schedulingGroup.podGroupName", problems)
+}
+
+fn named(value: &str, field: impl std::fmt::Display, problems: &mut Problems) -> Option<Box<str>> {
+    match value.len() {
+        0 => problems.push(field, "is empty"),
+        1..=limits::TEXT => return Some(value.into()),
+        length => problems.push(field, format_args!("is {length} bytes long")),
+    }
+    None
+}
+
+/// What a binding of ours has written; anything longer than a name is not ours.
+fn annotation(pod: &Pod, key: &str) -> Option<Box<str>> {
+    let value = pod.metadata.annotations.get(key)?;
+    (1..=limits::TEXT)
+        .contains(&value.len())
+        .then(|| value.into())
+}
+
+fn owner(pod: &Pod) -> Option<OwnerReference> {
+    let mut owners = pod.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    let namespace = &pod.metadata.namespace;
+    Some(OwnerReference {
+        api_version: owner.api_version.clone(),
+        kind: owner.kind.clone(),
+        name: owner.name.clone(),
+        uid: identity::named_uid(&owner.kind, namespace, &owner.name, &owner.uid),
+    })
+}
+
+/// The Deployment whose ReplicaSet controls the pod: the Deployment controller names ReplicaSets
+/// after itself and the template, whose hash it writes on the pods, too.
+fn deployment(pod: &Pod, owner: &OwnerReference) -> Option<Box<str>> {
+    let of_apps = owner.api_version.starts_with("apps/") && &*owner.kind == "ReplicaSet";
+    let hash = pod.metadata.labels.get(TEMPLATE_HASH).filter(|_| of_apps)?;
+    let name = owner.name.strip_suffix(&**hash)?.strip_suffix('-')?;
+    (!name.is_empty()).then(|| name.into())
+}
+
+fn scheduled(pod: &Pod) -> Option<&Condition> {
+    let mut conditions = pod.status.conditions.iter().flatten();
+    conditions.find(|condition| &*condition.kind == "PodScheduled")
+}
+
+fn bound(pod: &Pod) -> Option<Timestamp> {
+    let condition = scheduled(pod).filter(|condition| &*condition.status == "True")?;
+    condition.last_transition_time
+}
+
+fn unscheduled(pod: &Pod) -> Option<ScheduledCondition> {
+    let condition = scheduled(pod)?;
+    (&*condition.status == "False").then(|| ScheduledCondition {
+        reason: shortened(
+            condition.reason.as_deref().unwrap_or_default(),
+            limits::TEXT,
+        )
+        .into(),
+        message: shortened(
+            condition.message.as_deref().unwrap_or_default(),
+            limits::MESSAGE,
+        )
+        .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! What a pod takes: the sums that kube-scheduler 1.36 makes
+//! (`component-helpers/resource/helpers.go`), bit for bit.
+
+use super::problems::Problems;
+use super::quantity::{self, Thousandths};
+use crate::kube::objects::{Container, ContainerStatus, Pairs, Pod, PodSpec, PodStatus, Quantity};
+use gpu_batch_policies::facts::{AMOUNT_MAX, Amounts};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Amounts under way: a resource that is named with 0 is there, which decides some defaults.
+type Sums<'a> = BTreeMap<&'a str, Thousandths>;
+
+/// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at
+/// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
+pub(super) const VIRTUAL: [&str; 4] = [
+    "nvidia.com/gpucores",
+    "nvidia.com/gpumem",
+    "nvidia.com/gpumem-percentage",
+    "nvidia.com/priority",
+];
+
+/// What a pod takes from a node, with `pods: 1`:
+///
+/// ```text
+/// maximum of  the sum of all containers and sidecars
+///        and  for each init container: itself and the sidecars started before it
+/// then        pod-level requests in place of cpu, memory and hugepages
+/// plus        the overhead
+/// ```
+///
+/// Containers and sidecars of a bound pod that is being resized count with the maximum of what is
+/// asked, admitted and in force, or without what is asked where that can never be.
+pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
+    let statuses = Statuses::of(pod);
+    let mut sums = containers(&pod.spec, &statuses, problems);
+    pod_level(pod, &statuses, &mut sums, problems);
+    add(
+        &mut sums,
+        &read(&pod.spec.overhead, "spec.overhead", problems),
+    );
+    sums.insert("pods", 1_000);
+    sums.retain(|name, amount| *amount > 0 && !VIRTUAL.contains(name));
+    base_units(sums, "spec", problems)
+}
+
+/// The largest request of one container, by extended resource.
+pub(super) fn largest_container(spec: &PodSpec) -> Amounts {
+    // The problems of these quantities have been noted already, when they were summed up.
+    let mut unread = Problems::default();
+    let mut largest = Sums::new();
+    for (field, container) in all_containers(spec) {
+        raise(&mut largest, &asked(container, field, &mut unread));
+    }
+    largest.retain(|name, amount| *amount > 0 && is_extended(name) && !VIRTUAL.contains(name));
+    base_units(largest, "", &mut unread)
+}
+
+/// Reads a map of quantities. What cannot be read is a problem and left out.
+pub(super) fn amounts(
+    quantities: &Pairs<Quantity>,
+    field: &str,
+    problems: &mut Problems,
+) -> Amounts {
+    let mut sums = read(quantities, field, problems);
+    sums.retain(|_, amount| *amount > 0);
+    let mut amounts = Amounts::with_capacity(sums.len());
+    for (name, sum) in sums {
+        match quantity::base_units(name, sum) {
+            Ok(amount) => amounts.push((name.into(), amount)),
+            Err(error) => problems.push(
+                format_args!("{field}[{name}]"),
+                format_args!("{} {error}", sum.div_ceil(1_000)),
+            ),
+        }
+    }
+    amounts
+}
+
+/// Init containers and containers, with the field that each stands in.
+pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (ContainerField, &Container)> {
+    let init = spec.init_containers.iter().flatten().enumerate();
+    let main = spec.containers.iter().flatten().enumerate();
+    init.map(|(index, container)| (ContainerField(INIT, index), container))
+        .chain(main.map(|(index, container)| (ContainerField("containers", index), container)))
+}
+
+const INIT: &str = "initContainers";
+
+/// Where a container stands; only written out where something is wrong with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ContainerField(&'static str, usize);
+
+impl ContainerField {
+    /// Whether it stands among the init containers.
+    pub(super) fn is_init(self) -> bool {
+        self.0 == INIT
+    }
+}
+
+impl fmt::Display for ContainerField {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(list, index) = self;
+        write!(formatter, "spec.{list}[{index}]")
+    }
+}
+
+/// What the kubelet says of a bound pod's resources.
+#[derive(Default)]
+struct Statuses<'a> {
+    status: Option<&'a PodStatus>,
+    /// The resize that is asked for can never be done on this node.
+    infeasible: bool,
+}
+
+impl<'a> Statuses<'a> {
+    fn of(pod: &'a Pod) -> Self {
+        let bound = pod
+            .spec
+            .node_name
+            .as_deref()
+            .is_some_and(|node| !node.is_empty());
+        let mut conditions = pod.status.conditions.iter().flatten();
+        let pending = conditions.find(|condition| &*condition.kind == "PodResizePending");
+        Self {
+            status: bound.then_some(&pod.status),
+            infeasible: pending
+                .is_some_and(|condition| condition.reason.as_deref() == Some("Infeasible")),
+        }
+    }
+
+    /// The status of a container whose resources are in force.
+    fn container(&self, name: &str) -> Option<&'a ContainerStatus> {
+        let status = self.status?;
+        let init = status.init_container_statuses.iter().flatten();
+        let mut all = init.chain(status.container_statuses.iter().flatten());
+        all.find(|status| &*status.name == name)
+            .filter(|status| status.resources.is_some())
+    }
+
+    /// The maximum of what is asked, admitted and in force.
+    fn effective<'s>(
+        &self,
+        asked: Sums<'s>,
+        in_force: &'s Pairs<Quantity>,
+        admitted: &'s Pairs<Quantity>,
+        problems: &mut Problems,
+    ) -> Sums<'s> {
+        let mut sums = if self.infeasible { Sums::new() } else { asked };
+        // The API server does not ask whether a status makes sense.
+        let mut of_status = Problems::default();
+        for quantities in [in_force, admitted] {
+            raise(&mut sums, &read(quantities, "status", &mut of_status));
+        }
+        for problem in of_status.into_vec() {
+            problems.push(problem.field, problem.message);
+        }
+        sums
+    }
+}
+
+fn containers<'a>(spec: &'a PodSpec, statuses: &Statuses<'a>, problems: &mut Problems) -> Sums<'a> {
+    let mut sums = Sums::new();
+    for (index, container) in spec.containers.iter().flatten().enumerate() {
+        let field = ContainerField("containers", index);
+        add(&mut sums, &effective(container, field, statuses, problems));
+    }
+    let mut sidecars = Sums::new();
+    let mut peak = Sums::new();
+    for (index, container) in spec.init_containers.iter().flatten().enumerate() {
+        let field = ContainerField(INIT, index);
+        if container.is_sidecar() {
+            let taken = effective(container, field, statuses, problems);
+            add(&mut sums, &taken);
+            add(&mut sidecars, &taken);
+        } else {
+            let mut taken = asked(container, field, problems);
+            add(&mut taken, &sidecars);
+            raise(&mut peak, &taken);
+        }
+    }
+    raise(&mut sums, &peak);
+    sums
+}
+
+fn effective<'a>(
+    container: &'a Container,
+    field: ContainerField,
+    statuses: &Statuses<'a>,
+    problems: &mut Problems,
+) -> Sums<'a> {
+    let asked = asked(container, field, problems);
+    match statuses.container(&container.name) {
+        Some(ContainerStatus {
+            resources: Some(in_force),
+            allocated_resources,
+            ..
+        }) => statuses.effective(asked, &in_force.requests, allocated_resources, problems),
+        _ => asked,
+    }
+}
+
+/// Requests of a container; a limit without a request is one.
+fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Problems) -> Sums<'a> {
+    let Some(resources) = &container.resources else {
+        return Sums::new();
+    };
+    let requests = format_args!("{field}.resources.requests");
+    let mut sums = read(&resources.requests, requests, problems);
+    let limits = format_args!("{field}.resources.limits");
+    for (name, limit) in read(&resources.limits, limits, problems) {
+        sums.entry(name).or_insert(limit);
+    }
+    sums
+}
+
+/// Lets pod-level requests replace what the containers add up to.
+fn pod_level<'a>(
+    pod: &'a Pod,
+    statuses: &Statuses<'a>,
+    sums: &mut Sums<'a>,
+    problems: &mut Problems,
+) {
+    let Some(resources) = &pod.spec.resources else {
+        return;
+    };
+    let mut asked = read(&resources.requests, "spec.resources.requests", problems);
+    let limits = read(&resources.limits, "spec.resources.limits", problems);
+    if !limits.is_empty() {
+        // What the API server fills in: the sum of what the containers ask, else the limit. Of
+        // hugepages, which cannot be over-committed, it is the limit.
+        let unbound = Statuses::default();
+        let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
+        sums.retain(|name, _| !name.starts_with(HUGEPAGES));
+        for (name, amount) in sums.into_iter().chain(limits) {
+            asked.entry(name).or_insert(amount);
+        }
+    }
+    asked.retain(|name, _| is_pod_level(name));
+    let names: Vec<&str> = asked.keys().copied().collect();
+    if let Some(status) = statuses.status
+        && let Some(in_force) = &status.resources
+    {
+        let admitted = &status.allocated_resources;
+        asked = statuses.effective(asked, &in_force.requests, admitted, problems);
+    }
+    for name in names {
+        sums.insert(name, asked.get(name).copied().unwrap_or(0));
+    }
+}
+
+const HUGEPAGES: &str = "hugepages-";
+
+fn is_pod_level(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with(HUGEPAGES)
+}
+
+/// Whether a resource comes from a device plugin and is not one of Kubernetes' own.
+fn is_extended(resource: &str) -> bool {
+    resource.contains('/') && !resource.contains("kubernetes.io/")
+}
+
+fn read<'a>(
+    quantities: &'a Pairs<Quantity>,
+    field: impl fmt::Display,
+    problems: &mut Problems,
+) -> Sums<'a> {
+    let mut sums = Sums::new();
+    for (name, Quantity(text)) in quantities.iter() {
+        match quantity::thousandths(text) {
+            Ok(amount) => {
+                sums.insert(name, amount);
+            }
+            Err(error) => {
+                problems.push_impossible(
+                    format_args!("{field}[{name}]"),
+                    format_args!("`{text}` {error}"),
+                );
+            }
+        }
+    }
+    sums
+}
+
+fn add<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
+    for (name, amount) in other {
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(*amount);
+    }
+}
+
+fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
+    for (name, amount) in other {
+        let sum = sums.entry(name).or_default();
+        *sum = (*sum).max(*amount);
+    }
+}
+
+/// Base units; what is above [`AMOUNT_MAX`] is a problem and counts as that much.
+fn base_units(sums: Sums<'_>, field: &str, problems: &mut Problems) -> Amounts {
+    let mut amounts = Amounts::with_capacity(sums.len());
+    for (name, sum) in sums {
+        let amount = quantity::base_units(name, sum).unwrap_or_else(|_| {
+            let sum = sum.div_ceil(1_000);
+            let parts = if name == "cpu" { 1_000 } else { 1 };
+            let most = AMOUNT_MAX / parts;
+            problems.push(
+                field,
+                format_args!("asks for {sum} {name}; {most} is the most that can be counted"),
+            );
+            AMOUNT_MAX
+        });
+        amounts.push((name.into(), amount));
+    }
+    amounts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! What decides where a pod can run.
+
+use super::problems::Problems;
+use super::{limits, resources, selector, unsupported};
+use crate::kube::objects::{self, ContainerPort, Pod};
+use gpu_batch_policies::facts::{
+    HostPort, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
+};
+
+/// The shape of a pod that is ours to place.
+pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
+    let spec = &pod.spec;
+    let affinity = spec.affinity.as_ref();
+    let node_affinity = affinity.and_then(|affinity| affinity.node_affinity.as_ref());
+    let node_selector = problems.at_most(limits::PAIRS, &spec.node_selector.0, "spec.nodeSelector");
+    let mut unsupported = unsupported::fields(pod);
+    let mut shape = PodShape {
+        requests: resources::requests(pod, problems),
+        largest_container: resources::largest_container(spec),
+        cards: None,
+        node_selector: node_selector.to_vec(),
+        node_affinity: selector::node_affinity(node_affinity, problems),
+        tolerations: tolerations(pod, &mut unsupported, problems),
+        host_ports: host_ports(pod, problems),
+        unsupported,
+    };
+    shape.unsupported.truncate(limits::PROBLEMS);
+    let text = text_of(&shape);
+    if text > limits::SHAPE_TEXT {
+        problems.push(
+            "spec",
+            format_args!(
+                "{text} bytes of selectors, affinity and tolerations are more than {}",
+                limits::SHAPE_TEXT
+            ),
+        );
+        shape.node_selector.clear();
+        shape.node_affinity = None;
+        shape.tolerations.clear();
+    }
+    shape
+}
+
+/// The shape of another scheduler's pod: the room that it takes.
+pub(super) fn foreign(pod: &Pod) -> PodShape {
+    let mut unread = Problems::default();
+    PodShape {
+        requests: resources::requests(pod, &mut unread),
+        host_ports: host_ports(pod, &mut unread),
+        ..PodShape::default()
+    }
+}
+
+/// The effect of a taint.
+pub(super) fn taint_effect(text: &str) -> Option<TaintEffect> {
+    Some(match text {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        _ => return None,
+    })
+}
+
+fn tolerations(
+    pod: &Pod,
+    unsupported: &mut Vec<Box<str>>,
+    problems: &mut Problems,
+) -> Vec<Toleration> {
+    let list = pod.spec.tolerations.as_deref().unwrap_or_default();
+    let list = problems.at_most(limits::ENTRIES, list, "spec.tolerations");
+    let mut tolerations = Vec::with_capacity(list.len());
+    for (index, toleration) in list.iter().enumerate() {
+        match read_toleration(toleration) {
+            Ok(toleration) => tolerations.push(toleration),
+            Err(Unread::Unsupported) => {
+                unsupported.push(format!("spec.tolerations[{index}].operator").into());
+            }
+            Err(Unread::Wrong(field, text)) => problems.push_impossible(
+                format_args!("spec.tolerations[{index}].{field}"),
+                format_args!("`{text}` is not known"),
+            ),
+        }
+    }
+    tolerations
+}
+
+enum Unread<'a> {
+    /// A comparison of numbers, which Kubernetes has behind a gate.
+    Unsupported,
+    /// A field and its text.
+    Wrong(&'static str, &'a str),
+}
+
+fn read_toleration(toleration: &objects::Toleration) -> Result<Toleration, Unread<'_>> {
+    let operator = match toleration.operator.as_deref() {
+        None | Some("" | "Equal") => TolerationOperator::Equal,
+        Some("Exists") => TolerationOperator::Exists,
+        Some("Gt" | "Lt") => return Err(Unread::Unsupported),
+        Some(other) => return Err(Unread::Wrong("operator", other)),
+    };
+    let effect = match toleration.effect.as_deref() {
+        None | Some("") => None,
+        Some(text) => Some(taint_effect(text).ok_or(Unread::Wrong("effect", text))?),
+    };
+    Ok(Toleration {
+        key: toleration.key.clone().unwrap_or_default(),
+        operator,
+        value: toleration.value.clone().unwrap_or_default(),
+        effect,
+    })
+}
+
+/// Ports of the host that containers and sidecars open, sorted, each once.
+fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
+    let host_network = pod.spec.host_network == Some(true);
+    let mut ports = Vec::new();
+    for (field, container) in resources::all_containers(&pod.spec) {
+        if field.is_init() && !container.is_sidecar() {
+            continue;
+        }
+        for (index, port) in container.ports.iter().flatten().enumerate() {
+            match host_port(port, host_network) {
+                Ok(port) => ports.extend(port),
+                Err(message) => {
+                    problems.push_impossible(format_args!("{field}.ports[{index}]"), message);
+                }
+            }
+        }
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    problems
+        .at_most(limits::ENTRIES, &ports, "spec.containers")
+        .to_vec()
+}
+
+fn host_port(port: &ContainerPort, host_network: bool) -> Result<Option<HostPort>, String> {
+    // In the host's network every port is one of the host's; the API server fills that in.
+    let number = match port.host_port {
+        None | Some(0) if host_network => port.container_port.unwrap_or(0),
+        None => 0,
+        Some(number) => number,
+    };
+    if number == 0 {
+        return Ok(None);
+    }
+    let protocol = match port.protocol.as_deref() {
+        None | Some("" | "TCP") => Protocol::Tcp,
+        Some("UDP") => Protocol::Udp,
+        Some("SCTP") => Protocol::Sctp,
+        Some(other) => return Err(format!("`{other}` is not a protocol")),
+    };
+    let Ok(number) = u16::try_from(number) else {
+        return Err(format!("{number} is not a port"));
+    };
+    let address = port
+        .host_ip
+        .as_deref()
+        .filter(|address| *address != "0.0.0.0");
+    Ok(Some(HostPort {
+        port: number,
+        protocol,
+        host_ip: address.unwrap_or_default().into(),
+    }))
+}
+
+fn text_of(shape: &PodShape) -> usize {
+    let pairs = shape
+        .node_selector
+        .iter()
+        .map(|(key, value)| key.len() + value.len());
+    let terms = shape.node_affinity.iter().flatten().map(text_of_term);
+    let tolerations = shape
+        .tolerations
+        .iter()
+        .map(|toleration| toleration.key.len() + toleration.value.len());
+    pairs.chain(terms).chain(tolerations).sum()
+}
+
+fn text_of_term(term: &NodeSelectorTerm) -> usize {
+    let requirements = term.match_expressions.iter().chain(&term.match_fields);
+    let texts = requirements.map(|requirement| {
+        let values = requirement.values.iter().map(|value| value.len());
+        requirement.key.len() + values.sum::<usize>()
+    });
+    texts.sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! What a pod may ask for and the scheduler cannot give yet.
+//!
+//! A pod of ours with such a field is held, with the field in its reason; it is never placed as if
+//! the field were not there. Preferences that only order nodes (preferred affinity, spreading with
+//! `ScheduleAnyway`, HAMi's and KAI's scoring policies) are not used yet and hold nothing up.
+
+use super::keys;
+use super::resources::{self, ContainerField};
+use crate::kube::objects::{Container, Pod, PodAffinity, PodSpec};
+
+/// Annotations by which users ask other schedulers for a part of a card or for certain cards.
+const ANNOTATIONS: [&str; 10] = [
+    "gpu-fraction",
+    "gpu-fraction-num-devices",
+    "gpu-memory",
+    "hami.io/gpu-scheduler-policy",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/nouse-gpuuuid",
+    "nvidia.com/numa-bind",
+    "nvidia.com/use-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/vgpu-mode",
+];
+
+/// The fields of a pod that are not supported yet.
+pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
+    let spec = &pod.spec;
+    let mut fields: Vec<Box<str>> = Vec::new();
+    for (index, volume) in spec.volumes.iter().flatten().enumerate() {
+        if let Some(source) = volume.restricting {
+            fields.push(format!("spec.volumes[{index}].{source}").into());
+        }
+    }
+    if !spec
+        .resource_claims
+        .as_deref()
+        .unwrap_or_default()
+        .is_empty()
+    {
+        fields.push("spec.resourceClaims".into());
+    }
+    if spec.workload_ref.is_some() {
+        fields.push("spec.workloadRef".into());
+    }
+    if spec.host_network == Some(true) && spec.host_users == Some(false) {
+        // Only some nodes can do both; they declare it.
+        fields.push("spec.hostUsers".into());
+    }
+    let of_pod = spec
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.claims.as_deref());
+    if !of_pod.unwrap_or_default().is_empty() {
+        fields.push("spec.resources.claims".into());
+    }
+    relations(spec, &mut fields);
+    for (field, container) in resources::all_containers(spec) {
+        in_container(field, container, &mut fields);
+    }
+    for name in ANNOTATIONS {
+        if pod.metadata.annotations.get(name).is_some() {
+            fields.push(keys::annotation(name).into());
+        }
+    }
+    fields
+}
+
+/// Rules about other pods.
+fn relations(spec: &PodSpec, fields: &mut Vec<Box<str>>) {
+    if let Some(affinity) = &spec.affinity {
+        let relations = [
+            ("podAffinity", &affinity.pod_affinity),
+            ("podAntiAffinity", &affinity.pod_anti_affinity),
+        ];
+        for (name, relation) in relations {
+            if relation.as_ref().is_some_and(is_required) {
+                fields.push(
+                    format!("spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution")
+                        .into(),
+                );
+            }
+        }
+    }
+    let constraints = spec.topology_spread_constraints.iter().flatten();
+    for (index, constraint) in constraints.enumerate() {
+        if constraint.when_unsatisfiable.as_deref() != Some("ScheduleAnyway") {
+            fields.push(format!("spec.topologySpreadConstraints[{index}]").into());
+        }
+    }
+}
+
+fn is_required(affinity: &PodAffinity) -> bool {
+    !affinity.required.as_deref().unwrap_or_default().is_empty()
+}
+
+fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<Box<str>>) {
+    if let Some(resources) = &container.resources {
+        if !resources.claims.as_deref().unwrap_or_default().is_empty() {
+            fields.push(format!("{field}.resources.claims").into());
+        }
+        for name in resources::VIRTUAL {
+            if resources.limits.get(name).is_some() {
+                fields.push(format!("{field}.resources.limits[{name}]").into());
+            } else if resources.requests.get(name).is_some() {
+                fields.push(format!("{field}.resources.requests[{name}]").into());
+            }
+        }
+    }
+    let rules = container.restart_policy_rules.iter().flatten();
+    for (index, rule) in rules.enumerate() {
+        if &*rule.action == "RestartAllContainers" {
+            // Only some nodes can do it; they declare it.
+            fields.push(format!("{field}.restartPolicyRules[{index}].action").into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

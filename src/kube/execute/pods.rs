@@ -1,0 +1,148 @@
+//! Requests about one pod: its binding, its eviction, and what has become of it.
+
+use super::classify::classify;
+use super::exchange::{Answer, ExchangeError, Request};
+use crate::kube::convert::OF_BINDINGS;
+use gpu_batch_policies::command::{Bind, EvictionCause, PodReference};
+use gpu_batch_policies::event::{Outcome, PodSeen};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: BindingMetadata<'a>,
+    target: Target<'a>,
+}
+
+#[derive(Serialize)]
+struct BindingMetadata<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    /// A precondition: another pod under the same name is not bound.
+    uid: String,
+    /// The API server adds them to the pod in the same write.
+    annotations: BTreeMap<&'static str, String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Target<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    name: &'a str,
+}
+
+/// The request that binds a pod to its node.
+pub(super) fn bind(bind: &Bind) -> Request {
+    let (namespace, name) = (&*bind.pod.namespace, &*bind.pod.name);
+    Request::post(
+        format!("/api/v1/namespaces/{namespace}/pods/{name}/binding"),
+        &Binding {
+            api_version: "v1",
+            kind: "Binding",
+            metadata: BindingMetadata {
+                namespace,
+                name,
+                uid: bind.pod.uid.to_string(),
+                annotations: annotations(bind),
+            },
+            target: Target {
+                api_version: "v1",
+                kind: "Node",
+                name: &bind.node,
+            },
+        },
+    )
+}
+
+fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
+    let queue = bind.queue.to_string();
+    let pod_group = bind.pod_group.as_deref().map(str::to_owned);
+    let written: [_; OF_BINDINGS.len()] = [Some(queue), pod_group, minimum(&bind.minima)];
+    let named = OF_BINDINGS.into_iter().zip(written);
+    named
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// `3`, or with sub-groups `2/1/3`, from the gang's down to that of the leaf.
+fn minimum(minima: &[u32]) -> Option<String> {
+    let words: Vec<String> = minima.iter().map(u32::to_string).collect();
+    (!words.is_empty()).then(|| words.join("/"))
+}
+
+/// Why a pod was evicted, for the log; the event on its group says it with the numbers.
+pub(super) fn why_evicted(cause: EvictionCause) -> &'static str {
+    match cause {
+        EvictionCause::Stale => {
+            "its gang lost members and stayed below its minimum for its grace period"
+        }
+        EvictionCause::Unwind => {
+            "its gang was bound in part, and the rest of its minimum has no place"
+        }
+    }
+}
+
+/// An Eviction, so that disruption budgets are respected by the API server.
+pub(super) fn evict(pod: &PodReference) -> Request {
+    let (namespace, name) = (&*pod.namespace, &*pod.name);
+    Request::post(
+        format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction"),
+        &json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"namespace": namespace, "name": name},
+            "deleteOptions": {"preconditions": {"uid": pod.uid.to_string()}},
+        }),
+    )
+}
+
+/// A pod as far as it is read back.
+#[derive(Deserialize)]
+struct Pod {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    uid: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<Box<str>>,
+}
+
+/// The request that reads a pod back. Without a resourceVersion this is a quorum read: the API
+/// server answers with what etcd has.
+pub(super) fn observe(pod: &PodReference) -> Request {
+    let (namespace, name) = (&*pod.namespace, &*pod.name);
+    Request::get(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
+}
+
+/// What an answer says of the pod that was read back.
+pub(super) fn observed(pod: &PodReference, answer: Result<Answer, ExchangeError>) -> Outcome {
+    match (classify(&answer), answer) {
+        (Outcome::NotFound, _) => Outcome::Observed(PodSeen::Gone),
+        (Outcome::Done, Ok(answer)) => match serde_json::from_slice::<Pod>(&answer.body) {
+            Ok(seen) if seen.metadata.uid != pod.uid.to_string() => {
+                Outcome::Observed(PodSeen::Gone)
+            }
+            Ok(seen) => Outcome::Observed(match seen.spec.node_name {
+                Some(node) if !node.is_empty() => PodSeen::Bound(node),
+                _ => PodSeen::Unbound,
+            }),
+            Err(error) => Outcome::Unknown {
+                message: format!("the pod that was answered cannot be read: {error}").into(),
+            },
+        },
+        (outcome, _) => outcome,
+    }
+}

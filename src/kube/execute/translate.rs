@@ -1,0 +1,95 @@
+//! Commands as requests, and answers as outcomes. Nothing here talks to anybody, so that the very
+//! same requests can be held against the simulator's model of the API server.
+
+use super::exchange::{Answer, ExchangeError, Request};
+use super::lease::LeaseName;
+use super::{classify, lease, pods, telling};
+use gpu_batch_policies::command::{Action, CommandId, StatusPatch};
+use gpu_batch_policies::event::Outcome;
+use gpu_batch_policies::facts::{GroupSource, UnixMs};
+
+/// What requests say beside their action.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp<'a> {
+    /// The lease that elects the leader.
+    pub lease: &'a LeaseName,
+    /// The name that speaks in Kubernetes events.
+    pub instance: &'a str,
+    /// The command; it makes the names of events unique.
+    pub id: CommandId,
+    /// When the holder of the lease took it; 0: nobody knows.
+    pub acquired_ms: UnixMs,
+    /// The time.
+    pub now_ms: UnixMs,
+}
+
+/// The one request that an action is.
+#[must_use]
+pub fn request(action: &Action, stamp: &Stamp<'_>) -> Request {
+    match action {
+        Action::Bind(bind) => pods::bind(bind),
+        Action::Evict(evict) => pods::evict(&evict.pod),
+        Action::Observe(pod) => pods::observe(pod),
+        Action::PatchStatus(patch) => telling::patch(patch),
+        Action::Lease(request) => {
+            lease::request(stamp.lease, request, stamp.acquired_ms, stamp.now_ms)
+        }
+        Action::Publish(announcement) => {
+            telling::publish(announcement, stamp.id, stamp.instance, stamp.now_ms)
+        }
+    }
+}
+
+/// What the answer to an action's request means to the engine.
+#[must_use]
+pub fn outcome(action: &Action, answer: Result<Answer, ExchangeError>) -> Outcome {
+    match action {
+        Action::Observe(pod) => pods::observed(pod, answer),
+        Action::Lease(request) => lease::outcome(request, answer),
+        Action::Bind(_) | Action::Evict(_) | Action::PatchStatus(_) | Action::Publish(_) => {
+            classify::classify(&answer)
+        }
+    }
+}
+
+/// The action's name in metrics and logs.
+pub(super) fn name_of(action: &Action) -> &'static str {
+    match action {
+        Action::Bind(_) => "bind",
+        Action::Evict(_) => "evict",
+        Action::Observe(_) => "observe",
+        Action::PatchStatus(StatusPatch::PodGroup { source, .. }) => match source {
+            GroupSource::GpuBatch => "patch_pod_group_status",
+            GroupSource::Native => "patch_native_pod_group_status",
+        },
+        Action::PatchStatus(StatusPatch::Queue { .. }) => "patch_queue_status",
+        Action::PatchStatus(StatusPatch::Unscheduled { .. }) => "patch_pod_status",
+        Action::Lease(_) => "lease",
+        Action::Publish(_) => "publish",
+    }
+}
+
+/// The action's name and the object that it is about.
+pub(super) fn name_with_object(action: &Action) -> String {
+    let action_name = name_of(action);
+    let pod = match action {
+        Action::Bind(bind) => {
+            let (namespace, name) = (&bind.pod.namespace, &bind.pod.name);
+            return format!("{action_name} of {namespace}/{name} to {}", bind.node);
+        }
+        Action::Evict(evict) => &evict.pod,
+        Action::Observe(pod) | Action::PatchStatus(StatusPatch::Unscheduled { pod, .. }) => pod,
+        Action::PatchStatus(StatusPatch::PodGroup {
+            namespace, name, ..
+        }) => return format!("{action_name} of {namespace}/{name}"),
+        Action::PatchStatus(StatusPatch::Queue { name, .. }) => {
+            return format!("{action_name} of {name}");
+        }
+        Action::Publish(announcement) => {
+            let about = &announcement.regarding;
+            return format!("{action_name} about {} {}", about.kind, about.name);
+        }
+        Action::Lease(_) => return action_name.to_owned(),
+    };
+    format!("{action_name} of {}/{}", pod.namespace, pod.name)
+}

@@ -1,0 +1,58 @@
+//! Kubernetes objects, decoded only as far as they are used.
+//!
+//! A cluster has 140,000 pods, and most of what the API server says about them decides nothing. The
+//! structs here name the fields that do; everything else is skipped while it is read. Core kinds
+//! are decoded with types, because the API server has validated them; the specs of our own kinds
+//! stay JSON values, because the scheduler never trusts a schema that may be older or newer than
+//! itself, and one wrong field must cost one object its schedule and not the watch its list.
+
+mod kinds;
+mod meta;
+mod pod;
+pub mod protobuf;
+mod rules;
+mod values;
+
+pub use kinds::{
+    GangPolicy, Job, JobSpec, LabelSelector, Namespace, NativePodGroup, NativePodGroupSpec, Node,
+    NodeSpec, NodeStatus, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup,
+    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
+    TopologyConstraint,
+};
+pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
+pub use pod::{
+    Condition, Container, ContainerPort, ContainerStatus, NamedObject, Pod, PodSpec, PodStatus,
+    Resources, RestartRule, SchedulingGroup,
+};
+pub use rules::{
+    Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, PodAffinity, Requirement, Toleration,
+    TopologySpreadConstraint, Volume,
+};
+pub use values::{Annotations, Pairs, Quantity};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// A list, or one page of a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+pub struct ListOf<T> {
+    /// Where the watch goes on, and where the next page starts.
+    #[serde(default)]
+    pub metadata: ListMeta,
+    /// The objects.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub items: Vec<T>,
+}
+
+/// Reads `null` as an absent field, the way the API server does.
+pub(crate) fn null_is_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests;

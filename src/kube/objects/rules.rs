@@ -1,0 +1,161 @@
+//! What a pod asks of the node and of other pods; of its volumes, whether they restrict nodes.
+
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+
+/// `spec.affinity`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Affinity {
+    /// `nodeAffinity`.
+    pub node_affinity: Option<NodeAffinity>,
+    /// `podAffinity`.
+    pub pod_affinity: Option<PodAffinity>,
+    /// `podAntiAffinity`.
+    pub pod_anti_affinity: Option<PodAffinity>,
+}
+
+/// `nodeAffinity`, without its preferences.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct NodeAffinity {
+    /// `requiredDuringSchedulingIgnoredDuringExecution`.
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub required: Option<NodeSelector>,
+}
+
+/// A node selector: one of the terms must hold.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSelector {
+    /// `nodeSelectorTerms`.
+    pub node_selector_terms: Option<Vec<NodeSelectorTerm>>,
+}
+
+/// A term: all requirements must hold.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSelectorTerm {
+    /// `matchExpressions`: on labels.
+    pub match_expressions: Option<Vec<Requirement>>,
+    /// `matchFields`: on fields.
+    pub match_fields: Option<Vec<Requirement>>,
+}
+
+/// `key operator values`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Requirement {
+    /// `key`.
+    pub key: Box<str>,
+    /// `operator`.
+    pub operator: Box<str>,
+    /// `values`.
+    pub values: Option<Vec<Box<str>>>,
+}
+
+/// `podAffinity` or `podAntiAffinity`, without preferences.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PodAffinity {
+    /// `requiredDuringSchedulingIgnoredDuringExecution`; only its presence matters.
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub required: Option<Vec<IgnoredAny>>,
+}
+
+/// A toleration.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Toleration {
+    /// `key`.
+    pub key: Option<Box<str>>,
+    /// `operator`.
+    pub operator: Option<Box<str>>,
+    /// `value`.
+    pub value: Option<Box<str>>,
+    /// `effect`.
+    pub effect: Option<Box<str>>,
+}
+
+/// One of `topologySpreadConstraints`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopologySpreadConstraint {
+    /// `whenUnsatisfiable`: `DoNotSchedule` is a rule, `ScheduleAnyway` a preference.
+    pub when_unsatisfiable: Option<Box<str>>,
+}
+
+/// A volume, of which only matters whether it restricts where the pod can run.
+#[derive(Debug, Clone, Default)]
+pub struct Volume {
+    /// The field that holds the restricting source, e.g. `persistentVolumeClaim`.
+    pub restricting: Option<&'static str>,
+}
+
+impl Volume {
+    /// Sources that kube-scheduler judges: those that are claims, those that only one pod or node
+    /// may use at a time, and those of which a node attaches only so many.
+    const RESTRICTING: [&'static str; 10] = [
+        "persistentVolumeClaim",
+        "ephemeral",
+        "awsElasticBlockStore",
+        "azureDisk",
+        "cinder",
+        "gcePersistentDisk",
+        "iscsi",
+        "portworxVolume",
+        "rbd",
+        "vsphereVolume",
+    ];
+}
+
+impl<'de> Deserialize<'de> for Volume {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(VolumeVisitor)
+    }
+}
+
+struct VolumeVisitor;
+
+impl<'de> Visitor<'de> for VolumeVisitor {
+    type Value = Volume;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a volume")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Volume, A::Error> {
+        let mut volume = Volume::default();
+        while let Some(source) = map.next_key::<VolumeField>()? {
+            let present = map.next_value::<Option<IgnoredAny>>()?.is_some();
+            if present && source.0.is_some() {
+                volume.restricting = source.0;
+            }
+        }
+        Ok(volume)
+    }
+}
+
+/// The name of a volume's field, if it is one of [`Volume::RESTRICTING`].
+struct VolumeField(Option<&'static str>);
+
+impl<'de> Deserialize<'de> for VolumeField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(VolumeFieldVisitor)
+    }
+}
+
+struct VolumeFieldVisitor;
+
+impl Visitor<'_> for VolumeFieldVisitor {
+    type Value = VolumeField;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a volume's field")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<VolumeField, E> {
+        let known = Volume::RESTRICTING.into_iter();
+        Ok(VolumeField(
+            known.into_iter().find(|source| *source == name),
+        ))
+    }
+}

@@ -1,0 +1,47 @@
+//! The decision engine alone: generated facts in, every command answered at once.
+//!
+//! Times are those that the thread spends on a processor, so that a busy machine does not spoil
+//! them.
+
+mod domains;
+mod events;
+pub(super) mod facts;
+mod gang;
+mod journal;
+mod policy;
+mod queues;
+mod search;
+mod session;
+mod sub_groups;
+mod throughput;
+
+use super::Row;
+
+/// One benchmark: its name, and how its rows are measured.
+type Benchmark = (&'static str, fn() -> Vec<Row>);
+
+const BENCHMARKS: [Benchmark; 8] = [
+    ("throughput", throughput::measure),
+    ("gang", gang::measure),
+    ("domains", domains::measure),
+    ("sub-groups", sub_groups::measure),
+    ("events", events::measure),
+    ("journal", journal::measure),
+    ("queues", queues::measure),
+    ("search", search::measure),
+];
+
+/// The names of the benchmarks.
+#[must_use]
+pub(crate) fn names() -> Vec<&'static str> {
+    BENCHMARKS.map(|(name, _)| name).to_vec()
+}
+
+/// Measures the benchmarks whose name contains the filter.
+#[must_use]
+pub(crate) fn run(filter: &str) -> Vec<Row> {
+    let picked = BENCHMARKS.iter().filter(|(name, _)| name.contains(filter));
+    picked
+        .flat_map(|(name, measure)| measure().into_iter().map(|row| row.of(name)))
+        .collect()
+}

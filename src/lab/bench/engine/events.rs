@@ -1,0 +1,126 @@
+//! One event in a full cluster where many gangs wait.
+
+mod world;
+
+use super::session::{Session, done};
+use crate::lab::bench::row::over_sizes;
+use crate::lab::bench::{Bound, Row, milliseconds, quantile};
+pub(super) use world::World;
+
+/// What the clock advances between two events.
+const PAUSE_MS: u64 = 2;
+
+/// Numbers of nodes; the last one is that of the target.
+const SIZES: [usize; 3] = [500, 2_000, 5_000];
+
+/// More than a minute, after which past use is added up.
+const EVENTS: usize = 40_000;
+
+/// A world: nodes, pods on and for them, and gangs that wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    pub(super) nodes: usize,
+    pub(super) pods: usize,
+    pub(super) gangs: usize,
+}
+
+impl Size {
+    /// 28 pods for each node, and a gang that waits for each five.
+    pub(super) const fn of(nodes: usize) -> Self {
+        Self {
+            nodes,
+            pods: 28 * nodes,
+            gangs: nodes / 5,
+        }
+    }
+}
+
+/// Step times, in milliseconds.
+#[derive(Debug, Default)]
+struct Samples {
+    /// Of the steps that take in one event of the world.
+    events: Vec<f64>,
+    /// Of the steps that take in the outcomes of their commands.
+    outcomes: Vec<f64>,
+    /// Of the steps that go on with a search.
+    slices: Vec<f64>,
+}
+
+pub(super) fn measure() -> Vec<Row> {
+    over_sizes(SIZES, at_size)
+}
+
+fn at_size(nodes: usize) -> Vec<Row> {
+    let size = Size::of(nodes);
+    let Size { pods, gangs, .. } = size;
+    let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
+    let mut world = World::new(size);
+    let mut session = Session::new(128, world.objects());
+    let planned = session.plan(Session::listed());
+    session.settle(planned.commands);
+    let mut samples = measure_events(&mut session, &mut world);
+
+    let target = nodes == SIZES[SIZES.len() - 1];
+    let row = |name, milliseconds: f64, bound: Option<f64>| {
+        let row = Row::new(name, scenario.clone(), milliseconds * 1e3, "us");
+        match bound.filter(|_| target) {
+            Some(bound) => row.against(
+                Bound::AtMost,
+                bound,
+                "target; KAI takes 1 to 2.5 s a cycle (KAI#315)",
+            ),
+            None => row,
+        }
+    };
+    let mut rows = vec![
+        row(
+            "one event, median",
+            quantile(&mut samples.events, 0.5),
+            Some(50.0),
+        ),
+        row(
+            "one event, p99",
+            quantile(&mut samples.events, 0.99),
+            Some(1_000.0),
+        ),
+        row(
+            "one event, longest",
+            quantile(&mut samples.events, 1.0),
+            None,
+        ),
+        row("outcomes, p99", quantile(&mut samples.outcomes, 0.99), None),
+    ];
+    if !samples.slices.is_empty() {
+        rows.push(row(
+            "search slice, longest",
+            quantile(&mut samples.slices, 1.0),
+            Some(5_000.0),
+        ));
+    }
+    rows
+}
+
+fn measure_events(session: &mut Session, world: &mut World) -> Samples {
+    let mut samples = Samples::default();
+    for _ in 0..EVENTS {
+        session.now_ms += PAUSE_MS;
+        let mut stepped = session.step(vec![world.next_event()]);
+        samples.events.push(milliseconds(stepped.took));
+        loop {
+            world.carry_out(&stepped.commands);
+            let outcomes = done(&stepped.commands);
+            stepped = if session.is_unfinished() {
+                let slice = session.step(outcomes);
+                samples.slices.push(milliseconds(slice.took));
+                slice
+            } else if outcomes.is_empty() {
+                break;
+            } else {
+                let answered = session.step(outcomes);
+                samples.outcomes.push(milliseconds(answered.took));
+                answered
+            };
+        }
+    }
+    samples
+}

@@ -1,0 +1,180 @@
+//! The cluster that is measured: a local control plane, or the user's.
+
+use super::objects::{self, NAMESPACE, Post, node_name, post_all, send};
+use crate::kube::api;
+use crate::kube::connection::{self, Named};
+use crate::lab::local::{Binaries, ControlPlane, Options};
+use anyhow::Context;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use kube::Client;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How many objects are created or removed at a time.
+const AT_A_TIME: u32 = 64;
+
+/// How often it is looked whether something has come or gone.
+const POLL: Duration = Duration::from_millis(100);
+
+/// A cluster with the fake nodes of one workload.
+pub(super) struct Cluster {
+    pub(super) config: kube::Config,
+    /// How another process finds it.
+    pub(super) named: Named,
+    client: Client,
+    nodes: usize,
+    /// `None`: the cluster is the user's.
+    local: Option<ControlPlane>,
+}
+
+impl Cluster {
+    /// Starts a control plane, or takes the user's cluster, and makes the namespace and the nodes.
+    pub(super) async fn start(named: Option<&Named>, nodes: usize) -> anyhow::Result<Self> {
+        let (named, local) = match named {
+            Some(named) => (named.clone(), None),
+            None => {
+                let local = start_control_plane().await?;
+                let kubeconfig = Some(local.kubeconfig().to_owned());
+                let context = None;
+                (
+                    Named {
+                        kubeconfig,
+                        context,
+                    },
+                    Some(local),
+                )
+            }
+        };
+        let mut config = named.config().await?;
+        if local.is_some() {
+            // A proxy of the environment does not lead to our loopback interface.
+            config.proxy_url = None;
+        }
+        let client = connection::client(&config)?;
+        let mut cluster = Self {
+            named,
+            config,
+            client,
+            nodes: 0,
+            local,
+        };
+        if cluster.local.is_some() {
+            cluster.install().await?;
+        }
+        let namespace = Post {
+            path: "/api/v1/namespaces".into(),
+            body: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
+        };
+        cluster.create(vec![namespace]).await?;
+        cluster.add_nodes(nodes).await?;
+        Ok(cluster)
+    }
+
+    /// Makes so many more nodes.
+    pub(super) async fn add_nodes(&mut self, nodes: usize) -> anyhow::Result<()> {
+        let numbers = self.nodes..self.nodes + nodes;
+        self.nodes += nodes;
+        self.create(numbers.map(objects::node).collect()).await
+    }
+
+    /// Makes the custom resources known; on a user's cluster they are there.
+    async fn install(&self) -> anyhow::Result<()> {
+        let definition = |crd| -> anyhow::Result<Post> {
+            Ok(Post {
+                path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions".into(),
+                body: serde_json::to_value(crd)?,
+            })
+        };
+        let definitions = api::crds()
+            .iter()
+            .map(definition)
+            .collect::<Result<_, _>>()?;
+        self.create(definitions).await?;
+        for kind in ["queues", "podgroups", "topologies"] {
+            let path = format!("/apis/gpu-batch.io/v1alpha1/{kind}?limit=1");
+            while self.get(&path).await.is_err() {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates objects.
+    pub(super) async fn create(&self, posts: Vec<Post>) -> anyhow::Result<()> {
+        post_all(&self.client, posts, AT_A_TIME).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let body = send(&self.client, Request::get(path), Vec::new()).await?;
+        Ok(serde_json::from_slice(&body)?)
+    }
+
+    pub(super) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+        send(
+            &self.client,
+            Request::delete(path),
+            serde_json::to_vec(&options)?,
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Changes an object as far as `patch` says.
+    pub(super) async fn merge(&self, path: &str, patch: &Value) -> anyhow::Result<()> {
+        let request = Request::patch(path).header(CONTENT_TYPE, "application/merge-patch+json");
+        send(&self.client, request, serde_json::to_vec(patch)?).await?;
+        Ok(())
+    }
+
+    /// Deletes a pod and waits until it is gone.
+    pub(super) async fn delete_pod(&self, name: &str) -> anyhow::Result<()> {
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+        self.delete(&format!("{path}/{name}")).await?;
+        let named = format!("{path}?fieldSelector=metadata.name={name}");
+        while self.get(&named).await?["items"][0].is_object() {
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    /// Removes all pods and PodGroups of the measurement, and waits until they are gone.
+    pub(super) async fn clear(&self) -> anyhow::Result<()> {
+        let groups = format!("/apis/gpu-batch.io/v1alpha1/namespaces/{NAMESPACE}/podgroups");
+        let pods = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+        let events = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
+        for path in [&pods, &groups, &events] {
+            self.delete(path).await?;
+        }
+        for path in [&pods, &groups] {
+            while self.get(&format!("{path}?limit=1")).await?["items"][0].is_object() {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything; a local control plane goes as a whole with this.
+    pub(super) async fn remove(&self) -> anyhow::Result<()> {
+        if self.local.is_some() {
+            return Ok(());
+        }
+        self.clear().await?;
+        for number in 0..self.nodes {
+            self.delete(&format!("/api/v1/nodes/{}", node_name(number)))
+                .await?;
+        }
+        self.delete(&format!("/api/v1/namespaces/{NAMESPACE}"))
+            .await
+    }
+}
+
+async fn start_control_plane() -> anyhow::Result<ControlPlane> {
+    let options = Options::default();
+    let find = move || Binaries::find_or_build(&options.programs(), |line| eprintln!("{line}"));
+    let binaries = tokio::task::spawn_blocking(find)
+        .await
+        .context("the search for the local control plane was cut off")??;
+    Ok(ControlPlane::start(&binaries, options).await?)
+}

@@ -1,0 +1,145 @@
+//! Jobs of traces: two months of Philly, and a million.
+
+use super::{processor_time, trace};
+use crate::lab::bench::{Bound, Row, as_f64, median};
+use anyhow::Context;
+use gpu_batch_simulator::generate::profile::Like;
+use gpu_batch_simulator::generate::{GPUS_PER_NODE, Scale, Settings, generate};
+use gpu_batch_simulator::jobs::{Execution, Policy, Run, Workload, simulate};
+use gpu_batch_simulator::trace::jobs::Jobs;
+use gpu_batch_simulator::trace::queues;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+const REPEATS: usize = 5;
+
+/// So many halves of the nodes that the queues had; with all of them nobody waits.
+const HALVES: u32 = 1;
+
+const MILLION: Settings = Settings {
+    like: Like::Philly,
+    seed: 1,
+    days: 16,
+    scale: Scale::Both {
+        jobs: 1_000_000,
+        gpus: 80_000,
+    },
+    queues: Some(100),
+};
+
+/// Each policy on one core; two cores for all policies at once.
+pub(super) fn philly() -> anyhow::Result<Vec<Row>> {
+    let jobs = Jobs::read(&trace("philly/philly_jobs_sep_oct.csv.gz")?)?;
+    let mut queues = queues::read(&trace("philly/philly_vc_nodes.csv")?)?;
+    for queue in &mut queues {
+        queue.nodes = queue.nodes * HALVES / 2;
+    }
+    let workload = Workload {
+        jobs: &jobs,
+        queues: &queues,
+        gpus_per_node: GPUS_PER_NODE,
+    };
+    let mut rows = Vec::new();
+    for policy in Policy::ALL {
+        let scenario = format!(
+            "Philly, September and October 2017, {} jobs, half of the nodes, {}",
+            jobs.jobs.len(),
+            policy.name()
+        );
+        let samples: Vec<(Duration, u64)> = (0..REPEATS).map(|_| one(policy, workload).1).collect();
+        let times = samples.iter().map(|(took, _)| took.as_secs_f64());
+        let rates = samples.iter().map(|(took, events)| {
+            as_f64(usize::try_from(*events).unwrap_or(usize::MAX)) / took.as_secs_f64()
+        });
+        rows.push(
+            Row::new(
+                "simulating a trace",
+                scenario.clone(),
+                median(times.collect()),
+                "s",
+            )
+            .against(
+                Bound::AtMost,
+                0.2,
+                "target, one core; per-second Python takes 4 to 15 s for one queue",
+            ),
+        );
+        let rate = Row::new(
+            "events simulated",
+            scenario,
+            median(rates.collect()),
+            "events/s",
+        );
+        rows.push(match policy {
+            Policy::Fifo => rate.against(
+                Bound::AtLeast,
+                1_000_000.0,
+                "aim, floor 200,000; arrivals, starts and ends of jobs",
+            ),
+            _ => rate,
+        });
+    }
+    Ok(rows)
+}
+
+/// A million jobs on one cluster, with queues that lend and borrow.
+pub(super) fn million() -> anyhow::Result<Vec<Row>> {
+    let trace = generate(&MILLION)?;
+    let nodes = queues::nodes(&trace.queues);
+    let workload = Workload {
+        jobs: &trace.jobs,
+        queues: &trace.queues,
+        gpus_per_node: GPUS_PER_NODE,
+    };
+    let scenario = format!(
+        "{} generated jobs of {} queues, {nodes} nodes of 8 GPUs, drf",
+        trace.jobs.jobs.len(),
+        trace.queues.len()
+    );
+    let before = peak_memory()?;
+    let started = Instant::now();
+    let (run, (took, events)) = one(Policy::Drf, workload);
+    let elapsed = started.elapsed();
+    let peak = peak_memory()?;
+    let never = run.never.len();
+    anyhow::ensure!(never == 0, "{never} jobs never ran");
+    let events = as_f64(usize::try_from(events).unwrap_or(usize::MAX));
+    let row = |name, value, unit| Row::new(name, scenario.clone(), value, unit);
+    Ok(vec![
+        row("simulating a trace", took.as_secs_f64(), "s").against(
+            Bound::AtMost,
+            600.0,
+            "target: minutes",
+        ),
+        row("simulating a trace, elapsed", elapsed.as_secs_f64(), "s"),
+        row("events simulated", events / took.as_secs_f64(), "events/s"),
+        row("memory, peak", peak, "MB"),
+        row("memory of the trace before", before, "MB"),
+    ])
+}
+
+/// One run on one thread: what came out, how long it took, and how many events it had.
+fn one(policy: Policy, workload: Workload<'_>) -> (Run, (Duration, u64)) {
+    let events = AtomicU64::new(0);
+    let execution = Execution {
+        threads: NonZeroUsize::MIN,
+        events: &events,
+        fair_shares_every_s: None,
+    };
+    let started = processor_time();
+    let mut runs = simulate(&[policy], workload, execution);
+    let took = processor_time().saturating_sub(started);
+    (runs.remove(0), (took, events.into_inner()))
+}
+
+/// The most memory that this process ever held, in MB.
+fn peak_memory() -> anyhow::Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")
+        .context("memory is read from /proc, which only Linux has")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    let kibibytes = kibibytes.context("no VmHWM in /proc/self/status")?;
+    Ok(kibibytes * 1_024.0 / 1e6)
+}

@@ -1,0 +1,129 @@
+use super::*;
+use crate::lab::demo::workload;
+use serde_json::json;
+
+const NOW_LATER: Duration = Duration::from_secs(60);
+
+fn node(name: &str, rack: &str) -> Node {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "labels": {"example.com/rack": rack}},
+        "status": {"allocatable": {"nvidia.com/gpu": "8", "pods": "10"}},
+    }))
+    .unwrap()
+}
+
+fn pod(gang: &str, index: u32, node: &str, phase: &str) -> Pod {
+    let gpus = json!({"requests": {"nvidia.com/gpu": "6"}});
+    serde_json::from_value(json!({
+        "metadata": {"uid": format!("{gang}-{index}-{node}"), "labels": {
+            "app.kubernetes.io/instance": gang,
+            "batch.kubernetes.io/job-completion-index": index.to_string(),
+        }},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "resources": gpus}]},
+        "status": {"phase": phase},
+    }))
+    .unwrap()
+}
+
+/// `pair` needs two members in one rack; `lone` is a single pod.
+fn violations(pods: &[Pod]) -> Vec<String> {
+    let mut gangs = workload::gangs(0, Duration::from_secs(100));
+    gangs.truncate(2);
+    for (gang, (name, pods)) in gangs.iter_mut().zip([("pair", 2), ("lone", 1)]) {
+        gang.name = name.into();
+        (gang.pods, gang.minimum) = (pods, pods);
+        gang.traits = Traits::OneRack;
+    }
+    let nodes = [node("n1", "r1"), node("n2", "r1"), node("n3", "r2")];
+    let witness = Witness::new(gangs, &nodes);
+    let checks = all(&witness, &nodes, pods, Instant::now() + NOW_LATER);
+    checks
+        .into_iter()
+        .flat_map(|check| check.violations)
+        .collect()
+}
+
+#[test]
+fn each_broken_promise_is_found_and_no_other() {
+    let check = |pods: &[Pod], expected: &[&str]| assert_eq!(violations(pods), expected);
+    let first = || pod("pair", 0, "n1", "Running");
+    check(&[], &[]);
+    check(&[first(), pod("pair", 1, "n2", "Running")], &[]);
+    check(&[first()], &["pair has 1 members on nodes and needs 2"]);
+    check(
+        &[first(), pod("pair", 1, "n1", "Running")],
+        &["n1 holds 12 nvidia.com/gpu and has 8"],
+    );
+    check(&[first(), pod("pair", 1, "n1", "Succeeded")], &[]);
+    check(
+        &[first(), pod("pair", 1, "n3", "Running")],
+        &["pair requires one rack and is in r1, r2"],
+    );
+    check(
+        &[
+            pod("lone", 0, "n1", "Running"),
+            pod("lone", 0, "n2", "Running"),
+        ],
+        &["member 0 of lone holds 2 places"],
+    );
+    check(
+        &[pod("lone", 0, "n9", "Running")],
+        &["pods are on n9, which is no node"],
+    );
+}
+
+#[test]
+fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now() {
+    let mut gangs = workload::gangs(0, Duration::from_secs(100));
+    gangs.truncate(1);
+    gangs[0].name = "pair".into();
+    (gangs[0].pods, gangs[0].minimum) = (2, 2);
+    let nodes = [node("n1", "r1"), node("n2", "r1")];
+    let pods = [
+        pod("pair", 0, "n1", "Running"),
+        pod("pair", 1, "n2", "Running"),
+    ];
+    let mut witness = Witness::new(gangs, &nodes);
+    let now = Instant::now();
+    witness.saw(&pods[0], now);
+    witness.saw(&pods[1], now + Duration::from_secs(30));
+    let checks = all(&witness, &nodes, &pods, now + NOW_LATER);
+    let violations: Vec<&String> = checks.iter().flat_map(|check| &check.violations).collect();
+    assert_eq!(violations, ["pair was partly on nodes for 30 s"]);
+}
+
+#[test]
+fn who_shared_no_time_with_a_member_may_be_in_another_rack_and_who_did_may_not() {
+    let gangs = || {
+        let mut gangs = workload::gangs(0, Duration::from_secs(100));
+        gangs.truncate(1);
+        gangs[0].name = "pair".into();
+        (gangs[0].pods, gangs[0].minimum) = (2, 2);
+        gangs[0].traits = Traits::OneRack;
+        gangs
+    };
+    let nodes = [node("n1", "r1"), node("n3", "r2")];
+    let seen = |course: &[Pod]| {
+        let mut witness = Witness::new(gangs(), &nodes);
+        let now = Instant::now();
+        for pod in course {
+            witness.saw(pod, now);
+        }
+        let pods = [
+            pod("pair", 0, "n1", "Succeeded"),
+            pod("pair", 1, "n3", "Succeeded"),
+        ];
+        all(&witness, &nodes, &pods, now).remove(3).violations
+    };
+    let first = |phase| pod("pair", 0, "n1", phase);
+    let second = || pod("pair", 1, "n3", "Running");
+    let none: [String; 0] = [];
+    assert_eq!(
+        seen(&[first("Running"), first("Succeeded"), second()]),
+        none
+    );
+    assert_eq!(
+        seen(&[first("Running"), second(), first("Succeeded")]),
+        ["pair requires one rack and is in r1, r2"]
+    );
+}

@@ -1,0 +1,413 @@
+//! An observer of its own: follows the pods of the demo at the API server and does the books.
+//!
+//! It shares nothing with the scheduler, so that what it says is evidence: which gang started when
+//! and where, what each node holds, and whether any of it broke a rule at any moment.
+
+mod follow;
+
+pub(super) use follow::{Books, follow};
+
+use super::seen::{Container, Node, Pod};
+use super::setting::GANG_LABEL;
+use super::workload::{Gang, Traits};
+use crate::kube::convert::quantity;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The resource that everything is about.
+pub(super) const GPU: &str = "nvidia.com/gpu";
+
+/// How long the members of a gang may be on their way to their nodes.
+const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
+/// How long the members of a gang may be on their way where requests get lost: each is missed after
+/// 4 s only, and several can be lost in a row.
+pub(super) const PARTIAL_WITHIN_CHAOS: Duration = Duration::from_secs(40);
+
+/// Amounts by resource, in base units (thousandths of a core, bytes, pieces).
+pub(super) type Amounts = BTreeMap<String, u64>;
+
+/// What became of one gang.
+#[derive(Debug, Clone)]
+pub(super) struct Course {
+    pub(super) gang: Gang,
+    pub(super) submitted: Option<Instant>,
+    /// When its first member was bound.
+    pub(super) first_bound: Option<Instant>,
+    /// When its minimum was bound for the first time.
+    pub(super) started: Option<Instant>,
+    /// When its last pod ended.
+    pub(super) ended: Option<Instant>,
+    /// Members with a node, ended ones included.
+    pub(super) bound: u32,
+    /// Members that ended.
+    pub(super) finished: u32,
+    /// Nodes of the members.
+    pub(super) nodes: BTreeMap<String, u32>,
+    /// Racks of the members that hold room now.
+    pub(super) racks: BTreeMap<String, u32>,
+    /// Where its members were at one time, if that was more than one rack and it requires one.
+    pub(super) scattered: Option<String>,
+    /// When the gang came to have some members bound, but fewer than the minimum.
+    pub(super) partial_since: Option<Instant>,
+    /// The longest that this ever lasted.
+    pub(super) longest_partial: Duration,
+}
+
+impl Course {
+    pub(super) fn is_waiting(&self) -> bool {
+        self.submitted.is_some() && self.bound < self.gang.minimum
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.bound >= self.gang.minimum && self.ended.is_none()
+    }
+
+    /// From its submission to its start, or to now.
+    pub(super) fn waited(&self, now: Instant) -> Duration {
+        self.submitted.map_or(Duration::ZERO, |submitted| {
+            self.started
+                .unwrap_or(now)
+                .saturating_duration_since(submitted)
+        })
+    }
+
+    fn settle(&mut self, now: Instant) {
+        if self.bound >= self.gang.minimum {
+            self.started.get_or_insert(now);
+        }
+        let since = self.partial_since.unwrap_or(now);
+        self.longest_partial = self.longest_partial.max(now.duration_since(since));
+        let partial = (1..self.gang.minimum).contains(&self.bound);
+        self.partial_since = partial.then_some(since);
+        let ended = self.finished >= self.gang.pods;
+        self.ended = ended.then(|| self.ended.unwrap_or(now));
+    }
+}
+
+/// A node and what it holds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NodeUse {
+    pub(super) zone: String,
+    pub(super) rack: String,
+    pub(super) capacity: Amounts,
+    pub(super) used: Amounts,
+    /// GPUs held, by queue.
+    pub(super) gpus_by_queue: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Debug)]
+struct Member {
+    gang: String,
+    pod: String,
+    node: Option<String>,
+    ended: bool,
+    /// It ended badly: it counts for nothing, another takes its place.
+    failed: bool,
+    requests: Amounts,
+}
+
+impl Member {
+    /// The node on which it does its part, or did.
+    fn place(&self) -> Option<&String> {
+        self.node.as_ref().filter(|_| !self.failed)
+    }
+}
+
+/// The books.
+#[derive(Debug, Default)]
+pub(super) struct Witness {
+    pub(super) courses: BTreeMap<String, Course>,
+    pub(super) nodes: BTreeMap<String, NodeUse>,
+    /// By UID: those that exist.
+    members: BTreeMap<String, Member>,
+    /// Pods that were seen to get a node.
+    pub(super) binds: u64,
+    /// Pods that went away with a node, before they ended.
+    pub(super) evictions: u64,
+    /// Changes after which all nodes were within capacity, or not.
+    pub(super) changes: u64,
+    /// Rules that were broken, in words.
+    pub(super) violations: Vec<String>,
+    /// How long the members of a gang may be on their way to their nodes.
+    pub(super) partial_within: Duration,
+}
+
+impl Witness {
+    pub(super) fn new(gangs: Vec<Gang>, nodes: &[Node]) -> Self {
+        let course = |gang: Gang| {
+            let course = Course {
+                submitted: None,
+                first_bound: None,
+                started: None,
+                ended: None,
+                bound: 0,
+                finished: 0,
+                nodes: BTreeMap::new(),
+                racks: BTreeMap::new(),
+                scattered: None,
+                partial_since: None,
+                longest_partial: Duration::ZERO,
+                gang,
+            };
+            (course.gang.name.clone(), course)
+        };
+        Self {
+            courses: gangs.into_iter().map(course).collect(),
+            nodes: nodes.iter().map(node_use).collect(),
+            partial_within: PARTIAL_WITHIN,
+            ..Self::default()
+        }
+    }
+
+    /// A gang was handed to the API server.
+    pub(super) fn submitted(&mut self, gang: &str, now: Instant) {
+        if let Some(course) = self.courses.get_mut(gang) {
+            course.submitted = Some(now);
+        }
+    }
+
+    /// A pod is as it is now.
+    pub(super) fn saw(&mut self, pod: &Pod, now: Instant) {
+        let Some(uid) = pod.metadata.uid.clone() else {
+            return;
+        };
+        let new = member(pod);
+        let Some(old) = self.members.remove(&uid) else {
+            self.enter(&new, None, now);
+            self.members.insert(uid, new);
+            return;
+        };
+        if let (Some(from), Some(to)) = (&old.node, &new.node)
+            && from != to
+        {
+            self.violations
+                .push(format!("pod {} was bound to {from}, then to {to}", new.pod));
+        }
+        self.enter(&new, Some(&old), now);
+        self.members.insert(uid, new);
+    }
+
+    /// A pod is no more.
+    pub(super) fn gone(&mut self, uid: &str, now: Instant) {
+        let Some(old) = self.members.remove(uid) else {
+            return;
+        };
+        self.changes += 1;
+        let Some(node) = &old.node else { return };
+        if !old.ended {
+            self.evictions += 1;
+            self.hold(&old, node, false);
+        }
+        if let Some(course) = self.courses.get_mut(&old.gang)
+            && !old.failed
+        {
+            course.bound = course.bound.saturating_sub(1);
+            course.finished = course.finished.saturating_sub(u32::from(old.ended));
+            course.leave(node);
+            course.settle(now);
+        }
+    }
+
+    /// The UIDs of all pods that exist.
+    pub(super) fn uids(&self) -> Vec<String> {
+        self.members.keys().cloned().collect()
+    }
+
+    /// The pods of a gang that have not ended, by name, with their nodes.
+    pub(super) fn unended(&self, gang: &str) -> BTreeMap<&str, Option<&str>> {
+        let members = self.members.values();
+        let unended = members.filter(|member| member.gang == gang && !member.ended);
+        unended
+            .map(|member| (member.pod.as_str(), member.node.as_deref()))
+            .collect()
+    }
+
+    /// GPUs that are held, and that there are.
+    pub(super) fn gpus(&self) -> (u64, u64) {
+        let sum = |of: fn(&NodeUse) -> &Amounts| {
+            let nodes = self.nodes.values();
+            nodes
+                .map(|node| of(node).get(GPU).copied().unwrap_or(0))
+                .sum()
+        };
+        (sum(|node| &node.used), sum(|node| &node.capacity))
+    }
+
+    /// Takes a change of one pod into the books.
+    fn enter(&mut self, new: &Member, old: Option<&Member>, now: Instant) {
+        self.changes += 1;
+        let old_node = old.and_then(|old| old.node.as_ref());
+        let was_held = old.is_some_and(|old| old.node.is_some() && !old.ended);
+        let is_held = new.node.is_some() && !new.ended;
+        if let Some(node) = &new.node
+            && was_held != is_held
+        {
+            self.hold(new, node, is_held);
+        }
+        let bound = old_node.is_none() && new.node.is_some();
+        let finished = new.ended && !new.failed && old.is_none_or(|old| !old.ended);
+        self.binds += u64::from(bound);
+        let Some(course) = self.courses.get_mut(&new.gang) else {
+            return;
+        };
+        match (old.and_then(Member::place), new.place()) {
+            (None, Some(node)) => {
+                course.first_bound.get_or_insert(now);
+                course.bound += 1;
+                *course.nodes.entry(node.clone()).or_insert(0) += 1;
+            }
+            (Some(node), None) => {
+                course.bound = course.bound.saturating_sub(1);
+                course.leave(node);
+            }
+            _ => {}
+        }
+        course.finished += u32::from(finished);
+        course.settle(now);
+    }
+
+    /// Takes room on a node, or gives it back.
+    fn hold(&mut self, member: &Member, node: &str, takes: bool) {
+        let Some(place) = self.nodes.get_mut(node) else {
+            self.violations.push(format!(
+                "pod {} is on {node}, which is no node of the demo",
+                member.pod
+            ));
+            return;
+        };
+        for (resource, amount) in &member.requests {
+            let used = place.used.entry(resource.clone()).or_insert(0);
+            *used = change(*used, *amount, takes);
+            let capacity = place.capacity.get(resource).copied().unwrap_or(0);
+            if takes && *used > capacity {
+                self.violations
+                    .push(format!("{node} holds {used} {resource} and has {capacity}"));
+            }
+        }
+        if let Some(course) = self.courses.get_mut(&member.gang) {
+            course.hold(&place.rack, takes);
+            let gpus = member.requests.get(GPU).copied().unwrap_or(0);
+            let held = place.gpus_by_queue.entry(course.gang.queue).or_insert(0);
+            *held = change(*held, gpus, takes);
+        }
+    }
+}
+
+impl Course {
+    /// A member takes room in a rack, or gives it back.
+    fn hold(&mut self, rack: &str, takes: bool) {
+        let members = self.racks.entry(rack.to_owned()).or_insert(0);
+        *members = if takes {
+            *members + 1
+        } else {
+            members.saturating_sub(1)
+        };
+        self.racks.retain(|_, members| *members > 0);
+        if self.gang.traits == Traits::OneRack && self.racks.len() > 1 {
+            let racks: Vec<&str> = self.racks.keys().map(String::as_str).collect();
+            self.scattered = Some(racks.join(", "));
+        }
+    }
+
+    fn leave(&mut self, node: &str) {
+        if let Some(members) = self.nodes.get_mut(node) {
+            *members -= 1;
+            if *members == 0 {
+                self.nodes.remove(node);
+            }
+        }
+    }
+}
+
+fn change(held: u64, amount: u64, takes: bool) -> u64 {
+    if takes {
+        held.saturating_add(amount)
+    } else {
+        held.saturating_sub(amount)
+    }
+}
+
+/// A node with its name.
+pub(super) fn node_use(node: &Node) -> (String, NodeUse) {
+    let labels = node.metadata.labels.clone().unwrap_or_default();
+    let label = |name: &str| labels.get(name).cloned().unwrap_or_default();
+    let allocatable = node
+        .status
+        .as_ref()
+        .and_then(|status| status.allocatable.as_ref());
+    let place = NodeUse {
+        zone: label(super::setting::ZONE_LABEL),
+        rack: label(super::setting::RACK_LABEL),
+        capacity: allocatable.map(amounts).unwrap_or_default(),
+        ..NodeUse::default()
+    };
+    (node.metadata.name.clone().unwrap_or_default(), place)
+}
+
+fn member(pod: &Pod) -> Member {
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    let labels = pod.metadata.labels.as_ref();
+    Member {
+        gang: labels
+            .and_then(|labels| labels.get(GANG_LABEL).cloned())
+            .unwrap_or_default(),
+        pod: format!(
+            "{}/{}",
+            name(&pod.metadata.namespace),
+            name(&pod.metadata.name)
+        ),
+        node: node_of(pod).map(str::to_owned),
+        ended: has_ended(pod),
+        failed: has_failed(pod),
+        requests: requests(pod),
+    }
+}
+
+/// The node of a pod, if it has one.
+pub(super) fn node_of(pod: &Pod) -> Option<&str> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    (!node.is_empty()).then_some(node)
+}
+
+/// Whether a pod holds nothing any more.
+pub(super) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), Some("Succeeded" | "Failed"))
+}
+
+/// Whether a pod ended badly.
+pub(super) fn has_failed(pod: &Pod) -> bool {
+    phase(pod) == Some("Failed")
+}
+
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.phase.as_deref()
+}
+
+/// What a pod of plain containers takes on its node.
+pub(super) fn requests(pod: &Pod) -> Amounts {
+    let mut sum = Amounts::from([("pods".to_owned(), 1)]);
+    let containers: &[Container] = pod.spec.as_ref().map_or(&[], |spec| &spec.containers);
+    for container in containers {
+        let requests = container.resources.as_ref();
+        let Some(requests) = requests.and_then(|resources| resources.requests.as_ref()) else {
+            continue;
+        };
+        for (resource, amount) in amounts(requests) {
+            *sum.entry(resource).or_insert(0) += amount;
+        }
+    }
+    sum
+}
+
+/// A quantity that cannot be read counts as none: the API server wrote it.
+fn amounts(quantities: &BTreeMap<String, Quantity>) -> Amounts {
+    let read = |(resource, quantity): (&String, &Quantity)| {
+        let amount = quantity::amount(resource, &quantity.0).unwrap_or(0);
+        (resource.clone(), amount)
+    };
+    quantities.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! The file's fields, what they mean and their defaults; and the file with all of these as text.
+
+use crate::kube::api::{API_VERSION, Duration, Placement, SignedDuration, format_duration_ms};
+use crate::live::log::LogFormat;
+use anyhow::Context;
+use gpu_batch_policies::settings::Settings;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The configuration file as it is written. The doc comments are what
+/// `gpu-batch config --print-defaults` prints. A change takes effect within seconds; where they say
+/// that the scheduler begins anew, it lets go of the Lease, lists everything again and goes on, in
+/// the same process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    default = "ConfigurationFile::unversioned"
+)]
+pub struct ConfigurationFile {
+    /// The version of this file's format.
+    pub api_version: String,
+    /// Always Configuration.
+    pub kind: String,
+    /// Pods whose spec.schedulerName is this are ours. After a change the scheduler begins anew.
+    #[schemars(
+        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+        length(max = 253)
+    )]
+    pub scheduler_name: String,
+    /// Address and port of /healthz, /readyz, /metrics and the other pages. After a change the
+    /// scheduler begins anew.
+    pub serve_address: String,
+    /// The log, on standard error.
+    pub log: LogFile,
+    /// Which of several replicas acts. After a change the scheduler begins anew.
+    pub leader_election: LeaderElectionFile,
+    /// How nodes are chosen where neither gang nor queue says: binpack, spread, best-fit or
+    /// fragmentation, or one of them for GPU and one for CPU work, as in {gpu: binpack, cpu:
+    /// spread}.
+    pub placement: Placement,
+    /// Waiting raises a gang in the line of its queue: each such time counts as one more priority.
+    /// A duration of at most 168h, such as 1m; null: a higher priority always goes first.
+    pub aging: Option<Duration>,
+    /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
+    /// say; a duration, negative (-1s): never.
+    pub staleness_grace_period: SignedDuration,
+    /// How long a request to the API server may take before its outcome counts as unknown; a
+    /// duration, shorter than leaseDuration less renewDeadline.
+    pub request_deadline: Duration,
+    /// How many requests of each sort may be under way.
+    pub in_flight: InFlightFile,
+    /// How often at most the status of one queue is written; a duration.
+    pub queue_status_interval: Duration,
+    /// What a queue has used in the past adjusts its weights, at most by a factor of four; what
+    /// lies this long back counts half. A duration of at least a minute, such as 168h; null: the
+    /// past does not count.
+    pub use_half_life: Option<Duration>,
+    /// How long a gang pauses after a binding of one of its pods was refused; each further refusal
+    /// makes the pause longer. Other requests that failed are made again after this long, too. A
+    /// duration.
+    pub retry_after: Duration,
+}
+
+/// `log`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LogFile {
+    /// text, or json: one object a line.
+    pub format: LogFormat,
+    /// error, warn, info, debug or trace, also by module, as in info,gpu_batch=debug.
+    pub level: String,
+}
+
+/// `leaderElection`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LeaderElectionFile {
+    /// false: this process always acts; then there must be only one.
+    pub enabled: bool,
+    /// The namespace of the Lease.
+    pub namespace: String,
+    /// The name of the Lease.
+    pub name: String,
+    /// How this replica signs the Lease. Each needs a name of its own: two with one name both act.
+    /// null: the environment variable POD_NAME, else the host's name and a random part.
+    pub identity: Option<String>,
+    /// How long a Lease holds that is not renewed; a duration in whole seconds.
+    pub lease_duration: Duration,
+    /// How long a leader that cannot renew goes on; a duration, shorter than leaseDuration.
+    pub renew_deadline: Duration,
+    /// How often the Lease is renewed or looked at; a duration, shorter than renewDeadline.
+    pub retry_period: Duration,
+}
+
+/// `inFlight`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InFlightFile {
+    /// Binds, evictions and what is read back after a lost answer.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub actions: i64,
+    /// Writes of statuses and conditions.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub statuses: i64,
+    /// Kubernetes events.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub events: i64,
+}
+
+fn duration(milliseconds: u64) -> Duration {
+    Duration(format_duration_ms(milliseconds))
+}
+
+impl ConfigurationFile {
+    /// What a file that says nothing says: the defaults without the version, which must be written.
+    fn unversioned() -> Self {
+        Self {
+            api_version: String::new(),
+            kind: String::new(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for ConfigurationFile {
+    fn default() -> Self {
+        let settings = Settings::default();
+        let grace = settings.staleness_grace_ms.map(format_duration_ms);
+        Self {
+            api_version: API_VERSION.to_owned(),
+            kind: "Configuration".to_owned(),
+            scheduler_name: "gpu-batch".to_owned(),
+            serve_address: "0.0.0.0:8080".to_owned(),
+            log: LogFile::default(),
+            leader_election: LeaderElectionFile::default(),
+            placement: Placement {
+                gpu: Some("binpack".to_owned()),
+                cpu: Some("binpack".to_owned()),
+            },
+            aging: settings.aging_ms.map(duration),
+            staleness_grace_period: SignedDuration(grace.unwrap_or_else(|| "-1s".to_owned())),
+            request_deadline: duration(settings.request_deadline_ms),
+            in_flight: InFlightFile::default(),
+            queue_status_interval: duration(settings.queue_status_interval_ms),
+            use_half_life: settings.use_half_life_ms.map(duration),
+            retry_after: duration(settings.retry_after_ms),
+        }
+    }
+}
+
+impl Default for LogFile {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            level: "info".to_owned(),
+        }
+    }
+}
+
+impl Default for LeaderElectionFile {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            namespace: "gpu-batch".to_owned(),
+            name: "gpu-batch".to_owned(),
+            identity: None,
+            lease_duration: duration(15_000),
+            renew_deadline: duration(10_000),
+            retry_period: duration(2_000),
+        }
+    }
+}
+
+impl Default for InFlightFile {
+    fn default() -> Self {
+        let defaults = Settings::default().in_flight;
+        Self {
+            actions: defaults.actions.into(),
+            statuses: defaults.statuses.into(),
+            events: defaults.announcements.into(),
+        }
+    }
+}
+
+/// The configuration file with every default, and with a comment on every key.
+///
+/// # Errors
+/// The serializer's, which the defaults do not meet.
+pub(crate) fn print_defaults() -> anyhow::Result<String> {
+    let schema = SchemaSettings::default()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator()
+        .into_root_schema_for::<ConfigurationFile>()
+        .to_value();
+    let mut text = String::new();
+    let mut parents: Vec<&Value> = vec![&schema];
+    let yaml = serde_saphyr::to_string(&ConfigurationFile::default())?;
+    for line in yaml.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let (key, _) = line.split_once(':').context("a line without a key")?;
+        parents.truncate(1 + indent / 2);
+        let parent = parents.last().context("a key without a parent")?;
+        let field = &parent["properties"][key.trim()];
+        let description = field["description"]
+            .as_str()
+            .context("an undocumented key")?;
+        if !text.is_empty() && indent == 0 {
+            text.push('\n');
+        }
+        for comment in description.lines() {
+            text.push_str(&format!("{:indent$}# {comment}\n", ""));
+        }
+        text.push_str(line);
+        text.push('\n');
+        parents.push(field);
+    }
+    Ok(text)
+}

@@ -1,0 +1,181 @@
+//! Connections that nobody can use to hold up the scheduler: each may take so much time and memory,
+//! and there may be so many. And who is on this machine, to whom more is shown.
+//!
+//! Not used: `axum::serve`, which waits for a slow client as long as that likes.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+/// Far below the number of files that a process may open, which the requests to the API server need
+/// too. Whoever comes later waits in the system's queue.
+const CONNECTIONS_MAX: usize = 256;
+/// How long the head of a request may take to arrive.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may last, whatever it does. Scrapers connect again.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest head of a request. No page reads a body.
+const HEAD_MAX_BYTES: usize = 16 * 1_024;
+/// How long to wait when the system has no more connections to give.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// The answer to whoever asks by another name.
+const REFUSED: &str = "this page is for this machine alone: ask for it as http://localhost:PORT or \
+                       http://127.0.0.1:PORT\n";
+
+/// The pages, by who asks.
+pub(super) struct Pages {
+    /// For whoever reaches the port.
+    pub(super) everybody: Router,
+    /// For whoever is on this machine: a user of it, or one whom Kubernetes forwards here.
+    pub(super) local: Router,
+}
+
+impl Pages {
+    fn of(&self, peer: SocketAddr) -> Router {
+        let local = peer.ip().to_canonical().is_loopback();
+        if local { &self.local } else { &self.everybody }.clone()
+    }
+}
+
+/// Answers on every connection until the task is cancelled, and ends them all with it.
+pub(super) async fn accept(listener: TcpListener, pages: Pages) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let answered = answer(stream, pages.of(peer));
+                connections.spawn(async move {
+                    let _permit = permit;
+                    if tokio::time::timeout(CONNECTION_TIMEOUT, answered)
+                        .await
+                        .is_err()
+                    {
+                        debug!("closed a connection that lasted {CONNECTION_TIMEOUT:?}");
+                    }
+                });
+            }
+            Err(error) => {
+                warn!("failed to accept a connection: {error}");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn answer(stream: TcpStream, router: Router) {
+    let mut server = http1::Builder::new();
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_MAX_BYTES);
+    let service = TowerToHyperService::new(router);
+    // An error is the client's: it went away, was too slow, or does not speak HTTP.
+    if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
+        debug!("a connection ended: {error}");
+    }
+}
+
+/// Answers only what is asked for by a name or an address of the loopback interface.
+///
+/// A page on the web can have a browser ask a name that its owner has pointed at 127.0.0.1. The
+/// connection then comes from this machine, and only the name in the request tells it from one that
+/// a user of the machine has meant.
+pub(super) async fn must_be_loopback(request: Request, next: Next) -> Response {
+    if is_loopback(request.headers()) {
+        next.run(request).await
+    } else {
+        (StatusCode::MISDIRECTED_REQUEST, REFUSED).into_response()
+    }
+}
+
+fn is_loopback(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+        return false;
+    };
+    let name = authority.host();
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pages, is_loopback};
+    use axum::Router;
+    use axum::http::HeaderMap;
+    use axum::http::header::HOST;
+    use axum::routing::get;
+
+    #[test]
+    fn what_is_for_this_machine_is_for_no_other() {
+        let pages = Pages {
+            everybody: Router::new(),
+            local: Router::new().route("/local", get(|| async {})),
+        };
+        let cases = [
+            ("127.0.0.1:80", true),
+            ("[::1]:80", true),
+            ("[::ffff:127.0.0.1]:80", true),
+            ("10.0.0.1:80", false),
+            ("[::ffff:10.0.0.1]:80", false),
+            ("[fd00::1]:80", false),
+        ];
+        for (peer, local) in cases {
+            let router = pages.of(peer.parse().unwrap());
+            assert_eq!(router.has_routes(), local, "{peer}");
+        }
+    }
+
+    #[test]
+    fn only_names_and_addresses_of_the_loopback_interface_count() {
+        for (host, expected) in [
+            ("localhost", true),
+            ("LocalHost:8080", true),
+            ("127.0.0.1:8080", true),
+            ("127.1.2.3", true),
+            ("[::1]:8080", true),
+            ("[::ffff:127.0.0.1]:8080", true),
+            ("evil.example.com:8080", false),
+            ("localhost.evil.example.com", false),
+            ("127.0.0.1.evil.example.com", false),
+            ("10.0.0.1:8080", false),
+            ("0.0.0.0:8080", false),
+            ("[::]:8080", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+            assert_eq!(is_loopback(&headers), expected, "{host}");
+        }
+        assert!(!is_loopback(&HeaderMap::new()));
+        let mut twice = HeaderMap::new();
+        twice.append(HOST, "localhost".parse().unwrap());
+        twice.append(HOST, "evil.example.com".parse().unwrap());
+        assert!(!is_loopback(&twice));
+    }
+}

@@ -1,0 +1,222 @@
+//! What `plan` prints.
+
+use crate::kube::api::Members;
+use crate::views::queues::{self, QueueView};
+use crate::views::table::{self, Entry, Screen, Tone};
+use gpu_batch_policies::facts::{QueueFacts, Uid};
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::report::{GangReport, PodReport, PodState, QueueReport};
+use gpu_batch_policies::status::Phase;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The state during the last cycle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Plan {
+    /// How many cycles there were.
+    pub cycles: u32,
+    /// The scheduler's pods by `namespace/name`.
+    pub pods: BTreeMap<String, PodView>,
+    /// Gangs by `namespace/name`; those without a PodGroup as `NS/job/NAME` or `NS/pod/NAME`.
+    pub pod_groups: BTreeMap<String, GroupView>,
+    /// Queues by name.
+    pub queues: BTreeMap<String, QueueView>,
+}
+
+/// One pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct PodView {
+    /// Running, Bound, Evicted, Pending, Gated, Leaving, Succeeded or Failed.
+    pub state: &'static str,
+    /// Its node; of an evicted or leaving pod, the one that it leaves.
+    pub node: Option<String>,
+    /// Its cards, where the scheduler chooses them; for plain `nvidia.com/gpu` the kubelet does.
+    pub devices: Vec<String>,
+    /// Why it waits.
+    pub reason: Option<&'static str>,
+    /// The reason as a sentence.
+    pub message: String,
+}
+
+/// One gang.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct GroupView {
+    /// Pending, Binding, Running, Succeeded or Failed.
+    pub phase: &'static str,
+    /// Why it waits.
+    pub reason: Option<&'static str>,
+    /// The reason as a sentence.
+    pub message: String,
+    /// The queue that it names, existing or not.
+    pub queue: String,
+    /// How many members it has, by what has become of them.
+    pub members: Members,
+    /// Nodes of its bound members, each once.
+    pub nodes: Vec<String>,
+}
+
+impl Plan {
+    /// What the engine says of everything. `evicted`: pods that were evicted in the last cycle;
+    /// `facts`: the Queue objects.
+    pub(crate) fn of(
+        cycles: u32,
+        pods: Vec<PodReport>,
+        gangs: Vec<GangReport>,
+        queues: Vec<QueueReport>,
+        evicted: &BTreeSet<Uid>,
+        facts: &BTreeMap<Box<str>, QueueFacts>,
+    ) -> Self {
+        Self {
+            cycles,
+            pods: pods
+                .into_iter()
+                .map(|pod| {
+                    let name = format!("{}/{}", pod.namespace, pod.name);
+                    (name, PodView::of(&pod, evicted))
+                })
+                .collect(),
+            pod_groups: gangs
+                .into_iter()
+                .map(|gang| (gang.name.clone(), GroupView::of(gang)))
+                .collect(),
+            queues: queues
+                .into_iter()
+                .map(|queue| {
+                    let view = QueueView::of_report(&queue, facts.get(&queue.name));
+                    (queue.name.into(), view)
+                })
+                .collect(),
+        }
+    }
+}
+
+impl PodView {
+    fn of(pod: &PodReport, evicted: &BTreeSet<Uid>) -> Self {
+        let state = match pod.state {
+            _ if evicted.contains(&pod.uid) => "Evicted",
+            PodState::Pending => "Pending",
+            PodState::Gated => "Gated",
+            PodState::Bound => "Bound",
+            PodState::Running => "Running",
+            PodState::Leaving => "Leaving",
+            PodState::Succeeded => "Succeeded",
+            PodState::Failed => "Failed",
+        };
+        Self {
+            state,
+            node: pod.node.as_deref().map(str::to_owned),
+            devices: Vec::new(),
+            reason: pod.reason.map(Reason::as_str),
+            message: pod.message.clone(),
+        }
+    }
+
+    fn tone(&self) -> Tone {
+        match self.state {
+            "Running" | "Bound" | "Succeeded" => Tone::Good,
+            "Failed" | "Evicted" => Tone::Bad,
+            _ => Tone::Waiting,
+        }
+    }
+}
+
+impl GroupView {
+    fn of(gang: GangReport) -> Self {
+        let status = gang.status;
+        Self {
+            phase: status.phase.as_str(),
+            reason: status.reason.map(Reason::as_str),
+            message: status.message.into(),
+            queue: gang.queue.into(),
+            members: status.members.into(),
+            nodes: gang.nodes.into_iter().map(String::from).collect(),
+        }
+    }
+
+    /// The message, if anything waits.
+    fn told(&self) -> &str {
+        let members = &self.members;
+        let settled = members.bound + members.succeeded + members.failed;
+        if self.reason.is_none() && settled >= members.created && members.created > 0 {
+            return "";
+        }
+        &self.message
+    }
+
+    fn tone(&self) -> Tone {
+        if self.phase == Phase::Failed.as_str() {
+            Tone::Bad
+        } else if self.reason.is_some() || self.phase == Phase::Pending.as_str() {
+            Tone::Waiting
+        } else {
+            Tone::Good
+        }
+    }
+}
+
+/// Draws the plan for people: pods, gangs with why they wait, queues.
+#[must_use]
+pub(crate) fn draw(plan: &Plan, screen: Screen) -> String {
+    let mut parts = vec![summary(plan)];
+    if !plan.pods.is_empty() {
+        parts.push(pods(plan, screen));
+    }
+    if !plan.pod_groups.is_empty() {
+        parts.push(groups(plan, screen));
+    }
+    parts.push(queues::draw(&plan.queues, screen));
+    parts.join("\n")
+}
+
+/// `After 1 cycle: 4 Bound, 2 Pending`.
+fn summary(plan: &Plan) -> String {
+    let mut states: BTreeMap<&str, u32> = BTreeMap::new();
+    for pod in plan.pods.values() {
+        *states.entry(pod.state).or_default() += 1;
+    }
+    let counts: Vec<String> = states
+        .into_iter()
+        .map(|(state, count)| format!("{count} {state}"))
+        .collect();
+    let counts = if counts.is_empty() {
+        "no pods".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    match plan.cycles {
+        1 => format!("After 1 cycle: {counts}\n"),
+        cycles => format!("After {cycles} cycles: {counts}\n"),
+    }
+}
+
+fn pods(plan: &Plan, screen: Screen) -> String {
+    let rows = plan.pods.iter().map(|(name, pod)| {
+        vec![
+            name.as_str().into(),
+            Entry::new(pod.state, pod.tone()),
+            pod.node.as_deref().unwrap_or("-").into(),
+            pod.reason.unwrap_or_default().into(),
+        ]
+    });
+    table::draw(&["POD", "STATE", "NODE", "REASON"], rows.collect(), screen)
+}
+
+/// The messages stand here and not with the pods, because all that wait in a gang wait for the
+/// same.
+fn groups(plan: &Plan, screen: Screen) -> String {
+    let rows = plan.pod_groups.iter().map(|(name, group)| {
+        let members = &group.members;
+        let met = members.bound + members.succeeded;
+        vec![
+            name.as_str().into(),
+            group.queue.as_str().into(),
+            Entry::new(group.phase, group.tone()),
+            format!("{met}/{}", members.expected).into(),
+            group.reason.unwrap_or_default().into(),
+            group.told().into(),
+        ]
+    });
+    let headings = ["GANG", "QUEUE", "PHASE", "BOUND/MIN", "REASON", "MESSAGE"];
+    table::draw(&headings, rows.collect(), screen)
+}
