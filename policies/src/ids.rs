@@ -171,8 +171,8 @@ impl<I: Id, T> core::ops::IndexMut<I> for Slab<I, T> {
     }
 }
 
-/// A record for each live thing of a kind, kept beside the thing by an owner of its own. One that was
-/// never written is the default.
+/// A record for each live thing of a kind, kept beside the thing by an owner of its own. A record
+/// that was never written is the default.
 #[derive(Debug)]
 pub(crate) struct ById<I, T> {
     records: Vec<T>,

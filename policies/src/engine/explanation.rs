@@ -192,21 +192,30 @@ fn explain_gang(
         tried.other_models_help = verdict.more_nodes_help;
         tried.limits_are_used = limits_are_used(state, *queue, &counts, wake);
     }
-    let object = gang.object.as_ref();
-    let queue_is_fixed = object
-        .is_some_and(|object| object.source == GroupSource::GpuBatch && object.queue.is_some());
-    explanation.remedies = explain::remedies(&explanation, &tried, queue_is_fixed);
+    explanation.remedies = explain::remedies(&explanation, &tried, queue_is_fixed(gang));
     if explanation.reason == Some(Reason::QueueNotFound) {
-        // Only of queues that would take it: no others are any help.
-        let queues = &state.queues;
-        let labels = state.namespaces.get(&gang.namespace);
-        let takes = |name: &&str| queues.admit(name, &gang.namespace, labels).is_ok();
-        let ids = queues.ids();
-        let others = ids.iter().map(|id| queues.name(*id)).filter(takes);
-        let meant = suggestion(&gang.spec.queue, others);
-        explanation.remedies.extend(meant);
+        explanation
+            .remedies
+            .extend(queue_that_was_meant(state, gang));
     }
     explanation
+}
+
+/// Whether the object of a gang names its queue, which cannot be changed any more.
+fn queue_is_fixed(gang: &Gang) -> bool {
+    let object = gang.object.as_ref();
+    object.is_some_and(|object| object.source == GroupSource::GpuBatch && object.queue.is_some())
+}
+
+/// The queue that a gang probably means which names one that is not there. Only queues that would
+/// take it are any help.
+fn queue_that_was_meant(state: &ClusterState, gang: &Gang) -> Option<String> {
+    let queues = &state.queues;
+    let labels = state.namespaces.get(&gang.namespace);
+    let takes = |name: &&str| queues.admit(name, &gang.namespace, labels).is_ok();
+    let ids = queues.ids();
+    let others = ids.iter().map(|id| queues.name(*id)).filter(takes);
+    suggestion(&gang.spec.queue, others)
 }
 
 /// Whether something is held under limits on GPU models that leave too little for a gang.

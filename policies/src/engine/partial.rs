@@ -8,7 +8,8 @@
 //! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
 //! | was complete, its minimum was raised | they stay |
 //!
-//! [`first_look`](crate::gangs::first_look) says which it is when an engine begins with a gang of which members run.
+//! [`first_look`](crate::gangs::first_look) says which it is when an engine begins with a gang of
+//! which members run.
 //! Sub-groups that a gang could do without are followed in the same way, see [`super::parts`].
 //!
 //! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its

@@ -35,11 +35,13 @@ pub(crate) fn standing(
         if its_queue == queue {
             line.push(entry);
         }
-        let first = firsts.entry(*its_queue).or_insert(entry);
-        *first = (*first).min(entry);
-        if is_rival(&waiting[other]) {
-            let first = rivals.entry(*its_queue).or_insert(entry);
+        let be_first = |of: &mut BTreeMap<_, _>| {
+            let first = of.entry(*its_queue).or_insert(entry);
             *first = (*first).min(entry);
+        };
+        be_first(&mut firsts);
+        if is_rival(&waiting[other]) {
+            be_first(&mut rivals);
         }
     }
     line.sort_unstable();
@@ -75,13 +77,7 @@ pub(crate) fn standing(
     Some(Standing {
         position: count(at + 1),
         length: count(line.len()),
-        rank: Rank {
-            unfinished: key.kind == CandidateKind::Unfinished,
-            replacement: key.kind == CandidateKind::Replacement,
-            priority: state.gangs[id].spec.priority,
-            surplus: key.surplus,
-            created_ms: key.created_ms,
-        },
+        rank: rank(key, state.gangs[id].spec.priority),
         before: before.collect(),
         levels: levels.collect(),
         rivals: Rivals {
@@ -89,6 +85,17 @@ pub(crate) fn standing(
             levels: levels_of(&rivals),
         },
     })
+}
+
+/// What its place in the line follows from.
+fn rank(key: &CandidateKey, priority: i32) -> Rank {
+    Rank {
+        unfinished: key.kind == CandidateKind::Unfinished,
+        replacement: key.kind == CandidateKind::Replacement,
+        priority,
+        surplus: key.surplus,
+        created_ms: key.created_ms,
+    }
 }
 
 /// Whether new room may help a gang: no bound of a queue keeps it out.

@@ -62,8 +62,8 @@ pub(crate) struct Gang {
     pub(crate) spec: GangSpec,
     /// When we saw that it asks for something else than before.
     pub(crate) specified_ms: UnixMs,
-    /// How many members with a place have left it without being lost: they were moved to another gang,
-    /// or had succeeded and were cleaned away. Only rises.
+    /// How many members with a place have left it without being lost: they were moved to another
+    /// gang, or had succeeded and were cleaned away. Only rises.
     pub(crate) departed: u32,
     /// The queues under whose names it is found.
     pub(crate) named: QueueNames,
