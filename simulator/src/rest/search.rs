@@ -25,12 +25,18 @@ pub(super) fn fits(
         required.map(|required| required.domain(node))
     };
     let tied = (0..gang.groups.len()).map(|group| {
-        let mut members = gang
-            .bound
-            .iter()
-            .filter(|facts| gang.is_below(facts, group));
-        let first = members.find_map(|facts| cluster.node(facts.node.as_deref()?))?;
-        domain(group, first)
+        let members = gang.bound.iter();
+        let mut members: Vec<_> = members
+            .filter(|facts| gang.is_below(facts, group))
+            .collect();
+        // The scheduler's own members say where it is, whatever another one adds.
+        if members.iter().any(|facts| facts.bound_queue.is_some()) {
+            members.retain(|facts| facts.bound_queue.is_some());
+        }
+        let nodes = members
+            .into_iter()
+            .filter_map(|facts| cluster.node(facts.node.as_deref()?));
+        most_frequent(nodes.map(|node| domain(group, node)).collect())?
     });
     let held = gang.held();
     let mut search = Search {
@@ -50,6 +56,17 @@ pub(super) fn fits(
 }
 
 type Domain = Option<Vec<String>>;
+
+/// Two leaders, or a label that changed, can have put members into several domains: those that come
+/// join the most of them, and of as many the first.
+fn most_frequent(domains: Vec<Domain>) -> Option<Domain> {
+    let members = |domain: &Domain| domains.iter().filter(|other| *other == domain).count();
+    let most = domains.iter().map(members).max()?;
+    domains
+        .iter()
+        .find(|domain| members(domain) == most)
+        .cloned()
+}
 
 struct Search<'world> {
     gang: &'world Gang<'world>,
