@@ -1,4 +1,4 @@
-//! What is sent, and what became of it.
+//! Requests to the API server that bind and evict, and what became of each.
 
 pub(crate) mod bindings;
 pub(crate) mod evictions;

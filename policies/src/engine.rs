@@ -79,7 +79,7 @@ pub struct Engine {
     progress: ById<GangId, Progress>,
     planner: Planner,
     binder: Binder,
-    /// What was told of each gang.
+    /// The status and the events that users were last told of each gang.
     told: ById<GangId, Told>,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,

@@ -44,37 +44,31 @@ impl Engine {
         if counts.bound + counts.assumed + counts.waiting > 0 {
             self.note_jobs(id);
         }
-        if let Some(verdict) = self.quarantined(id) {
-            let wait = Wait::Held(verdict);
-            accounts::settle_accounts(&mut self.state, id, &wait, &counts);
-            self.planner.enter(
-                &mut self.state,
-                &self.settings,
-                &self.progress,
-                id,
-                wait,
-                &counts,
-            );
-        } else {
-            self.follow_members(id, &counts, now_ms);
-            let (wait, again_ms) =
-                judge::judge(&mut self.state, &self.progress, id, &counts, now_ms);
-            if let Some(again_ms) = again_ms {
-                self.binder.timers.set(again_ms, Timer::Gang(id));
-            }
-            accounts::settle_accounts(&mut self.state, id, &wait, &counts);
-            self.planner.enter(
-                &mut self.state,
-                &self.settings,
-                &self.progress,
-                id,
-                wait,
-                &counts,
-            );
+        let quarantined = self.quarantined(id);
+        let is_followed = quarantined.is_none();
+        let wait = match quarantined {
+            Some(verdict) => Wait::Held(verdict),
+            None => self.follow_and_judge(id, &counts, now_ms),
+        };
+        accounts::settle_accounts(&mut self.state, id, &wait, &counts);
+        let (state, settings) = (&mut self.state, &self.settings);
+        self.planner
+            .enter(state, settings, &self.progress, id, wait, &counts);
+        if is_followed {
             self.follow_unfinished(id, &counts, now_ms);
         }
         self.tally(id, &counts);
         self.report(id, &counts);
+    }
+
+    /// Follows what has become of the members, and what the gang waits for then.
+    fn follow_and_judge(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Wait {
+        self.follow_members(id, counts, now_ms);
+        let (wait, again_ms) = judge::judge(&mut self.state, &self.progress, id, counts, now_ms);
+        if let Some(again_ms) = again_ms {
+            self.binder.timers.set(again_ms, Timer::Gang(id));
+        }
+        wait
     }
 
     fn remove_gang(&mut self, id: GangId) {

@@ -13,7 +13,7 @@ pub(crate) struct Waiting {
     /// The fingerprint of the last try, so that an event that changes nothing about it wakes
     /// nobody.
     pub(crate) tried: u64,
-    /// As of when its refusal is (see `review`).
+    /// How much had happened when the gang was last refused (see `review`).
     pub(crate) judged: u64,
 }
 

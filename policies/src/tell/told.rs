@@ -1,10 +1,10 @@
-//! What was told of each gang.
+//! The status and the events that users were last told of each gang.
 
 use crate::facts::{PodGroupFacts, Uid, UnixMs};
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, Staleness};
 
-/// What was told of a gang last.
+/// The status and the events that users were last told of one gang.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// The condition `Stale`, and since when the gang was complete of which it tells.

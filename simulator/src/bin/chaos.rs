@@ -21,7 +21,7 @@ const USAGE: &str = "usage: chaos --seed N [--without-faults]
        chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
        chaos --digest FROM..TO [--without-faults] [--threads N]";
 
-/// What is printed.
+/// What a campaign prints of its seeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Print {
     /// One seed, line by line.

@@ -15,8 +15,8 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    /// What was used up to now. Zero where there is no `/proc`, and of a control plane that runs
-    /// elsewhere.
+    /// The processor time used up to now. Zero where there is no `/proc`, and of a control plane
+    /// that runs elsewhere.
     pub(super) fn now() -> Self {
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let stats =
@@ -35,7 +35,7 @@ impl Processor {
         }
     }
 
-    /// What was used since then.
+    /// The processor time used since an earlier reading.
     pub(super) fn since(then: Self) -> Self {
         let now = Self::now();
         Self {
