@@ -190,14 +190,19 @@ pub(crate) fn minima_for(state: &ClusterState, pod: PodId) -> Box<[u32]> {
     path.map(|group| minimum_of(gang, group)).collect()
 }
 
-/// Whether fewer members hold than the PodGroup tells, and so few that the minimum that was told or
-/// the minima that they were bound for are not met any more.
+/// Whether members are lacking that the gang had when its PodGroup told that it was complete.
+///
+/// Either fewer hold than were told, and so few that the minimum that was told or the minima that
+/// they were bound for are not met any more. Or as many hold, in other sub-groups: the gang had its
+/// minimum by the spec that it has now, and does not have it any more.
 fn has_lost_since(gang: &Gang, held: u32, whole: bool) -> bool {
-    gang.shown().is_some_and(|shown| {
-        let members = &shown.members;
-        let fewer = held < members.bound + members.succeeded;
-        fewer && (held < members.expected || !whole)
-    })
+    let (Some(shown), Some(object)) = (gang.shown(), &gang.object) else {
+        return false;
+    };
+    let members = &shown.members;
+    let fewer = held < members.bound + members.succeeded;
+    let had_minimum = shown.scheduled && shown.observed_generation == object.generation;
+    (fewer && held < members.expected) || (!whole && (fewer || had_minimum))
 }
 
 /// The groups that a member is in, from the gang itself down to its leaf.

@@ -307,6 +307,32 @@ fn a_role_that_lost_a_member_while_nobody_led_is_below_its_minimum() {
     assert_eq!(world.evictions, 5);
 }
 
+/// One role has a member more and the other a member less than the status tells, which is old:
+/// the sum is what it was.
+#[test]
+fn a_role_below_its_minimum_is_noticed_behind_a_surplus_that_was_never_told() {
+    let roles = gang("g", 1).sub_groups(&[leaf("a", "", 2), leaf("b", "", 1)]);
+    let mut world = World::new();
+    world.apply(node("n1", 6));
+    world.apply(roles);
+    for name in ["a0", "a1", "b0"] {
+        world.apply(pod(name, 1).of_leaf("g", &name[..1]));
+    }
+    world.settle();
+    pass(&mut world, 5_000);
+    world.loses_statuses = true;
+    world.apply(pod("b1", 1).of_leaf("g", "b"));
+    world.settle();
+    assert_eq!(world.binds, 4);
+    world.delete("a1");
+    world.take_over();
+    world.loses_statuses = false;
+    pass(&mut world, 59_000);
+    assert_eq!(world.evictions, 0);
+    pass(&mut world, 3_000);
+    assert_eq!(world.evictions, 3);
+}
+
 #[test]
 fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart() {
     let mut world = three_of(gang("g", 3));
