@@ -35,4 +35,9 @@ impl Binder {
             leading: false,
         }
     }
+
+    /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.outbox.is_quiet() && self.bindings.is_empty()
+    }
 }

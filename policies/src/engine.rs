@@ -1,27 +1,29 @@
 //! The engine: events in, commands out.
 //!
-//! One step applies a batch of events, looks at what they touched, plans for at most a slice, and
-//! says what is to be sent:
+//! One step goes through six phases, each a page of its own, and none calls back into one before:
 //!
 //! ```text
-//! events -> state (fold) -> wake and assess -> plan (in a Txn) -> bindings -> outbox -> commands
-//!              ^                                                                 |
-//!              +------------------------- outcomes are events -------------------+
+//! events -> 1 apply -> 2 lead -> 3 settle -> 4 plan -> 5 send -> 6 tell -> commands
+//!              ^                                                              |
+//!              +----------------------- outcomes are events ------------------+
 //! ```
+//!
+//! What the phases read and change belongs to owners with fields of their own: the state, the
+//! progress of gangs, the planner, the binder, the leader. The engine puts them together.
 //!
 //! A step does a bounded amount of planning. What is left is continued at the next step, after new
 //! events had their turn, so no plan holds up a lease or a watch. The same events at the same times
 //! give the same commands, on every machine.
 
-mod assess;
+mod apply;
 mod explanation;
 mod faults;
-mod partial;
-mod parts;
+mod lead;
 mod plan;
 mod quarantine;
 mod queues;
 mod reports;
+mod settle;
 mod status;
 
 #[cfg(test)]
@@ -29,46 +31,24 @@ mod tests;
 
 use crate::audit;
 use crate::bind::Binder;
-
-use crate::plan::Planner;
-
-use crate::plan::review::Review;
-
-use crate::command::{Action, Command, CommandId};
-
-use crate::event::{Event, Kind, Object, Outcome};
-
+use crate::command::Command;
+use crate::event::{Event, Kind, Object};
 use crate::facts::UnixMs;
-
 use crate::gangs::progress::Progress;
-
 use crate::ids::{ById, GangId};
-
-use crate::lease::{Election, LeaseAnswer};
-
+use crate::lease::Leader;
+use crate::plan::Planner;
+use crate::plan::review::Review;
 use crate::queues::QueueId;
-
 use crate::settings::{Leadership, Settings};
-
 use crate::state::ClusterState;
-
 use crate::status::QueueStatus;
-
 use crate::tell::told::Told;
-
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    string::String,
-    vec::Vec,
-};
-
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use alloc::vec::Vec;
 use faults::Faults;
-
-use crate::bind::outbox::Flight;
-
 use quarantine::Quarantine;
-
-use crate::bind::timers::Timer;
 
 /// Decides. One owner, no clock, no I/O.
 #[derive(Debug)]
@@ -83,8 +63,7 @@ pub struct Engine {
     told: ById<GangId, Told>,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
-    election: Option<Election>,
-    stopping: bool,
+    leader: Leader,
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
     dirty_queues: bool,
@@ -106,9 +85,9 @@ impl Engine {
     /// An engine that knows nothing yet. It plans once every kind has been listed.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let election = match &settings.leadership {
+        let lease = match &settings.leadership {
             Leadership::Assumed => None,
-            Leadership::Elected(lease) => Some(Election::new(lease.clone())),
+            Leadership::Elected(lease) => Some(lease.clone()),
         };
         let mut state = ClusterState::new();
         if let Some(target) = &settings.target_workload {
@@ -122,8 +101,7 @@ impl Engine {
             listed: BTreeSet::new(),
             planner: Planner::new(settings.queueing),
             binder: Binder::new(settings.in_flight),
-            election,
-            stopping: false,
+            leader: Leader::new(lease),
             unfinished: false,
             dirty_queues: true,
             dividing: false,
@@ -145,219 +123,42 @@ impl Engine {
     pub fn step(&mut self, now_ms: UnixMs, events: Vec<Event>) -> Vec<Command> {
         self.now_ms = self.now_ms.max(now_ms);
         let now_ms = self.now_ms;
+        // 1. Apply: what has happened becomes what is known.
         for event in events {
             self.apply(event, now_ms);
         }
-        self.run_election(now_ms);
-        if self.is_synced() {
-            self.follow(now_ms);
+        // 2. Lead: the lease is kept; this process begins to act, or stops.
+        self.lead(now_ms);
+        if !self.is_synced() {
+            return self.binder.outbox.take_sent();
         }
-        self.binder.outbox.take_sent()
-    }
-
-    fn apply(&mut self, event: Event, now_ms: UnixMs) {
-        self.note_faults(&event);
-        match event {
-            Event::Applied(object) => {
-                self.planner.review.note();
-                // A queue may become Ready, or not, without a gang that notices.
-                self.dirty_queues |= object.kind() == Kind::Queue;
-                self.state.apply(*object, now_ms);
-            }
-            Event::Deleted(key) => {
-                self.planner.review.note();
-                self.state.delete(key);
-            }
-            Event::Listed(listing) => {
-                self.planner.review.note();
-                self.listed.insert(listing.kind);
-                self.dirty_queues |= listing.kind == Kind::Queue;
-                self.state.apply_listing(listing, now_ms);
-            }
-            Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
-            Event::Configured(settings) => self.configure(*settings),
-            Event::Continue => {}
-        }
-    }
-
-    /// Goes on with other settings. What the engine was built around stays.
-    fn configure(&mut self, settings: Settings) {
-        let settings = Settings {
-            leadership: self.settings.leadership.clone(),
-            leaf_order: self.settings.leaf_order,
-            queueing: self.settings.queueing,
-            target_workload: self.settings.target_workload.clone(),
-            ..settings
-        };
-        if settings == self.settings {
-            return;
-        }
-        // tests plant bugs here: half-life
-        if settings.use_half_life_ms != self.settings.use_half_life_ms {
-            self.state.queues.set_half_life(settings.use_half_life_ms);
-        }
-        self.binder.outbox.limits = settings.in_flight;
-        self.settings = settings;
-        self.planner.review.note();
-        // Grace periods and placements are looked at with each gang.
-        self.state.rules_changed();
-    }
-
-    fn ended(&mut self, id: CommandId, outcome: Outcome, now_ms: UnixMs) {
-        let flight = self.binder.outbox.ended(id);
-        if matches!(
-            flight,
-            Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
-        ) {
-            self.planner.review.note();
-        }
-        match flight {
-            Some(Flight::Bind(uid)) => self.binder.bind_ended(
-                &mut self.state,
-                &self.settings,
-                &mut self.progress,
-                uid,
-                outcome,
-                now_ms,
-            ),
-            Some(Flight::Observe(uid)) => {
-                self.binder
-                    .observation_ended(&mut self.state, uid, outcome, now_ms);
-            }
-            Some(Flight::Evict(uid)) => {
-                self.binder
-                    .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
-            }
-            Some(Flight::Status(key)) => self.status_ended(key, &outcome, now_ms),
-            Some(Flight::Lease) => self.lease_answered(outcome, now_ms),
-            // Events are news: one that is lost is not sent again.
-            Some(Flight::Announcement) | None => {}
-        }
-    }
-
-    fn lease_answered(&mut self, outcome: Outcome, now_ms: UnixMs) {
-        let Some(election) = &mut self.election else {
-            return;
-        };
-        let answer = match outcome {
-            Outcome::Lease(seen) => LeaseAnswer::Seen(seen),
-            Outcome::Conflict { .. } => LeaseAnswer::Conflict,
-            _ => LeaseAnswer::Failed,
-        };
-        election.answered(now_ms, answer);
-    }
-
-    /// Keeps the lease, and notices when leadership comes or goes.
-    fn run_election(&mut self, now_ms: UnixMs) {
-        // While it is uncertain what is bound, the lease keeps the next leader away for a while.
-        if self.stopping
-            && self.is_settled()
-            && let Some(election) = &mut self.election
-        {
-            election.release();
-        }
-        if let Some(election) = &mut self.election
-            && let Some(request) = election.poll(now_ms)
-        {
-            let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
-            let action = Action::Lease(request);
-            self.binder.outbox.send(Flight::Lease, deadline_ms, action);
-        }
-        let leads = self.is_leader();
-        if leads != self.binder.leading {
-            self.binder.leading = leads;
-            if leads {
-                // Another may have led meanwhile, and written what it saw.
-                for gang in self.state.gangs.ids() {
-                    self.told[gang].reported = None;
-                }
-                self.reported_queues.clear();
-                self.dirty_queues = true;
-                self.state.rules_changed();
-                self.binder.ask_about_uncertain();
-            } else {
-                self.planner.search = None;
-                self.binder.stand_down_all(&mut self.state);
-            }
-        }
-    }
-
-    /// Follows the world, and acts on it if we lead.
-    fn follow(&mut self, now_ms: UnixMs) {
-        self.refresh_queues(now_ms);
-        let (mut reviewed, mut searched) = (false, false);
-        while let Some(timer) = self.binder.timers.due(now_ms) {
-            match timer {
-                Timer::Gang(gang) => {
-                    if self.state.gangs.get(gang).is_some() {
-                        self.state.touched.insert(gang);
-                    }
-                }
-                Timer::Binding(uid) => self.binder.binding_due(uid),
-                Timer::QueueStatus => {}
-                Timer::Review => reviewed = true,
-                Timer::Search => searched = self.planner.cut.is_due(),
-                // tests plant bugs here: overwritten-status
-                Timer::Rewrite(key) => self.rewrite(key),
-            }
-        }
-        self.planner
-            .follow_freed(&mut self.state, &self.settings, &self.progress);
-        self.state.give_up_lost(now_ms);
-        self.state.follow_offered();
-        self.state.follow_reaches();
-        self.assess_touched(now_ms);
-        self.state.settle_capacity();
-        if core::mem::take(&mut self.state.offered.changed) {
-            self.dirty_queues = true;
-            self.note_topologies();
-        }
-        self.count_use(now_ms);
+        // 3. Settle: queues, nodes and gangs follow what is known.
+        let due = self.settle(now_ms);
         if !self.binder.leading {
             self.planner.review = Review::default();
-            return;
+            return self.binder.outbox.take_sent();
         }
-        if reviewed && !self.stopping {
-            self.planner.review_due(
-                &mut self.state,
-                &self.settings,
-                &self.progress,
-                &mut self.binder.timers,
-                now_ms,
-            );
-        }
-        if searched && !self.stopping {
-            self.planner
-                .try_next_cut(&mut self.state, &self.settings, &self.progress);
-        }
-        self.unfinished = !self.stopping && self.plan(now_ms);
+        // 4. Plan: whose turn it is, and whether there is a place.
+        self.unfinished = self.plan(due, now_ms);
+        // 5. Send: observations, evictions and binds, as far as there is room for requests.
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
-        self.announce_faults();
-        self.unfinished |= self.queue_reports_due(now_ms);
-        self.unfinished |= self.send_reports(now_ms);
-        self.planner.plan_review(
-            &self.settings,
-            &mut self.binder.timers,
-            now_ms,
-            self.stopping,
-        );
-        self.planner
-            .plan_cut(&mut self.binder.timers, now_ms, self.stopping);
+        // 6. Tell: statuses, conditions and events, after everything that is more urgent.
+        self.unfinished |= self.tell(now_ms);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
+        self.binder.outbox.take_sent()
     }
 
     /// When [`Engine::step`] wants to be called with [`Event::Continue`] if nothing happens before;
     /// a time that has passed: at once.
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMs> {
-        let election = self.election.as_ref().map(Election::deadline);
-        let renewal = election.filter(|deadline| *deadline < UnixMs::MAX);
+        let renewal = self.leader.deadline();
         if !self.is_synced() {
             return renewal;
         }
-        if self.unfinished && self.binder.leading && !self.stopping {
+        if self.unfinished && self.binder.leading && !self.leader.stopping {
             return Some(self.now_ms);
         }
         let next_use = self.state.queues.next_use_ms();
@@ -390,10 +191,7 @@ impl Engine {
     /// Whether this engine may act now.
     #[must_use]
     pub fn is_leader(&self) -> bool {
-        match &self.election {
-            Some(election) => election.is_leader(self.now_ms),
-            None => true,
-        }
+        self.leader.leads(self.now_ms)
     }
 
     /// Whether nothing is under way and nothing is left to be sent or planned.
@@ -413,7 +211,7 @@ impl Engine {
     /// Stops planning, finishes the gangs of which a part is on its way, and then gives the lease
     /// back.
     pub fn shut_down(&mut self) {
-        self.stopping = true;
+        self.leader.stopping = true;
         self.binder.take_back_unbegun(&mut self.state);
     }
 
@@ -425,16 +223,10 @@ impl Engine {
         self.binder.outbox.is_quiet() && (self.binder.bindings.is_empty() || !self.binder.leading)
     }
 
-    /// Whether nothing is under way or left to be sent, and the outcome of every binding is known.
-    fn is_settled(&self) -> bool {
-        self.binder.outbox.is_quiet() && self.binder.bindings.is_empty()
-    }
-
     /// Whether there is nothing left to do after [`Engine::shut_down`].
     #[must_use]
     pub fn is_shut_down(&self) -> bool {
-        let released = self.election.as_ref().is_none_or(Election::is_released);
-        self.stopping && self.is_drained() && released
+        self.leader.stopping && self.is_drained() && self.leader.is_released()
     }
 }
 

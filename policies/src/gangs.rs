@@ -1,8 +1,9 @@
 //! What a gang is and how far it has come.
 //!
 //! Everything here follows from the cluster as it is known: what a gang asks for (`spec`), who of
-//! its members has a place (`counts`, `places`), which of them it wants next (`wanted`, `demand`),
-//! and what it waits for as long as no node has to be looked at (`judge`). Nothing is planned here,
+//! its members has a place (`counts`, `places`), how far it has come and what follows for one that is
+//! below its minimum (`progress`, `lifecycle`), which members it wants next (`wanted`, `demand`), and
+//! what it waits for as long as no node has to be looked at (`judge`). Nothing is planned here,
 //! and nobody is told anything.
 
 pub(crate) mod accounts;
@@ -10,6 +11,7 @@ pub(crate) mod counts;
 pub(crate) mod demand;
 pub(crate) mod first_look;
 pub(crate) mod judge;
+pub(crate) mod lifecycle;
 pub(crate) mod near;
 pub(crate) mod parts;
 pub(crate) mod places;

@@ -6,10 +6,12 @@
 //! time (the rule of client-go's leader election).
 
 mod election;
+mod leader;
 #[cfg(test)]
 mod tests;
 
 pub use election::Election;
+pub(crate) use leader::Leader;
 
 use crate::event::Outcome;
 use alloc::boxed::Box;

@@ -11,6 +11,7 @@ pub(crate) mod review;
 pub(crate) mod search;
 pub(crate) mod selection;
 pub(crate) mod sub_groups;
+pub(crate) mod turn;
 pub(crate) mod waiting;
 
 use crate::ids::{ById, GangId};

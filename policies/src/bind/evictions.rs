@@ -22,21 +22,10 @@ use alloc::vec::Vec;
 const EVICT_AGAIN_MS: u64 = 10_000;
 
 impl Binder {
-    /// Evicts every bound member of a gang.
-    pub(crate) fn evict_members(
-        &mut self,
-        state: &mut ClusterState,
-        progress: &mut ById<GangId, Progress>,
-        id: GangId,
-        cause: EvictionCause,
-    ) {
-        self.evict_below(state, progress, id, 0, cause);
-    }
-
-    /// Evicts every bound member of a gang, or of one of its sub-groups.
+    /// Evicts every bound member of a gang, or of one of its sub-groups; 0 is the gang itself.
     pub(crate) fn evict_below(
         &mut self,
-        state: &mut ClusterState,
+        state: &ClusterState,
         progress: &mut ById<GangId, Progress>,
         id: GangId,
         group: usize,
@@ -69,7 +58,7 @@ impl Binder {
     /// to pods goes with them.
     fn announce_evictions(
         &mut self,
-        state: &mut ClusterState,
+        state: &ClusterState,
         id: GangId,
         group: usize,
         cause: EvictionCause,

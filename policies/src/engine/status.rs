@@ -41,9 +41,16 @@ const DIVISION_WORK: u64 = 100_000;
 const STATUSES_LOOKED_AT: u32 = 1_000;
 
 impl Engine {
+    /// Phase 6: what users see. Whether there was more to look at than fits into a slice.
+    pub(super) fn tell(&mut self, now_ms: UnixMs) -> bool {
+        self.announce_faults();
+        let unfinished = self.queue_reports_due(now_ms);
+        self.send_reports(now_ms) | unfinished
+    }
+
     /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether
     /// there was more to look at than fits into a slice.
-    pub(crate) fn send_reports(&mut self, now_ms: UnixMs) -> bool {
+    fn send_reports(&mut self, now_ms: UnixMs) -> bool {
         let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
         let mut looked_at = 0;
         while let Some(key) = self.binder.outbox.next_status() {
@@ -227,7 +234,7 @@ impl Engine {
 
     /// Lets every queue's status be looked at again, at most once in a while, as soon as the fair
     /// shares are worked out. Whether that goes on in the next slice.
-    pub(crate) fn queue_reports_due(&mut self, now_ms: UnixMs) -> bool {
+    fn queue_reports_due(&mut self, now_ms: UnixMs) -> bool {
         if !self.dividing {
             let silent = !self.binder.outbox.writes_statuses();
             let changed = self.dirty_queues || !self.state.queues.shares_are_current();

@@ -52,6 +52,20 @@ impl Start {
             Self::NotBegun | Self::Unfinished { .. } => None,
         }
     }
+
+    /// Since when it is known that something unfinished cannot be completed as things are; `None`:
+    /// it is not unfinished, it `waits` for an answer yet, or this process does not lead, so that
+    /// its next leader begins to count anew.
+    pub(crate) fn stuck(&mut self, waits: bool, leading: bool, now_ms: UnixMs) -> Option<UnixMs> {
+        let Self::Unfinished { stuck_ms } = self else {
+            return None;
+        };
+        if !leading {
+            *stuck_ms = None;
+            return None;
+        }
+        (!waits).then(|| *stuck_ms.get_or_insert(now_ms))
+    }
 }
 
 /// How often in a row bindings of a gang were refused, and until when it is not tried again.

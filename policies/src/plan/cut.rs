@@ -57,8 +57,8 @@ impl Planner {
     }
 
     /// Sees to it that those who were cut short are searched for once more.
-    pub(crate) fn plan_cut(&mut self, timers: &mut Timers, now_ms: UnixMs, stopping: bool) {
-        if self.cut.gangs.is_empty() || self.cut.waits || stopping {
+    pub(crate) fn plan_cut(&mut self, timers: &mut Timers, now_ms: UnixMs) {
+        if self.cut.gangs.is_empty() || self.cut.waits {
             return;
         }
         self.cut.waits = true;

@@ -66,16 +66,10 @@ impl Review {
 
 impl Planner {
     /// Sees to it that the refusals are reviewed, if anything has happened.
-    pub(crate) fn plan_review(
-        &mut self,
-        settings: &Settings,
-        timers: &mut Timers,
-        now_ms: UnixMs,
-        stopping: bool,
-    ) {
+    pub(crate) fn plan_review(&mut self, settings: &Settings, timers: &mut Timers, now_ms: UnixMs) {
         let review = &mut self.review;
         let nothing = review.gangs.is_empty() && review.listed == review.happened;
-        if nothing || review.waits || stopping || settings.in_flight.statuses == 0 {
+        if nothing || review.waits || settings.in_flight.statuses == 0 {
             return;
         }
         review.waits = true;

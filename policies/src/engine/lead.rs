@@ -1,0 +1,36 @@
+//! Phase 2: the lease is kept, and this process begins to act, or stops.
+
+use crate::bind::outbox::Flight;
+use crate::command::Action;
+use crate::engine::Engine;
+use crate::facts::UnixMs;
+
+impl Engine {
+    /// Keeps the lease, and notices when leadership comes or goes.
+    pub(super) fn lead(&mut self, now_ms: UnixMs) {
+        let settled = self.binder.is_settled();
+        if let Some(request) = self.leader.poll(now_ms, settled) {
+            let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
+            let action = Action::Lease(request);
+            self.binder.outbox.send(Flight::Lease, deadline_ms, action);
+        }
+        let leads = self.leader.leads(now_ms);
+        if leads == self.binder.leading {
+            return;
+        }
+        self.binder.leading = leads;
+        if leads {
+            // Another may have led meanwhile, and written what it saw.
+            for gang in self.state.gangs.ids() {
+                self.told[gang].reported = None;
+            }
+            self.reported_queues.clear();
+            self.dirty_queues = true;
+            self.state.rules_changed();
+            self.binder.ask_about_uncertain();
+        } else {
+            self.planner.search = None;
+            self.binder.stand_down_all(&mut self.state);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Gangs of which only a part is bound: completed, unwound, or evicted when they stay stale.
+//!
+//! How a gang comes to be unfinished or complete is drawn at [`Start`]. What follows from it:
+//!
+//! | the gang | its bound members |
+//! |---|---|
+//! | is unfinished | it is planned before all others; if that fails, they are evicted at once |
+//! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
+//! | was complete, its minimum was raised | they stay |
+//!
+//! [`first_look`](crate::gangs::first_look) says which it is when an engine begins with a gang of
+//! which members run.
+//!
+//! A sub-group that the gang could do without begins as a whole or not at all, too. One that was cut
+//! off, by a crash or a binding that was refused, is completed before all other gangs; if that
+//! fails, its members are evicted at once and the rest of the gang stays. One that was complete and
+//! lost members goes on without them: the gang has its minimum.
+//!
+//! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its
+//! members bound. The next leader sees how many are, and finishes the gang before anything else or
+//! evicts them.
+
+use crate::command::EvictionCause;
+use crate::facts::UnixMs;
+use crate::gangs::counts::{Counts, by_leaf};
+use crate::gangs::parts::{below, cut_off, is_assumed};
+use crate::gangs::progress::Progress;
+use crate::gangs::{judge, progress};
+use crate::ids::{ById, GangId};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::vec::Vec;
+
+/// How long an unfinished gang that cannot be completed is kept, so that news that is on its way
+/// (a replacement, another kind's list) still counts. Users are promised two seconds.
+const UNWIND_AFTER_MS: u64 = 1_000;
+
+/// What follows for the bound members of a gang that is below a minimum.
+#[derive(Debug, Default)]
+pub(crate) struct Consequences {
+    /// Evicted are the bound members of these groups of its tree; 0: of the whole gang.
+    pub(crate) evict: Vec<(usize, EvictionCause)>,
+    /// When it must be looked at again although nothing happens.
+    pub(crate) again_ms: Option<UnixMs>,
+}
+
+impl Consequences {
+    /// Bound members are evicted at a time, or now if it has come.
+    fn evict_at(&mut self, due_ms: UnixMs, now_ms: UnixMs, group: usize, cause: EvictionCause) {
+        if due_ms > now_ms {
+            self.again_ms = Some(
+                self.again_ms
+                    .map_or(due_ms, |again_ms| again_ms.min(due_ms)),
+            );
+        } else {
+            self.evict.push((group, cause));
+        }
+    }
+}
+
+/// Follows how far the gang has come, and what follows for one that ran and stays below its
+/// minimum. While the PodGroup is not known, nobody knows the minimum: what has become of the gang
+/// in the meantime is seen when it is.
+///
+/// `leading`: a process that does not lead evicts nobody, nor keeps it for the day when it leads.
+pub(crate) fn follow_members(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &mut ById<GangId, Progress>,
+    id: GangId,
+    counts: &Counts,
+    leading: bool,
+    now_ms: UnixMs,
+) -> Consequences {
+    let mut consequences = Consequences::default();
+    if state.gangs[id].lacks_object() {
+        progress[id].lost_ms = None;
+        return consequences;
+    }
+    let lost = progress::follow_start(state, progress, id, counts, now_ms);
+    follow_losses(state, progress, id, counts, lost, now_ms);
+    let grace = match state.gangs[id].spec.staleness_grace_ms {
+        Some(grace) => u64::try_from(grace).ok(),
+        None => settings.staleness_grace_ms,
+    };
+    if let (Some(lost_ms), Some(grace)) = (progress[id].lost_ms, grace) {
+        let due_ms = lost_ms.saturating_add(grace);
+        if due_ms > now_ms || (counts.needed > 0 && leading) {
+            // tests plant bugs here: evict-the-rest
+            consequences.evict_at(due_ms, now_ms, 0, EvictionCause::Stale);
+        }
+    }
+    consequences
+}
+
+/// Notes since when a gang is below its minimum because it lost members. What runs in a queue that
+/// is gone, say, is never evicted for that: nobody lets it come back to its minimum.
+fn follow_losses(
+    state: &ClusterState,
+    progress: &mut ById<GangId, Progress>,
+    id: GangId,
+    counts: &Counts,
+    lost: bool,
+    now_ms: UnixMs,
+) {
+    let own = &mut progress[id];
+    // Only a loss starts the clock, never a minimum that was raised.
+    own.bereaved |= lost;
+    // The binding of a replacement may still fail: until it has a node the loss stands.
+    own.bereaved &= !counts.met && own.holds() && !own.is_unfinished();
+    let stale = own.bereaved && counts.bound > 0;
+    let may_return = || counts.needed == 0 || judge::admit(state, progress, id, counts).is_ok();
+    let stale = stale && may_return();
+    let own = &mut progress[id];
+    own.lost_ms = stale.then(|| own.lost_ms.unwrap_or(now_ms));
+}
+
+/// What follows for an unfinished gang, or for sub-groups that were cut off, where they cannot be
+/// completed: their members cannot be placed, or there is no room for them. While a binding is
+/// under way, nobody knows yet.
+///
+/// `has_turn`: the gang is still to be tried.
+pub(crate) fn follow_unfinished(
+    state: &ClusterState,
+    progress: &mut ById<GangId, Progress>,
+    id: GangId,
+    counts: &Counts,
+    has_turn: bool,
+    leading: bool,
+    now_ms: UnixMs,
+) -> Consequences {
+    let mut consequences = Consequences::default();
+    let gang = &state.gangs[id];
+    let cut_off = cut_off(state, progress, id);
+    if let Some(tree) = gang.tree().filter(|_| !cut_off.is_empty()) {
+        let assumed = by_leaf(state, gang, &is_assumed);
+        for group in cut_off {
+            let waits = has_turn || below(tree, &assumed, group) > 0;
+            let start = progress[id].parts.get_mut(&tree.group(group).name);
+            if let Some(since_ms) = start.and_then(|start| start.stuck(waits, leading, now_ms)) {
+                let due_ms = since_ms.saturating_add(UNWIND_AFTER_MS);
+                consequences.evict_at(due_ms, now_ms, group, EvictionCause::Unwind);
+            }
+        }
+    }
+    let waits = has_turn || counts.assumed > 0 || counts.bound == 0 || counts.needed == 0;
+    if let Some(since_ms) = progress[id].start.stuck(waits, leading, now_ms) {
+        let due_ms = since_ms.saturating_add(UNWIND_AFTER_MS);
+        // tests plant bugs here: unwind
+        consequences.evict_at(due_ms, now_ms, 0, EvictionCause::Unwind);
+    }
+    consequences
+}

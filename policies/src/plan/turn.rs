@@ -1,0 +1,111 @@
+//! Whose turn it is, and what becomes of the gang that has it.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::gangs::progress::Progress;
+use crate::gangs::request;
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::plan::Planner;
+use crate::plan::attempt::{self, Attempt};
+use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::vec::Vec;
+
+/// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
+pub(crate) const SLICE_WORK: u64 = 200_000;
+
+/// Who is tried next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This gang of a queue.
+    Of(QueueId, GangId),
+    /// Not known yet: the first of a line has changed, and the queues are compared once more.
+    Unclear,
+    /// Nobody: all who could start have been tried.
+    Nobodys,
+}
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    /// These members have been given places.
+    Placed(Vec<(PodId, NodeId)>),
+    /// There is no place. The gang is parked.
+    Refused,
+    /// The slice is used up, and the search goes on in the next one.
+    Searching,
+}
+
+impl Planner {
+    /// The next gang: one of which a part is bound, else the one that is being searched for, else
+    /// the first of the queue whose turn it is.
+    pub(crate) fn next_turn(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        work: &mut u64,
+    ) -> Turn {
+        let before_all = self.agenda.first_unfinished();
+        if let Some((queue, gang)) = before_all.or_else(|| self.searching()) {
+            return Turn::Of(queue, gang);
+        }
+        let line_up = self.line_up(state, settings, progress, work);
+        let Some(queue) = state.queues.next_leaf(line_up) else {
+            self.forget_freed(state, settings, progress);
+            return Turn::Nobodys;
+        };
+        match self.agenda.head(line_up, queue) {
+            // What it lacks has been taken by others since: the next of the line comes forward.
+            Some((_, Some(shortfall))) if !self.agenda.is_over(state, shortfall) => Turn::Unclear,
+            Some((gang, _)) => Turn::Of(queue, gang),
+            None => {
+                self.show_head(state, settings, progress, line_up, queue);
+                Turn::Unclear
+            }
+        }
+    }
+
+    /// Tries one gang: its minimum, or one more of its surplus. Its search may need more slices.
+    pub(crate) fn try_gang(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (queue, id): (QueueId, GangId),
+        counts: &Counts,
+        now_ms: UnixMs,
+        work: &mut u64,
+    ) -> Tried {
+        let mut search = self.begin_slice(state, id, queue, counts, now_ms);
+        let mut attempt = Attempt {
+            gang: id,
+            queue,
+            counts: *counts,
+            now_ms,
+            memo: &mut search.memo,
+            work,
+        };
+        let result = attempt::try_place(state, settings, progress, &mut attempt);
+        self.charge_search(&mut search);
+        match result {
+            Ok(placed) => {
+                self.leave_agenda(state, settings, progress, id);
+                self.review.note();
+                Tried::Placed(placed)
+            }
+            Err(_) if search.memo.is_interrupted() => {
+                self.keep_search(state, search, queue, counts, now_ms);
+                *work = SLICE_WORK.max(*work);
+                Tried::Searching
+            }
+            Err((verdict, wake)) => {
+                self.waiting[id].tried = request::fingerprint(state, id, counts);
+                self.note_refusal(id, &search, (&verdict, &wake));
+                self.park(state, settings, progress, id, verdict, wake);
+                Tried::Refused
+            }
+        }
+    }
+}
