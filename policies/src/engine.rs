@@ -306,6 +306,7 @@ impl Engine {
         self.state.give_up_lost(now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
+        self.binder.take_back_overtaken(&mut self.state);
         self.assess_touched(now_ms);
         self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
