@@ -99,6 +99,8 @@ pub(crate) struct ClusterState {
     pub(crate) rules_version: u64,
     /// Gangs that an event has touched since the last look.
     pub(crate) touched: BTreeSet<GangId>,
+    /// Gangs of which a member was bound to another node than the one that it was given.
+    pub(crate) overtaken: BTreeSet<GangId>,
     /// Nodes that got more room since the last look.
     pub(crate) freed: BTreeSet<NodeId>,
     /// Pods on their way to a node that is gone, or whose account must be settled again.
@@ -144,6 +146,7 @@ impl ClusterState {
             reached_anew: BTreeSet::new(),
             rules_version: 0,
             touched: BTreeSet::new(),
+            overtaken: BTreeSet::new(),
             freed: BTreeSet::new(),
             released: BTreeSet::new(),
         }

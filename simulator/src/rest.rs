@@ -101,7 +101,9 @@ fn partial(gang: &Gang<'_>, calm: bool, found: &mut Vec<String>) {
 ///
 /// A stray may come to another domain while requests for this one are on their way; whoever comes
 /// later joins the one or the other. So where a stray is, or was until it had done its part, one
-/// more domain is nobody's mistake.
+/// more domain is nobody's mistake. Nor is one where a decider has joined a member of another one
+/// that was there first: it had begun elsewhere with a view from before that member was bound, and
+/// what it had sent could not be called back.
 fn apart(
     cluster: &Cluster,
     gang: &Gang<'_>,
@@ -116,32 +118,34 @@ fn apart(
             let node = facts.node.as_deref().and_then(|node| cluster.node(node));
             node.map(|node| required.domain(node))
         };
-        let mut domains: BTreeMap<Binder, BTreeSet<Vec<String>>> = BTreeMap::new();
-        for facts in gang
-            .bound
-            .iter()
-            .filter(|facts| gang.is_below(facts, index))
-        {
+        let below = |facts: &&&PodFacts| gang.is_below(facts, index);
+        let mut members: BTreeMap<Binder, Vec<&PodFacts>> = BTreeMap::new();
+        for facts in gang.bound.iter().filter(below) {
             if let Some(binder) = binders.get(&facts.uid) {
-                let domains = domains.entry(*binder).or_default();
-                domains.extend(domain_of(facts));
+                members.entry(*binder).or_default().push(facts);
             }
         }
         let ever = gang.bound.iter().chain(&gang.succeeded).chain(&gang.done);
-        let is_stray = |facts: &&&PodFacts| {
-            let ours = facts.bound_queue.is_some() && !binders.contains_key(&facts.uid);
-            ours && gang.is_below(facts, index)
-        };
-        let strays: BTreeSet<_> = ever
-            .filter(is_stray)
-            .filter_map(|facts| domain_of(facts))
-            .collect();
-        let apart = |domains: &&BTreeSet<_>| domains.difference(&strays).count() > 1;
-        if let Some(domains) = domains.values().find(apart) {
-            found.push(format!(
-                "I7: gang {}, group {:?} is in {domains:?}",
-                gang.name, group.name
-            ));
+        let ours = ever.filter(|facts| facts.bound_queue.is_some());
+        let ours: Vec<&PodFacts> = ours.filter(below).copied().collect();
+        for (binder, members) in members {
+            let domains: BTreeSet<_> = members.iter().filter_map(|it| domain_of(it)).collect();
+            let explained = |domain: &&Vec<String>| {
+                let there = |facts: &&&PodFacts| domain_of(facts).as_ref() == Some(*domain);
+                let begun_ms = members.iter().filter(there).map(|it| it.bound_ms).min();
+                let mut ours = ours.iter().filter(there);
+                ours.any(|other| match binders.get(&other.uid) {
+                    None => true,
+                    Some(another) => *another != binder && Some(other.bound_ms) <= begun_ms,
+                })
+            };
+            let mistaken = domains.iter().filter(|domain| !explained(domain));
+            if mistaken.count() > 1 {
+                found.push(format!(
+                    "I7: gang {}, group {:?} is in {domains:?}",
+                    gang.name, group.name
+                ));
+            }
         }
     }
 }

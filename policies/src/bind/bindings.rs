@@ -20,8 +20,9 @@
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
 //! has told their outcome before.
 //!
-//! A place that becomes too small before anything was sent is given up with its gang. Repeated
-//! binds are sent ever more rarely.
+//! A place that becomes too small before anything was sent is given up with its gang. So is what
+//! was not sent yet when another member of the gang turns out to be on another node than ours.
+//! Repeated binds are sent ever more rarely.
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
@@ -431,6 +432,19 @@ impl Binder {
             }
         }
         self.take_back(state, uid);
+    }
+
+    /// Takes back what was not asked for yet of gangs of which a member was bound elsewhere: where
+    /// the others may go follows from where that one is.
+    pub(crate) fn take_back_overtaken(&mut self, state: &mut ClusterState) {
+        while let Some(gang) = state.overtaken.pop_first() {
+            let members = state.gangs.get(gang).map_or(&[][..], |gang| &gang.members);
+            let members = members.iter().map(|member| state.pods[*member].uid);
+            let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
+            for uid in members.filter(unsent).collect::<alloc::vec::Vec<_>>() {
+                self.take_back(state, uid);
+            }
+        }
     }
 
     /// Whether no member of the pod's gang has a node, and none may get one by a request that was

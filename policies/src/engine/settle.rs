@@ -31,6 +31,7 @@ impl Engine {
         self.state.give_up_lost(now_ms);
         self.state.follow_offered();
         self.state.follow_reaches();
+        self.binder.take_back_overtaken(&mut self.state);
         while let Some(gang) = self.state.touched.pop_first() {
             if self.state.gangs.get(gang).is_some() {
                 self.in_hand(gang, |engine| engine.assess(gang, now_ms));

@@ -150,9 +150,14 @@ impl ClusterState {
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);
         }
+        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
         if before != after {
-            self.touched
-                .extend(self.pods[pod].own.as_ref().and_then(|own| own.gang));
+            self.touched.extend(gang);
+        }
+        if let (Stage::Assumed(given), Stage::Bound(node)) = (before, after)
+            && given != node
+        {
+            self.overtaken.extend(gang);
         }
     }
 

@@ -2,9 +2,9 @@
 //! may be evicted, however often schedulers start anew and however far minima are raised.
 
 use super::{Run, change_minimum};
-use gpu_batch_policies::command::{Action, Evict};
+use gpu_batch_policies::command::{Action, Evict, EvictionCause};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{GroupSource, PodGroupFacts};
+use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts};
 
 impl Run<'_> {
     /// A PodGroup of which members run gets a higher minimum; of one with sub-groups the first
@@ -30,13 +30,22 @@ impl Run<'_> {
     }
 
     /// L1. Of gangs without a PodGroup of ours nobody remembers whether members were lost or have
-    /// done their part and were cleaned away.
+    /// done their part and were cleaned away. Nor does anything tell the minimum that a member had
+    /// that another scheduler has bound: once it is raised, a scheduler that starts anew sees a
+    /// sub-group that may never have been complete, and unwinds it.
     pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
         let Action::Evict(Evict { pod, cause }) = action else {
             return None;
         };
         let facts = self.cluster.pod(pod.uid)?;
         let group = facts.pod_group.as_ref().filter(|_| self.is_calm())?;
+        let of_another = |other: &PodFacts| {
+            let bound = other.node.is_some() && other.bound_queue.is_none();
+            bound && other.namespace == facts.namespace && other.pod_group.as_ref() == Some(group)
+        };
+        if *cause == EvictionCause::Unwind && self.cluster.api.pods().any(of_another) {
+            return None;
+        }
         Some(format!(
             "L1: pod {} of gang {group} is evicted ({cause:?}), and nothing was lost",
             pod.name

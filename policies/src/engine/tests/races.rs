@@ -1,8 +1,9 @@
 //! The world changes between a decision and what comes of it.
 
-use super::world::{World, gang, node, pod, queue, topology};
+use super::world::{WithTopology, World, gang, node, pod, queue, topology};
 use crate::facts::Uid;
 use crate::reason::Reason;
+use crate::settings::Settings;
 use crate::status::Phase;
 use alloc::{string::String, vec::Vec};
 
@@ -34,6 +35,27 @@ fn check_rival(told_first: bool) {
 fn a_pod_that_somebody_else_binds_between_decision_and_bind_counts_where_it_is() {
     check_rival(false);
     check_rival(true);
+}
+
+/// The leader before has sent a member to another zone, and its request comes before ours.
+#[test]
+fn members_not_sent_yet_join_one_that_is_bound_in_another_domain() {
+    let mut settings = Settings::default();
+    settings.in_flight.actions = 1;
+    let mut world = World::with(settings);
+    world.apply(topology("default", &["zone"]));
+    world.apply(node("n1", 4).label("zone", "z1"));
+    world.apply(node("n2", 8).label("zone", "z2"));
+    world.apply(gang("g", 3).required("zone"));
+    world.rival = Some(("a", "n2", false));
+    for name in ["a", "b", "c"] {
+        world.apply(pod(name, 1).of("g"));
+    }
+    world.settle();
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.node_of(name).as_deref(), Some("n2"));
+    }
+    assert_eq!((world.binds, world.evictions), (3, 0));
 }
 
 #[test]
