@@ -52,14 +52,11 @@ impl Engine {
     fn attempt(&mut self, queue: QueueId, id: GangId, now_ms: UnixMs, work: &mut u64) {
         #[cfg(feature = "planted-panic")]
         self.spring_planted_panic(id);
-        let counts = count(&self.state, id, now_ms);
-        let (state, settings) = (&mut self.state, &self.settings);
-        let gang = (queue, id);
-        let progress = &self.progress;
+        let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
         let planner = &mut self.planner;
-        match planner.try_gang(state, settings, progress, gang, &counts, now_ms, work) {
+        match planner.try_gang(state, settings, progress, (queue, id), now_ms, work) {
             Tried::Placed(placed) => self.begin(id, &placed, now_ms),
-            Tried::Refused => {
+            Tried::Refused(counts) => {
                 self.follow_unfinished(id, &counts, now_ms);
                 self.report(id, &counts);
             }

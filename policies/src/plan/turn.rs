@@ -1,7 +1,7 @@
 //! Whose turn it is, and what becomes of the gang that has it.
 
 use crate::facts::UnixMs;
-use crate::gangs::counts::Counts;
+use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::request;
 use crate::ids::{ById, GangId, NodeId, PodId};
@@ -31,8 +31,8 @@ pub(crate) enum Turn {
 pub(crate) enum Tried {
     /// These members have been given places.
     Placed(Vec<(PodId, NodeId)>),
-    /// There is no place. The gang is parked.
-    Refused,
+    /// There is no place. The gang, with its members as they are counted here, is parked.
+    Refused(Counts),
     /// The slice is used up, and the search goes on in the next one.
     Searching,
 }
@@ -74,15 +74,15 @@ impl Planner {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         (queue, id): (QueueId, GangId),
-        counts: &Counts,
         now_ms: UnixMs,
         work: &mut u64,
     ) -> Tried {
-        let mut search = self.begin_slice(state, id, queue, counts, now_ms);
+        let counts = count(state, id, now_ms);
+        let mut search = self.begin_slice(state, id, queue, &counts, now_ms);
         let mut attempt = Attempt {
             gang: id,
             queue,
-            counts: *counts,
+            counts,
             now_ms,
             memo: &mut search.memo,
             work,
@@ -96,15 +96,15 @@ impl Planner {
                 Tried::Placed(placed)
             }
             Err(_) if search.memo.is_interrupted() => {
-                self.keep_search(state, search, queue, counts, now_ms);
+                self.keep_search(state, search, queue, &counts, now_ms);
                 *work = SLICE_WORK.max(*work);
                 Tried::Searching
             }
             Err((verdict, wake)) => {
-                self.waiting[id].tried = request::fingerprint(state, id, counts);
+                self.waiting[id].tried = request::fingerprint(state, id, &counts);
                 self.note_refusal(id, &search, (&verdict, &wake));
                 self.park(state, settings, progress, id, verdict, wake);
-                Tried::Refused
+                Tried::Refused(counts)
             }
         }
     }
