@@ -140,7 +140,7 @@ impl Binder {
         }
         let class = &state.classes[pod.class];
         if !again && state.nodes[node].is_overfull(class) {
-            // The node has become too small, or somebody else has filled it, while this waited.
+            // While the bind waited, the node has become too small, or other pods have filled it.
             self.take_back_with_gang(state, uid);
             return;
         }

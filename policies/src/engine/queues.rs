@@ -19,7 +19,7 @@ impl Engine {
         }
     }
 
-    /// Lets everybody leave a queue that will not be there any more. What runs goes on, as foreign.
+    /// Lets every gang leave a queue that will not be there any more. What runs goes on, as foreign.
     fn empty_queue(&mut self, queue: QueueId) {
         let gangs: Vec<GangId> = self
             .state
@@ -53,7 +53,7 @@ impl Engine {
         self.dirty_queues |= self.state.queues.next_use_ms() != before;
     }
 
-    /// The hierarchy is another one: whoever stood in a queue is entered anew.
+    /// The hierarchy is another one: every gang that stood in a queue is entered anew.
     fn forget_queues(&mut self) {
         self.planner.agenda = Agenda::new(self.settings.queueing);
         self.gangs_by_queue.clear();

@@ -184,8 +184,8 @@ impl Engine {
         }
     }
 
-    /// Sees to it that what has become of the gang is told. Of one that waits for its turn or for
-    /// nothing, its pods have nothing to say, nor has anybody but its PodGroup.
+    /// Sees to it that what has become of the gang is told: in its PodGroup, and where it was refused
+    /// or is held also in its pods.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
         self.dirty_queues = true;
         let gang = &self.state.gangs[id];

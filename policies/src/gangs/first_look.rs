@@ -4,17 +4,17 @@
 //! |---|---|
 //! | annotation `bound-minimum` of members on nodes | minima that the gang had |
 //! | condition `Stale` of the PodGroup | that it was complete, and what it lost when |
-//! | times that the API server sets | somebody has waited since before the first binding |
+//! | times that the API server sets | a member has waited since before the first binding |
 //!
 //! A gang that has the minima that its members were bound for was complete, however far they were
 //! raised since.
 //!
 //! Each binding records the minima that the pod was placed for, so that it does not matter whether
-//! anybody ran while they were raised. The condition `Stale` is written after the first member was
+//! a scheduler ran while they were raised. The condition `Stale` is written after the first member was
 //! bound, and says since when members are lacking: the grace period goes on from there.
 //!
 //! Where neither says so, times do. A member that replaces a lost one is younger than the first
-//! binding. If somebody has waited since before it, and the bound and the younger members together
+//! binding. If a member has waited since before it, and the bound and the younger members together
 //! are fewer than the minimum, the gang was never complete; otherwise it has lost members.
 //!
 //! Implicit and native gangs have no such condition. After a restart their grace period begins
@@ -93,7 +93,7 @@ fn bound_times<'a>(
 }
 
 /// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API
-/// server says: somebody has waited since before the first of these binds, and even if all who
+/// server says: a member has waited since before the first of these binds, and even if all that
 /// came later replace lost members, those and the bound ones are fewer than the minimum. Times
 /// are known to the second.
 pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: usize) -> bool {

@@ -19,7 +19,7 @@ use alloc::{boxed::Box, collections::BTreeMap};
 ///  NOT BEGUN -------------------------> UNFINISHED -----------------> COMPLETE
 ///   ^   |                                |    ^                         |  ^
 ///   |   | it is seen with bound members  |    |                         |  |
-///   |   +--- somebody waited all along --|----+                         |  |
+///   |   +--- a member waited all along --|----+                         |  |
 ///   |   +--- else: it ran (see `first_look`) -------------------|--+
 ///   +------------------------------------+------------------------------+
 ///                          no member has a place any more

@@ -6,7 +6,7 @@ use crate::state::gang::{Gang, GangKey, GangSpec};
 use crate::state::membership::job_minimum;
 use crate::state::pod::Own;
 
-/// The queue of whoever names none.
+/// The queue of pods and PodGroups that name none.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
 
 /// What the gang asks for: from its PodGroup, else from its pods.

@@ -4,15 +4,15 @@
 //! touches that. Nobody polls.
 //!
 //! Most refusals are proved by counting: so many pods of a class find no room, so much more of a
-//! resource exceeds a limit. Gangs of one queue that lack the same stand in one *line*, and stay
-//! there when it may be over: only then the first of each such line is a candidate, and it is tried
-//! when its queue's turn comes. So room that becomes free is offered in the order of the queues,
-//! and whoever comes after it has been taken is not looked at:
+//! resource exceeds a limit. The gangs of a queue that have one *shortfall* stand together, and stay
+//! there when it may be eased: only then the first of them is a candidate, and it is tried when its
+//! queue's turn comes. So room that becomes free is offered in the order of the queues, and a gang
+//! whose turn comes after the room has been taken is not looked at:
 //!
 //! ```text
-//! freed ──> what may be over ──> a line-up: turns, and heads of these lines ──> the first is tried
-//!                ^                                                                   │
-//!                └──────────── looked at again: what the room still holds <──────────┘
+//! freed ──> shortfalls that may be eased ──> a line-up: the head of each queue ──> one is tried
+//!                     ^                                                              │
+//!                     └────────── looked at again: what the room still holds <───────┘
 //! ```
 //!
 //! What one freed room costs gangs of one shape does not grow with the number of queues or gangs
@@ -55,7 +55,7 @@ pub(crate) struct Agenda {
     line_ups: LineUps,
 }
 
-/// The first of a queue: who, and where it was refused for something that may be over, for what.
+/// The first gang of a queue, and the shortfall for which it was refused and which may be eased.
 pub(crate) type Head = (GangId, Option<Shortfall>);
 
 impl Agenda {
@@ -111,14 +111,14 @@ impl Agenda {
     pub(crate) fn head(&self, line_up: LineUp, queue: QueueId) -> Option<Head> {
         let turn = self.candidates.get(&queue).and_then(BTreeSet::first);
         let mut first = turn.map(|(key, gang)| (key, (*gang, None)));
-        let over = self.line_ups.over(line_up);
-        let lines = self.lines.get(&queue).filter(|_| !over.is_empty());
+        let eased = self.line_ups.eased(line_up);
+        let lines = self.lines.get(&queue).filter(|_| !eased.is_empty());
         for (shortfall, line) in lines.into_iter().flatten() {
             let Some((key, gang)) = line.first() else {
                 continue;
             };
             let earlier = first.is_none_or(|(first, _)| key < first);
-            if earlier && over.contains(shortfall) && !self.freed.in_vain(*shortfall, queue) {
+            if earlier && eased.contains(shortfall) && !self.freed.in_vain(*shortfall, queue) {
                 first = Some((key, (*gang, Some(*shortfall))));
             }
         }

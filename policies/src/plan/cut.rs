@@ -32,7 +32,7 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// The timer has ended: all of the allowance may be back. Whether anybody waits for it.
+    /// The timer has ended: all of the allowance may be back. Whether any gang waits for it.
     pub(crate) fn is_due(&mut self) -> bool {
         self.waits = false;
         !self.gangs.is_empty()
@@ -56,7 +56,7 @@ impl Planner {
         self.cut.gangs.remove(&id);
     }
 
-    /// Sees to it that those who were cut short are searched for once more.
+    /// Sees to it that the gangs whose searches were cut short are searched for once more.
     pub(crate) fn plan_cut(&mut self, timers: &mut Timers, now_ms: UnixMs) {
         if self.cut.gangs.is_empty() || self.cut.waits {
             return;

@@ -1,4 +1,5 @@
-//! The lines of queues: who comes into them, who leaves them, and whom the tree of queues compares.
+//! The lines of queues: which gangs come into them and leave them, and which heads the tree of queues
+//! compares.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
@@ -80,8 +81,8 @@ impl Planner {
         self.show_heads(state, settings, progress, queue);
     }
 
-    /// Follows what has been freed: where counting says whether it helps, what lacks it may be
-    /// over; everybody else is tried again.
+    /// Follows what has been freed: where counting says whether it helps, the shortfall may be eased;
+    /// all other gangs are tried again.
     pub(crate) fn follow_freed(
         &mut self,
         state: &mut ClusterState,
@@ -97,7 +98,7 @@ impl Planner {
         }
     }
 
-    /// Everybody whom it may help has been tried.
+    /// All gangs that what was freed may help have been tried.
     pub(crate) fn forget_freed(
         &mut self,
         state: &mut ClusterState,
@@ -109,7 +110,7 @@ impl Planner {
         }
     }
 
-    /// The line-up of all who may be tried now.
+    /// The line-up of all gangs that may be tried now.
     pub(crate) fn line_up(
         &mut self,
         state: &mut ClusterState,

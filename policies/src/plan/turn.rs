@@ -15,14 +15,14 @@ use alloc::vec::Vec;
 /// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
 pub(crate) const SLICE_WORK: u64 = 200_000;
 
-/// Who is tried next.
+/// Which gang is tried next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// This gang of a queue.
     Of(QueueId, GangId),
     /// Not known yet: the first of a line has changed, and the queues are compared once more.
     Unclear,
-    /// Nobody: all who could start have been tried.
+    /// No gang: all that could start have been tried.
     Nobodys,
 }
 
@@ -58,7 +58,7 @@ impl Planner {
         };
         match self.agenda.head(line_up, queue) {
             // What it lacks has been taken by others since: the next of the line comes forward.
-            Some((_, Some(shortfall))) if !self.agenda.is_over(state, shortfall) => Turn::Unclear,
+            Some((_, Some(shortfall))) if !self.agenda.is_eased(state, shortfall) => Turn::Unclear,
             Some((gang, _)) => Turn::Of(queue, gang),
             None => {
                 self.show_head(state, settings, progress, line_up, queue);

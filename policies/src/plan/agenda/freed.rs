@@ -1,4 +1,4 @@
-//! Room and quantities that have been freed, and the shortfalls that may be over because of it.
+//! Room and quantities that have been freed, and the shortfalls that may be eased by them.
 //!
 //! Gangs whose members of several shapes do not fit together stand in no line. Each is tried when
 //! what is freed holds a member of any of its shapes; where it was not proved that they do not fit,
@@ -20,34 +20,34 @@ use alloc::{
 };
 
 /// Nodes that have been freed since every gang that they may help was last tried, and the
-/// shortfalls that may be over.
+/// shortfalls that may be eased by them.
 #[derive(Debug, Default)]
 pub(super) struct Freed {
     nodes: BTreeSet<NodeId>,
-    /// Shortfalls that may be over. Each of them was over once; pods that have taken room since are
-    /// noticed when the shortfall is looked at again.
-    over: BTreeSet<Shortfall>,
-    /// The lines in which somebody was tried, and still lacks the same: counting overlooks
-    /// something, as limits on GPU models.
+    /// Shortfalls that may be eased. Each of them was eased once; pods that have taken room since
+    /// are noticed when the shortfall is looked at again.
+    eased: BTreeSet<Shortfall>,
+    /// The queues in which a gang was tried and was refused for this shortfall once more: counting
+    /// overlooks something, as limits on GPU models.
     in_vain: BTreeMap<Shortfall, BTreeSet<QueueId>>,
 }
 
 impl Freed {
-    /// The shortfalls that may be over.
-    pub(super) fn over(&self) -> &BTreeSet<Shortfall> {
-        &self.over
+    /// The shortfalls that may be eased.
+    pub(super) fn eased(&self) -> &BTreeSet<Shortfall> {
+        &self.eased
     }
 
-    /// Whether a line was tried already.
+    /// Whether a gang of the queue was tried already, and the shortfall turned out to stand.
     pub(super) fn in_vain(&self, shortfall: Shortfall, queue: QueueId) -> bool {
         self.in_vain
             .get(&shortfall)
             .is_some_and(|queues| queues.contains(&queue))
     }
 
-    /// Notes that a gang of this queue was tried, and lacks this as before.
+    /// Notes that a gang of this queue was tried, and that the shortfall stands.
     pub(super) fn refused(&mut self, shortfall: Shortfall, queue: QueueId) {
-        if self.over.contains(&shortfall) {
+        if self.eased.contains(&shortfall) {
             self.in_vain.entry(shortfall).or_default().insert(queue);
         }
     }
@@ -75,7 +75,7 @@ impl Agenda {
         if nodes.is_empty() && released.is_empty() {
             return stirred;
         }
-        let mut over = self.rooms_over(state, &nodes);
+        let mut eased = self.rooms_eased(state, &nodes);
         for (class, gangs) in &self.any_room {
             if fits(state, *class, Scope::Cluster, &nodes, 1) > 0 {
                 stirred.gangs.extend(gangs);
@@ -86,29 +86,29 @@ impl Agenda {
         }
         let paths = released.into_iter().map(|queue| state.queues.path(queue));
         for queue in paths.flatten().collect::<BTreeSet<_>>() {
-            over.extend(self.bounds_over(state, queue));
+            eased.extend(self.bounds_eased(state, queue));
             stirred
                 .gangs
                 .extend(self.queues.get(&queue).into_iter().flatten());
         }
-        for shortfall in &over {
+        for shortfall in &eased {
             let tried = self.freed.in_vain.remove(shortfall);
             stirred.queues.extend(tried.into_iter().flatten());
         }
         self.freed.nodes.extend(nodes);
-        self.freed.over.extend(over);
+        self.freed.eased.extend(eased);
         self.line_ups.changed();
         for (gang, shortfall) in &self.unfinished_lacking {
-            if self.freed.may_be_over(state, *shortfall) {
+            if self.freed.may_be_eased(state, *shortfall) {
                 stirred.gangs.insert(*gang);
             }
         }
         stirred
     }
 
-    /// The shortfalls of room that these nodes may have ended.
-    fn rooms_over(&self, state: &mut ClusterState, nodes: &BTreeSet<NodeId>) -> Vec<Shortfall> {
-        let (mut over, mut last) = (Vec::new(), None);
+    /// The shortfalls of room that these nodes ease.
+    fn rooms_eased(&self, state: &mut ClusterState, nodes: &BTreeSet<NodeId>) -> Vec<Shortfall> {
+        let (mut eased, mut last) = (Vec::new(), None);
         for shortfall in self.lacking.keys() {
             let Shortfall::Room { class, scope, need } = *shortfall else {
                 // Rooms come first.
@@ -120,14 +120,18 @@ impl Agenda {
             };
             last = Some(((class, scope), fits));
             if need <= fits {
-                over.push(*shortfall);
+                eased.push(*shortfall);
             }
         }
-        over
+        eased
     }
 
-    /// The shortfalls under the bounds of a queue that are over.
-    fn bounds_over(&self, state: &ClusterState, queue: QueueId) -> impl Iterator<Item = Shortfall> {
+    /// The shortfalls under the bounds of a queue that are eased.
+    fn bounds_eased(
+        &self,
+        state: &ClusterState,
+        queue: QueueId,
+    ) -> impl Iterator<Item = Shortfall> {
         let first = Shortfall::Bound {
             queue,
             key: GovernedId::LOWEST,
@@ -139,23 +143,24 @@ impl Agenda {
             Shortfall::Room { .. } => false,
         };
         let lacking = self.lacking.range(first..).map(|(shortfall, _)| shortfall);
-        let over = lacking.take_while(of_queue).copied();
-        over.filter(|shortfall| bound_is_over(state, *shortfall))
+        let eased = lacking.take_while(of_queue).copied();
+        eased.filter(|shortfall| bound_is_eased(state, *shortfall))
     }
 
-    /// Whether so much is still there; if not, everything that may be over is looked at again.
-    pub(crate) fn is_over(&mut self, state: &mut ClusterState, shortfall: Shortfall) -> bool {
-        if self.freed.may_be_over(state, shortfall) {
+    /// Whether a shortfall is still eased; if not, all that may be eased are looked at again.
+    pub(crate) fn is_eased(&mut self, state: &mut ClusterState, shortfall: Shortfall) -> bool {
+        if self.freed.may_be_eased(state, shortfall) {
             return true;
         }
-        let mut over = core::mem::take(&mut self.freed.over);
-        over.retain(|shortfall| self.freed.may_be_over(state, *shortfall));
-        self.freed.over = over;
+        let mut eased = core::mem::take(&mut self.freed.eased);
+        eased.retain(|shortfall| self.freed.may_be_eased(state, *shortfall));
+        self.freed.eased = eased;
         self.line_ups.changed();
         false
     }
 
-    /// Everybody whom it may help has been tried. The queues that may have another head.
+    /// All gangs that what was freed may help have been tried. The queues that may have another
+    /// head.
     pub(crate) fn forget_freed(&mut self) -> BTreeSet<QueueId> {
         let freed = core::mem::take(&mut self.freed);
         self.line_ups.changed();
@@ -164,17 +169,17 @@ impl Agenda {
 }
 
 impl Freed {
-    fn may_be_over(&self, state: &mut ClusterState, shortfall: Shortfall) -> bool {
+    fn may_be_eased(&self, state: &mut ClusterState, shortfall: Shortfall) -> bool {
         match shortfall {
             Shortfall::Room { class, scope, need } => {
                 fits(state, class, scope, &self.nodes, need) >= need
             }
-            Shortfall::Bound { .. } => bound_is_over(state, shortfall),
+            Shortfall::Bound { .. } => bound_is_eased(state, shortfall),
         }
     }
 }
 
-fn bound_is_over(state: &ClusterState, shortfall: Shortfall) -> bool {
+fn bound_is_eased(state: &ClusterState, shortfall: Shortfall) -> bool {
     match shortfall {
         Shortfall::Bound {
             queue,
@@ -225,7 +230,7 @@ fn fits(
         return 0;
     }
     if state.classes.get(class).is_none() {
-        // Whoever lacks room for it has changed, and is about to be looked at.
+        // The gangs that lack room for the class have changed, and are about to be assessed.
         return 0;
     }
     state.refresh(class);

@@ -1,8 +1,9 @@
-//! The line-ups that are kept: who is a candidate if given shortfalls are over.
+//! The line-ups that are kept: the head of each queue, for a given set of eased shortfalls.
 //!
-//! Between two moments at which something is free, the same few shortfalls are over again and
-//! again. So the order of the queues is kept for the sets of them that were asked for last, and
-//! each changes only where the world does.
+//! Between two moments at which something is free, few shortfalls are eased, and mostly those that
+//! were before. So the order of the queues is kept for the sets that were asked for last, and each
+//! changes only where the world does. With one line-up alone, what an end frees would cost two
+//! changes of every queue that lacks it: milliseconds instead of microseconds with 1,000 queues.
 
 use super::Agenda;
 use crate::gangs::wait::Shortfall;
@@ -21,7 +22,7 @@ const NEAR: usize = 8;
 /// All line-ups.
 #[derive(Debug)]
 pub(super) struct LineUps {
-    /// By number. For the first one nothing is ever over.
+    /// By number. For the first one no shortfall is ever eased.
     all: Vec<Kept>,
     /// The one that was asked for last, unless something that it depends on has changed.
     current: Option<LineUp>,
@@ -31,8 +32,8 @@ pub(super) struct LineUps {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The shortfalls that are over for this line-up.
-    over: BTreeSet<Shortfall>,
+    /// The shortfalls that are eased for this line-up.
+    eased: BTreeSet<Shortfall>,
     /// The heads that the tree of queues has been shown.
     shown: BTreeMap<QueueId, GangId>,
     /// When it was last asked for.
@@ -48,12 +49,12 @@ impl LineUps {
         }
     }
 
-    /// The shortfalls that are over for a line-up.
-    pub(super) fn over(&self, line_up: LineUp) -> &BTreeSet<Shortfall> {
-        &self.all[line_up.index()].over
+    /// The shortfalls that are eased for a line-up.
+    pub(super) fn eased(&self, line_up: LineUp) -> &BTreeSet<Shortfall> {
+        &self.all[line_up.index()].eased
     }
 
-    /// Something has changed about what is lacking or over.
+    /// Another set of shortfalls is lacking or eased.
     pub(super) fn changed(&mut self) {
         self.current = None;
     }
@@ -86,7 +87,8 @@ impl Agenda {
         };
     }
 
-    /// The line-up for what may be over now, and the queues whose head in it may be another one.
+    /// The line-up for the shortfalls that may be eased now, and the queues whose head in it may be
+    /// another one.
     pub(crate) fn line_up(&mut self) -> (LineUp, BTreeSet<QueueId>) {
         if let Some(current) = self.line_ups.current {
             return (current, BTreeSet::new());
@@ -105,7 +107,7 @@ impl Agenda {
         let kept = &mut self.line_ups.all[line_up.index()];
         kept.asked = self.line_ups.asked;
         if line_up != LineUp::FIRST {
-            kept.over.clone_from(self.freed.over());
+            kept.eased.clone_from(self.freed.eased());
         }
         (line_up, queues)
     }
@@ -134,14 +136,14 @@ impl Agenda {
         others.min_by_key(asked).unwrap_or(LineUp::FIRST)
     }
 
-    /// The shortfalls that are over now and not in a line-up, or the other way round, and the
+    /// The shortfalls that are eased now and not in a line-up, or the other way round, and the
     /// queues that lack them.
     fn difference(
         &self,
         line_up: LineUp,
     ) -> impl Iterator<Item = (&Shortfall, &BTreeSet<QueueId>)> {
-        let kept = self.line_ups.over(line_up);
-        let differ = kept.symmetric_difference(self.freed.over());
+        let kept = self.line_ups.eased(line_up);
+        let differ = kept.symmetric_difference(self.freed.eased());
         differ.filter_map(|shortfall| Some((shortfall, self.lacking.get(shortfall)?)))
     }
 }
