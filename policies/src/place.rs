@@ -22,7 +22,6 @@ mod rooms;
 mod search;
 mod tree;
 mod two_shapes;
-mod world;
 
 pub(crate) use choices::{CHOICES_MAX, selections};
 pub(crate) use domains::all_nodes_of;
@@ -33,7 +32,6 @@ pub(crate) use nested::place_tree;
 pub(crate) use pack::counting_refuses;
 pub(crate) use rooms::Rooms;
 pub(crate) use tree::{Choice, Tree, TreeGroup, merged, pods_of};
-pub(crate) use world::World;
 
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};

@@ -10,7 +10,6 @@ use super::greedy::Greedy;
 use super::problem::{Problem, Step, nowhere};
 use super::search::Progress;
 use super::tree::Tree;
-use super::world::World;
 use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
@@ -48,11 +47,11 @@ impl Most {
 
 /// The most that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
 /// `None`: there is no area for it, or the numbers do not say all.
-pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most> {
-    let (candidates, skipped) = candidates(world, tree);
+pub(crate) fn most(state: &mut ClusterState, tree: &Tree, refused: bool) -> Option<Most> {
+    let (candidates, skipped) = candidates(state, tree);
     let problems: Vec<(Area, Problem)> = candidates
         .into_iter()
-        .map(|area| (area, Problem::in_world(world, tree, area)))
+        .map(|area| (area, Problem::of(state, tree, area)))
         .collect();
     if problems.iter().any(|(_, problem)| !problem.exact) {
         return None;
@@ -62,7 +61,7 @@ pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most
         proved: false,
         ..packed(problem)
     });
-    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(world.state)))?;
+    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(state)))?;
     let mut steps = STEPS;
     while let Some(fewer) = best.left.len().checked_sub(1) {
         match leaving_out(&problems, fewer, &mut steps) {
@@ -123,8 +122,12 @@ fn packed(problem: &Problem) -> Most {
 }
 
 /// Places for all in an area, if some are found within the bound.
-pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(PodId, NodeId)>> {
-    let problem = Problem::in_world(world, tree, area);
+pub(crate) fn places(
+    state: &mut ClusterState,
+    tree: &Tree,
+    area: Area,
+) -> Option<Vec<(PodId, NodeId)>> {
+    let problem = Problem::of(state, tree, area);
     if !problem.exact {
         return None;
     }
@@ -141,8 +144,7 @@ pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(
 
 /// The areas in which the gang may be, those first that may hold most, and the most that any other
 /// may hold.
-fn candidates(world: &World<'_>, tree: &Tree) -> (Vec<Area>, usize) {
-    let state = world.state;
+fn candidates(state: &mut ClusterState, tree: &Tree) -> (Vec<Area>, usize) {
     let root = &tree.groups[0];
     let Some(widest) = scopes(state, root.near, root.anchor).pop() else {
         return (Vec::new(), 0);
@@ -153,12 +155,15 @@ fn candidates(world: &World<'_>, tree: &Tree) -> (Vec<Area>, usize) {
         .iter()
         .map(|group| (group.class, group.pods.len() as u64))
         .collect();
+    for (class, _) in &classes {
+        state.refresh(*class);
+    }
     let holds = |area: Area| -> u64 {
         let nodes = nodes_of(state, &request, area);
         let of_class = classes.iter().map(|(class, pods)| {
             let counts = nodes
                 .iter()
-                .map(|node| u64::from(world.count(*class, *node)));
+                .map(|node| u64::from(state.fits_on(*class, *node)));
             counts.fold(0, u64::saturating_add).min(*pods)
         });
         of_class.sum()

@@ -5,7 +5,6 @@
 
 use super::domains::nodes_of;
 use super::tree::{Tree, TreeGroup};
-use super::world::World;
 use super::{Area, Request};
 use crate::facts::{Amount, HostPort};
 use crate::filter::host_ports_conflict;
@@ -86,18 +85,12 @@ pub(super) struct Rule {
 impl Problem {
     /// The problem of placing a tree in an area.
     pub(super) fn of(state: &mut ClusterState, tree: &Tree, area: Area) -> Self {
-        for class in tree.classes() {
-            state.refresh(class);
-        }
-        Self::in_world(&World::of_tables(state), tree, area)
-    }
-
-    /// The problem of placing a tree in an area of a world whose nodes may differ from the state.
-    pub(super) fn in_world(world: &World<'_>, tree: &Tree, area: Area) -> Self {
-        let state = world.state;
         let classes = tree.classes();
+        for class in &classes {
+            state.refresh(*class);
+        }
         let request = tree.flat(Vec::new(), 0);
-        let nodes = useful_nodes(world, &classes, &request, area);
+        let nodes = useful_nodes(state, &classes, &request, area);
         let mut problem = Self {
             dimensions: 0,
             free: Vec::new(),
@@ -110,7 +103,7 @@ impl Problem {
             exact: true,
             nodes,
         };
-        problem.measure(world, &classes);
+        problem.measure(state, &classes);
         problem.limit(state, &request);
         problem.rule(state, tree);
         problem.enter(tree, 0);
@@ -119,8 +112,7 @@ impl Problem {
     }
 
     /// What nodes have and pods take: resources, host ports, cards.
-    fn measure(&mut self, world: &World<'_>, classes: &[ClassId]) {
-        let state = world.state;
+    fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
         let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
         let mut ports: Vec<HostPort> = Vec::new();
         for class in classes {
@@ -136,7 +128,7 @@ impl Problem {
         self.exact = cards.as_ref().is_none_or(|cards| cards.exact);
         self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
         for node in &self.nodes {
-            let node = world.node(*node);
+            let node = &state.nodes[*node];
             self.free.extend(resources.iter().map(|id| node.free(*id)));
             self.free.extend(ports.iter().map(|_| 1));
             if let Some(cards) = &cards {
@@ -157,7 +149,7 @@ impl Problem {
             if cards.is_some() {
                 amounts.push(class.cards.map_or(0, |_| class.scarcest()));
             }
-            let fits = |node: &NodeId| world.count(*id, *node) > 0;
+            let fits = |node: &NodeId| state.fits_on(*id, *node) > 0;
             self.shapes.push(Shape {
                 class: *id,
                 amounts,
@@ -313,17 +305,16 @@ pub(super) fn nowhere() -> NodeId {
 /// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
 /// choose is tried first.
 fn useful_nodes(
-    world: &World<'_>,
+    state: &ClusterState,
     classes: &[ClassId],
     request: &Request,
     area: Area,
 ) -> Vec<NodeId> {
-    let state = world.state;
     let mut nodes = nodes_of(state, request, area);
-    nodes.retain(|node| classes.iter().any(|class| world.count(*class, *node) > 0));
+    nodes.retain(|node| classes.iter().any(|class| state.fits_on(*class, *node) > 0));
     if let Some(first) = classes.first() {
         let class = &state.classes[*first];
-        let free = |node: &NodeId| world.node(*node).free_scarcest(class);
+        let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
         nodes.sort_by_key(|node| (free(node), Reverse(state.nodes[*node].rank)));
     }
     nodes

@@ -10,8 +10,7 @@ use crate::gangs::progress::Progress;
 use crate::gangs::{demand, request, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Scope, Tree, World, most, pods_of, single, widest_areas,
-    widest_scope,
+    Area, CHOICES_MAX, Choice, Most, Scope, Tree, most, pods_of, single, widest_areas, widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -30,7 +29,7 @@ const SHAPES_TOLD_APART: usize = 32;
 
 /// How near a gang comes that lacks room on nodes, and what would let it start.
 pub(crate) fn explain_together(
-    state: &ClusterState,
+    state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (id, queue): (GangId, QueueId),
@@ -43,9 +42,8 @@ pub(crate) fn explain_together(
     let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
         return Tried::default();
     };
-    let mut world = World::judged(state, &tree.classes());
     let refused = explanation.proof == Some(Proof::Proved);
-    let Some((tree, most)) = most_allowed(state, (id, queue), tree, &world, refused) else {
+    let Some((tree, most)) = most_allowed(state, (id, queue), tree, refused) else {
         return Tried::default();
     };
     if most.left.is_empty() {
@@ -60,7 +58,7 @@ pub(crate) fn explain_together(
     }
     let shortages = explanation.shortages.iter().enumerate();
     let wishes = shortages
-        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, &world, one))
+        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, one))
         .map(|(position, _)| position)
         .collect();
     // Else even empty nodes would not do.
@@ -71,7 +69,7 @@ pub(crate) fn explain_together(
         let others = widest_areas(state, root.near, root.anchor).into_iter();
         let others = others.filter(|area| *area != nearest);
         let areas = [nearest].into_iter().chain(others);
-        ends::ends(state, (id, queue), &tree, &mut world, areas, now_ms)
+        ends::ends(state, (id, queue), &tree, areas, now_ms)
     });
     Tried {
         fits: false,
@@ -103,10 +101,9 @@ fn tree_to_place(
 /// The most that can be placed of members that the queue has room for. Where it has no room for
 /// some of the choices, one of the others, as a tree of its own.
 fn most_allowed(
-    state: &ClusterState,
+    state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
     tree: Tree,
-    world: &World<'_>,
     refused: bool,
 ) -> Option<(Tree, Most)> {
     let (choices, _) = tree.choices();
@@ -117,13 +114,13 @@ fn most_allowed(
     };
     let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
     if open.len() == choices.len() {
-        let most = most(world, &tree, refused)?;
+        let most = most(state, &tree, refused)?;
         return Some((tree, most));
     }
     let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
     let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
         let tree = tree.chosen(choice);
-        let most = most(world, &tree, refused)?;
+        let most = most(state, &tree, refused)?;
         Some((tree, most))
     });
     let tried: Vec<(Tree, Most)> = tried.collect();
@@ -135,10 +132,9 @@ fn most_allowed(
 
 /// Whether all find a place where the level of a shortage is only preferred.
 fn may_be_a_wish(
-    state: &ClusterState,
+    state: &mut ClusterState,
     gang: (GangId, QueueId),
     tree: &Tree,
-    world: &World<'_>,
     shortage: &Shortage,
 ) -> bool {
     if &*shortage.level == "cluster" || shortage.members_short() == 0 {
@@ -158,7 +154,7 @@ fn may_be_a_wish(
     let areas = widest_areas(state, root.near, root.anchor).into_iter();
     areas
         .take(AREAS_TRIED)
-        .any(|area| ends::has_places(state, gang, &tree, world, area))
+        .any(|area| ends::has_places(state, gang, &tree, area))
 }
 
 /// The area that was told to be the nearest, so that all is said of one.
