@@ -185,7 +185,6 @@ fn explain_gang(
             settings,
             progress,
             (id, *queue),
-            &counts,
             &mut explanation,
             now_ms,
         );
@@ -306,10 +305,11 @@ fn shortages_of_shapes(
     missing: impl Fn(ClassId, Scope, u64) -> Missing,
     now_ms: UnixMs,
 ) -> Vec<(Shortage, String)> {
-    let scope = widest_scope(state, request.near, request.anchor);
-    let groups = request.groups.iter().take(SHAPES_EXPLAINED);
+    let root = request.root();
+    let scope = widest_scope(state, root.near, root.anchor);
+    let groups = root.pods.iter().take(SHAPES_EXPLAINED);
     let shortages = groups.map(|group| {
-        let need = group.pods.len().min(request.need) as u64;
+        let need = group.pods.len().min(root.need) as u64;
         let missing = missing(group.class, scope, need);
         explain::shortage(state, &missing, now_ms)
     });

@@ -6,7 +6,6 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
-use crate::plan::attempt;
 use crate::plan::attempt::Attempt;
 use crate::queues::QueueId;
 
@@ -69,7 +68,10 @@ impl Engine {
         let mut search = self
             .planner
             .begin_slice(&mut self.state, id, queue, &counts, now_ms);
-        let mut attempt = Attempt {
+        let attempt = Attempt {
+            state: &mut self.state,
+            settings: &self.settings,
+            progress: &self.progress,
             gang: id,
             queue,
             counts,
@@ -77,8 +79,7 @@ impl Engine {
             memo: &mut search.memo,
             work,
         };
-        let (state, settings) = (&mut self.state, &self.settings);
-        let result = attempt::try_place(state, settings, &self.progress, &mut attempt);
+        let result = attempt.run();
         self.planner.charge_search(&mut search);
         if result.is_err() && search.memo.is_interrupted() {
             self.planner

@@ -5,11 +5,10 @@
 
 use super::Area;
 use super::domains::{areas, nodes_of, scopes};
-use super::exact::Exact;
 use super::greedy::Greedy;
-use super::problem::{Problem, Step, nowhere};
-use super::search::Progress;
-use super::tree::Tree;
+use super::method::Method;
+use super::problem::{Problem, Progress, Step, nowhere};
+use super::request::Request;
 use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
@@ -47,7 +46,7 @@ impl Most {
 
 /// The most that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
 /// `None`: there is no area for it, or the numbers do not say all.
-pub(crate) fn most(state: &mut ClusterState, tree: &Tree, refused: bool) -> Option<Most> {
+pub(crate) fn most(state: &mut ClusterState, tree: &Request, refused: bool) -> Option<Most> {
     let (candidates, skipped) = candidates(state, tree);
     let problems: Vec<(Area, Problem)> = candidates
         .into_iter()
@@ -85,7 +84,7 @@ fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Op
     for (area, problem) in problems {
         // Copying is work, too.
         *steps = steps.saturating_sub((problem.free.len() / 4) as u64);
-        match Exact::new(problem.leaving_out(pods)).run(steps) {
+        match Method::new(problem.leaving_out(pods)).run(steps) {
             Progress::Found(found) => {
                 let (left, placed) = found.into_iter().partition(|(_, node)| *node == nowhere());
                 let left: Vec<(PodId, NodeId)> = left;
@@ -124,7 +123,7 @@ fn packed(problem: &Problem) -> Most {
 /// Places for all in an area, if some are found within the bound.
 pub(crate) fn places(
     state: &mut ClusterState,
-    tree: &Tree,
+    tree: &Request,
     area: Area,
 ) -> Option<Vec<(PodId, NodeId)>> {
     let problem = Problem::of(state, tree, area);
@@ -136,7 +135,7 @@ pub(crate) fn places(
         return Some(packed.placed);
     }
     let mut steps = TRIAL_STEPS;
-    match Exact::new(problem).run(&mut steps) {
+    match Method::new(problem).run(&mut steps) {
         Progress::Found(placed) => Some(placed),
         Progress::Impossible | Progress::Unfinished => None,
     }
@@ -144,22 +143,19 @@ pub(crate) fn places(
 
 /// The areas in which the gang may be, those first that may hold most, and the most that any other
 /// may hold.
-fn candidates(state: &mut ClusterState, tree: &Tree) -> (Vec<Area>, usize) {
+fn candidates(state: &mut ClusterState, tree: &Request) -> (Vec<Area>, usize) {
     let root = &tree.groups[0];
     let Some(widest) = scopes(state, root.near, root.anchor).pop() else {
         return (Vec::new(), 0);
     };
-    let request = tree.flat(Vec::new(), 0);
     let classes: Vec<(ClassId, u64)> = tree
         .pods_below(0)
         .iter()
         .map(|group| (group.class, group.pods.len() as u64))
         .collect();
-    for (class, _) in &classes {
-        state.refresh(*class);
-    }
+    tree.refresh(state);
     let holds = |area: Area| -> u64 {
-        let nodes = nodes_of(state, &request, area);
+        let nodes = nodes_of(state, tree, area);
         let of_class = classes.iter().map(|(class, pods)| {
             let counts = nodes
                 .iter()

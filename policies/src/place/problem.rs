@@ -3,9 +3,9 @@
 //! Exact methods work on this copy. They can stop and go on, and nothing is placed before they have
 //! found an answer.
 
+use super::Area;
 use super::domains::nodes_of;
-use super::tree::{Tree, TreeGroup};
-use super::{Area, Request};
+use super::request::{Request, RequestGroup};
 use crate::facts::{Amount, HostPort};
 use crate::filter::host_ports_conflict;
 use crate::ids::{ClassId, Id, NodeId, PodId, ResourceId};
@@ -82,15 +82,23 @@ pub(super) struct Rule {
     pub(super) end: usize,
 }
 
+/// What an exact method says after a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Here they fit.
+    Found(Vec<(PodId, NodeId)>),
+    /// They do not fit, and that is proved.
+    Impossible,
+    /// Not known yet.
+    Unfinished,
+}
+
 impl Problem {
     /// The problem of placing a tree in an area.
-    pub(super) fn of(state: &mut ClusterState, tree: &Tree, area: Area) -> Self {
+    pub(super) fn of(state: &mut ClusterState, tree: &Request, area: Area) -> Self {
         let classes = tree.classes();
-        for class in &classes {
-            state.refresh(*class);
-        }
-        let request = tree.flat(Vec::new(), 0);
-        let nodes = useful_nodes(state, &classes, &request, area);
+        tree.refresh(state);
+        let nodes = useful_nodes(state, &classes, tree, area);
         let mut problem = Self {
             dimensions: 0,
             free: Vec::new(),
@@ -104,7 +112,7 @@ impl Problem {
             nodes,
         };
         problem.measure(state, &classes);
-        problem.limit(state, &request);
+        problem.limit(state, tree);
         problem.rule(state, tree);
         problem.enter(tree, 0);
         problem.classify();
@@ -183,7 +191,7 @@ impl Problem {
     }
 
     /// The rules of all groups. Where the gang itself must be, the area says.
-    fn rule(&mut self, state: &ClusterState, tree: &Tree) {
+    fn rule(&mut self, state: &ClusterState, tree: &Request) {
         for (index, group) in tree.groups.iter().enumerate() {
             let near = group.near.filter(|_| index > 0);
             let required = near.and_then(|near| Some((near.topology, near.required?)));
@@ -217,7 +225,7 @@ impl Problem {
     }
 
     /// The steps of a group and all below it.
-    fn enter(&mut self, tree: &Tree, index: usize) {
+    fn enter(&mut self, tree: &Request, index: usize) {
         let group = &tree.groups[index];
         let parent = &self.groups[group.parent];
         let optional = index > 0 && parent.offered > parent.need;
@@ -297,6 +305,28 @@ impl Problem {
     }
 }
 
+/// Whether one more pod fits into what is left.
+pub(super) fn has(left: &[Amount], amounts: &[Amount]) -> bool {
+    left.iter()
+        .zip(amounts)
+        .all(|(left, amount)| amount <= left)
+}
+
+/// How many pods fit into what is left, up to `most`.
+pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
+    let all = u64::try_from(most).unwrap_or(u64::MAX);
+    let asked = left.iter().zip(amounts).filter(|(_, amount)| **amount > 0);
+    let fewest = asked.fold(all, |fewest, (left, amount)| {
+        // Most pods take most of a node: a comparison spares most divisions.
+        if *left < amount.saturating_mul(fewest) {
+            left / amount
+        } else {
+            fewest
+        }
+    });
+    u32::try_from(fewest).unwrap_or(u32::MAX)
+}
+
 /// The node of pods that have no place, see [`Problem::leaving_out`].
 pub(super) fn nowhere() -> NodeId {
     NodeId::new(u32::MAX)
@@ -321,13 +351,13 @@ fn useful_nodes(
 }
 
 /// The leaf before this one that is the same in everything, so that it may go first.
-fn twin(tree: &Tree, index: usize) -> Option<usize> {
-    let alike = |other: &TreeGroup, group: &TreeGroup| {
-        let classes = |group: &TreeGroup| -> Vec<(ClassId, usize)> {
+fn twin(tree: &Request, index: usize) -> Option<usize> {
+    let alike = |other: &RequestGroup, group: &RequestGroup| {
+        let classes = |group: &RequestGroup| -> Vec<(ClassId, usize)> {
             let pods = group.pods.iter();
             pods.map(|pods| (pods.class, pods.pods.len())).collect()
         };
-        let free = |group: &TreeGroup| group.anchor.is_none() && group.children.is_empty();
+        let free = |group: &RequestGroup| group.anchor.is_none() && group.children.is_empty();
         other.parent == group.parent
             && other.need == group.need
             && other.near.map(|near| (near.topology, near.required))

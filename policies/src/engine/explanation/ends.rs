@@ -5,7 +5,7 @@ use crate::explain::{Ends, Held};
 use crate::facts::UnixMs;
 use crate::gangs::demand;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
-use crate::place::{Area, Tree, all_nodes_of, places};
+use crate::place::{Area, Request, all_nodes_of, places};
 use crate::plan::bounds;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
@@ -31,7 +31,7 @@ const TRIED_TOGETHER: usize = 6;
 struct Trial<'a> {
     state: &'a mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &'a Tree,
+    tree: &'a Request,
     area: Area,
     held: Vec<Held>,
 }
@@ -41,7 +41,7 @@ struct Trial<'a> {
 pub(crate) fn ends(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
+    tree: &Request,
     areas: impl Iterator<Item = Area>,
     now_ms: UnixMs,
 ) -> Option<Ends> {
@@ -52,14 +52,12 @@ pub(crate) fn ends(
 fn ends_in(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
+    tree: &Request,
     area: Area,
     now_ms: UnixMs,
 ) -> Option<Ends> {
     let classes = tree.classes();
-    for class in &classes {
-        state.refresh(*class);
-    }
+    tree.refresh(state);
     let mut nodes = all_nodes_of(state, area);
     nodes.retain(|node| {
         let holds = |id| state.nodes[*node].multiplicity_empty(&state.classes[id]);
@@ -105,7 +103,7 @@ fn ends_in(
 pub(crate) fn has_places(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
+    tree: &Request,
     area: Area,
 ) -> bool {
     places(state, tree, area).is_some_and(|placed| has_room_for(state, gang, &placed))
@@ -122,7 +120,7 @@ pub(crate) fn has_room_for(
 }
 
 /// What the gang asks for: first what most nodes have too little of.
-fn scarce(state: &ClusterState, tree: &Tree, nodes: &[NodeId]) -> Vec<ResourceId> {
+fn scarce(state: &ClusterState, tree: &Request, nodes: &[NodeId]) -> Vec<ResourceId> {
     let names = &state.resource_names;
     let classes = tree.classes();
     let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();

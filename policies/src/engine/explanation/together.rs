@@ -5,12 +5,11 @@ use crate::engine::explanation::ends::AREAS_TRIED;
 use crate::explain;
 use crate::explain::{Explanation, LeftOut, Proof, Shortage, Together, Tried};
 use crate::facts::{Amount, UnixMs};
-use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
-use crate::gangs::{demand, request, wanted};
+use crate::gangs::{demand, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Scope, Tree, most, pods_of, single, widest_areas, widest_scope,
+    Area, CHOICES_MAX, Choice, Most, Request, Scope, most, pods_of, widest_areas, widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -33,12 +32,12 @@ pub(crate) fn explain_together(
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (id, queue): (GangId, QueueId),
-    counts: &Counts,
     explanation: &mut Explanation,
     now_ms: UnixMs,
 ) -> Tried {
     let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
-    let tree = tree_to_place(state, settings, progress, (id, queue), counts, now_ms);
+    let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
+    let tree = requests.into_iter().next();
     let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
         return Tried::default();
     };
@@ -79,33 +78,14 @@ pub(crate) fn explain_together(
     }
 }
 
-/// What the gang wants to place next.
-fn tree_to_place(
-    state: &ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    (id, queue): (GangId, QueueId),
-    counts: &Counts,
-    now_ms: UnixMs,
-) -> Option<Tree> {
-    if state.gangs[id].tree().is_some() {
-        return wanted::trees(state, settings, progress, id, queue, now_ms)
-            .into_iter()
-            .next();
-    }
-    Some(single(&request::request_of_waiting(
-        state, settings, id, queue, counts, now_ms,
-    )))
-}
-
 /// The most that can be placed of members that the queue has room for. Where it has no room for
 /// some of the choices, one of the others, as a tree of its own.
 fn most_allowed(
     state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
-    tree: Tree,
+    tree: Request,
     refused: bool,
-) -> Option<(Tree, Most)> {
+) -> Option<(Request, Most)> {
     let (choices, _) = tree.choices();
     let allowed = |choice: &&Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
@@ -123,7 +103,7 @@ fn most_allowed(
         let most = most(state, &tree, refused)?;
         Some((tree, most))
     });
-    let tried: Vec<(Tree, Most)> = tried.collect();
+    let tried: Vec<(Request, Most)> = tried.collect();
     let proved = all && tried.iter().all(|(_, most)| most.proved);
     let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
     best.1.proved = proved;
@@ -134,7 +114,7 @@ fn most_allowed(
 fn may_be_a_wish(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
+    tree: &Request,
     shortage: &Shortage,
 ) -> bool {
     if &*shortage.level == "cluster" || shortage.members_short() == 0 {
@@ -158,7 +138,7 @@ fn may_be_a_wish(
 }
 
 /// The area that was told to be the nearest, so that all is said of one.
-fn told_area(state: &ClusterState, tree: &Tree, explanation: &Explanation) -> Option<Area> {
+fn told_area(state: &ClusterState, tree: &Request, explanation: &Explanation) -> Option<Area> {
     let [shortage] = explanation.shortages.as_slice() else {
         return None;
     };
@@ -171,7 +151,7 @@ fn told_area(state: &ClusterState, tree: &Tree, explanation: &Explanation) -> Op
 }
 
 /// The most of its members that find a place together, of which some do not. `None`: none does.
-fn together(state: &ClusterState, tree: &Tree, most: &Most) -> Option<Together> {
+fn together(state: &ClusterState, tree: &Request, most: &Most) -> Option<Together> {
     if most.placed.is_empty() {
         return None;
     }
@@ -191,7 +171,7 @@ fn together(state: &ClusterState, tree: &Tree, most: &Most) -> Option<Together> 
 }
 
 /// The members that have no place, by sub-group and shape.
-fn left_out(state: &ClusterState, tree: &Tree, most: &Most) -> Vec<LeftOut> {
+fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
     let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
     for pod in &most.left {
         let class = state.pods[*pod].class;
@@ -231,7 +211,7 @@ fn left_out(state: &ClusterState, tree: &Tree, most: &Most) -> Vec<LeftOut> {
 /// for those that have a place.
 fn kept_in(
     state: &ClusterState,
-    tree: &Tree,
+    tree: &Request,
     most: &Most,
     leaf: usize,
 ) -> Option<(Box<str>, Option<String>)> {
@@ -262,7 +242,7 @@ fn kept_in(
 }
 
 /// The leaf that offers a pod.
-fn leaf_of(tree: &Tree, class: ClassId, pod: PodId) -> usize {
+fn leaf_of(tree: &Request, class: ClassId, pod: PodId) -> usize {
     let offers = |leaf: &usize| {
         let mut pods = tree.groups[*leaf].pods.iter();
         pods.any(|group| group.class == class && group.pods.contains(&pod))
