@@ -110,7 +110,7 @@ fn told(case: &Path, settings: Settings) -> (Engine, Vec<Command>) {
     (engine, commands)
 }
 
-fn check_engine(case: &Path, engine: &Engine) {
+fn check_engine(case: &Path, engine: &mut Engine) {
     let name = &arguments(case)[1];
     let view = ExplanationView::from(engine.explain(Subject::Gang(name)).unwrap());
     check(&case.join("output.txt"), &draw(&view));
@@ -129,7 +129,7 @@ fn a_binding_that_the_api_server_refuses_is_explained() {
         message: "admission webhook \"policy.example.com\" denied the request".into(),
     };
     engine.step(NOW_MS, vec![Event::Outcome(bind.unwrap().id, refused)]);
-    check_engine(&case, &engine);
+    check_engine(&case, &mut engine);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_gang_that_waits_for_its_turn_is_explained() {
         queueing: Queueing::Strict,
         ..Settings::default()
     };
-    check_engine(&case, &told(&case, settings).0);
+    check_engine(&case, &mut told(&case, settings).0);
 }
 
 #[test]

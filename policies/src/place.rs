@@ -13,58 +13,30 @@ mod fill;
 mod greedy;
 mod lane;
 mod memo;
+mod method;
 mod most;
 mod nested;
 mod pack;
 mod problem;
 mod region;
+mod request;
 mod rooms;
 mod search;
-mod tree;
 mod two_shapes;
-mod world;
 
-pub(crate) use choices::{CHOICES_MAX, selections};
+pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
 pub(crate) use domains::all_nodes_of;
-pub(crate) use exact::single;
 pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use most::{Most, most, places};
-pub(crate) use nested::place_tree;
 pub(crate) use pack::counting_refuses;
+pub(crate) use request::{Request, RequestGroup};
 pub(crate) use rooms::Rooms;
-pub(crate) use tree::{Choice, Tree, TreeGroup, merged, pods_of};
-pub(crate) use world::World;
 
-use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
-use crate::queues::QueueId;
 use crate::state::ClusterState;
 use crate::topology::Level;
 use crate::txn::Txn;
 use alloc::{boxed::Box, string::String, vec::Vec};
-
-/// The members that are to be placed, and under which conditions.
-#[derive(Debug)]
-pub(crate) struct Request {
-    /// The pods that wait, by class, the largest class first.
-    pub(crate) groups: Vec<Group>,
-    /// How many of them must be placed; all that exist take part in the choice of the domain.
-    pub(crate) need: usize,
-    /// Where they must or should be together.
-    pub(crate) near: Option<Near>,
-    /// The node of a member that already has a place: the others join it.
-    pub(crate) anchor: Option<NodeId>,
-    /// Nodes must be in each of these areas, too.
-    pub(crate) inside: Vec<Area>,
-    /// The queue whose limits on GPU models hold, if it has any.
-    pub(crate) model_limits: Option<QueueId>,
-    /// For pods that ask for a GPU, and for all others.
-    pub(crate) placement: (Placement, Placement),
-    /// Nodes of members that have a place, for spreading.
-    pub(crate) occupied: Vec<NodeId>,
-    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
-    pub(crate) plain_only: bool,
-}
 
 /// The waiting pods of one class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +137,7 @@ impl Refusal {
     }
 }
 
-/// Places `need` of the pods in the transaction, or none of them.
+/// Places what the request needs in the transaction, or nothing.
 ///
 /// The work done is added to `work`, in units of about ten nanoseconds.
 pub(crate) fn place(
@@ -182,7 +154,7 @@ pub(crate) fn place(
         return Ok(());
     }
     let without_gpus = |group: &Group| !state.classes[group.class].accelerated;
-    if request.groups.iter().all(without_gpus) {
+    if request.is_plain() && request.root().pods.iter().all(without_gpus) {
         request.plain_only = true;
         let placed = place_groups(state, txn, request, memo, work);
         request.plain_only = false;
@@ -200,14 +172,13 @@ fn place_groups(
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    for group in &request.groups {
-        state.refresh(group.class);
-    }
-    *work += (state.nodes.len() * request.groups.len()) as u64;
+    request.refresh(state);
+    *work += (state.nodes.len() * request.classes().len()) as u64;
     let start = txn.checkpoint();
-    let placed = match request.groups.as_slice() {
-        [group] => fill::one_class(state, txn, request, group, work),
-        _ => pack::several_classes(state, txn, request, memo, work),
+    let placed = if request.is_plain() {
+        nested::plain(state, txn, request, memo, work)
+    } else {
+        nested::in_domains(state, txn, request, memo, work)
     };
     if placed.is_err() {
         txn.rollback(state, start);
@@ -238,7 +209,7 @@ pub(crate) fn widest_areas(
 /// fit.
 pub(crate) fn only_limits_refuse(
     state: &mut ClusterState,
-    request: &mut Request,
+    request: &Request,
     refusal: &Refusal,
 ) -> bool {
     let &Refusal::TooFew {
@@ -247,62 +218,9 @@ pub(crate) fn only_limits_refuse(
     else {
         return false;
     };
-    let Some(limits) = request.model_limits.take() else {
-        return false;
-    };
-    state.refresh(class);
-    let fits = domains::areas(state, scope)
-        .into_iter()
-        .any(|area| domains::room(state, request, class, area) >= need);
-    request.model_limits = Some(limits);
-    fits
-}
-
-impl Request {
-    /// How many pods wait.
-    fn members(&self) -> usize {
-        self.groups.iter().map(|group| group.pods.len()).sum()
-    }
-
-    pub(crate) fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
-        if state.classes[class].accelerated {
-            self.placement.0
-        } else {
-            self.placement.1
-        }
-    }
-
-    /// Whether a node is left out for its GPUs.
-    fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
-        self.plain_only && state.nodes[node].has_gpus()
-    }
-
-    /// Whether the limits on GPU models may keep one of these pods from a node.
-    pub(crate) fn is_limited(&self, state: &ClusterState) -> bool {
-        let left = |queue| state.queues.least_model_budget(queue);
-        let Some(left) = self.model_limits.and_then(left) else {
-            return false;
-        };
-        let asked = self.groups.iter().map(|group| {
-            let gpus = state.classes[group.class].gpus;
-            gpus.saturating_mul(group.pods.len() as u64)
-        });
-        asked.fold(0, Amount::saturating_add) > left
-    }
-
-    /// How many more pods of a class the limits on a node's GPU model allow.
-    fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
-        let Some(queue) = self.model_limits else {
-            return u64::MAX;
-        };
-        let gpus: Amount = state.classes[class].gpus;
-        let model = state.nodes[node]
-            .known
-            .as_ref()
-            .and_then(|known| known.model);
-        match model.and_then(|model| state.queues.budget(queue, model)) {
-            Some(budget) if gpus > 0 => budget / gpus,
-            _ => u64::MAX,
-        }
-    }
+    let areas = domains::areas(state, scope).into_iter();
+    request.model_limits.is_some()
+        && areas
+            .map(|area| domains::counted(state, class, area))
+            .any(|fits| fits >= need)
 }

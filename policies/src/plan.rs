@@ -9,8 +9,6 @@ pub(crate) mod order;
 pub(crate) mod refusal;
 pub(crate) mod review;
 pub(crate) mod search;
-pub(crate) mod selection;
-pub(crate) mod sub_groups;
 pub(crate) mod turn;
 pub(crate) mod waiting;
 

@@ -321,14 +321,14 @@ impl Driver {
                     let _ = asker.send(self.engine.inventory());
                 }
                 Question::Explain(asked, asker) => {
-                    let _ = asker.send(explain(&self.engine, &asked));
+                    let _ = asker.send(explain(&mut self.engine, &asked));
                 }
             }
         }
     }
 }
 
-fn explain(engine: &Engine, asked: &Asked) -> Explained {
+fn explain(engine: &mut Engine, asked: &Asked) -> Explained {
     if !engine.is_synced() || !engine.is_leader() {
         return Explained::NotLeading;
     }

@@ -79,7 +79,7 @@ pub(crate) fn explain(
     options: Options,
     subject: Subject<'_>,
 ) -> Result<Result<Explanation, NotFound>, NotQuiet> {
-    let world = World::after(objects, options)?;
+    let mut world = World::after(objects, options)?;
     Ok(world.engine.explain(subject))
 }
 

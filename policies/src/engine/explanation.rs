@@ -2,7 +2,7 @@
 //!
 //! The shortages of each sub-group are counted inside the domain that it requires (`sub_groups`),
 //! the most members that have a place together are looked for (`together`), and whose ends would do
-//! is tried on copies of their nodes (`ends`). An explanation needs no more than `&Engine`.
+//! is tried in a transaction that is rolled back (`ends`), so that asking changes no decision.
 
 mod ends;
 mod sub_groups;
@@ -42,41 +42,41 @@ const SHAPES_EXPLAINED: usize = 4;
 impl Engine {
     /// Why a gang waits, or the gang of a pod.
     ///
-    /// Changes nothing, and depends on the state alone: the same state gives the same explanation.
+    /// What is tried is undone, and no decision becomes another one. Depends on the state alone:
+    /// equal states give equal explanations.
     /// Looks at all nodes and gangs, so it is for whoever asks, not for every step.
     ///
     /// # Errors
     /// If there is nothing of that name; says what may have been meant.
-    pub fn explain(&self, subject: Subject<'_>) -> Result<Explanation, NotFound> {
+    pub fn explain(&mut self, subject: Subject<'_>) -> Result<Explanation, NotFound> {
         match subject {
-            Subject::Gang(name) => Ok(explain_gang(
-                &self.state,
-                &self.settings,
-                &self.told,
-                &self.planner.waiting,
-                &self.progress,
-                gang_of_name(&self.state, name)?,
-                self.now_ms,
-            )),
+            Subject::Gang(name) => {
+                let gang = gang_of_name(&self.state, name)?;
+                Ok(self.explain_gang(gang))
+            }
             Subject::Pod(name) => {
                 let pod = pod_of_name(&self.state, name)?;
                 let gang = pod.own.as_ref().and_then(|own| own.gang);
                 let gang =
                     gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
-                let mut explanation = explain_gang(
-                    &self.state,
-                    &self.settings,
-                    &self.told,
-                    &self.planner.waiting,
-                    &self.progress,
-                    gang,
-                    self.now_ms,
-                );
-                explanation.pod =
-                    Some(reports::pod_report(&self.state, &self.planner.waiting, pod));
+                let report = reports::pod_report(&self.state, &self.planner.waiting, pod);
+                let mut explanation = self.explain_gang(gang);
+                explanation.pod = Some(report);
                 Ok(explanation)
             }
         }
+    }
+
+    fn explain_gang(&mut self, gang: GangId) -> Explanation {
+        explain_gang(
+            &mut self.state,
+            &self.settings,
+            &self.told,
+            &self.planner.waiting,
+            &self.progress,
+            gang,
+            self.now_ms,
+        )
     }
 }
 
@@ -129,7 +129,7 @@ struct Refused<'a> {
 }
 
 fn explain_gang(
-    state: &ClusterState,
+    state: &mut ClusterState,
     settings: &Settings,
     told: &ById<GangId, Told>,
     waiting: &ById<GangId, Waiting>,
@@ -185,13 +185,13 @@ fn explain_gang(
             settings,
             progress,
             (id, *queue),
-            &counts,
             &mut explanation,
             now_ms,
         );
         tried.other_models_help = verdict.more_nodes_help;
         tried.limits_are_used = limits_are_used(state, *queue, &counts, wake);
     }
+    let gang = &state.gangs[id];
     explanation.remedies = explain::remedies(&explanation, &tried, queue_is_fixed(gang));
     if explanation.reason == Some(Reason::QueueNotFound) {
         explanation
@@ -305,10 +305,11 @@ fn shortages_of_shapes(
     missing: impl Fn(ClassId, Scope, u64) -> Missing,
     now_ms: UnixMs,
 ) -> Vec<(Shortage, String)> {
-    let scope = widest_scope(state, request.near, request.anchor);
-    let groups = request.groups.iter().take(SHAPES_EXPLAINED);
+    let root = request.root();
+    let scope = widest_scope(state, root.near, root.anchor);
+    let groups = root.pods.iter().take(SHAPES_EXPLAINED);
     let shortages = groups.map(|group| {
-        let need = group.pods.len().min(request.need) as u64;
+        let need = group.pods.len().min(root.need) as u64;
         let missing = missing(group.class, scope, need);
         explain::shortage(state, &missing, now_ms)
     });

@@ -21,6 +21,7 @@ mod sub_groups;
 mod sums;
 mod telling;
 mod topologies;
+mod what_if;
 mod world;
 
 use crate::facts::{GroupSource, Placement};

@@ -4,11 +4,9 @@ use super::Holder;
 use super::words::amount_in_words;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{GangId, NodeId, PodId, ResourceId};
-use crate::place::World;
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
-use crate::state::node::Node;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     string::String,
@@ -88,15 +86,19 @@ impl Held {
     /// How many members would fit where these pods are if they ended, as far as the resource goes.
     /// Where more is used than there is, an end frees less.
     fn makes_room_for(&self, state: &ClusterState, asked: Amount) -> u64 {
-        let members = |node: &Node| {
-            let room = node.free(self.resource);
-            room.checked_div(asked).unwrap_or(0)
-        };
-        let mut without = World::judged(state, &[]);
-        without.end(&self.pods);
-        let room = self.on.iter().map(|node| {
-            let now = members(&state.nodes[*node]);
-            members(without.node(*node)).saturating_sub(now)
+        let mut held: BTreeMap<NodeId, u128> = BTreeMap::new();
+        for pod in &self.pods {
+            let Some(node) = state.node_of(*pod) else {
+                continue;
+            };
+            let class = &state.classes[state.pods[*pod].class];
+            *held.entry(node).or_insert(0) += u128::from(amount_of(&class.requests, self.resource));
+        }
+        let members = |free: Amount| free.checked_div(asked).unwrap_or(0);
+        let room = held.into_iter().map(|(node, held)| {
+            let node = &state.nodes[node];
+            let without = members(node.free_without(self.resource, held));
+            without.saturating_sub(members(node.free(self.resource)))
         });
         room.fold(0, u64::saturating_add)
     }

@@ -78,8 +78,9 @@ pub(crate) fn refusal(
             format!("sub-group {path}: {message}")
         }
         Refusal::NotTogether { proved } => {
-            let place = within(state, request.near, request.anchor);
-            not_together(state, &request.groups, request.need, &place, *proved)
+            let root = request.root();
+            let place = within(state, root.near, root.anchor);
+            not_together(state, &root.pods, root.need, &place, *proved)
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::facts::{Placement, UnixMs};
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::{demand, near, places};
 use crate::ids::{GangId, PodId};
-use crate::place::Request;
+use crate::place::{Request, RequestGroup};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -67,18 +67,19 @@ pub(crate) fn request(
     // A resolved topology was checked when the gang was assessed; one that has gone since makes
     // the gang touched, and it is assessed before it is tried again.
     let near = near::resolve_topology_now(state, id);
-    Request {
-        groups,
+    let leaf = RequestGroup {
+        name: "".into(),
+        parent: 0,
+        children: Vec::new(),
         need,
+        pods: groups,
         near,
         // tests plant bugs here: returning-member
         anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
-        inside: Vec::new(),
-        plain_only: false,
-        model_limits: model_limits(state, queue),
-        placement: placement(state, settings, id, queue),
         occupied,
-    }
+    };
+    let placement = placement(state, settings, id, queue);
+    Request::new(Vec::from([leaf]), model_limits(state, queue), placement)
 }
 
 /// The request for all members of a gang without sub-groups that wait, of which as many are

@@ -1,16 +1,16 @@
 //! Which members a gang with sub-groups needs next, and how their topologies nest.
 //!
-//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Tree`], and that is
+//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Request`], and that is
 //! placed in one transaction. Of a gang that has its minimum, one more pod or one more sub-group as
 //! a whole is placed at a time.
 
 use crate::facts::UnixMs;
-use crate::gangs::counts::{by_leaf, has_place};
+use crate::gangs::counts::{by_leaf, count, has_place};
 use crate::gangs::progress::Progress;
 use crate::gangs::{demand, near, parts, places, request};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
-use crate::place::{Tree, TreeGroup, pods_of};
+use crate::place::{Request, RequestGroup, pods_of};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -111,18 +111,20 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) ->
     surplus
 }
 
-/// What a gang with sub-groups wants to place next, as alternatives in their order.
-pub(crate) fn trees(
+/// What a gang wants to place next; of one with sub-groups, as alternatives in their order.
+pub(crate) fn requests(
     state: &ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     id: GangId,
     queue: QueueId,
     now_ms: UnixMs,
-) -> Vec<Tree> {
+) -> Vec<Request> {
     let gang = &state.gangs[id];
     let Some(tree) = gang.tree() else {
-        return Vec::new();
+        let counts = count(state, id, now_ms);
+        let request = request::request_of_waiting(state, settings, id, queue, &counts, now_ms);
+        return Vec::from([request]);
     };
     let held = by_leaf(state, gang, &has_place);
     let pods = demand::waiting_pods(state, id, now_ms);
@@ -132,14 +134,14 @@ pub(crate) fn trees(
             by_leaf[leaf].push(pod);
         }
     }
-    let count = |pods: &Vec<PodId>| u32::try_from(pods.len()).unwrap_or(u32::MAX);
-    let waiting: Vec<u32> = by_leaf.iter().map(count).collect();
-    let groups: Vec<TreeGroup> = tree
+    let number = |pods: &Vec<PodId>| u32::try_from(pods.len()).unwrap_or(u32::MAX);
+    let waiting: Vec<u32> = by_leaf.iter().map(number).collect();
+    let groups: Vec<RequestGroup> = tree
         .groups()
-        .map(|(index, group)| tree_group(state, id, tree, index, group))
+        .map(|(index, group)| request_group(state, id, tree, index, group))
         .collect();
     let all = wanted(tree, &held, &waiting, &parts::cut_off(state, progress, id)).into_iter();
-    let trees = all.map(|wanted| {
+    let requests = all.map(|wanted| {
         let mut groups = groups.clone();
         for (index, group) in groups.iter_mut().enumerate() {
             group.need = wanted.need[index];
@@ -148,25 +150,22 @@ pub(crate) fn trees(
                 group.pods = demand::by_size(state, by_leaf[index].clone());
             }
         }
-        Tree {
-            groups,
-            model_limits: request::model_limits(state, queue),
-            placement: request::placement(state, settings, id, queue),
-        }
+        let placement = request::placement(state, settings, id, queue);
+        Request::new(groups, request::model_limits(state, queue), placement)
     });
-    trees.collect()
+    requests.collect()
 }
 
-fn tree_group(
+fn request_group(
     state: &ClusterState,
     id: GangId,
     tree: &GroupTree,
     index: usize,
     group: &SubGroup,
-) -> TreeGroup {
+) -> RequestGroup {
     let near = near::near_of(state, id, index, group);
     let occupied = places::occupied_below(state, id, tree, index);
-    TreeGroup {
+    RequestGroup {
         name: group.name.clone(),
         parent: group.parent,
         children: Vec::new(),
@@ -188,8 +187,8 @@ pub(crate) fn next_of_sub_groups(
     queue: QueueId,
     now_ms: UnixMs,
 ) -> Vec<PodId> {
-    let trees = trees(state, settings, progress, id, queue, now_ms);
-    let choices = trees.first().map(|tree| tree.choices().0);
+    let requests = requests(state, settings, progress, id, queue, now_ms);
+    let choices = requests.first().map(|request| request.choices().0);
     let first = choices.into_iter().flatten().next();
     first.map_or_else(Vec::new, |choice| pods_of(&choice).collect())
 }

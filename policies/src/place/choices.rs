@@ -1,13 +1,185 @@
 //! Which members to take where not all are needed.
 
-use alloc::{vec, vec::Vec};
+use super::Group;
+use super::request::{Request, merged};
+use crate::ids::{ClassId, PodId};
+use alloc::{collections::BTreeSet, vec, vec::Vec};
+use smallvec::SmallVec;
 
 /// How many choices are looked at. Members of six shapes, three of them needed, have 20.
 pub(crate) const CHOICES_MAX: usize = 256;
 
+/// Which pods of which leaves: one way to meet the needs.
+pub(crate) type Choice = Vec<(usize, Vec<Group>)>;
+
+impl Request {
+    /// The ways to meet the needs, those of the first children and the largest pods first, and
+    /// whether these are all.
+    pub(crate) fn choices(&self) -> (Vec<Choice>, bool) {
+        let mut complete = true;
+        let choices = self.choices_of(0, &mut complete);
+        (choices, complete)
+    }
+
+    fn choices_of(&self, index: usize, complete: &mut bool) -> Vec<Choice> {
+        let group = &self.groups[index];
+        if group.children.is_empty() {
+            return self.choices_of_leaf(index, complete);
+        }
+        let mut choices: Vec<Choice> = Vec::new();
+        for chosen in combinations(group.children.len(), group.need) {
+            let mut products: Vec<Choice> = Vec::from([Choice::new()]);
+            for child in chosen {
+                let below = self.choices_of(group.children[child], complete);
+                products = products
+                    .iter()
+                    .flat_map(|product| {
+                        below.iter().map(|choice| {
+                            let mut both = product.clone();
+                            both.extend(choice.iter().cloned());
+                            both
+                        })
+                    })
+                    .take(CHOICES_MAX + 1)
+                    .collect();
+            }
+            choices.extend(products);
+            if choices.len() > CHOICES_MAX {
+                break;
+            }
+        }
+        if choices.len() > CHOICES_MAX {
+            choices.truncate(CHOICES_MAX);
+            *complete = false;
+        }
+        choices
+    }
+
+    /// Of a plain gang, members of few GPUs come first: it has choices where its queue is short.
+    fn choices_of_leaf(&self, index: usize, complete: &mut bool) -> Vec<Choice> {
+        let group = &self.groups[index];
+        let mut classes: Vec<&Group> = group.pods.iter().collect();
+        if self.is_plain() {
+            classes.reverse();
+        }
+        let sizes: Vec<usize> = classes.iter().map(|class| class.pods.len()).collect();
+        let (ways, all) = selections(&sizes, group.need);
+        *complete &= all;
+        let choice = |taken: Vec<usize>| -> Choice {
+            let classes = classes.iter().zip(taken).filter(|(_, taken)| *taken > 0);
+            let taken = classes.map(|(class, taken)| Group {
+                class: class.class,
+                pods: class.pods[..taken].to_vec(),
+            });
+            let mut taken: Vec<Group> = taken.collect();
+            if self.is_plain() {
+                taken.reverse();
+            }
+            Vec::from([(index, taken)])
+        };
+        ways.into_iter().map(choice).collect()
+    }
+
+    /// The request in which exactly the pods of a choice are to be placed.
+    pub(crate) fn chosen(&self, choice: &Choice) -> Self {
+        let mut request = self.clone();
+        let mut keep: BTreeSet<usize> = BTreeSet::from([0]);
+        for group in &mut request.groups {
+            group.pods.clear();
+        }
+        for (leaf, pods) in choice {
+            request.groups[*leaf].pods.clone_from(pods);
+            request.groups[*leaf].need = pods.iter().map(|group| group.pods.len()).sum();
+            let mut next = *leaf;
+            while keep.insert(next) {
+                next = request.groups[next].parent;
+            }
+        }
+        for group in &mut request.groups {
+            group.children.retain(|child| keep.contains(child));
+            if !group.children.is_empty() {
+                group.need = group.children.len();
+            }
+        }
+        request
+    }
+
+    /// The request for the pods of a choice as if they were a plain gang.
+    pub(crate) fn flat_choice(&self, choice: &Choice) -> Self {
+        let pods = merged(choice.iter().flat_map(|(_, pods)| pods));
+        self.flat(pods, pods_of(choice).count())
+    }
+}
+
+/// How many pods of each class, sorted: what two choices have in common that need the same room.
+pub(super) fn sizes(groups: &[Group]) -> Vec<(ClassId, usize)> {
+    let mut sizes: Vec<(ClassId, usize)> = groups
+        .iter()
+        .map(|group| (group.class, group.pods.len()))
+        .collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+/// All pods of a choice.
+pub(crate) fn pods_of(choice: &Choice) -> impl Iterator<Item = PodId> {
+    let groups = choice.iter().flat_map(|(_, groups)| groups);
+    groups.flat_map(|group| group.pods.iter().copied())
+}
+
+/// All ways to take `take` of `of` things in order, the first things first; a few more than
+/// [`CHOICES_MAX`] at most.
+pub(super) fn combinations(of: usize, take: usize) -> Vec<Vec<usize>> {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    if take > of {
+        return found;
+    }
+    let mut taken: Vec<usize> = (0..take).collect();
+    loop {
+        found.push(taken.clone());
+        if found.len() > CHOICES_MAX {
+            return found;
+        }
+        // The last that can move on does, and those behind it follow.
+        let Some(position) = (0..take).rev().find(|p| taken[*p] < of - take + *p) else {
+            return found;
+        };
+        taken[position] += 1;
+        for next in position + 1..take {
+            taken[next] = taken[next - 1] + 1;
+        }
+    }
+}
+
+/// Which members to take where not all are needed: first those of the largest classes, then those
+/// of the smallest.
+pub(super) fn two_choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
+    let take = |groups: &mut dyn Iterator<Item = &Group>| -> Vec<Group> {
+        let mut left = request.root().need;
+        let mut taken: Vec<Group> = Vec::new();
+        for group in groups {
+            let share = left.min(group.pods.len());
+            left -= share;
+            let pods = group.pods[..share].to_vec();
+            taken.push(Group {
+                class: group.class,
+                pods,
+            });
+        }
+        taken
+    };
+    let largest = take(&mut request.root().pods.iter());
+    if request.root().need == request.members() {
+        return SmallVec::from_iter([largest]);
+    }
+    let mut smallest = take(&mut request.root().pods.iter().rev());
+    smallest.reverse();
+    SmallVec::from_iter([largest, smallest])
+}
+
 /// All ways to take `need` out of groups of these sizes, up to [`CHOICES_MAX`], and whether these
 /// are all; ways that take more of the earlier groups come first.
-pub(crate) fn selections(sizes: &[usize], need: usize) -> (Vec<Vec<usize>>, bool) {
+fn selections(sizes: &[usize], need: usize) -> (Vec<Vec<usize>>, bool) {
     let mut found = Vec::new();
     let mut taken = vec![0; sizes.len()];
     let complete = take(sizes, need, 0, &mut taken, &mut found);

@@ -2,7 +2,8 @@
 //! domains of a level the one that is left with the least (best fit), so that the others stay
 //! whole.
 
-use super::{Area, Near, Request};
+use super::request::Request;
+use super::{Area, Near};
 use crate::ids::{ClassId, Id, NodeId};
 use crate::place::Scope;
 use crate::state::ClusterState;
@@ -99,6 +100,12 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     if request.plain_only || !request.inside.is_empty() || request.is_limited(state) {
         return limited_room(state, request, class, area);
     }
+    counted(state, class, area)
+}
+
+/// How many pods of a class fit in an area, whatever limits on GPU models leave.
+pub(super) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
+    state.refresh(class);
     let (topologies, classes) = (&state.topologies, &mut state.classes);
     let Some(table) = classes[class].table.as_mut() else {
         return 0;
@@ -111,6 +118,14 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
         }
         Area::Node(node) => u64::from(table.count(node)),
     }
+}
+
+/// An upper bound of how many of the pods fit in an area: each class counted alone.
+pub(super) fn fits_in(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
+    let groups = request.root().pods.iter();
+    groups
+        .map(|group| room(state, request, group.class, area).min(group.pods.len() as u64))
+        .sum()
 }
 
 /// How many pods of a class fit in an area, counted node by node: without nodes that are to be left

@@ -1,13 +1,11 @@
-//! Exact answers: counting for two shapes, a search in all other cases.
-//!
-//! Both work on a copy of the numbers, so they stop at the end of a slice and go on in the next.
+//! Exact answers, slice by slice: questions whether members fit in an area, and what is known of
+//! them.
 
 use super::memo::{Known, Memo, Question, Running};
-use super::problem::Problem;
-use super::search::{Progress, Search};
-use super::tree::Tree;
-use super::two_shapes::TwoShapes;
-use super::{Refusal, Request};
+use super::method::Method;
+use super::problem::{Problem, Progress};
+use super::request::Request;
+use super::{Area, Refusal};
 use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
 use crate::txn::Txn;
@@ -26,28 +24,28 @@ pub(super) enum Answer {
     Unknown,
 }
 
-/// An exact method and how far it has come.
-#[derive(Debug)]
-pub(super) enum Exact {
-    Counting(TwoShapes),
-    Search(Search),
-}
-
-impl Exact {
-    pub(super) fn new(problem: Problem) -> Self {
-        if TwoShapes::suits(&problem) {
-            Self::Counting(TwoShapes::new(problem))
-        } else {
-            Self::Search(Search::new(problem))
+/// Asks the exact methods about one area after the other. Of a wish a refusal leaves other places.
+pub(super) fn exactly(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    request: &Request,
+    areas: &[Area],
+    wish: bool,
+    memo: &mut Memo,
+    work: &mut u64,
+) -> Answer {
+    let signature = request.signature();
+    let mut answer = Answer::Impossible;
+    for (position, area) in areas.iter().enumerate() {
+        let patience = (!wish).then(|| memo.share(areas.len() - position));
+        let question = (signature, *area);
+        match in_area(state, txn, request, question, patience, memo, work) {
+            Answer::Placed => return Answer::Placed,
+            Answer::Impossible => {}
+            Answer::Unknown => answer = Answer::Unknown,
         }
     }
-
-    pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
-        match self {
-            Self::Counting(counting) => counting.run(steps),
-            Self::Search(search) => search.run(steps),
-        }
-    }
+    answer
 }
 
 /// Looks for places in an area, as far as this slice goes; if there are places, takes them.
@@ -55,10 +53,10 @@ impl Exact {
 /// `patience`: how many steps the search may take in all; `None`: it is about a wish, which is
 /// worth what is left of the first slice. Counting ends by itself and is not cut off before the
 /// whole is.
-pub(super) fn in_area(
+fn in_area(
     state: &mut ClusterState,
     txn: &mut Txn,
-    tree: &Tree,
+    request: &Request,
     question: Question,
     patience: Option<u64>,
     memo: &mut Memo,
@@ -66,13 +64,13 @@ pub(super) fn in_area(
 ) -> Answer {
     let known = match memo.recall(question) {
         Some(known) => known,
-        None => match look(state, tree, question, patience, memo, work) {
+        None => match look(state, request, question, patience, memo, work) {
             Some(known) => memo.remember(question, known),
             None => return Answer::Unknown,
         },
     };
     match known {
-        Known::Found(placed) => take(state, txn, tree, placed),
+        Known::Found(placed) => take(state, txn, request, placed),
         Known::Impossible => Answer::Impossible,
         Known::GivenUp => Answer::Unknown,
     }
@@ -81,7 +79,7 @@ pub(super) fn in_area(
 /// Works on a question in this slice; `None`: the next slice goes on.
 fn look(
     state: &mut ClusterState,
-    tree: &Tree,
+    request: &Request,
     question: Question,
     patience: Option<u64>,
     memo: &mut Memo,
@@ -96,11 +94,11 @@ fn look(
     }
     let mut running = match memo.resume(question) {
         Some(running) => running,
-        None => begin(state, tree, question, patience, memo, work),
+        None => begin(state, request, question, patience, memo, work),
     };
     let steps = memo.slice.min(running.left);
     let mut unused = steps;
-    let progress = running.exact.run(&mut unused);
+    let progress = running.method.run(&mut unused);
     let used = steps - unused;
     running.left -= used;
     memo.spend(used);
@@ -119,32 +117,32 @@ fn look(
 /// Copies the numbers of an area.
 fn begin(
     state: &mut ClusterState,
-    tree: &Tree,
+    request: &Request,
     question: Question,
     patience: Option<u64>,
     memo: &mut Memo,
     work: &mut u64,
 ) -> Running {
-    let problem = Problem::of(state, tree, question.1);
+    let problem = Problem::of(state, request, question.1);
     let steps = (problem.nodes.len() * (problem.dimensions + 4)) as u64;
     memo.spend(steps);
     *work += WORK * steps;
-    let exact = Exact::new(problem);
-    let left = match (&exact, patience) {
-        (Exact::Search(_), Some(patience)) => patience,
+    let method = Method::new(problem);
+    let left = match (&method, patience) {
+        (Method::Search(_), Some(patience)) => patience,
         _ => u64::MAX,
     };
-    Running { exact, left }
+    Running { method, left }
 }
+
 /// Takes the places that were found. Numbers that do not say all may have promised too much.
 fn take(
     state: &mut ClusterState,
     txn: &mut Txn,
-    tree: &Tree,
+    request: &Request,
     placed: &[(PodId, NodeId)],
 ) -> Answer {
     let start = txn.checkpoint();
-    let request = tree.flat(alloc::vec::Vec::new(), 0);
     for (pod, node) in placed {
         let class = state.pods[*pod].class;
         if state.nodes[*node].multiplicity(&state.classes[class]) == 0 {
@@ -160,23 +158,4 @@ fn take(
 /// The refusal of members that are too many to be proved in words.
 pub(super) fn not_together(proved: bool) -> Refusal {
     Refusal::NotTogether { proved }
-}
-
-/// A gang without sub-groups as a tree of one leaf.
-pub(crate) fn single(request: &Request) -> Tree {
-    let leaf = super::tree::TreeGroup {
-        name: "".into(),
-        parent: 0,
-        children: alloc::vec::Vec::new(),
-        need: request.need,
-        pods: request.groups.clone(),
-        near: request.near,
-        anchor: request.anchor,
-        occupied: request.occupied.clone(),
-    };
-    Tree {
-        groups: alloc::vec::Vec::from([leaf]),
-        model_limits: request.model_limits,
-        placement: request.placement,
-    }
 }

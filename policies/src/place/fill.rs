@@ -1,7 +1,8 @@
 //! Members of one shape: counting is exact.
 
 use super::domains::{areas, nodes_of, parts, room, scopes_under};
-use super::{Area, Group, Refusal, Request};
+use super::request::Request;
+use super::{Area, Group, Refusal};
 use crate::facts::{Amount, Placement};
 use crate::ids::{ClassId, DomainId, NodeId, PodId};
 use crate::place::Scope;
@@ -22,18 +23,18 @@ pub(super) fn one_class(
     group: &Group,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    let need = request.need as u64;
+    let need = request.root().need as u64;
     let mut refusal = None;
     let spreads = request.placement_of(state, group.class) == Placement::Spread;
-    for scope in scopes_under(state, request.near, request.anchor, spreads) {
+    for scope in scopes_under(state, request.root().near, request.root().anchor, spreads) {
         let best = best_area(state, request, group, scope, work);
         match best {
             Some((area, fits)) if fits >= need => {
-                let pods = &group.pods[..request.need];
+                let pods = &group.pods[..request.root().need];
                 let start = txn.checkpoint();
                 let before = txn.placed().len();
                 fill(state, txn, request, group.class, pods, area, work);
-                if txn.placed().len() - before == request.need {
+                if txn.placed().len() - before == request.root().need {
                     return Ok(());
                 }
                 // Limits on GPU models were counted for the area and ran out on the way.
@@ -99,7 +100,7 @@ pub(super) fn fill(
     // first, until the rest fits into one, and that is the tightest.
     let mut left: Vec<(Area, &[PodId])> = Vec::from([(area, pods)]);
     while let Some((area, mut pods)) = left.pop() {
-        let parts = parts(state, request.near, area);
+        let parts = parts(state, request.root().near, area);
         if parts.is_empty() {
             match request.placement_of(state, class) {
                 Placement::Binpack | Placement::Consolidated => {
@@ -278,7 +279,7 @@ fn spread(
     work: &mut u64,
 ) {
     let mut members: BTreeMap<NodeId, u64> = BTreeMap::new();
-    for node in &request.occupied {
+    for node in &request.root().occupied {
         *members.entry(*node).or_insert(0) += 1;
     }
     // Numbered in the order of their first nodes.
@@ -333,6 +334,6 @@ fn fits_now(state: &ClusterState, request: &Request, class: ClassId, node: NodeI
 
 /// The domain that members are counted in: the finest of the topology in question.
 fn spread_domain(state: &ClusterState, request: &Request, node: NodeId) -> Option<DomainId> {
-    let near = request.near?;
+    let near = request.root().near?;
     state.topologies[near.topology].path(node).last().copied()
 }

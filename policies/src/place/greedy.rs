@@ -3,8 +3,7 @@
 //! Members go to the tightest node first, groups to the domain that holds most of them. What is
 //! placed is a possible placement; that nothing better exists is not said.
 
-use super::problem::{Problem, Step};
-use super::two_shapes::fits;
+use super::problem::{Problem, Step, fits};
 use crate::facts::Amount;
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 

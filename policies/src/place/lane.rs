@@ -1,6 +1,7 @@
 //! A single pod that can go anywhere: the first node of its lane that fits is the best one.
 
-use super::{Area, Refusal, Request};
+use super::request::Request;
+use super::{Area, Refusal};
 use crate::facts::Placement;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::place::Scope;
@@ -17,13 +18,13 @@ pub(super) fn only_pod(
     request: &Request,
     work: &mut u64,
 ) -> Option<Result<(PodId, NodeId), Refusal>> {
-    let [group] = request.groups.as_slice() else {
+    let [group] = request.root().pods.as_slice() else {
         return None;
     };
     let [pod] = group.pods.as_slice() else {
         return None;
     };
-    if request.anchor.is_some() {
+    if request.root().anchor.is_some() {
         return None;
     }
     let class = group.class;

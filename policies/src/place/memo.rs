@@ -6,7 +6,7 @@
 //! changes that the search has read, see [`super::rooms::Rooms`].
 
 use super::Area;
-use super::exact::Exact;
+use super::method::Method;
 use crate::ids::{NodeId, PodId};
 use alloc::{
     boxed::Box,
@@ -37,7 +37,7 @@ pub(super) enum Known {
 /// An exact method under way.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) exact: Exact,
+    pub(super) method: Method,
     /// How many more steps it may take in all.
     pub(super) left: u64,
 }

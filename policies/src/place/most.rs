@@ -5,12 +5,10 @@
 
 use super::Area;
 use super::domains::{areas, nodes_of, scopes};
-use super::exact::Exact;
 use super::greedy::Greedy;
-use super::problem::{Problem, Step, nowhere};
-use super::search::Progress;
-use super::tree::Tree;
-use super::world::World;
+use super::method::Method;
+use super::problem::{Problem, Progress, Step, nowhere};
+use super::request::Request;
 use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, PodId};
 use crate::state::ClusterState;
@@ -48,11 +46,11 @@ impl Most {
 
 /// The most that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
 /// `None`: there is no area for it, or the numbers do not say all.
-pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most> {
-    let (candidates, skipped) = candidates(world, tree);
+pub(crate) fn most(state: &mut ClusterState, tree: &Request, refused: bool) -> Option<Most> {
+    let (candidates, skipped) = candidates(state, tree);
     let problems: Vec<(Area, Problem)> = candidates
         .into_iter()
-        .map(|area| (area, Problem::in_world(world, tree, area)))
+        .map(|area| (area, Problem::of(state, tree, area)))
         .collect();
     if problems.iter().any(|(_, problem)| !problem.exact) {
         return None;
@@ -62,7 +60,7 @@ pub(crate) fn most(world: &World<'_>, tree: &Tree, refused: bool) -> Option<Most
         proved: false,
         ..packed(problem)
     });
-    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(world.state)))?;
+    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(state)))?;
     let mut steps = STEPS;
     while let Some(fewer) = best.left.len().checked_sub(1) {
         match leaving_out(&problems, fewer, &mut steps) {
@@ -86,7 +84,7 @@ fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Op
     for (area, problem) in problems {
         // Copying is work, too.
         *steps = steps.saturating_sub((problem.free.len() / 4) as u64);
-        match Exact::new(problem.leaving_out(pods)).run(steps) {
+        match Method::new(problem.leaving_out(pods)).run(steps) {
             Progress::Found(found) => {
                 let (left, placed) = found.into_iter().partition(|(_, node)| *node == nowhere());
                 let left: Vec<(PodId, NodeId)> = left;
@@ -123,8 +121,12 @@ fn packed(problem: &Problem) -> Most {
 }
 
 /// Places for all in an area, if some are found within the bound.
-pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(PodId, NodeId)>> {
-    let problem = Problem::in_world(world, tree, area);
+pub(crate) fn places(
+    state: &mut ClusterState,
+    tree: &Request,
+    area: Area,
+) -> Option<Vec<(PodId, NodeId)>> {
+    let problem = Problem::of(state, tree, area);
     if !problem.exact {
         return None;
     }
@@ -133,7 +135,7 @@ pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(
         return Some(packed.placed);
     }
     let mut steps = TRIAL_STEPS;
-    match Exact::new(problem).run(&mut steps) {
+    match Method::new(problem).run(&mut steps) {
         Progress::Found(placed) => Some(placed),
         Progress::Impossible | Progress::Unfinished => None,
     }
@@ -141,24 +143,23 @@ pub(crate) fn places(world: &World<'_>, tree: &Tree, area: Area) -> Option<Vec<(
 
 /// The areas in which the gang may be, those first that may hold most, and the most that any other
 /// may hold.
-fn candidates(world: &World<'_>, tree: &Tree) -> (Vec<Area>, usize) {
-    let state = world.state;
+fn candidates(state: &mut ClusterState, tree: &Request) -> (Vec<Area>, usize) {
     let root = &tree.groups[0];
     let Some(widest) = scopes(state, root.near, root.anchor).pop() else {
         return (Vec::new(), 0);
     };
-    let request = tree.flat(Vec::new(), 0);
     let classes: Vec<(ClassId, u64)> = tree
         .pods_below(0)
         .iter()
         .map(|group| (group.class, group.pods.len() as u64))
         .collect();
+    tree.refresh(state);
     let holds = |area: Area| -> u64 {
-        let nodes = nodes_of(state, &request, area);
+        let nodes = nodes_of(state, tree, area);
         let of_class = classes.iter().map(|(class, pods)| {
             let counts = nodes
                 .iter()
-                .map(|node| u64::from(world.count(*class, *node)));
+                .map(|node| u64::from(state.fits_on(*class, *node)));
             counts.fold(0, u64::saturating_add).min(*pods)
         });
         of_class.sum()

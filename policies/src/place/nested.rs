@@ -4,14 +4,15 @@
 //! Where no sub-group requires a domain of its own it does not matter which members of a class go
 //! where, so each choice of members is placed as if there were no tree.
 
-use super::domains::{areas, fineness, room, scopes, scopes_under};
-use super::exact::{Answer, not_together};
+use super::choices::{Choice, combinations, pods_of, sizes};
+use super::domains::{areas, fineness, fits_in, room, scopes, scopes_under};
+use super::exact::{Answer, exactly, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
-use super::pack::{exactly, in_area, several_classes};
+use super::pack::{in_area, several_classes};
 use super::region::Region;
-use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
-use super::{Area, Group, Near, Refusal, Request};
+use super::request::{Request, RequestGroup};
+use super::{Area, Group, Near, Refusal};
 use crate::facts::Placement;
 use crate::ids::ClassId;
 use crate::place::Scope;
@@ -22,39 +23,31 @@ use core::cmp::Reverse;
 
 /// How many domains are tried for all groups of a gang together.
 const TRIES: u32 = 512;
-/// How much work packing may be before nothing is taken back any more: 4 ms. What comes first is
+/// How much work packing may be before nothing is taken back any more: 2 ms. What comes first is
 /// always tried to its end.
 const PACKING_WORK: u64 = 200_000;
 /// How many domains of one scope are tried for one group.
 const DOMAINS_TRIED: usize = 16;
 
-/// Places what the tree needs in the transaction, or nothing.
-///
-/// The work done is added to `work`, in units of about ten nanoseconds.
-pub(crate) fn place_tree(
+/// Places the members of a plain gang.
+pub(super) fn plain(
     state: &mut ClusterState,
     txn: &mut Txn,
-    tree: &Tree,
+    request: &Request,
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    let classes = tree.pods_below(0);
-    for group in &classes {
-        state.refresh(group.class);
+    match request.root().pods.as_slice() {
+        [group] => one_class(state, txn, request, group, work),
+        _ => several_classes(state, txn, request, memo, work),
     }
-    *work += (state.nodes.len() * classes.len()) as u64;
-    let start = txn.checkpoint();
-    let placed = in_domains(state, txn, tree, memo, work);
-    if placed.is_err() {
-        txn.rollback(state, start);
-    }
-    placed
 }
 
-fn in_domains(
+/// Places what a gang with sub-groups needs.
+pub(super) fn in_domains(
     state: &mut ClusterState,
     txn: &mut Txn,
-    tree: &Tree,
+    tree: &Request,
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
@@ -96,31 +89,29 @@ fn in_domains(
 fn anywhere(
     state: &mut ClusterState,
     txn: &mut Txn,
-    tree: &Tree,
+    tree: &Request,
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
     let (choices, complete) = tree.choices();
     let mut known: BTreeSet<Vec<(ClassId, usize)>> = BTreeSet::new();
-    let merged = choices.iter().map(|choice| (choice, merged(choice)));
-    let distinct: Vec<_> = merged
-        .filter(|(_, groups)| known.insert(sizes(groups)))
+    let flat = choices
+        .iter()
+        .map(|choice| (choice, tree.flat_choice(choice)));
+    let distinct: Vec<_> = flat
+        .filter(|(_, request)| known.insert(sizes(&request.root().pods)))
         .collect();
     *work += 50 * choices.len() as u64;
     let mut proved = complete;
     let mut first = None;
     let mut left = distinct.len();
-    for (choice, groups) in distinct {
+    for (choice, mut request) in distinct {
         memo.choices = left;
         left -= 1;
-        let request = whole(tree, choice, groups);
-        state_is_fresh(state, &request);
+        offer_all(tree, choice, &mut request);
+        request.refresh(state);
         let start = txn.checkpoint();
-        let placed = match request.groups.as_slice() {
-            [group] => one_class(state, txn, &request, group, work),
-            _ => several_classes(state, txn, &request, memo, work),
-        };
-        match placed {
+        match plain(state, txn, &request, memo, work) {
             Ok(()) => return Ok(()),
             Err(refusal) => {
                 txn.rollback(state, start);
@@ -135,30 +126,21 @@ fn anywhere(
     }
 }
 
-/// The request for a choice. Of a gang of one class, all that wait have a part in the choice of the
-/// domain.
-fn whole(tree: &Tree, choice: &Choice, mut groups: Vec<Group>) -> Request {
-    let need = groups.iter().map(|group| group.pods.len()).sum();
-    if let [group] = groups.as_mut_slice() {
-        let chosen: BTreeSet<_> = super::tree::pods_of(choice).collect();
+/// Of a choice of one class, all that wait have a part in the choice of the domain.
+fn offer_all(tree: &Request, choice: &Choice, request: &mut Request) {
+    if let [group] = request.groups[0].pods.as_mut_slice() {
+        let chosen: BTreeSet<_> = pods_of(choice).collect();
         let all = tree.pods_below(0);
         let others = all.iter().filter(|other| other.class == group.class);
         let others = others.flat_map(|other| other.pods.iter());
         let others = others.filter(|pod| !chosen.contains(pod));
         group.pods.extend(others);
     }
-    tree.flat(groups, need)
-}
-
-fn state_is_fresh(state: &mut ClusterState, request: &Request) {
-    for group in &request.groups {
-        state.refresh(group.class);
-    }
 }
 
 /// The refusal of a needed group that would fit nowhere even if it were alone: first of those that
 /// require a domain or must join members in one, then of the others, the innermost first.
-fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusal> {
+fn alone(state: &mut ClusterState, tree: &Request, work: &mut u64) -> Option<Refusal> {
     let is_bound = |index: &usize| {
         tree.above(*index).any(|above| {
             let group = &tree.groups[above];
@@ -178,7 +160,7 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
         let mut request = tree.flat(pods, tree.fewest(index));
         let mut best: Option<(u64, Area)> = None;
         for region in regions {
-            *work += request.groups.len() as u64;
+            *work += request.root().pods.len() as u64;
             let (area, inside) = region.seen_from(group.near.map(|near| near.topology));
             request.inside = inside;
             let fits = fits_in(state, &request, area);
@@ -187,23 +169,25 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
             }
         }
         let fits = best.map_or(0, |(fits, _)| fits);
-        if fits >= request.need as u64 {
+        let need = request.root().need;
+        if fits >= need as u64 {
             continue;
         }
-        let refusal = match request.groups.as_slice() {
+        let pods = core::mem::take(&mut request.groups[0].pods);
+        let refusal = match pods.as_slice() {
             [only] => Refusal::TooFew {
                 class: only.class,
                 scope,
                 best: best.map(|(_, area)| area),
                 fits,
-                need: request.need as u64,
+                need: need as u64,
             },
             _ => not_together(true),
         };
         return Some(Refusal::OfSubGroup {
             path: tree.path(index),
-            groups: request.groups,
-            need: request.need,
+            groups: pods,
+            need,
             place: (group.near, group.anchor),
             refusal: Box::new(refusal),
         });
@@ -214,8 +198,8 @@ fn alone(state: &mut ClusterState, tree: &Tree, work: &mut u64) -> Option<Refusa
 /// Where a group must be: in one of these regions, inside the domains in which members of the
 /// groups above it are. One that requires no domain must be in one with the nearest group above it
 /// that does.
-fn possible(state: &ClusterState, tree: &Tree, index: usize) -> (Scope, Vec<Region>) {
-    let widest = |group: &TreeGroup| {
+fn possible(state: &ClusterState, tree: &Request, index: usize) -> (Scope, Vec<Region>) {
+    let widest = |group: &RequestGroup| {
         let near = group.near.filter(|near| near.required.is_some());
         scopes(state, Some(near?), group.anchor).pop()
     };
@@ -246,7 +230,7 @@ fn possible(state: &ClusterState, tree: &Tree, index: usize) -> (Scope, Vec<Regi
 }
 
 /// Whether no way to meet the needs goes without this group.
-fn is_needed(tree: &Tree, mut index: usize) -> bool {
+fn is_needed(tree: &Request, mut index: usize) -> bool {
     while index != 0 {
         let parent = &tree.groups[tree.groups[index].parent];
         if parent.need < parent.children.len() || !parent.children.contains(&index) {
@@ -257,23 +241,15 @@ fn is_needed(tree: &Tree, mut index: usize) -> bool {
     true
 }
 
-/// An upper bound of how many of the pods fit in an area: each class counted alone.
-fn fits_in(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
-    let groups = request.groups.iter();
-    groups
-        .map(|group| room(state, request, group.class, area).min(group.pods.len() as u64))
-        .sum()
-}
-
 fn has_room(state: &mut ClusterState, request: &Request, area: Area) -> bool {
-    fits_in(state, request, area) >= request.need as u64
+    fits_in(state, request, area) >= request.root().need as u64
 }
 
 /// Groups that are still to be placed, each in its region; the last one is next.
 type Agenda = Vec<(usize, Region)>;
 
 struct Packing<'a> {
-    tree: &'a Tree,
+    tree: &'a Request,
     /// How many more domains may be tried.
     tries: u32,
     work_max: u64,
@@ -366,10 +342,9 @@ impl Packing<'_> {
         let pods = self.tree.pods_below(index);
         let fewest = self.tree.fewest(index) as u64;
         let all: u64 = pods.iter().map(|group| group.pods.len() as u64).sum();
-        let spreads = pods.first().is_some_and(|first| {
-            let request = self.tree.flat(Vec::new(), 0);
-            request.placement_of(state, first.class) == Placement::Spread
-        });
+        let spreads = pods
+            .first()
+            .is_some_and(|first| self.tree.placement_of(state, first.class) == Placement::Spread);
         let mut regions: Vec<Region> = Vec::new();
         for scope in scopes_under(state, group.near, group.anchor, spreads) {
             let mut found: Vec<(bool, u64, Region)> = Vec::new();
@@ -413,13 +388,11 @@ impl Packing<'_> {
         let near = self.near(index);
         let (area, inside) = region.seen_from(near.map(|near| near.topology));
         let group = &self.tree.groups[index];
-        let request = Request {
-            near,
-            anchor: group.anchor,
-            inside,
-            occupied: group.occupied.clone(),
-            ..self.tree.flat(groups, need)
-        };
+        let mut request = self.tree.flat(groups, need);
+        request.inside = inside;
+        let leaf = &mut request.groups[0];
+        (leaf.near, leaf.anchor) = (near, group.anchor);
+        leaf.occupied.clone_from(&group.occupied);
         (request, area)
     }
 
@@ -440,7 +413,7 @@ impl Packing<'_> {
         request: &Request,
         area: Area,
     ) -> bool {
-        state_is_fresh(state, request);
+        request.refresh(state);
         in_area(state, txn, request, area, self.work)
     }
 }

@@ -1,17 +1,17 @@
 //! Members of several shapes: the largest first, then the exact methods.
 
-use super::domains::{areas, room, scopes};
-use super::exact::{self, Answer, not_together};
+use super::choices::two_choices;
+use super::domains::{areas, fits_in, room, scopes};
+use super::exact::{Answer, exactly, not_together};
 use super::fill::fill;
 use super::memo::Memo;
-use super::tree::Tree;
-use super::{Area, Group, Refusal, Request, widest_scope};
+use super::request::Request;
+use super::{Area, Refusal, widest_scope};
 use crate::ids::ClassId;
 use crate::place::Scope;
 use crate::state::ClusterState;
 use crate::txn::Txn;
 use alloc::vec::Vec;
-use smallvec::SmallVec;
 
 /// How many areas of one scope are packed; the exact methods look at the others, too.
 const AREAS_PACKED: usize = 8;
@@ -25,9 +25,9 @@ pub(super) fn several_classes(
     work: &mut u64,
 ) -> Result<(), Refusal> {
     let mut refusal = not_together(false);
-    let tree = exact::single(request);
-    let signature = tree.signature();
-    let scopes = scopes(state, request.near, request.anchor);
+    let signature = request.signature();
+    let root = request.root();
+    let scopes = scopes(state, root.near, root.anchor);
     let widest = scopes.len().saturating_sub(1);
     for (position, scope) in scopes.into_iter().enumerate() {
         let (candidates, best) = candidates(state, request, scope, work);
@@ -46,7 +46,7 @@ pub(super) fn several_classes(
             continue;
         }
         let wish = position < widest;
-        match exactly(state, txn, &tree, &candidates, wish, memo, work) {
+        match exactly(state, txn, request, &candidates, wish, memo, work) {
             Answer::Placed => return Ok(()),
             answer => refusal = not_together(answer == Answer::Impossible),
         }
@@ -54,35 +54,12 @@ pub(super) fn several_classes(
     Err(refusal)
 }
 
-/// Asks the exact methods about one area after the other. Of a wish a refusal leaves other places.
-pub(super) fn exactly(
-    state: &mut ClusterState,
-    txn: &mut Txn,
-    tree: &Tree,
-    areas: &[Area],
-    wish: bool,
-    memo: &mut Memo,
-    work: &mut u64,
-) -> Answer {
-    let signature = tree.signature();
-    let mut answer = Answer::Impossible;
-    for (position, area) in areas.iter().enumerate() {
-        let patience = (!wish).then(|| memo.share(areas.len() - position));
-        let question = (signature, *area);
-        match exact::in_area(state, txn, tree, question, patience, memo, work) {
-            Answer::Placed => return Answer::Placed,
-            Answer::Impossible => {}
-            Answer::Unknown => answer = Answer::Unknown,
-        }
-    }
-    answer
-}
-
 /// Whether members of several classes are refused without a search: nowhere in the widest scope is
 /// there room for enough of them, each class counted alone.
 pub(crate) fn counting_refuses(state: &mut ClusterState, request: &Request) -> bool {
-    let widest = widest_scope(state, request.near, request.anchor);
-    let (candidates, _) = candidates(state, request, widest, &mut 0);
+    let flat = request.flat(request.pods_below(0), request.fewest(0));
+    let widest = widest_scope(state, flat.root().near, flat.root().anchor);
+    let (candidates, _) = candidates(state, &flat, widest, &mut 0);
     candidates.is_empty()
 }
 
@@ -95,15 +72,13 @@ fn candidates(
     work: &mut u64,
 ) -> (Vec<Area>, Option<Area>) {
     // Placements that were tried and taken back have left tables behind that are not current.
-    for group in &request.groups {
-        state.refresh(group.class);
-    }
+    request.refresh(state);
     let mut candidates: Vec<(u64, Area)> = Vec::new();
     let mut best: Option<(u64, Area)> = None;
     for area in areas(state, scope) {
-        let fits = bound_of(state, request, area);
-        *work += request.groups.len() as u64;
-        if fits >= request.need as u64 {
+        let fits = fits_in(state, request, area);
+        *work += request.root().pods.len() as u64;
+        if fits >= request.root().need as u64 {
             candidates.push((area_size(state, request, area), area));
         }
         if best.is_none_or(|(most, _)| fits > most) {
@@ -115,21 +90,9 @@ fn candidates(
     (candidates, best.map(|(_, area)| area))
 }
 
-/// An upper bound of how many members fit in an area: each class counted alone. 0 where a class of
-/// which some are needed has no room for them.
-fn bound_of(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
-    let groups = request.groups.iter();
-    groups
-        .map(|g| room(state, request, g.class, area).min(g.pods.len() as u64))
-        .sum()
-}
-
 fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
-    request
-        .groups
-        .iter()
-        .map(|g| room(state, request, g.class, area))
-        .sum()
+    let groups = request.root().pods.iter();
+    groups.map(|g| room(state, request, g.class, area)).sum()
 }
 
 /// The refusal where counting alone proves it: named after the class that is shortest of room; one
@@ -141,7 +104,7 @@ fn counted(
     best: Option<Area>,
 ) -> Refusal {
     let mut shortest: Option<((bool, u64), ClassId, u64, u64)> = None;
-    for group in &request.groups {
+    for group in &request.root().pods {
         let fits = best.map_or(0, |area| room(state, request, group.class, area));
         let wanted = group.pods.len() as u64;
         let short = (
@@ -154,13 +117,15 @@ fn counted(
     }
     match shortest {
         // Only where every member is needed does one class alone decide when to look again.
-        Some((_, class, fits, need)) if request.need == request.members() => Refusal::TooFew {
-            class,
-            scope,
-            best,
-            fits,
-            need,
-        },
+        Some((_, class, fits, need)) if request.root().need == request.members() => {
+            Refusal::TooFew {
+                class,
+                scope,
+                best,
+                fits,
+                need,
+            }
+        }
         _ => not_together(true),
     }
 }
@@ -173,43 +138,17 @@ pub(super) fn in_area(
     area: Area,
     work: &mut u64,
 ) -> bool {
-    for groups in choices(request) {
+    for groups in two_choices(request) {
         let start = txn.checkpoint();
         let before = txn.placed().len();
         for group in &groups {
             state.refresh(group.class);
             fill(state, txn, request, group.class, &group.pods, area, work);
         }
-        if txn.placed().len() - before == request.need {
+        if txn.placed().len() - before == request.root().need {
             return true;
         }
         txn.rollback(state, start);
     }
     false
-}
-
-/// Which members to take where not all are needed: first those of the largest classes, then those
-/// of the smallest.
-fn choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
-    let take = |groups: &mut dyn Iterator<Item = &Group>| -> Vec<Group> {
-        let mut left = request.need;
-        let mut taken: Vec<Group> = Vec::new();
-        for group in groups {
-            let share = left.min(group.pods.len());
-            left -= share;
-            let pods = group.pods[..share].to_vec();
-            taken.push(Group {
-                class: group.class,
-                pods,
-            });
-        }
-        taken
-    };
-    let largest = take(&mut request.groups.iter());
-    if request.need == request.members() {
-        return SmallVec::from_iter([largest]);
-    }
-    let mut smallest = take(&mut request.groups.iter().rev());
-    smallest.reverse();
-    SmallVec::from_iter([largest, smallest])
 }

@@ -3,10 +3,9 @@
 //! Exact methods work on this copy. They can stop and go on, and nothing is placed before they have
 //! found an answer.
 
+use super::Area;
 use super::domains::nodes_of;
-use super::tree::{Tree, TreeGroup};
-use super::world::World;
-use super::{Area, Request};
+use super::request::{Request, RequestGroup};
 use crate::facts::{Amount, HostPort};
 use crate::filter::host_ports_conflict;
 use crate::ids::{ClassId, Id, NodeId, PodId, ResourceId};
@@ -83,21 +82,23 @@ pub(super) struct Rule {
     pub(super) end: usize,
 }
 
+/// What an exact method says after a slice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// Here they fit.
+    Found(Vec<(PodId, NodeId)>),
+    /// They do not fit, and that is proved.
+    Impossible,
+    /// Not known yet.
+    Unfinished,
+}
+
 impl Problem {
     /// The problem of placing a tree in an area.
-    pub(super) fn of(state: &mut ClusterState, tree: &Tree, area: Area) -> Self {
-        for class in tree.classes() {
-            state.refresh(class);
-        }
-        Self::in_world(&World::of_tables(state), tree, area)
-    }
-
-    /// The problem of placing a tree in an area of a world whose nodes may differ from the state.
-    pub(super) fn in_world(world: &World<'_>, tree: &Tree, area: Area) -> Self {
-        let state = world.state;
+    pub(super) fn of(state: &mut ClusterState, tree: &Request, area: Area) -> Self {
         let classes = tree.classes();
-        let request = tree.flat(Vec::new(), 0);
-        let nodes = useful_nodes(world, &classes, &request, area);
+        tree.refresh(state);
+        let nodes = useful_nodes(state, &classes, tree, area);
         let mut problem = Self {
             dimensions: 0,
             free: Vec::new(),
@@ -110,8 +111,8 @@ impl Problem {
             exact: true,
             nodes,
         };
-        problem.measure(world, &classes);
-        problem.limit(state, &request);
+        problem.measure(state, &classes);
+        problem.limit(state, tree);
         problem.rule(state, tree);
         problem.enter(tree, 0);
         problem.classify();
@@ -119,8 +120,7 @@ impl Problem {
     }
 
     /// What nodes have and pods take: resources, host ports, cards.
-    fn measure(&mut self, world: &World<'_>, classes: &[ClassId]) {
-        let state = world.state;
+    fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
         let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
         let mut ports: Vec<HostPort> = Vec::new();
         for class in classes {
@@ -136,7 +136,7 @@ impl Problem {
         self.exact = cards.as_ref().is_none_or(|cards| cards.exact);
         self.dimensions = resources.len() + ports.len() + usize::from(cards.is_some());
         for node in &self.nodes {
-            let node = world.node(*node);
+            let node = &state.nodes[*node];
             self.free.extend(resources.iter().map(|id| node.free(*id)));
             self.free.extend(ports.iter().map(|_| 1));
             if let Some(cards) = &cards {
@@ -157,7 +157,7 @@ impl Problem {
             if cards.is_some() {
                 amounts.push(class.cards.map_or(0, |_| class.scarcest()));
             }
-            let fits = |node: &NodeId| world.count(*id, *node) > 0;
+            let fits = |node: &NodeId| state.fits_on(*id, *node) > 0;
             self.shapes.push(Shape {
                 class: *id,
                 amounts,
@@ -191,7 +191,7 @@ impl Problem {
     }
 
     /// The rules of all groups. Where the gang itself must be, the area says.
-    fn rule(&mut self, state: &ClusterState, tree: &Tree) {
+    fn rule(&mut self, state: &ClusterState, tree: &Request) {
         for (index, group) in tree.groups.iter().enumerate() {
             let near = group.near.filter(|_| index > 0);
             let required = near.and_then(|near| Some((near.topology, near.required?)));
@@ -225,7 +225,7 @@ impl Problem {
     }
 
     /// The steps of a group and all below it.
-    fn enter(&mut self, tree: &Tree, index: usize) {
+    fn enter(&mut self, tree: &Request, index: usize) {
         let group = &tree.groups[index];
         let parent = &self.groups[group.parent];
         let optional = index > 0 && parent.offered > parent.need;
@@ -305,6 +305,28 @@ impl Problem {
     }
 }
 
+/// Whether one more pod fits into what is left.
+pub(super) fn has(left: &[Amount], amounts: &[Amount]) -> bool {
+    left.iter()
+        .zip(amounts)
+        .all(|(left, amount)| amount <= left)
+}
+
+/// How many pods fit into what is left, up to `most`.
+pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
+    let all = u64::try_from(most).unwrap_or(u64::MAX);
+    let asked = left.iter().zip(amounts).filter(|(_, amount)| **amount > 0);
+    let fewest = asked.fold(all, |fewest, (left, amount)| {
+        // Most pods take most of a node: a comparison spares most divisions.
+        if *left < amount.saturating_mul(fewest) {
+            left / amount
+        } else {
+            fewest
+        }
+    });
+    u32::try_from(fewest).unwrap_or(u32::MAX)
+}
+
 /// The node of pods that have no place, see [`Problem::leaving_out`].
 pub(super) fn nowhere() -> NodeId {
     NodeId::new(u32::MAX)
@@ -313,30 +335,29 @@ pub(super) fn nowhere() -> NodeId {
 /// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
 /// choose is tried first.
 fn useful_nodes(
-    world: &World<'_>,
+    state: &ClusterState,
     classes: &[ClassId],
     request: &Request,
     area: Area,
 ) -> Vec<NodeId> {
-    let state = world.state;
     let mut nodes = nodes_of(state, request, area);
-    nodes.retain(|node| classes.iter().any(|class| world.count(*class, *node) > 0));
+    nodes.retain(|node| classes.iter().any(|class| state.fits_on(*class, *node) > 0));
     if let Some(first) = classes.first() {
         let class = &state.classes[*first];
-        let free = |node: &NodeId| world.node(*node).free_scarcest(class);
+        let free = |node: &NodeId| state.nodes[*node].free_scarcest(class);
         nodes.sort_by_key(|node| (free(node), Reverse(state.nodes[*node].rank)));
     }
     nodes
 }
 
 /// The leaf before this one that is the same in everything, so that it may go first.
-fn twin(tree: &Tree, index: usize) -> Option<usize> {
-    let alike = |other: &TreeGroup, group: &TreeGroup| {
-        let classes = |group: &TreeGroup| -> Vec<(ClassId, usize)> {
+fn twin(tree: &Request, index: usize) -> Option<usize> {
+    let alike = |other: &RequestGroup, group: &RequestGroup| {
+        let classes = |group: &RequestGroup| -> Vec<(ClassId, usize)> {
             let pods = group.pods.iter();
             pods.map(|pods| (pods.class, pods.pods.len())).collect()
         };
-        let free = |group: &TreeGroup| group.anchor.is_none() && group.children.is_empty();
+        let free = |group: &RequestGroup| group.anchor.is_none() && group.children.is_empty();
         other.parent == group.parent
             && other.need == group.need
             && other.near.map(|near| (near.topology, near.required))

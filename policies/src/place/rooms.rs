@@ -76,7 +76,7 @@ fn node_at(index: usize) -> NodeId {
 
 /// A number that changes with the room of a node for the classes; 0 where none of them fits.
 fn room(state: &ClusterState, classes: &[ClassId], id: NodeId) -> u64 {
-    let count = |class: &ClassId| state.table_as_of(*class).map_or(0, |table| table.count(id));
+    let count = |class: &ClassId| state.fits_on(*class, id);
     let Some(node) = state.nodes.get(id) else {
         return 0;
     };

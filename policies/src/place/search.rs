@@ -5,22 +5,10 @@
 //! three hold of the solution that comes first in the order of the search, so none is lost. A
 //! branch ends as soon as counting shows that the remaining members cannot fit.
 
-use super::problem::{ANY_DOMAIN, Problem, Step};
-use super::two_shapes::{fits, has};
+use super::problem::{ANY_DOMAIN, Problem, Progress, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{vec, vec::Vec};
-
-/// What an exact method says after a slice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Here they fit.
-    Found(Vec<(PodId, NodeId)>),
-    /// They do not fit, and that is proved.
-    Impossible,
-    /// Not known yet.
-    Unfinished,
-}
 
 /// Where a leaf that is left out begins.
 const NOWHERE: usize = usize::MAX;

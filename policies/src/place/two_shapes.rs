@@ -14,8 +14,7 @@
 //! takes `n p` steps for the staircases, and at most `n c a`, or `g a² log n` if that is less, for
 //! the sums. It keeps `g log n` rows of `a` numbers, at most `n`, for the way back.
 
-use super::problem::{Problem, Step};
-use super::search::Progress;
+use super::problem::{Problem, Progress, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{collections::BTreeMap, vec, vec::Vec};
@@ -319,27 +318,6 @@ impl Sum {
         }
         self.into
     }
-}
-/// Whether one more pod fits into what is left.
-pub(super) fn has(left: &[Amount], amounts: &[Amount]) -> bool {
-    left.iter()
-        .zip(amounts)
-        .all(|(left, amount)| amount <= left)
-}
-
-/// How many pods fit into what is left, up to `most`.
-pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
-    let all = u64::try_from(most).unwrap_or(u64::MAX);
-    let asked = left.iter().zip(amounts).filter(|(_, amount)| **amount > 0);
-    let fewest = asked.fold(all, |fewest, (left, amount)| {
-        // Most pods take most of a node: a comparison spares most divisions.
-        if *left < amount.saturating_mul(fewest) {
-            left / amount
-        } else {
-            fewest
-        }
-    });
-    u32::try_from(fewest).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

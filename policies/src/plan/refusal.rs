@@ -1,15 +1,12 @@
 //! What a refusal says, what must change before the gang is tried again, and whether more nodes
 //! would help: only then do its pods say `Unschedulable`, on which autoscalers act.
 
-use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Shortfall, Verdict, Wake};
-use crate::ids::ById;
-use crate::ids::{ClassId, GangId};
+use crate::ids::ClassId;
 use crate::place::Scope;
 use crate::place::{Refusal, Request, only_limits_refuse, widest_scope};
 use crate::plan::attempt::Attempt;
 use crate::reason::Reason;
-use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::{explain, filter};
 use alloc::string::String;
@@ -23,10 +20,9 @@ fn more_nodes_would_help(state: &ClusterState, request: &Request, refusal: &Refu
         _ => {
             let (near, anchor) = match refusal {
                 Refusal::OfSubGroup { place, .. } => *place,
-                _ => (request.near, request.anchor),
+                _ => (request.root().near, request.root().anchor),
             };
-            let classes = request.groups.iter().map(|group| group.class);
-            (widest_scope(state, near, anchor), classes.collect())
+            (widest_scope(state, near, anchor), request.classes())
         }
     };
     may_grow(state, scope)
@@ -68,14 +64,11 @@ fn takes_new_nodes(state: &ClusterState, request: &Request, class: ClassId) -> b
 
 /// Puts a refusal into words, and says what must change before the gang is tried again.
 pub(crate) fn explain_refusal(
-    state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    attempt: &Attempt<'_>,
-    request: &mut Request,
+    attempt: &mut Attempt<'_>,
+    request: &Request,
     refusal: &Refusal,
 ) -> (Verdict, Wake) {
-    let (id, counts) = (attempt.gang, &attempt.counts);
+    let state = &mut *attempt.state;
     let proved = refusal.is_proved();
     let limit = request.model_limits.filter(|_| request.is_limited(state));
     let wake = match refusal.innermost() {
@@ -88,9 +81,8 @@ pub(crate) fn explain_refusal(
             need: *need,
         }),
         _ => {
-            let classes = request.groups.iter().map(|group| group.class).collect();
             let limit = limit.and_then(|queue| state.queues.highest_model_limit(queue));
-            Wake::AnyRoom(classes, limit)
+            Wake::AnyRoom(request.classes(), limit)
         }
     };
     if only_limits_refuse(state, request, refusal) {
@@ -102,15 +94,16 @@ pub(crate) fn explain_refusal(
         };
         return (verdict, wake);
     }
-    let lost = counts.needed > 0 && progress[id].lost_ms.is_some();
+    let surplus = attempt.counts.needed == 0;
+    let lost = !surplus && attempt.progress[attempt.gang].lost_ms.is_some();
     let reason = match (lost, proved) {
         (true, _) => Reason::MembersLost,
         (false, true) => Reason::DoesNotFit,
         (false, false) => Reason::NotFoundWithinBound,
     };
     // Counting over all nodes for a sentence that nobody reads would cost more than the rest.
-    let message = if settings.in_flight.statuses > 0 {
-        explain::refusal(state, request, refusal, counts.needed == 0)
+    let message = if attempt.settings.in_flight.statuses > 0 {
+        explain::refusal(state, request, refusal, surplus)
     } else {
         String::new()
     };

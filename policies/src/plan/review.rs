@@ -20,7 +20,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Wait, Wake};
-use crate::gangs::{request, wanted};
+use crate::gangs::wanted;
 use crate::ids::ById;
 use crate::ids::GangId;
 use crate::place;
@@ -172,18 +172,7 @@ fn counting_refuses(
     queue: QueueId,
     now_ms: UnixMs,
 ) -> bool {
-    let requests: Vec<Request> = if state.gangs[id].tree().is_some() {
-        let trees = wanted::trees(state, settings, progress, id, queue, now_ms);
-        let all = trees
-            .iter()
-            .map(|tree| tree.flat(tree.pods_below(0), tree.fewest(0)));
-        all.collect()
-    } else {
-        let counts = count(state, id, now_ms);
-        Vec::from([request::request_of_waiting(
-            state, settings, id, queue, &counts, now_ms,
-        )])
-    };
+    let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
     let refused = |request: &Request| place::counting_refuses(state, request);
     !requests.is_empty() && requests.iter().all(refused)
 }

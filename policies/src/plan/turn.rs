@@ -6,7 +6,7 @@ use crate::gangs::progress::Progress;
 use crate::gangs::request;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::Planner;
-use crate::plan::attempt::{self, Attempt};
+use crate::plan::attempt::Attempt;
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -79,7 +79,10 @@ impl Planner {
     ) -> Tried {
         let counts = count(state, id, now_ms);
         let mut search = self.begin_slice(state, id, queue, &counts, now_ms);
-        let mut attempt = Attempt {
+        let attempt = Attempt {
+            state,
+            settings,
+            progress,
             gang: id,
             queue,
             counts,
@@ -87,7 +90,7 @@ impl Planner {
             memo: &mut search.memo,
             work,
         };
-        let result = attempt::try_place(state, settings, progress, &mut attempt);
+        let result = attempt.run();
         self.charge_search(&mut search);
         match result {
             Ok(placed) => {

@@ -165,6 +165,14 @@ impl Node {
         self.find(resource).map_or(0, Slot::free)
     }
 
+    /// The free amount of a resource if so much of what is used were given back.
+    pub(crate) fn free_without(&self, resource: ResourceId, amount: u128) -> Amount {
+        self.find(resource).map_or(0, |slot| {
+            let used = slot.used.saturating_sub(amount);
+            slot.allocatable.saturating_sub(saturated(used))
+        })
+    }
+
     /// The free amount of the resource that is scarcest for a class, see [`Class::scarcest`].
     pub(crate) fn free_scarcest(&self, class: &Class) -> Amount {
         match class.cards {

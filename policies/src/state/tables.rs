@@ -137,6 +137,11 @@ impl ClusterState {
         self.classes[id].table.as_deref()
     }
 
+    /// How many pods of a class fit on a node, as of when its table was last refreshed.
+    pub(crate) fn fits_on(&self, id: ClassId, node: NodeId) -> u32 {
+        self.table_as_of(id).map_or(0, |table| table.count(node))
+    }
+
     /// What the static filters say of a class on every node. Most shapes differ in amounts alone:
     /// then another class knows it, for what a table says is changed with every node.
     fn judge_all(&self, id: ClassId) -> Table {

@@ -4,12 +4,13 @@ use crate::explain;
 use crate::explain::{Ends, Held};
 use crate::facts::UnixMs;
 use crate::gangs::demand;
-use crate::ids::{GangId, NodeId, PodId, ResourceId};
-use crate::place::{Area, Tree, World, all_nodes_of, places};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
+use crate::place::{Area, Request, all_nodes_of, places};
 use crate::plan::bounds;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
 use crate::state::node::Lacking;
+use crate::txn::Txn;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -27,46 +28,44 @@ const ALONE_NAMED: usize = 2;
 const TRIED_TOGETHER: usize = 6;
 
 /// A gang that waits, and who holds what it needs.
-struct Trial<'a, 'b> {
-    state: &'a ClusterState,
+struct Trial<'a> {
+    state: &'a mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &'a Tree,
+    tree: &'a Request,
     area: Area,
-    world: &'a mut World<'b>,
     held: Vec<Held>,
 }
 
 /// Whose ends let the whole tree into one of these areas, the first that will do. `None`:
 /// nobody's, as far as trying goes.
 pub(crate) fn ends(
-    state: &ClusterState,
+    state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
-    world: &mut World<'_>,
+    tree: &Request,
     areas: impl Iterator<Item = Area>,
     now_ms: UnixMs,
 ) -> Option<Ends> {
     let mut areas = areas.take(AREAS_TRIED);
-    areas.find_map(|area| ends_in(state, gang, tree, world, area, now_ms))
+    areas.find_map(|area| ends_in(state, gang, tree, area, now_ms))
 }
 
 fn ends_in(
-    state: &ClusterState,
+    state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
-    world: &mut World<'_>,
+    tree: &Request,
     area: Area,
     now_ms: UnixMs,
 ) -> Option<Ends> {
     let classes = tree.classes();
+    tree.refresh(state);
     let mut nodes = all_nodes_of(state, area);
     nodes.retain(|node| {
         let holds = |id| state.nodes[*node].multiplicity_empty(&state.classes[id]);
         let mut classes = classes.iter();
-        classes.any(|class| world.takes(*class, *node) && holds(*class) > 0)
+        classes.any(|class| takes(state, *class, *node) && holds(*class) > 0)
     });
     let mut held: Vec<Held> = Vec::new();
-    for resource in scarce(state, tree, world, &nodes) {
+    for resource in scarce(state, tree, &nodes) {
         for more in explain::held(state, gang.0, resource, &nodes, now_ms) {
             if held.iter().all(|known| known.gang != more.gang) {
                 held.push(more);
@@ -78,12 +77,10 @@ fn ends_in(
         gang,
         tree,
         area,
-        world,
         held,
     };
     let all: Vec<usize> = (0..trial.held.len()).collect();
     if all.is_empty() || !trial.fits(&all) {
-        trial.world.restore();
         return None;
     }
     let alone = trial.alone();
@@ -94,24 +91,22 @@ fn ends_in(
     } else {
         (alone, false)
     };
-    trial.world.restore();
-    let told = ends.iter().map(|end| trial.held[*end].told(state, 0));
+    let told = ends.iter().map(|end| trial.held[*end].told(trial.state, 0));
     Some(Ends {
         holders: told.collect(),
         together,
-        domain: explain::area_name(state, area),
+        domain: explain::area_name(trial.state, area),
     })
 }
 
 /// Whether all find a place in an area: members for which the queue has room, too.
 pub(crate) fn has_places(
-    state: &ClusterState,
+    state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
-    world: &World<'_>,
+    tree: &Request,
     area: Area,
 ) -> bool {
-    places(world, tree, area).is_some_and(|placed| has_room_for(state, gang, &placed))
+    places(state, tree, area).is_some_and(|placed| has_room_for(state, gang, &placed))
 }
 
 /// Whether the queue has room for members that would be placed.
@@ -125,20 +120,14 @@ pub(crate) fn has_room_for(
 }
 
 /// What the gang asks for: first what most nodes have too little of.
-fn scarce(
-    state: &ClusterState,
-    tree: &Tree,
-    world: &World<'_>,
-    nodes: &[NodeId],
-) -> Vec<ResourceId> {
+fn scarce(state: &ClusterState, tree: &Request, nodes: &[NodeId]) -> Vec<ResourceId> {
     let names = &state.resource_names;
     let classes = tree.classes();
     let mut lacking: BTreeMap<ResourceId, u32> = BTreeMap::new();
     for class in &classes {
-        let full = nodes.iter().filter(|node| {
-            let (takes, room) = (world.takes(*class, **node), world.count(*class, **node));
-            takes && room == 0
-        });
+        let full = nodes
+            .iter()
+            .filter(|node| takes(state, *class, **node) && state.fits_on(*class, **node) == 0);
         for node in full {
             let node = &state.nodes[*node];
             if let Lacking::Resource(id) = node.lacking(&state.classes[*class]) {
@@ -161,20 +150,31 @@ fn scarce(
     known
 }
 
-impl Trial<'_, '_> {
+/// Whether a node takes pods of a class, as far as the static filters say.
+fn takes(state: &ClusterState, class: ClassId, node: NodeId) -> bool {
+    let table = state.table_as_of(class);
+    table.is_some_and(|table| table.is_eligible(node))
+}
+
+impl Trial<'_> {
     /// Whether all find a place once these have ended.
     fn fits(&mut self, ends: &[usize]) -> bool {
-        self.world.restore();
-        let state = self.state;
+        let state = &mut *self.state;
+        let mut txn = Txn::default();
+        let start = txn.checkpoint();
         for end in ends {
             let held = &self.held[*end];
             let pods: Vec<PodId> = match held.gang {
                 Some(gang) => state.gangs[gang].members.iter().copied().collect(),
                 None => held.pods.clone(),
             };
-            self.world.end(&pods);
+            for pod in pods {
+                txn.end(state, pod);
+            }
         }
-        has_places(state, self.gang, self.tree, self.world, self.area)
+        let fits = has_places(state, self.gang, self.tree, self.area);
+        txn.rollback(state, start);
+        fits
     }
 
     /// Those each of whose ends is enough.

@@ -8,7 +8,7 @@ use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
 use crate::ids::{ById, ClassId, GangId};
-use crate::place::{Choice, Scope, Tree, widest_scope};
+use crate::place::{Choice, Request, Scope, widest_scope};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -47,7 +47,7 @@ pub(crate) fn shortages_of_sub_groups(
     counts: &Counts,
     now_ms: UnixMs,
 ) -> Vec<Shortage> {
-    let Some(tree) = wanted::trees(state, settings, progress, id, queue, now_ms)
+    let Some(tree) = wanted::requests(state, settings, progress, id, queue, now_ms)
         .into_iter()
         .next()
     else {
@@ -76,7 +76,7 @@ pub(crate) fn shortages_of_sub_groups(
 /// What to ask the nodes for: the chosen members by shape, of each leaf where it must be, then
 /// of all inside each domain in which they must be together, then of the gang. Sub-groups that
 /// lack the same are asked for once.
-fn questions(state: &ClusterState, id: GangId, tree: &Tree, choice: &Choice) -> Vec<Asked> {
+fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) -> Vec<Asked> {
     let bounds = bounds(tree);
     let mut open: Vec<(usize, Part)> = Vec::new();
     for (leaf, pods) in choice {
@@ -128,7 +128,7 @@ fn questions(state: &ClusterState, id: GangId, tree: &Tree, choice: &Choice) -> 
 
 /// The shortages among the answers. Of an outer domain only what is not short further in is
 /// told. Where everything would fit alone, that is told of each sub-group.
-fn told(state: &ClusterState, tree: &Tree, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
+fn told(state: &ClusterState, tree: &Request, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
     let shortage = |asked: &Asked| {
         let (shortage, _) = explain::shortage(state, &asked.missing, now_ms);
         shortage
@@ -157,13 +157,13 @@ fn told(state: &ClusterState, tree: &Tree, asked: &[Asked], now_ms: UnixMs) -> V
     short
 }
 
-fn scope_of(state: &ClusterState, tree: &Tree, index: usize) -> Scope {
+fn scope_of(state: &ClusterState, tree: &Request, index: usize) -> Scope {
     let group = &tree.groups[index];
     widest_scope(state, group.near, group.anchor)
 }
 
 /// Where the groups above must be, the innermost first.
-fn domains_above(state: &ClusterState, tree: &Tree, mut index: usize) -> Vec<Scope> {
+fn domains_above(state: &ClusterState, tree: &Request, mut index: usize) -> Vec<Scope> {
     let mut inside = Vec::new();
     while index != 0 {
         index = tree.groups[index].parent;
@@ -174,7 +174,7 @@ fn domains_above(state: &ClusterState, tree: &Tree, mut index: usize) -> Vec<Sco
 }
 
 /// The groups whose members must be in one domain, the innermost first; the gang itself is last.
-fn bounds(tree: &Tree) -> Vec<usize> {
+fn bounds(tree: &Request) -> Vec<usize> {
     let required = |index: &usize| {
         let near = tree.groups[*index].near;
         *index == 0 || near.is_some_and(|near| near.required.is_some())
@@ -186,7 +186,7 @@ fn bounds(tree: &Tree) -> Vec<usize> {
 }
 
 /// The chosen members below a group by shape.
-fn parts(tree: &Tree, group: usize, choice: &Choice) -> Vec<Part> {
+fn parts(tree: &Request, group: usize, choice: &Choice) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let below = |leaf: usize| tree.above(leaf).any(|above| above == group);
     for (leaf, pods) in choice.iter().filter(|(leaf, _)| below(*leaf)) {
@@ -209,7 +209,7 @@ fn parts(tree: &Tree, group: usize, choice: &Choice) -> Vec<Part> {
 }
 
 /// A group by path; nothing for the gang itself.
-fn path(tree: &Tree, group: usize) -> Vec<String> {
+fn path(tree: &Request, group: usize) -> Vec<String> {
     let path = (group != 0).then(|| tree.path(group));
     path.into_iter().collect()
 }

@@ -5,13 +5,11 @@ use crate::engine::explanation::ends::AREAS_TRIED;
 use crate::explain;
 use crate::explain::{Explanation, LeftOut, Proof, Shortage, Together, Tried};
 use crate::facts::{Amount, UnixMs};
-use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
-use crate::gangs::{demand, request, wanted};
+use crate::gangs::{demand, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Scope, Tree, World, most, pods_of, single, widest_areas,
-    widest_scope,
+    Area, CHOICES_MAX, Choice, Most, Request, Scope, most, pods_of, widest_areas, widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -30,22 +28,21 @@ const SHAPES_TOLD_APART: usize = 32;
 
 /// How near a gang comes that lacks room on nodes, and what would let it start.
 pub(crate) fn explain_together(
-    state: &ClusterState,
+    state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (id, queue): (GangId, QueueId),
-    counts: &Counts,
     explanation: &mut Explanation,
     now_ms: UnixMs,
 ) -> Tried {
     let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
-    let tree = tree_to_place(state, settings, progress, (id, queue), counts, now_ms);
+    let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
+    let tree = requests.into_iter().next();
     let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
         return Tried::default();
     };
-    let mut world = World::judged(state, &tree.classes());
     let refused = explanation.proof == Some(Proof::Proved);
-    let Some((tree, most)) = most_allowed(state, (id, queue), tree, &world, refused) else {
+    let Some((tree, most)) = most_allowed(state, (id, queue), tree, refused) else {
         return Tried::default();
     };
     if most.left.is_empty() {
@@ -60,7 +57,7 @@ pub(crate) fn explain_together(
     }
     let shortages = explanation.shortages.iter().enumerate();
     let wishes = shortages
-        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, &world, one))
+        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, one))
         .map(|(position, _)| position)
         .collect();
     // Else even empty nodes would not do.
@@ -71,7 +68,7 @@ pub(crate) fn explain_together(
         let others = widest_areas(state, root.near, root.anchor).into_iter();
         let others = others.filter(|area| *area != nearest);
         let areas = [nearest].into_iter().chain(others);
-        ends::ends(state, (id, queue), &tree, &mut world, areas, now_ms)
+        ends::ends(state, (id, queue), &tree, areas, now_ms)
     });
     Tried {
         fits: false,
@@ -81,34 +78,14 @@ pub(crate) fn explain_together(
     }
 }
 
-/// What the gang wants to place next.
-fn tree_to_place(
-    state: &ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    (id, queue): (GangId, QueueId),
-    counts: &Counts,
-    now_ms: UnixMs,
-) -> Option<Tree> {
-    if state.gangs[id].tree().is_some() {
-        return wanted::trees(state, settings, progress, id, queue, now_ms)
-            .into_iter()
-            .next();
-    }
-    Some(single(&request::request_of_waiting(
-        state, settings, id, queue, counts, now_ms,
-    )))
-}
-
 /// The most that can be placed of members that the queue has room for. Where it has no room for
 /// some of the choices, one of the others, as a tree of its own.
 fn most_allowed(
-    state: &ClusterState,
+    state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
-    tree: Tree,
-    world: &World<'_>,
+    tree: Request,
     refused: bool,
-) -> Option<(Tree, Most)> {
+) -> Option<(Request, Most)> {
     let (choices, _) = tree.choices();
     let allowed = |choice: &&Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
@@ -117,16 +94,16 @@ fn most_allowed(
     };
     let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
     if open.len() == choices.len() {
-        let most = most(world, &tree, refused)?;
+        let most = most(state, &tree, refused)?;
         return Some((tree, most));
     }
     let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
     let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
         let tree = tree.chosen(choice);
-        let most = most(world, &tree, refused)?;
+        let most = most(state, &tree, refused)?;
         Some((tree, most))
     });
-    let tried: Vec<(Tree, Most)> = tried.collect();
+    let tried: Vec<(Request, Most)> = tried.collect();
     let proved = all && tried.iter().all(|(_, most)| most.proved);
     let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
     best.1.proved = proved;
@@ -135,10 +112,9 @@ fn most_allowed(
 
 /// Whether all find a place where the level of a shortage is only preferred.
 fn may_be_a_wish(
-    state: &ClusterState,
+    state: &mut ClusterState,
     gang: (GangId, QueueId),
-    tree: &Tree,
-    world: &World<'_>,
+    tree: &Request,
     shortage: &Shortage,
 ) -> bool {
     if &*shortage.level == "cluster" || shortage.members_short() == 0 {
@@ -158,11 +134,11 @@ fn may_be_a_wish(
     let areas = widest_areas(state, root.near, root.anchor).into_iter();
     areas
         .take(AREAS_TRIED)
-        .any(|area| ends::has_places(state, gang, &tree, world, area))
+        .any(|area| ends::has_places(state, gang, &tree, area))
 }
 
 /// The area that was told to be the nearest, so that all is said of one.
-fn told_area(state: &ClusterState, tree: &Tree, explanation: &Explanation) -> Option<Area> {
+fn told_area(state: &ClusterState, tree: &Request, explanation: &Explanation) -> Option<Area> {
     let [shortage] = explanation.shortages.as_slice() else {
         return None;
     };
@@ -175,7 +151,7 @@ fn told_area(state: &ClusterState, tree: &Tree, explanation: &Explanation) -> Op
 }
 
 /// The most of its members that find a place together, of which some do not. `None`: none does.
-fn together(state: &ClusterState, tree: &Tree, most: &Most) -> Option<Together> {
+fn together(state: &ClusterState, tree: &Request, most: &Most) -> Option<Together> {
     if most.placed.is_empty() {
         return None;
     }
@@ -195,7 +171,7 @@ fn together(state: &ClusterState, tree: &Tree, most: &Most) -> Option<Together> 
 }
 
 /// The members that have no place, by sub-group and shape.
-fn left_out(state: &ClusterState, tree: &Tree, most: &Most) -> Vec<LeftOut> {
+fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
     let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
     for pod in &most.left {
         let class = state.pods[*pod].class;
@@ -235,7 +211,7 @@ fn left_out(state: &ClusterState, tree: &Tree, most: &Most) -> Vec<LeftOut> {
 /// for those that have a place.
 fn kept_in(
     state: &ClusterState,
-    tree: &Tree,
+    tree: &Request,
     most: &Most,
     leaf: usize,
 ) -> Option<(Box<str>, Option<String>)> {
@@ -266,7 +242,7 @@ fn kept_in(
 }
 
 /// The leaf that offers a pod.
-fn leaf_of(tree: &Tree, class: ClassId, pod: PodId) -> usize {
+fn leaf_of(tree: &Request, class: ClassId, pod: PodId) -> usize {
     let offers = |leaf: &usize| {
         let mut pods = tree.groups[*leaf].pods.iter();
         pods.any(|group| group.class == class && group.pods.contains(&pod))

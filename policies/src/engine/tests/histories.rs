@@ -7,6 +7,7 @@ use crate::event::Object;
 use crate::explain::{Explanation, Subject};
 use crate::report::{GangReport, PodReport, QueueReport};
 use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::hash::Hasher;
 use drawn::{Scene, scene};
 use fastrand::Rng;
 
@@ -29,11 +30,11 @@ struct Said {
 fn said(world: &mut World) -> Said {
     let engine = world.engine();
     let gangs = engine.gang_reports();
-    let explained = gangs.iter();
-    let explained = explained.map(|gang| engine.explain(Subject::Gang(&gang.name)).unwrap());
+    let explain = |gang: &GangReport| engine.explain(Subject::Gang(&gang.name)).unwrap();
+    let explanations = gangs.iter().map(explain).collect();
     Said {
         pods: engine.pod_reports(),
-        explanations: explained.collect(),
+        explanations,
         queues: engine.queue_reports(),
         gangs,
     }
@@ -134,4 +135,36 @@ fn the_order_in_which_objects_are_told_and_what_was_there_before_decide_nothing(
         bound > 10 * SEEDS && waiting > 5 * SEEDS,
         "{bound} {waiting}"
     );
+}
+
+#[test]
+fn asking_changes_no_decision() {
+    let mut shortages = 0;
+    for seed in 0..SEEDS {
+        let scene = scene(&mut Rng::with_seed(seed), 0);
+        let mut run = |asks: bool| {
+            let mut world = World::new();
+            let mut order = Rng::with_seed(seed);
+            world.asks = asks;
+            told(&mut world, &scene.objects, &mut order);
+            world.settle_and_review();
+            for later in &scene.later {
+                world.pass(60_000);
+                let pods = world.engine().pod_reports().into_iter();
+                let running = pods.filter(|pod| pod.node.is_some());
+                for pod in running.filter(|_| order.u32(0..4) == 0).collect::<Vec<_>>() {
+                    world.end(&pod.name);
+                }
+                for object in &later.gone {
+                    world.forget(object);
+                }
+                told(&mut world, &later.objects, &mut order);
+                world.settle_and_review();
+            }
+            shortages += world.shortages;
+            (world.commands.finish(), world.steps)
+        };
+        assert_eq!(run(true), run(false), "seed {seed}");
+    }
+    assert!(shortages > 1_000, "{shortages}");
 }

@@ -7,6 +7,7 @@ pub(super) use groups::{WithTopology, gang, inner, leaf};
 use crate::command::{Action, Announcement, Bind, EvictionCause, ObjectReference, StatusPatch};
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
+use crate::explain::Subject;
 use crate::facts::{
     Amounts, CardFacts, CardIndex, CardRequest, GroupSource, MatchOperator, MatchRequirement,
     NodeFacts, NodeSelectorTerm, PodFacts, PodPhase, PodShape, QueueFacts, QueueResource,
@@ -19,6 +20,8 @@ use crate::reason::Reason;
 use crate::report::{GangReport, PodReport};
 use crate::settings::Settings;
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
+use core::hash::Hash;
+use rustc_hash::FxHasher;
 
 /// The time at which every test begins.
 pub(super) const START_MS: u64 = 1_800_000_000_000;
@@ -43,6 +46,12 @@ pub(super) struct World {
     /// Kubernetes events about anything but pods and gangs: `KIND NAME: REASON: MESSAGE`.
     pub(super) told: Vec<String>,
     pub(super) steps: usize,
+    /// Whether every gang is explained after each step.
+    pub(super) asks: bool,
+    /// How many shortages these explanations had.
+    pub(super) shortages: usize,
+    /// All commands so far, hashed.
+    pub(super) commands: FxHasher,
     /// Writes of the status of PodGroups.
     pub(super) gang_statuses: usize,
     /// Whether their outcome is unknown.
@@ -96,6 +105,9 @@ impl World {
             scheduled: 0,
             told: Vec::new(),
             steps: 0,
+            asks: false,
+            shortages: 0,
+            commands: FxHasher::default(),
             gang_statuses: 0,
             loses_statuses: false,
             loses_binds: false,
@@ -230,6 +242,13 @@ impl World {
         let before = self.engine.planner.allowance.left_at(self.now_ms);
         let commands = self.engine.step(self.now_ms, events);
         self.steps += 1;
+        format!("{commands:?}").hash(&mut self.commands);
+        if self.asks {
+            for gang in self.engine.gang_reports() {
+                let explained = self.engine.explain(Subject::Gang(&gang.name));
+                self.shortages += explained.unwrap().shortages.len();
+            }
+        }
         let searched = before - self.engine.planner.allowance.left_at(self.now_ms);
         assert!(searched <= SLICE_STEPS, "{searched} steps in one slice");
         let violations = self.engine.audit();

@@ -1,0 +1,290 @@
+//! What is asked of the placement: members, how many of them are needed, and where.
+//!
+//! The gang is a tree of groups; a plain gang, without sub-groups, is a tree of one leaf.
+
+use super::{Area, Group, Near, Refusal};
+use crate::facts::{Amount, Placement};
+use crate::ids::{ClassId, NodeId};
+use crate::queues::QueueId;
+use crate::state::ClusterState;
+use alloc::{boxed::Box, format, string::String, vec::Vec};
+use core::hash::{Hash, Hasher};
+
+/// The members that are to be placed at once, and where. Group 0 is the gang itself; parents stand
+/// before their children.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) groups: Vec<RequestGroup>,
+    /// The queue whose limits on GPU models hold, if it has any.
+    pub(crate) model_limits: Option<QueueId>,
+    /// For pods that ask for a GPU, and for all others.
+    pub(crate) placement: (Placement, Placement),
+    /// Nodes must be in each of these areas, too.
+    pub(super) inside: Vec<Area>,
+    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
+    pub(super) plain_only: bool,
+}
+
+/// One group of a request: the gang, or one of its sub-groups.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestGroup {
+    pub(crate) name: Box<str>,
+    pub(crate) parent: usize,
+    /// The children of which some are to be placed now; those that need nothing are not among them.
+    pub(crate) children: Vec<usize>,
+    /// How many of the children, or of a leaf's pods, must be placed. All pods that wait have a part
+    /// in the choice of the domain.
+    pub(crate) need: usize,
+    /// The pods of a leaf that wait, by class, the largest class first.
+    pub(crate) pods: Vec<Group>,
+    /// Where they must or should be together.
+    pub(crate) near: Option<Near>,
+    /// The node of a member that has a place: the others join it.
+    pub(crate) anchor: Option<NodeId>,
+    /// Nodes of members that have a place, for spreading.
+    pub(crate) occupied: Vec<NodeId>,
+}
+
+impl Request {
+    pub(crate) fn new(
+        groups: Vec<RequestGroup>,
+        model_limits: Option<QueueId>,
+        placement: (Placement, Placement),
+    ) -> Self {
+        Self {
+            groups,
+            model_limits,
+            placement,
+            inside: Vec::new(),
+            plain_only: false,
+        }
+    }
+
+    /// The gang itself.
+    pub(crate) fn root(&self) -> &RequestGroup {
+        &self.groups[0]
+    }
+
+    /// Whether it is about a gang without sub-groups.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.groups.len() == 1
+    }
+
+    /// Brings the tables of all classes up to date.
+    pub(crate) fn refresh(&self, state: &mut ClusterState) {
+        for group in self.groups.iter().flat_map(|group| &group.pods) {
+            state.refresh(group.class);
+        }
+    }
+
+    /// How many pods of a plain gang wait.
+    pub(super) fn members(&self) -> usize {
+        self.root().pods.iter().map(|group| group.pods.len()).sum()
+    }
+
+    /// Whether any group below the gang itself must be in one domain.
+    pub(crate) fn is_nested(&self) -> bool {
+        let required =
+            |group: &RequestGroup| group.near.is_some_and(|near| near.required.is_some());
+        self.groups.iter().skip(1).any(required)
+    }
+
+    /// Whether any group below the gang itself says where it should be.
+    pub(super) fn has_wishes(&self) -> bool {
+        self.groups.iter().skip(1).any(|group| group.near.is_some())
+    }
+
+    /// The leaves below a group that may be placed, in the order of the tree.
+    pub(super) fn leaves(&self, group: usize) -> Vec<usize> {
+        let mut leaves = Vec::new();
+        let mut open = Vec::from([group]);
+        while let Some(index) = open.pop() {
+            let group = &self.groups[index];
+            open.extend(group.children.iter().rev());
+            if !group.pods.is_empty() {
+                leaves.push(index);
+            }
+        }
+        leaves
+    }
+
+    /// All waiting pods below a group by class.
+    pub(crate) fn pods_below(&self, group: usize) -> Vec<Group> {
+        let leaves = self.leaves(group).into_iter();
+        merged(leaves.flat_map(|leaf| &self.groups[leaf].pods))
+    }
+
+    /// The name of a group with those of the groups above it: `slices/a`; empty for the gang.
+    pub(crate) fn path(&self, mut index: usize) -> String {
+        let mut path = String::new();
+        while index != 0 {
+            let group = &self.groups[index];
+            let below = if path.is_empty() { "" } else { "/" };
+            path = format!("{}{below}{path}", group.name);
+            index = group.parent;
+        }
+        path
+    }
+
+    /// A refusal told by the sub-groups that it is about.
+    pub(crate) fn told_by_sub_groups(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::TooFew { class, .. } => {
+                let mut leaves = self.leaves(0);
+                let of_class = |group: &Group| group.class == class;
+                leaves.retain(|leaf| self.groups[*leaf].pods.iter().any(of_class));
+                match self.smallest_above(&leaves) {
+                    0 => refusal,
+                    group => Refusal::OfSubGroup {
+                        path: self.path(group),
+                        groups: self.pods_below(group),
+                        need: self.fewest(group),
+                        place: (self.groups[group].near, self.groups[group].anchor),
+                        refusal: Box::new(refusal),
+                    },
+                }
+            }
+            Refusal::NotTogether { proved } if self.is_nested() => {
+                let mut above = &self.groups[0];
+                while let [only] = above.children.as_slice() {
+                    above = &self.groups[*only];
+                }
+                if above.children.is_empty() {
+                    return refusal;
+                }
+                let paths = above.children.iter().map(|child| self.path(*child));
+                Refusal::SubGroupsNotTogether {
+                    paths: paths.collect(),
+                    need: above.need,
+                    proved,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// A group and all above it.
+    pub(crate) fn above(&self, index: usize) -> impl Iterator<Item = usize> {
+        let parent = |index: &usize| (*index != 0).then(|| self.groups[*index].parent);
+        core::iter::successors(Some(index), parent)
+    }
+
+    /// The smallest group that has all of these leaves.
+    pub(crate) fn smallest_above(&self, leaves: &[usize]) -> usize {
+        let holds = |group: usize, leaf: usize| self.above(leaf).any(|above| above == group);
+        let first = leaves.first().copied().unwrap_or(0);
+        let mut groups = self.above(first);
+        let smallest = groups.find(|group| leaves.iter().all(|leaf| holds(*group, *leaf)));
+        smallest.unwrap_or(0)
+    }
+
+    /// The classes of all pods that may be placed.
+    pub(crate) fn classes(&self) -> Vec<ClassId> {
+        let mut classes: Vec<ClassId> = Vec::new();
+        for leaf in self.leaves(0) {
+            for group in &self.groups[leaf].pods {
+                if !classes.contains(&group.class) {
+                    classes.push(group.class);
+                }
+            }
+        }
+        classes
+    }
+
+    /// The fewest pods that meet what a group needs.
+    pub(crate) fn fewest(&self, index: usize) -> usize {
+        let group = &self.groups[index];
+        if group.children.is_empty() {
+            return group.need;
+        }
+        let mut below: Vec<usize> = group.children.iter().map(|c| self.fewest(*c)).collect();
+        below.sort_unstable();
+        below.iter().take(group.need).sum()
+    }
+
+    /// A number that is the same for requests that ask for the same.
+    pub(super) fn signature(&self) -> u64 {
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.model_limits.hash(&mut hasher);
+        for group in &self.groups {
+            let near = group.near.map(|near| (near.topology, near.required));
+            (group.parent, &group.children, group.need).hash(&mut hasher);
+            (near, group.anchor).hash(&mut hasher);
+            for pods in &group.pods {
+                (pods.class, &pods.pods).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// The request for these pods as if they were a plain gang.
+    pub(crate) fn flat(&self, pods: Vec<Group>, need: usize) -> Self {
+        let root = self.root();
+        let leaf = RequestGroup {
+            name: root.name.clone(),
+            parent: 0,
+            children: Vec::new(),
+            need,
+            pods,
+            near: root.near,
+            anchor: root.anchor,
+            occupied: root.occupied.clone(),
+        };
+        Self::new(Vec::from([leaf]), self.model_limits, self.placement)
+    }
+
+    pub(crate) fn placement_of(&self, state: &ClusterState, class: ClassId) -> Placement {
+        if state.classes[class].accelerated {
+            self.placement.0
+        } else {
+            self.placement.1
+        }
+    }
+
+    /// Whether a node is left out for its GPUs.
+    pub(super) fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
+        self.plain_only && state.nodes[node].has_gpus()
+    }
+
+    /// Whether the limits on GPU models may keep one of the pods from a node.
+    pub(crate) fn is_limited(&self, state: &ClusterState) -> bool {
+        let left = |queue| state.queues.least_model_budget(queue);
+        let Some(left) = self.model_limits.and_then(left) else {
+            return false;
+        };
+        let asked = self.groups.iter().flat_map(|group| &group.pods);
+        let asked = asked.map(|group| {
+            let gpus = state.classes[group.class].gpus;
+            gpus.saturating_mul(group.pods.len() as u64)
+        });
+        asked.fold(0, Amount::saturating_add) > left
+    }
+
+    /// How many more pods of a class the limits on a node's GPU model allow.
+    pub(super) fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
+        let Some(queue) = self.model_limits else {
+            return u64::MAX;
+        };
+        let gpus: Amount = state.classes[class].gpus;
+        let model = state.nodes[node]
+            .known
+            .as_ref()
+            .and_then(|known| known.model);
+        match model.and_then(|model| state.queues.budget(queue, model)) {
+            Some(budget) if gpus > 0 => budget / gpus,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// The pods by class, classes in the order in which they first come.
+pub(super) fn merged<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<Group> {
+    let mut merged: Vec<Group> = Vec::new();
+    for group in groups {
+        match merged.iter_mut().find(|known| known.class == group.class) {
+            Some(known) => known.pods.extend(&group.pods),
+            None => merged.push(group.clone()),
+        }
+    }
+    merged
+}
