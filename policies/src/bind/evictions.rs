@@ -174,7 +174,8 @@ fn still_holds(
             progress[id].lost_ms.is_some() && count(state, id, now_ms).needed > 0
         }
         EvictionCause::Unwind => {
-            progress[id].is_unfinished() || progress[id].is_cut_off(&state.gangs[id], pod)
+            progress[id].is_unfinished()
+                || progress[id].is_in_unfinished_sub_group(&state.gangs[id], pod)
         }
     }
 }

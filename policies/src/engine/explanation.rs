@@ -17,7 +17,7 @@ use crate::facts::{GroupSource, UnixMs};
 use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Shortfall, Verdict, Wait, Wake};
-use crate::gangs::{demand, request};
+use crate::gangs::{request, wanted};
 use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Request, Scope, widest_scope};
@@ -156,7 +156,7 @@ fn explain_gang(
         shortages: Vec::new(),
         excess: None,
         standing: explain::standing(state, id, waiting, |gang, queue| {
-            demand::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
+            wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
         }),
         remedies: Vec::new(),
         notes: faults::notes(state, gang),

@@ -1,43 +1,13 @@
 //! The pods that a gang wants to place next, and what they ask for.
 
 use crate::facts::UnixMs;
-use crate::gangs::counts::count;
-use crate::gangs::progress::Progress;
-use crate::gangs::wanted;
-use crate::ids::ById;
 use crate::ids::{ClassId, GangId, PodId};
 use crate::place::Group;
-use crate::queues::{Demand, QueueId};
-use crate::settings::Settings;
+use crate::queues::Demand;
 use crate::state::ClusterState;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use smallvec::SmallVec;
-
-/// What the pods ask for that the gang wants to place next. The order of queues is by what it
-/// is at [`UnixMs::MAX`]: it does not change while the gang waits.
-pub(crate) fn demand_of(
-    state: &ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    id: GangId,
-    queue: QueueId,
-    now_ms: UnixMs,
-) -> Demand {
-    if state.gangs[id].tree().is_some() {
-        let pods = wanted::next_of_sub_groups(state, settings, progress, id, queue, now_ms);
-        return demand_of_pods(state, pods.iter());
-    }
-    let gang = &state.gangs[id];
-    // Most gangs are of one.
-    if let [only] = gang.members.as_slice() {
-        let may_be_placed = state.may_be_placed(gang, &state.pods[*only], now_ms);
-        return demand_of_pods(state, Some(only).filter(|_| may_be_placed).into_iter());
-    }
-    let need = count(state, id, now_ms).needed.max(1);
-    let pods = waiting_pods(state, id, now_ms);
-    demand_of_pods(state, pods.iter().take(need as usize))
-}
 
 pub(crate) fn demand_of_pods<'a>(
     state: &ClusterState,

@@ -4,7 +4,7 @@ use crate::facts::{GroupSource, UnixMs};
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Verdict, Wait};
-use crate::gangs::{near, parts, places};
+use crate::gangs::{near, places, sub_groups};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
 use crate::queues::QueueId;
@@ -203,7 +203,7 @@ pub(crate) fn admit(
     admitted.or_else(|refusal| {
         // A raised minimum is no loss: the members that it adds are new.
         let replaces = counts.needed > 0 && (progress[id].bereaved || progress[id].is_unfinished());
-        let replaces = replaces || !parts::cut_off(state, progress, id).is_empty();
+        let replaces = replaces || !sub_groups::unfinished_of(state, progress, id).is_empty();
         let open = matches!(
             refusal.reason,
             Reason::QueueClosed | Reason::NamespaceNotAllowed

@@ -22,10 +22,11 @@
 
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
-use crate::gangs::counts::{Counts, by_leaf};
-use crate::gangs::parts::{below, cut_off, is_assumed};
-use crate::gangs::progress::Progress;
-use crate::gangs::{judge, progress};
+use crate::gangs::counts::{Counts, by_leaf, has_started};
+use crate::gangs::first_look::{self, FirstLook};
+use crate::gangs::judge;
+use crate::gangs::progress::{Backoff, Progress, Start};
+use crate::gangs::sub_groups::{self, below, is_assumed, unfinished_of};
 use crate::ids::{ById, GangId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -77,7 +78,7 @@ pub(crate) fn follow_members(
         progress[id].lost_ms = None;
         return consequences;
     }
-    let lost = progress::follow_start(state, progress, id, counts, now_ms);
+    let lost = follow_start(state, progress, id, counts, now_ms);
     follow_losses(state, progress, id, counts, lost, now_ms);
     let grace = match state.gangs[id].spec.staleness_grace_ms {
         Some(grace) => u64::try_from(grace).ok(),
@@ -91,6 +92,51 @@ pub(crate) fn follow_members(
         }
     }
     consequences
+}
+
+/// Whether a complete gang has lost members since the last look.
+fn follow_start(
+    state: &ClusterState,
+    progress: &mut ById<GangId, Progress>,
+    id: GangId,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> bool {
+    let complete = Start::Complete { since_ms: now_ms };
+    let completed = sub_groups::follow(state, &mut progress[id], id, now_ms);
+    let start = progress[id].start;
+    let with_place = counts.bound + counts.assumed + counts.succeeded;
+    let first_look = (start == Start::NotBegun && counts.bound > 0)
+        .then(|| first_look::first_look(state, id, counts, now_ms));
+    // The minimum may have been raised while it was bound.
+    let finished = !matches!(start, Start::Complete { .. })
+        && (counts.met || (counts.bound > 0 && first_look::lacks(state, id, &has_started)[0] == 0));
+    let gang = &mut progress[id];
+    let mut lost = gang.count_places(&state.gangs[id], with_place);
+    gang.start = match (start, first_look) {
+        _ if counts.bound + counts.assumed == 0 => {
+            gang.staleness = None;
+            Start::NotBegun
+        }
+        (_, Some(FirstLook::Complete { lost_ms, told })) => {
+            // tests plant bugs here: loss-before-a-start
+            lost = lost_ms.is_some();
+            gang.lost_ms = lost_ms;
+            gang.staleness = told;
+            complete
+        }
+        (_, None) if finished => complete,
+        (_, Some(FirstLook::Unfinished)) | (Start::NotBegun, None) => {
+            Start::Unfinished { stuck_ms: None }
+        }
+        (known, None) => known,
+    };
+    // A sub-group that is refused again and again must not profit from those that run.
+    let settled = gang.sub_groups.is_empty() || completed;
+    if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
+        gang.backoff = Backoff::default();
+    }
+    lost && matches!(gang.start, Start::Complete { .. })
 }
 
 /// Notes since when a gang is below its minimum because it lost members. What runs in a queue that
@@ -107,7 +153,7 @@ fn follow_losses(
     // Only a loss starts the clock, never a minimum that was raised.
     own.bereaved |= lost;
     // The binding of a replacement may still fail: until it has a node the loss stands.
-    own.bereaved &= !counts.met && own.holds() && !own.is_unfinished();
+    own.bereaved &= !counts.met && own.has_places() && !own.is_unfinished();
     let stale = own.bereaved && counts.bound > 0;
     let may_return = || counts.needed == 0 || judge::admit(state, progress, id, counts).is_ok();
     let stale = stale && may_return();
@@ -131,12 +177,12 @@ pub(crate) fn follow_unfinished(
 ) -> Consequences {
     let mut consequences = Consequences::default();
     let gang = &state.gangs[id];
-    let cut_off = cut_off(state, progress, id);
-    if let Some(tree) = gang.tree().filter(|_| !cut_off.is_empty()) {
+    let unfinished = unfinished_of(state, progress, id);
+    if let Some(tree) = gang.tree().filter(|_| !unfinished.is_empty()) {
         let assumed = by_leaf(state, gang, &is_assumed);
-        for group in cut_off {
+        for group in unfinished {
             let waits = has_turn || below(tree, &assumed, group) > 0;
-            let start = progress[id].parts.get_mut(&tree.group(group).name);
+            let start = progress[id].sub_groups.get_mut(&tree.group(group).name);
             if let Some(since_ms) = start.and_then(|start| start.stuck(waits, leading, now_ms)) {
                 let due_ms = since_ms.saturating_add(UNWIND_AFTER_MS);
                 consequences.evict_at(due_ms, now_ms, group, EvictionCause::Unwind);

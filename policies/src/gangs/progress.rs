@@ -1,12 +1,7 @@
 //! How far a gang has come.
 
 use crate::facts::UnixMs;
-use crate::gangs::counts::{Counts, has_started};
-use crate::gangs::first_look::FirstLook;
-use crate::gangs::{first_look, parts};
-use crate::ids::{ById, GangId};
 use crate::queues::QueueId;
-use crate::state::ClusterState;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::status::Staleness;
@@ -107,7 +102,7 @@ pub(crate) struct Progress {
     /// How far it has come since it last held nothing.
     pub(crate) start: Start,
     /// How far each sub-group has come of which a member has a place, by name.
-    pub(crate) parts: BTreeMap<Box<str>, Start>,
+    pub(crate) sub_groups: BTreeMap<Box<str>, Start>,
     /// The count of bindings that were refused, and the pause that follows from it.
     pub(crate) backoff: Backoff,
     /// A member has lost its place since the minimum was last met.
@@ -119,7 +114,7 @@ pub(crate) struct Progress {
     /// How it counts in its queue.
     pub(crate) tally: Option<Tally>,
     /// How many members had a place (or had succeeded) at the last look.
-    held: u32,
+    with_place: u32,
     /// [`Gang::departed`] at the last look.
     departed: u32,
 }
@@ -130,73 +125,28 @@ impl Progress {
         matches!(self.start, Start::Unfinished { .. })
     }
 
-    /// Whether a member is in a sub-group that has begun and has not been complete.
-    pub(crate) fn is_cut_off(&self, gang: &Gang, pod: &Pod) -> bool {
+    /// Whether a member is in a sub-group that is unfinished.
+    pub(crate) fn is_in_unfinished_sub_group(&self, gang: &Gang, pod: &Pod) -> bool {
         let Some(tree) = gang.tree() else {
             return false;
         };
         gang.groups_of(pod).into_iter().any(|group| {
-            let start = self.parts.get(&tree.group(group).name);
+            let start = self.sub_groups.get(&tree.group(group).name);
             matches!(start, Some(Start::Unfinished { .. }))
         })
     }
 
     /// Whether any member had a place (or had succeeded) at the last look.
-    pub(crate) fn holds(&self) -> bool {
-        self.held > 0
+    pub(crate) fn has_places(&self) -> bool {
+        self.with_place > 0
     }
 
     /// Takes in how many members have a place now. Whether members have lost theirs since the last
     /// look.
-    fn count_held(&mut self, gang: &Gang, held: u32) -> bool {
+    pub(super) fn count_places(&mut self, gang: &Gang, with_place: u32) -> bool {
         let departed = gang.departed.saturating_sub(self.departed);
-        let before = self.held.saturating_sub(departed);
-        (self.held, self.departed) = (held, gang.departed);
-        held < before
+        let before = self.with_place.saturating_sub(departed);
+        (self.with_place, self.departed) = (with_place, gang.departed);
+        with_place < before
     }
-}
-
-/// Whether a complete gang has lost members since the last look.
-pub(crate) fn follow_start(
-    state: &ClusterState,
-    progress: &mut ById<GangId, Progress>,
-    id: GangId,
-    counts: &Counts,
-    now_ms: UnixMs,
-) -> bool {
-    let complete = Start::Complete { since_ms: now_ms };
-    let completed = parts::follow_parts(state, &mut progress[id], id, now_ms);
-    let start = progress[id].start;
-    let held = counts.bound + counts.assumed + counts.succeeded;
-    let first_look = (start == Start::NotBegun && counts.bound > 0)
-        .then(|| first_look::first_look(state, id, counts, now_ms));
-    // The minimum may have been raised while it was bound.
-    let finished = !matches!(start, Start::Complete { .. })
-        && (counts.met || (counts.bound > 0 && first_look::lacks(state, id, &has_started)[0] == 0));
-    let gang = &mut progress[id];
-    let mut lost = gang.count_held(&state.gangs[id], held);
-    gang.start = match (start, first_look) {
-        _ if counts.bound + counts.assumed == 0 => {
-            gang.staleness = None;
-            Start::NotBegun
-        }
-        (_, Some(FirstLook::Complete { lost_ms, told })) => {
-            // tests plant bugs here: loss-before-a-start
-            lost = lost_ms.is_some();
-            gang.lost_ms = lost_ms;
-            gang.staleness = told;
-            complete
-        }
-        (_, None) if finished => complete,
-        (_, Some(FirstLook::Unfinished)) | (Start::NotBegun, None) => {
-            Start::Unfinished { stuck_ms: None }
-        }
-        (known, None) => known,
-    };
-    // A sub-group that is refused again and again must not profit from those that run.
-    let settled = gang.parts.is_empty() || completed;
-    if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
-        gang.backoff = Backoff::default();
-    }
-    lost && matches!(gang.start, Start::Complete { .. })
 }

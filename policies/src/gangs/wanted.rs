@@ -7,11 +7,11 @@
 use crate::facts::UnixMs;
 use crate::gangs::counts::{by_leaf, count, has_place};
 use crate::gangs::progress::Progress;
-use crate::gangs::{demand, near, parts, places, request};
+use crate::gangs::{demand, near, places, request, sub_groups};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
 use crate::place::{Request, RequestGroup, pods_of};
-use crate::queues::QueueId;
+use crate::queues::{Demand, QueueId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::gang::{GroupTree, SubGroup};
@@ -65,10 +65,35 @@ impl Wanted {
     }
 }
 
+/// What the pods ask for that the gang wants to place next. The order of queues is by what it
+/// is at [`UnixMs::MAX`]: it does not change while the gang waits.
+pub(crate) fn demand_of(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    id: GangId,
+    queue: QueueId,
+    now_ms: UnixMs,
+) -> Demand {
+    if state.gangs[id].tree().is_some() {
+        let pods = next_of_sub_groups(state, settings, progress, id, queue, now_ms);
+        return demand::demand_of_pods(state, pods.iter());
+    }
+    let gang = &state.gangs[id];
+    // Most gangs are of one.
+    if let [only] = gang.members.as_slice() {
+        let may_be_placed = state.may_be_placed(gang, &state.pods[*only], now_ms);
+        return demand::demand_of_pods(state, Some(only).filter(|_| may_be_placed).into_iter());
+    }
+    let need = count(state, id, now_ms).needed.max(1);
+    let pods = demand::waiting_pods(state, id, now_ms);
+    demand::demand_of_pods(state, pods.iter().take(need as usize))
+}
+
 /// The ways to choose members that are placed next: those that the minimum lacks; of a gang that
 /// has its minimum the rest of a sub-group that was cut off, else one more pod, or one more
 /// sub-group whole, each as an alternative.
-fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) -> Vec<Wanted> {
+fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], unfinished: &[usize]) -> Vec<Wanted> {
     let needs = tree.needs(held);
     let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();
     let able = tree.needs(&all);
@@ -83,8 +108,8 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], cut_off: &[usize]) ->
         more.fill(tree, &needs, &able, child);
         more.only(tree, child)
     };
-    if !cut_off.is_empty() {
-        let able = cut_off.iter().filter(|group| able[**group] == 0);
+    if !unfinished.is_empty() {
+        let able = unfinished.iter().filter(|group| able[**group] == 0);
         return able.map(|group| rest(*group)).collect();
     }
     let mut surplus = Vec::new();
@@ -140,7 +165,13 @@ pub(crate) fn requests(
         .groups()
         .map(|(index, group)| request_group(state, id, tree, index, group))
         .collect();
-    let all = wanted(tree, &held, &waiting, &parts::cut_off(state, progress, id)).into_iter();
+    let all = wanted(
+        tree,
+        &held,
+        &waiting,
+        &sub_groups::unfinished_of(state, progress, id),
+    )
+    .into_iter();
     let requests = all.map(|wanted| {
         let mut groups = groups.clone();
         for (index, group) in groups.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
 //! The limits and quotas of queues that a placement must keep.
 
 use crate::facts::{Amount, UnixMs};
-use crate::gangs::demand;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Verdict;
+use crate::gangs::{demand, wanted};
 use crate::ids::ById;
 use crate::ids::GangId;
 use crate::place::Request;
@@ -21,7 +21,7 @@ pub(crate) fn over(
     queue: QueueId,
     now_ms: UnixMs,
 ) -> Option<Excess> {
-    let demand = demand::demand_of(state, settings, progress, id, queue, now_ms);
+    let demand = wanted::demand_of(state, settings, progress, id, queue, now_ms);
     within_bounds(state, id, queue, &demand).err()
 }
 

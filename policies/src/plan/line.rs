@@ -6,7 +6,7 @@ use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::progress::Start;
 use crate::gangs::wait::{Verdict, Wait, Wake};
-use crate::gangs::{demand, parts, request};
+use crate::gangs::{request, sub_groups, wanted};
 use crate::ids::ById;
 use crate::ids::GangId;
 use crate::plan::Planner;
@@ -46,7 +46,7 @@ impl Planner {
         };
         let own = &progress[id];
         let unfinished = counts.needed > 0 && own.is_unfinished();
-        let kind = if unfinished || !parts::cut_off(state, progress, id).is_empty() {
+        let kind = if unfinished || !sub_groups::unfinished_of(state, progress, id).is_empty() {
             CandidateKind::Unfinished
         } else if counts.needed > 0 && own.bereaved {
             CandidateKind::Replacement
@@ -155,7 +155,7 @@ impl Planner {
         }
         let demand = head.map(|gang| -> Demand {
             let before = self.in_hand.replace(gang);
-            let demand = demand::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
+            let demand = wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
             self.in_hand = before;
             demand
         });

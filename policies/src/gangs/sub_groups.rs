@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Follows how far each sub-group has come. Whether one of them has just become complete.
-pub(crate) fn follow_parts(
+pub(crate) fn follow(
     state: &ClusterState,
     progress: &mut Progress,
     id: GangId,
@@ -22,19 +22,19 @@ pub(crate) fn follow_parts(
 ) -> bool {
     let gang = &state.gangs[id];
     let Some(tree) = gang.tree().map(Arc::clone) else {
-        progress.parts.clear();
+        progress.sub_groups.clear();
         return false;
     };
     let needs = first_look::lacks(state, id, &has_started);
     let live = by_leaf(state, gang, &is_alive);
     let assumed = by_leaf(state, gang, &is_assumed);
     let mut completed = false;
-    let mut parts: BTreeMap<Box<str>, Start> = BTreeMap::new();
+    let mut followed: BTreeMap<Box<str>, Start> = BTreeMap::new();
     for (index, group) in tree.groups().skip(1) {
         if below(&tree, &live, index) == 0 {
             continue;
         }
-        let known = progress.parts.get(&group.name).copied();
+        let known = progress.sub_groups.get(&group.name).copied();
         let complete = Start::Complete { since_ms: now_ms };
         let start = match known.unwrap_or(Start::NotBegun) {
             Start::Complete { since_ms } => Start::Complete { since_ms },
@@ -52,15 +52,15 @@ pub(crate) fn follow_parts(
             // It is first seen with a part of its members, and the others came later: it ran.
             Start::NotBegun => complete,
         };
-        parts.insert(group.name.clone(), start);
+        followed.insert(group.name.clone(), start);
     }
-    progress.parts = parts;
+    progress.sub_groups = followed;
     completed
 }
 
-/// The sub-groups of a gang that has its minimum which were cut off; of those inside each other
-/// the outermost.
-pub(crate) fn cut_off(
+/// The unfinished sub-groups of a gang that has its minimum; of those inside each other the
+/// outermost.
+pub(crate) fn unfinished_of(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
     id: GangId,
@@ -69,7 +69,7 @@ pub(crate) fn cut_off(
     let begun = |start: &Start| matches!(start, Start::Unfinished { .. });
     let Some(tree) = gang
         .tree()
-        .filter(|_| progress[id].parts.values().any(begun))
+        .filter(|_| progress[id].sub_groups.values().any(begun))
     else {
         return Vec::new();
     };
@@ -77,18 +77,18 @@ pub(crate) fn cut_off(
     if needs[0] > 0 {
         return Vec::new();
     }
-    let is_cut_off = |index: usize| {
-        let start = progress[id].parts.get(&tree.group(index).name);
+    let is_unfinished = |index: usize| {
+        let start = progress[id].sub_groups.get(&tree.group(index).name);
         needs[index] > 0 && start.is_some_and(begun)
     };
-    let mut cut_off: Vec<usize> = Vec::new();
+    let mut unfinished: Vec<usize> = Vec::new();
     for (index, _) in tree.groups().skip(1) {
-        let inside = cut_off.iter().any(|above| tree.is_below(index, *above));
-        if !inside && is_cut_off(index) {
-            cut_off.push(index);
+        let inside = unfinished.iter().any(|above| tree.is_below(index, *above));
+        if !inside && is_unfinished(index) {
+            unfinished.push(index);
         }
     }
-    cut_off
+    unfinished
 }
 
 /// The sum over the leaves below a group, or of a leaf itself.
