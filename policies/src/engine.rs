@@ -14,15 +14,12 @@
 //! give the same commands, on every machine.
 
 mod assess;
-mod explanation;
-mod faults;
 mod partial;
 mod parts;
 mod plan;
 mod quarantine;
 mod queues;
-mod reports;
-mod status;
+mod views;
 
 #[cfg(test)]
 mod tests;
@@ -46,23 +43,13 @@ use crate::ids::{ById, GangId};
 
 use crate::lease::{Election, LeaseAnswer};
 
-use crate::queues::QueueId;
-
 use crate::settings::{Leadership, Settings};
 
 use crate::state::ClusterState;
 
-use crate::status::QueueStatus;
+use crate::tell::Teller;
 
-use crate::tell::told::Told;
-
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    string::String,
-    vec::Vec,
-};
-
-use faults::Faults;
+use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
 use crate::bind::outbox::Flight;
 
@@ -79,24 +66,15 @@ pub struct Engine {
     progress: ById<GangId, Progress>,
     planner: Planner,
     binder: Binder,
-    /// The status and the events that users were last told of each gang.
-    told: ById<GangId, Told>,
+    teller: Teller,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     election: Option<Election>,
     stopping: bool,
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
-    dirty_queues: bool,
-    /// Fair shares are being worked out, for the statuses of queues.
-    dividing: bool,
-    queues_reported_ms: UnixMs,
-    reported_queues: BTreeMap<QueueId, QueueStatus>,
-    /// Gangs that wait and gangs that run, by queue.
-    gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     now_ms: UnixMs,
     quarantine: Quarantine,
-    faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
@@ -118,21 +96,15 @@ impl Engine {
         Self {
             state,
             progress: ById::default(),
-            told: ById::default(),
+            teller: Teller::new(),
             listed: BTreeSet::new(),
             planner: Planner::new(settings.queueing),
             binder: Binder::new(settings.in_flight),
             election,
             stopping: false,
             unfinished: false,
-            dirty_queues: true,
-            dividing: false,
-            queues_reported_ms: 0,
-            reported_queues: BTreeMap::new(),
-            gangs_by_queue: BTreeMap::new(),
             now_ms: 0,
             quarantine: Quarantine::new(),
-            faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
             settings,
@@ -156,12 +128,12 @@ impl Engine {
     }
 
     fn apply(&mut self, event: Event, now_ms: UnixMs) {
-        self.note_faults(&event);
+        self.teller.faults.hear(&self.state, &event);
         match event {
             Event::Applied(object) => {
                 self.planner.review.note();
                 // A queue may become Ready, or not, without a gang that notices.
-                self.dirty_queues |= object.kind() == Kind::Queue;
+                self.teller.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
@@ -171,7 +143,7 @@ impl Engine {
             Event::Listed(listing) => {
                 self.planner.review.note();
                 self.listed.insert(listing.kind);
-                self.dirty_queues |= listing.kind == Kind::Queue;
+                self.teller.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
@@ -228,7 +200,14 @@ impl Engine {
                 self.binder
                     .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
             }
-            Some(Flight::Status(key)) => self.status_ended(key, &outcome, now_ms),
+            Some(Flight::Status(key)) => self.teller.status_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.binder.timers,
+                key,
+                &outcome,
+                now_ms,
+            ),
             Some(Flight::Lease) => self.lease_answered(outcome, now_ms),
             // Events are news: one that is lost is not sent again.
             Some(Flight::Announcement) | None => {}
@@ -269,10 +248,10 @@ impl Engine {
             if leads {
                 // Another may have led meanwhile, and written what it saw.
                 for gang in self.state.gangs.ids() {
-                    self.told[gang].reported = None;
+                    self.teller.told[gang].reported = None;
                 }
-                self.reported_queues.clear();
-                self.dirty_queues = true;
+                self.teller.reported_queues.clear();
+                self.teller.dirty_queues = true;
                 self.state.rules_changed();
                 self.binder.ask_about_uncertain();
             } else {
@@ -298,7 +277,10 @@ impl Engine {
                 Timer::Review => reviewed = true,
                 Timer::Search => searched = self.planner.cut.is_due(),
                 // tests plant bugs here: overwritten-status
-                Timer::Rewrite(key) => self.rewrite(key),
+                Timer::Rewrite(key) => {
+                    self.teller
+                        .rewrite(&self.state, &mut self.binder.outbox, key);
+                }
             }
         }
         self.planner
@@ -309,8 +291,8 @@ impl Engine {
         self.assess_touched(now_ms);
         self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
-            self.dirty_queues = true;
-            self.note_topologies();
+            self.teller.dirty_queues = true;
+            self.teller.faults.note_topologies(&self.state);
         }
         self.count_use(now_ms);
         if !self.binder.leading {
@@ -333,9 +315,19 @@ impl Engine {
         self.unfinished = !self.stopping && self.plan(now_ms);
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
-        self.announce_faults();
-        self.unfinished |= self.queue_reports_due(now_ms);
-        self.unfinished |= self.send_reports(now_ms);
+        self.teller.faults.announce(&mut self.binder.outbox);
+        let (state, settings) = (&mut self.state, &self.settings);
+        self.unfinished |= self
+            .teller
+            .divide_queues(state, settings, &mut self.binder, now_ms);
+        self.unfinished |= self.teller.send(
+            state,
+            settings,
+            &self.progress,
+            &mut self.planner,
+            &mut self.binder,
+            now_ms,
+        );
         self.planner.plan_review(
             &self.settings,
             &mut self.binder.timers,

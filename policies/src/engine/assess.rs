@@ -42,7 +42,7 @@ impl Engine {
     pub(crate) fn assess_as_specified(&mut self, id: GangId, now_ms: UnixMs) {
         let counts = count(&self.state, id, now_ms);
         if counts.bound + counts.assumed + counts.waiting > 0 {
-            self.note_jobs(id);
+            self.teller.faults.note_jobs(&self.state, id);
         }
         let quarantined = self.quarantined(id);
         let is_followed = quarantined.is_none();
@@ -82,8 +82,8 @@ impl Engine {
             self.state.gang_ids.remove(&gang.key);
             self.progress.forget(id);
             self.planner.waiting.forget(id);
-            self.told.forget(id);
-            self.dirty_queues = true;
+            self.teller.told.forget(id);
+            self.teller.dirty_queues = true;
         }
     }
 
@@ -109,7 +109,7 @@ impl Engine {
                 continue;
             };
             for queue in self.state.queues.path(queue) {
-                let (pending, running) = self.gangs_by_queue.entry(queue).or_default();
+                let (pending, running) = self.teller.gangs_by_queue.entry(queue).or_default();
                 let count = if runs { running } else { pending };
                 *count = count.saturating_add_signed(one);
             }
@@ -119,10 +119,10 @@ impl Engine {
     /// Sees to it that what has become of the gang is told. Of one that waits for its turn or for
     /// nothing, its pods have nothing to say, nor has anybody but its PodGroup.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        self.dirty_queues = true;
+        self.teller.dirty_queues = true;
         let gang = &self.state.gangs[id];
         let refused = self.planner.waiting[id].wait.verdict().is_some();
-        if refused || gang.object.is_some() || self.told[id].announced.is_some() {
+        if refused || gang.object.is_some() || self.teller.told[id].announced.is_some() {
             self.binder.outbox.status(StatusKey::Gang(id));
         }
         if !refused || counts.waiting == 0 || !self.binder.outbox.writes_statuses() {

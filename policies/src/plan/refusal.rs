@@ -1,6 +1,7 @@
 //! What a refusal says, what must change before the gang is tried again, and whether more nodes
 //! would help: only then do its pods say `Unschedulable`, on which autoscalers act.
 
+use crate::filter;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::{Shortfall, Verdict, Wake};
 use crate::ids::ById;
@@ -11,7 +12,7 @@ use crate::plan::attempt::Attempt;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::{explain, filter};
+use crate::tell::explain;
 use alloc::string::String;
 use alloc::vec::Vec;
 
