@@ -16,15 +16,12 @@
 //! give the same commands, on every machine.
 
 mod apply;
-mod explanation;
-mod faults;
 mod lead;
 mod plan;
 mod quarantine;
 mod queues;
-mod reports;
 mod settle;
-mod status;
+mod views;
 
 #[cfg(test)]
 mod tests;
@@ -39,15 +36,12 @@ use crate::ids::{ById, GangId};
 use crate::lease::Leader;
 use crate::plan::Planner;
 use crate::plan::review::Review;
-use crate::queues::QueueId;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
-use crate::status::QueueStatus;
-use crate::tell::told::Told;
-use alloc::collections::{BTreeMap, BTreeSet};
+use crate::tell::Teller;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
-use faults::Faults;
 use quarantine::Quarantine;
 
 /// Decides. One owner, no clock, no I/O.
@@ -59,23 +53,14 @@ pub struct Engine {
     progress: ById<GangId, Progress>,
     planner: Planner,
     binder: Binder,
-    /// The status and the events that users were last told of each gang.
-    told: ById<GangId, Told>,
+    teller: Teller,
     /// Kinds that have been listed.
     listed: BTreeSet<Kind>,
     leader: Leader,
     /// The last slice ended before everything was planned and reported.
     unfinished: bool,
-    dirty_queues: bool,
-    /// Fair shares are being worked out, for the statuses of queues.
-    dividing: bool,
-    queues_reported_ms: UnixMs,
-    reported_queues: BTreeMap<QueueId, QueueStatus>,
-    /// Gangs that wait and gangs that run, by queue.
-    gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     now_ms: UnixMs,
     quarantine: Quarantine,
-    faults: Faults,
     /// The gang whose planning is to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
@@ -97,20 +82,14 @@ impl Engine {
         Self {
             state,
             progress: ById::default(),
-            told: ById::default(),
+            teller: Teller::new(),
             listed: BTreeSet::new(),
             planner: Planner::new(settings.queueing),
             binder: Binder::new(settings.in_flight),
             leader: Leader::new(lease),
             unfinished: false,
-            dirty_queues: true,
-            dividing: false,
-            queues_reported_ms: 0,
-            reported_queues: BTreeMap::new(),
-            gangs_by_queue: BTreeMap::new(),
             now_ms: 0,
             quarantine: Quarantine::new(),
-            faults: Faults::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
             settings,
@@ -144,7 +123,10 @@ impl Engine {
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
         // 6. Tell: statuses, conditions and events, after everything that is more urgent.
-        self.unfinished |= self.tell(now_ms);
+        let (state, settings) = (&mut self.state, &self.settings);
+        let (teller, binder) = (&mut self.teller, &mut self.binder);
+        let planner = &mut self.planner;
+        self.unfinished |= teller.tell(state, settings, &self.progress, planner, binder, now_ms);
         // What this step itself has freed may let others start: they are woken at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
         self.binder.outbox.take_sent()

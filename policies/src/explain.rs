@@ -1,27 +1,5 @@
-//! Why a gang waits: in a sentence for its status, and taken apart for `gpu-batch explain`.
-//!
-//! A sentence is made when a gang is refused (`words`). All else is worked out when somebody asks,
-//! from `&ClusterState` alone: nothing that is explained can change a decision, the answer depends
-//! on the state and not on its history, and the work is bounded by the nodes and the gangs.
-//!
-//! The place of a gang is found in the line of its queue (`line`), and the order of the queues is
-//! computed once more by the demand that the planning loop itself compares. What would help is said
-//! last (`advice`).
-
-mod advice;
-mod held;
-mod labels;
-mod line;
-mod room;
-mod shapes;
-mod words;
-
-pub(crate) use advice::{Ends, Tried, remedies};
-pub(crate) use held::{Held, held};
-pub(crate) use line::standing;
-pub(crate) use room::{Missing, level, shortage};
-pub(crate) use shapes::told_apart;
-pub(crate) use words::{Described, area_name, asks, model_limits, refusal};
+//! Why a gang waits, taken apart for `gpu-batch explain`: the words shared with the shells. How it
+//! is worked out is in `tell::explain`.
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 

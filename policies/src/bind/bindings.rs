@@ -39,8 +39,6 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::gang::GangKey;
 use crate::state::pod::{Pod, Stage};
-use crate::tell::why;
-use crate::tell::why::failure;
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -393,7 +391,7 @@ impl Binder {
             pod.retry_at_ms = backoff.refused(now_ms, first_ms);
             self.timers.set(pod.retry_at_ms, Timer::Gang(gang));
             let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
-            why::note_failure(state, uid, sentence.into());
+            note_failure(state, uid, sentence.into());
         }
         self.take_back(state, uid);
     }
@@ -500,7 +498,7 @@ impl Binder {
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
         let gang = pod.own.as_ref().and_then(|own| own.gang);
-        if let (Some(gang), Some(_)) = (gang, failure(pod)) {
+        if let (Some(gang), Some(_)) = (gang, pod.failure()) {
             self.outbox.status(StatusKey::Gang(gang));
             self.outbox.status(StatusKey::Pod(uid));
         }
@@ -516,6 +514,14 @@ fn assumed(state: &ClusterState, uid: Uid) -> Option<(&Pod, NodeId)> {
     }
 }
 
+/// Remembers the sentence about a binding that has failed.
+fn note_failure(state: &mut ClusterState, uid: Uid, sentence: Box<str>) {
+    let id = state.pod_ids[&uid];
+    if let Some(own) = &mut state.pods[id].own {
+        own.failure = Some(sentence);
+    }
+}
+
 /// Notes why a placed pod still has no node, unless events have overtaken its binding.
 fn note_not_bound(state: &mut ClusterState, uid: Uid, why: &str) {
     let Some((pod, node)) = assumed(state, uid) else {
@@ -523,7 +529,7 @@ fn note_not_bound(state: &mut ClusterState, uid: Uid, why: &str) {
     };
     let (pod, node) = (&pod.name, &state.nodes[node].name);
     let sentence = format!("pod {pod} is not bound to node {node}: {why}");
-    why::note_failure(state, uid, sentence.into());
+    note_failure(state, uid, sentence.into());
 }
 
 fn gang_members(state: &ClusterState, uid: Uid) -> &[PodId] {

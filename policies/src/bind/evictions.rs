@@ -12,7 +12,6 @@ use crate::ids::{ById, GangId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
-use crate::tell::gang;
 use alloc::collections::btree_map::Entry;
 use alloc::format;
 use alloc::string::String;
@@ -65,7 +64,7 @@ impl Binder {
         pods: usize,
     ) {
         let gang = &state.gangs[id];
-        let Some(regarding) = gang::object_of(state, gang).filter(|_| pods > 0) else {
+        let Some(regarding) = state.object_of(gang).filter(|_| pods > 0) else {
             return;
         };
         let members = match pods {

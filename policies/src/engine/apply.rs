@@ -10,12 +10,12 @@ use crate::settings::Settings;
 impl Engine {
     /// Takes in one event.
     pub(super) fn apply(&mut self, event: Event, now_ms: UnixMs) {
-        self.note_faults(&event);
+        self.teller.faults.hear(&self.state, &event);
         match event {
             Event::Applied(object) => {
                 self.planner.review.note();
                 // A queue may become Ready, or not, without a gang that notices.
-                self.dirty_queues |= object.kind() == Kind::Queue;
+                self.teller.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
@@ -25,7 +25,7 @@ impl Engine {
             Event::Listed(listing) => {
                 self.planner.review.note();
                 self.listed.insert(listing.kind);
-                self.dirty_queues |= listing.kind == Kind::Queue;
+                self.teller.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),
@@ -82,7 +82,14 @@ impl Engine {
                 self.binder
                     .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
             }
-            Some(Flight::Status(key)) => self.status_ended(key, &outcome, now_ms),
+            Some(Flight::Status(key)) => self.teller.status_ended(
+                &mut self.state,
+                &self.settings,
+                &mut self.binder.timers,
+                key,
+                &outcome,
+                now_ms,
+            ),
             Some(Flight::Lease) => self.leader.answered(now_ms, outcome.into()),
             // Events are news: one that is lost is not sent again.
             Some(Flight::Announcement) | None => {}

@@ -22,10 +22,10 @@ impl Engine {
         if leads {
             // Another may have led meanwhile, and written what it saw.
             for gang in self.state.gangs.ids() {
-                self.told[gang].reported = None;
+                self.teller.told[gang].reported = None;
             }
-            self.reported_queues.clear();
-            self.dirty_queues = true;
+            self.teller.reported_queues.clear();
+            self.teller.dirty_queues = true;
             self.state.rules_changed();
             self.binder.ask_about_uncertain();
         } else {

@@ -42,23 +42,23 @@ impl Engine {
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
         }
-        self.gangs_by_queue.remove(&queue);
-        self.reported_queues.remove(&queue);
+        self.teller.gangs_by_queue.remove(&queue);
+        self.teller.reported_queues.remove(&queue);
     }
 
     /// Counts what queues have used, on its grid; what is written of it changes with that.
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);
-        self.dirty_queues |= self.state.queues.next_use_ms() != before;
+        self.teller.dirty_queues |= self.state.queues.next_use_ms() != before;
     }
 
     /// The hierarchy is another one: every gang that stood in a queue is entered anew.
     fn forget_queues(&mut self) {
         self.planner.agenda = Agenda::new(self.settings.queueing);
-        self.gangs_by_queue.clear();
-        self.reported_queues.clear();
-        self.dirty_queues = true;
+        self.teller.gangs_by_queue.clear();
+        self.teller.reported_queues.clear();
+        self.teller.dirty_queues = true;
         for id in self.state.gangs.ids() {
             self.progress[id].tally = None;
             let waiting = &mut self.planner.waiting[id];

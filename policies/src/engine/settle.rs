@@ -39,8 +39,8 @@ impl Engine {
         }
         self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
-            self.dirty_queues = true;
-            self.note_topologies();
+            self.teller.dirty_queues = true;
+            self.teller.faults.note_topologies(&self.state);
         }
         self.count_use(now_ms);
         due
@@ -61,7 +61,10 @@ impl Engine {
                 Timer::Review => due.review = true,
                 Timer::Search => due.search = self.planner.cut.is_due(),
                 // tests plant bugs here: overwritten-status
-                Timer::Rewrite(key) => self.rewrite(key),
+                Timer::Rewrite(key) => {
+                    self.teller
+                        .rewrite(&self.state, &mut self.binder.outbox, key);
+                }
             }
         }
         due
@@ -84,7 +87,7 @@ impl Engine {
         self.state.note_submitted(id);
         let counts = count(&self.state, id, now_ms);
         if counts.bound + counts.assumed + counts.waiting > 0 {
-            self.note_jobs(id);
+            self.teller.faults.note_jobs(&self.state, id);
         }
         match self.quarantined(id) {
             Some(verdict) => self.stand(id, Wait::Held(verdict), &counts),
@@ -150,8 +153,8 @@ impl Engine {
             self.state.gang_ids.remove(&gang.key);
             self.progress.forget(id);
             self.planner.waiting.forget(id);
-            self.told.forget(id);
-            self.dirty_queues = true;
+            self.teller.told.forget(id);
+            self.teller.dirty_queues = true;
         }
     }
 
@@ -177,7 +180,7 @@ impl Engine {
                 continue;
             };
             for queue in self.state.queues.path(queue) {
-                let (pending, running) = self.gangs_by_queue.entry(queue).or_default();
+                let (pending, running) = self.teller.gangs_by_queue.entry(queue).or_default();
                 let count = if runs { running } else { pending };
                 *count = count.saturating_add_signed(one);
             }
@@ -187,10 +190,10 @@ impl Engine {
     /// Sees to it that what has become of the gang is told: in its PodGroup, and where it was refused
     /// or is held also in its pods.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        self.dirty_queues = true;
+        self.teller.dirty_queues = true;
         let gang = &self.state.gangs[id];
         let refused = self.planner.waiting[id].wait.verdict().is_some();
-        if refused || gang.object.is_some() || self.told[id].announced.is_some() {
+        if refused || gang.object.is_some() || self.teller.told[id].announced.is_some() {
             self.binder.outbox.status(StatusKey::Gang(id));
         }
         if !refused || counts.waiting == 0 || !self.binder.outbox.writes_statuses() {

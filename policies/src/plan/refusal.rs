@@ -1,6 +1,7 @@
 //! What a refusal says, what must change before the gang is tried again, and whether more nodes
 //! would help: only then do its pods say `Unschedulable`, on which autoscalers act.
 
+use crate::filter;
 use crate::gangs::wait::{Shortfall, Verdict, Wake};
 use crate::ids::ClassId;
 use crate::place::Scope;
@@ -8,7 +9,7 @@ use crate::place::{Refusal, Request, only_limits_refuse, widest_scope};
 use crate::plan::attempt::Attempt;
 use crate::reason::Reason;
 use crate::state::ClusterState;
-use crate::{explain, filter};
+use crate::tell::explain;
 use alloc::string::String;
 use alloc::vec::Vec;
 

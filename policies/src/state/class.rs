@@ -3,7 +3,6 @@
 //! Each class has a [`Table`] of how many of its pods fit on each node, kept current from a log of
 //! changed nodes.
 
-use crate::explain::Described;
 use crate::facts::{
     Amount, CardRequest, MatchOperator, MatchRequirement, PodKind, PodShape, label,
 };
@@ -16,6 +15,7 @@ use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
 use crate::state::offered::Offered;
 use crate::state::reach::{Confined, Reach};
+use crate::tell::explain::Described;
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;

@@ -3,6 +3,8 @@
 use super::ClusterState;
 use super::gang::{Gang, GangKey, GroupTree};
 use super::pod::{Own, Pod, Stage};
+use crate::command::ObjectReference;
+use crate::event::Kind;
 use crate::facts::{GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
@@ -209,6 +211,35 @@ impl ClusterState {
         });
         let long = gang.long_name().filter(|_| shared);
         long.map_or_else(|| Arc::clone(&gang.name), Into::into)
+    }
+
+    /// The object that stands for a gang.
+    pub(crate) fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
+        if let Some(object) = &gang.object {
+            let (api_version, kind) = Kind::from(object.source).api_type();
+            return Some(ObjectReference {
+                api_version: api_version.into(),
+                kind: kind.into(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+                uid: object.uid,
+            });
+        }
+        // A Deployment's pods have several owners: the one that waits is meant.
+        let mut members = gang.members.iter().map(|id| &self.pods[*id]);
+        let waiting = members.clone().find(|pod| pod.stage == Stage::Waiting);
+        let pod = waiting.or_else(|| members.next())?;
+        let owner = pod.own.as_ref().and_then(|own| own.owner.as_ref());
+        match owner {
+            Some(owner) if !gang.is_explicit() => Some(ObjectReference {
+                api_version: owner.api_version.clone(),
+                kind: owner.kind.clone(),
+                namespace: pod.namespace.clone(),
+                name: owner.name.clone(),
+                uid: owner.uid,
+            }),
+            _ => Some(pod.object()),
+        }
     }
 
     fn gang(&mut self, key: GangKey, namespace: &str, name: String) -> GangId {

@@ -143,6 +143,12 @@ impl Pod {
         }
     }
 
+    /// The sentence about the failed binding of a pod that has a place and no node.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        let assumed = matches!(self.stage, Stage::Assumed(_));
+        self.own.as_ref().filter(|_| assumed)?.failure.as_deref()
+    }
+
     /// It waits, and nothing about the pod itself forbids that it is placed.
     pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
         self.could_be_placed() && self.retry_at_ms <= now_ms

@@ -1,7 +1,5 @@
 //! Whose end lets a gang start: what is told has been tried.
 
-use crate::explain;
-use crate::explain::{Ends, Held};
 use crate::facts::UnixMs;
 use crate::gangs::demand;
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
@@ -10,6 +8,8 @@ use crate::plan::bounds;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
 use crate::state::node::Lacking;
+use crate::tell::explain;
+use crate::tell::explain::{Ends, Held};
 use crate::txn::Txn;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

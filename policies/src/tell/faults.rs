@@ -7,8 +7,8 @@
 //! What is told of Jobs and pods has a name that follows from the words, so the API server takes it
 //! once, whoever repeats it after a restart.
 
+use crate::bind::outbox::Outbox;
 use crate::command::{Announcement, ObjectReference};
-use crate::engine::Engine;
 use crate::event::{Event, Kind, Listing, Object, ObjectKey};
 use crate::facts::{PodFacts, Problem, Uid, amount};
 use crate::ids::GangId;
@@ -79,26 +79,24 @@ impl Faults {
         self.told.retain(|key, _| stays(key));
         self.untold.retain(|key, _| stays(key));
     }
-}
 
-impl Engine {
     /// Looks at an event that the state has not taken in yet for objects that are wrong by
     /// themselves.
-    pub(crate) fn note_faults(&mut self, event: &Event) {
+    pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
         match event {
-            Event::Applied(object) => self.note_object(object),
-            Event::Deleted(key) => self.faults.note(key.clone(), None),
+            Event::Applied(object) => self.note_object(state, object),
+            Event::Deleted(key) => self.note(key.clone(), None),
             Event::Listed(listing) => {
-                self.faults.keep_listed(listing);
+                self.keep_listed(listing);
                 for object in &listing.objects {
-                    self.note_object(object);
+                    self.note_object(state, object);
                 }
             }
             Event::Outcome(..) | Event::Configured(_) | Event::Continue => {}
         }
     }
 
-    fn note_object(&mut self, object: &Object) {
+    fn note_object(&mut self, state: &ClusterState, object: &Object) {
         let (kind, name, uid, problems) = match object {
             Object::Node(node) => (Kind::Node, &node.name, node.uid, &node.problems),
             Object::Topology(facts) => (Kind::Topology, &facts.name, facts.uid, &facts.problems),
@@ -117,12 +115,12 @@ impl Engine {
                     message,
                 ))
             }
-            None if kind == Kind::Node => overcommitment(&self.state, object),
+            None if kind == Kind::Node => overcommitment(state, object),
             // What nodes make of a Topology is looked at once the state has taken all in.
             None if kind == Kind::Topology => return,
             None => None,
         };
-        self.faults.note(object.key(), fault);
+        self.note(object.key(), fault);
     }
 
     /// A pod of ours was seen: what it says under our prefix and in vain.
@@ -141,16 +139,16 @@ impl Engine {
             message: said.join("; ").into(),
             once: true,
         });
-        self.faults.note(ObjectKey::Pod(pod.uid), fault);
+        self.note(ObjectKey::Pod(pod.uid), fault);
     }
 
     /// A gang was looked at: the owners of Jobs that evictions of its pods would make fail hear of
     /// it before anything is evicted.
-    pub(crate) fn note_jobs(&mut self, id: GangId) {
-        let gang = &self.state.gangs[id];
-        for job in self.state.fragile_jobs(gang) {
+    pub(crate) fn note_jobs(&mut self, state: &ClusterState, id: GangId) {
+        let gang = &state.gangs[id];
+        for job in state.fragile_jobs(gang) {
             let key = ObjectKey::Job(job.uid);
-            if self.faults.is_noted(&key) {
+            if self.is_noted(&key) {
                 continue;
             }
             let (api_version, kind) = Kind::Job.api_type();
@@ -167,12 +165,12 @@ impl Engine {
                 message: FRAGILE.into(),
                 once: true,
             };
-            self.faults.note(key, Some(fault));
+            self.note(key, Some(fault));
         }
     }
 
     /// A queue's status was worked out.
-    pub(crate) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
+    pub(super) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
         let wrong = status
             .fault
             .as_ref()
@@ -183,34 +181,32 @@ impl Engine {
             ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
         });
         let fault = wrong.or(absent);
-        self.faults.note(ObjectKey::Queue(name.into()), fault);
-        self.announce_faults();
+        self.note(ObjectKey::Queue(name.into()), fault);
     }
 
     /// Nodes or Topologies have changed: looks at every Topology that can be read for a level whose
     /// label no node has.
-    pub(crate) fn note_topologies(&mut self) {
-        let notes = self.state.topology_notes();
-        for (name, uid, unlabelled) in notes {
+    pub(crate) fn note_topologies(&mut self, state: &ClusterState) {
+        for (name, uid, unlabelled) in state.topology_notes() {
             let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
                 warning: splits,
                 ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
             });
-            self.faults.note(ObjectKey::Topology(name), fault);
+            self.note(ObjectKey::Topology(name), fault);
         }
     }
 
     /// Says what has not been said yet; only who leads speaks.
-    pub(crate) fn announce_faults(&mut self) {
-        for (key, fault) in core::mem::take(&mut self.faults.untold) {
-            self.binder.outbox.announce(fault.clone());
-            self.faults.told.insert(key, fault);
+    pub(crate) fn announce(&mut self, outbox: &mut Outbox) {
+        for (key, fault) in core::mem::take(&mut self.untold) {
+            outbox.announce(fault.clone());
+            self.told.insert(key, fault);
         }
     }
 }
 
 /// What the owner of a gang should know although it holds nothing up.
-pub(crate) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
+pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     let jobs = state.fragile_jobs(gang);
     let mut notes: Vec<String> = jobs
         .map(|job| format!("Job {}: {FRAGILE}", job.name))

@@ -1,17 +1,13 @@
 //! What the sub-groups of a waiting gang lack: each where it must be, shape by shape.
 
-use crate::engine::explanation::SHAPES_EXPLAINED;
-use crate::explain;
-use crate::explain::{Missing, Shortage};
+use super::{Explained, Missing, SHAPES_EXPLAINED, shortage};
+use crate::explain::Shortage;
 use crate::facts::UnixMs;
-use crate::gangs::counts::Counts;
-use crate::gangs::progress::Progress;
-use crate::gangs::wanted;
-use crate::ids::{ById, ClassId, GangId};
+use crate::gangs::{request, wanted};
+use crate::ids::{ClassId, GangId};
 use crate::place::{Choice, Request, Scope, widest_scope};
-use crate::queues::QueueId;
-use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::tell::View;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -38,27 +34,27 @@ struct Asked {
 
 /// The shortages of the members that the gang wants to place next; of several ways to meet its
 /// needs, those of the way that comes nearest.
-pub(crate) fn shortages_of_sub_groups(
-    state: &ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    id: GangId,
-    queue: QueueId,
-    counts: &Counts,
-    now_ms: UnixMs,
-) -> Vec<Shortage> {
+pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage> {
+    let View {
+        state,
+        settings,
+        progress,
+        now_ms,
+        ..
+    } = explained.view;
+    let (id, queue) = (explained.gang, explained.queue);
     let Some(tree) = wanted::requests(state, settings, progress, id, queue, now_ms)
         .into_iter()
         .next()
     else {
         return Vec::new();
     };
-    let limits = state.queues.has_model_limits(queue).then_some(queue);
+    let limits = request::model_limits(state, queue);
     let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
     let explained = choices.map(|choice| {
         let mut asked = questions(state, id, &tree, &choice);
         for asked in &mut asked {
-            asked.missing.surplus = counts.needed == 0;
+            asked.missing.surplus = explained.counts.needed == 0;
             asked.missing.limits = limits;
         }
         told(state, &tree, &asked, now_ms)
@@ -129,10 +125,7 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
 /// The shortages among the answers. Of an outer domain only what is not short further in is
 /// told. Where everything would fit alone, that is told of each sub-group.
 fn told(state: &ClusterState, tree: &Request, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
-    let shortage = |asked: &Asked| {
-        let (shortage, _) = explain::shortage(state, &asked.missing, now_ms);
-        shortage
-    };
+    let shortage = |asked: &Asked| shortage(state, &asked.missing, now_ms).0;
     let all: Vec<Shortage> = asked.iter().map(shortage).collect();
     let (mut known, mut short) = (Vec::new(), Vec::new());
     for (asked, shortage) in asked.iter().zip(&all) {

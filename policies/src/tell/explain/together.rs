@@ -1,9 +1,8 @@
 //! How near a gang comes whose members of several shapes, or sub-groups, do not fit together.
 
-use crate::engine::explanation::ends;
-use crate::engine::explanation::ends::AREAS_TRIED;
-use crate::explain;
-use crate::explain::{Explanation, LeftOut, Proof, Shortage, Together, Tried};
+use super::ends;
+use super::ends::AREAS_TRIED;
+use crate::explain::{Explanation, LeftOut, Proof, Shortage, Together};
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::{demand, wanted};
@@ -16,6 +15,8 @@ use crate::queues::QueueId;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::tell::explain;
+use crate::tell::explain::Tried;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;

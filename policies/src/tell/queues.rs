@@ -1,0 +1,99 @@
+//! What is told of queues: their statuses, and reports of all of them.
+
+use crate::bind::Binder;
+use crate::bind::outbox::StatusKey;
+use crate::bind::timers::Timer;
+use crate::command::StatusPatch;
+use crate::facts::UnixMs;
+use crate::queues::QueueId;
+use crate::report::QueueReport;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::status::QueueStatus;
+use crate::tell::Teller;
+use crate::tell::status::LATE_WRITE_MS;
+use alloc::vec::Vec;
+
+/// How much of the fair shares is worked out in one step, in units of about ten nanoseconds.
+const DIVISION_WORK: u64 = 100_000;
+
+impl Teller {
+    /// What is to be written to a Queue, if its status has changed.
+    pub(super) fn queue_patch(
+        &mut self,
+        state: &ClusterState,
+        binder: &mut Binder,
+        queue: QueueId,
+        now_ms: UnixMs,
+    ) -> Option<StatusPatch> {
+        let (name, uid) = state.queues.object(queue)?;
+        let status = self.queue_status(state, queue);
+        self.faults.note_queue(&name, uid, &status);
+        self.faults.announce(&mut binder.outbox);
+        if self.reported_queues.get(&queue) == Some(&status) {
+            if state.queues.told_past(queue) != status.past_use.as_ref() {
+                // A successor would begin with what an older write has left there.
+                let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
+                let key = StatusKey::Queue(queue);
+                binder.timers.set(rewrite_ms, Timer::Rewrite(key));
+            }
+            return None;
+        }
+        self.reported_queues.insert(queue, status.clone());
+        Some(StatusPatch::Queue { name, uid, status })
+    }
+
+    /// Lets every queue's status be looked at again, at most once in a while, as soon as the fair
+    /// shares are worked out. Whether that goes on in the next slice.
+    pub(crate) fn divide_queues(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        binder: &mut Binder,
+        now_ms: UnixMs,
+    ) -> bool {
+        if !self.dividing {
+            let silent = !binder.outbox.writes_statuses();
+            let changed = self.dirty_queues || !state.queues.shares_are_current();
+            if silent || !changed || now_ms < self.queues_due_ms {
+                return false;
+            }
+            self.dirty_queues = false;
+        }
+        self.dividing = !state.queues.divide(&mut 0, DIVISION_WORK);
+        if self.dividing {
+            return true;
+        }
+        let next_ms = now_ms.saturating_add(settings.queue_status_interval_ms);
+        self.queues_due_ms = next_ms;
+        binder.timers.set(next_ms, Timer::QueueStatus);
+        for queue in state.queues.ids() {
+            binder.outbox.status(StatusKey::Queue(queue));
+        }
+        false
+    }
+
+    /// The status of a queue, with its gangs and with what no node has of its entries.
+    pub(crate) fn queue_status(&self, state: &ClusterState, queue: QueueId) -> QueueStatus {
+        let mut status = state.queues.status(queue);
+        let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
+        (status.pending, status.running) = (pending, running);
+        if status.fault.is_none() {
+            let missing = state.offered.missing(state.queues.entries(queue));
+            status.note = missing.map(Into::into);
+        }
+        status
+    }
+
+    /// All queues, parents before children, siblings by name.
+    pub(crate) fn queue_reports(&self, state: &mut ClusterState) -> Vec<QueueReport> {
+        state.queues.divide_all();
+        let report = |id| QueueReport {
+            name: state.queues.name(id).into(),
+            parent: state.queues.parent_name(id).map(Into::into),
+            defined: state.queues.object(id).is_some(),
+            status: self.queue_status(state, id),
+        };
+        state.queues.ids().into_iter().map(report).collect()
+    }
+}
