@@ -1,16 +1,16 @@
 //! The part of kube-apiserver that a scheduler touches, exactly, and without faults.
 //!
-//! One store with one growing revision; every write takes the next one and becomes the version of
-//! the object. A write that changes nothing takes none. Requests are carried out one at a time;
-//! lost, late and repeated requests are made outside, and nothing here is
+//! There is one store with one growing revision. Every write takes the next revision, which becomes
+//! the version of the object; a write that changes nothing takes none. Requests are carried out one
+//! at a time. Requests are lost, late and repeated outside of this module, and nothing here is
 //! random.
 //!
-//! Left out are admission (objects come with what it adds: priorities, default tolerations,
+//! Left out are admission (objects come with what admission adds: priorities, default tolerations,
 //! labels), authorization, validation beyond what these worlds could violate, and pages of lists.
 //! Deletions are in the background, the controllers behind finalizers act at once, and a running
 //! pod is ready. Read in the sources of Kubernetes 1.36: `pkg/registry/core/pod/storage`,
 //! `pkg/registry/core/pod/strategy.go` and `apiserver/pkg/registry`. `tests/it/conformance.rs`
-//! holds it against the real one.
+//! compares this model with the real API server.
 
 mod exchange;
 mod fields;
@@ -32,24 +32,25 @@ use lease::Lease;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A PodDisruptionBudget as the eviction API sees it. Its controller is not part of the model:
-/// whoever makes one says how many disruptions it allows.
+/// A PodDisruptionBudget as the eviction API sees it. The controller of budgets is not part of the
+/// model: the code that makes a budget says how many disruptions it allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Its namespace.
+    /// The namespace of the budget and of its pods.
     pub namespace: Box<str>,
-    /// It selects the pods with this label `gpu-batch.io/pod-group`.
+    /// The budget selects the pods whose label `gpu-batch.io/pod-group` has this value.
     pub pod_group: Box<str>,
-    /// `status.disruptionsAllowed`.
+    /// `status.disruptionsAllowed`: how many evictions are still allowed.
     pub disruptions_allowed: u32,
 }
 
-/// Every object, its history, and what decides over requests.
+/// The store: every object with its history, the lease, the budgets and flow control.
 #[derive(Debug, Clone, Default)]
 pub struct ApiServer {
     /// PodDisruptionBudgets, by name.
     pub budgets: BTreeMap<Box<str>, Budget>,
-    /// Flow control turns everything away except the lease, and asks to wait for so many seconds.
+    /// `Some`: flow control turns every request away except those for the lease, and asks the
+    /// client to wait for so many seconds.
     pub flow_control_s: Option<u64>,
     revision: Version,
     compacted: Version,
@@ -98,9 +99,9 @@ impl ApiServer {
         self.revision
     }
 
-    /// Forgets what was before a revision; who still needs it is told [`Answer::Gone`]. The rule is
-    /// etcd's. A watch cache that starts anew forgets all changes up to its start, as if that were
-    /// the revision.
+    /// Forgets the changes before a revision, by etcd's rule; a request that still needs them is
+    /// answered [`Answer::Gone`]. A watch cache that starts anew forgets all changes up to its
+    /// start, as if it were compacted there.
     pub fn compact(&mut self, revision: Version) {
         self.compacted = self.compacted.max(revision.min(self.revision));
         for history in self.kinds.values_mut() {
@@ -128,7 +129,7 @@ impl ApiServer {
             })
     }
 
-    /// Creates an object. One that is invalid is refused before its name is looked up.
+    /// Creates an object. An invalid object is refused before its name is looked up.
     fn create(&mut self, mut object: Object, now_ms: UnixMs) -> Answer {
         let name = Name::of(&object);
         let uid = Uid(self.last_uid + 1);
@@ -208,8 +209,8 @@ impl ApiServer {
         }
         match name.kind {
             Kind::Pod => self.delete_pod(name, grace_s, now_ms),
-            // They have finalizers: first they are marked, and their controller lets them go, which
-            // here happens at once.
+            // These kinds have finalizers: the object is first marked as being deleted, and then
+            // removed by its controller, which in this model happens at once.
             Kind::Namespace | Kind::NativePodGroup => {
                 self.store(name.clone(), old.object.clone(), old.status.clone());
                 self.remove(name);
@@ -239,7 +240,8 @@ impl ApiServer {
         }
     }
 
-    /// The first change that is still there is the one at the compacted revision.
+    /// The changes of a kind after a version. The oldest change that is still known is the one at
+    /// the compacted revision.
     fn watch(&self, kind: Kind, after: Version) -> Answer {
         if after + 1 < self.compacted {
             return Answer::Gone;
@@ -251,7 +253,7 @@ impl ApiServer {
         }
     }
 
-    /// Writes an object if it is not as it was.
+    /// Writes an object, unless it is equal to what is stored.
     fn change(
         &mut self,
         name: Name,
@@ -289,7 +291,7 @@ fn found(stored: Arc<Stored>) -> Answer {
     Answer::Found(stored)
 }
 
-/// Times of objects have whole seconds.
+/// A time in milliseconds as the API server stores it: in whole seconds.
 fn whole_seconds(ms: UnixMs) -> UnixMs {
     ms / 1_000 * 1_000
 }

@@ -1,4 +1,4 @@
-//! Many seeds on many cores, and what they say together.
+//! Many seeds on many cores, and their findings together.
 
 use crate::faults::{FaultKind, KINDS};
 use crate::run::{Failure, Summary, hash, run};
@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Failures beyond these are only counted.
+/// So many failures are kept; further failures are only counted.
 const FAILURES_KEPT: usize = 20;
 
 /// What a campaign has found.
@@ -31,14 +31,15 @@ pub struct Findings {
     pub struck: Vec<u64>,
     /// How many seeds failed.
     pub failed: u64,
-    /// The first of them, by seed.
+    /// The failures of the lowest seeds, sorted by seed.
     pub failures: Vec<Failure>,
-    /// How long each seed took, if a clock was given; sorted.
+    /// How long each seed took; sorted.
     pub took: Vec<Duration>,
-    /// A hash of every command of every seed: equal before and after a change of which no command
-    /// may tell. No order of seeds, so the number of threads does not matter.
+    /// A hash of every command of every seed: equal before and after a change of the code that is
+    /// to alter no command. It does not depend on the order in which seeds are run, so the number
+    /// of threads does not matter.
     pub commands: u64,
-    /// A hash of the binds and evictions alone.
+    /// The same kind of hash, of binds and evictions alone.
     pub decisions: u64,
 }
 
@@ -47,15 +48,15 @@ pub struct Findings {
 pub struct Campaign {
     /// The seeds.
     pub seeds: Range<u64>,
-    /// Faults strike.
+    /// Whether faults strike.
     pub with_faults: bool,
-    /// How many run at a time.
+    /// How many seeds are run at a time.
     pub threads: usize,
-    /// The first failure is enough.
+    /// Whether the campaign stops at the first failure.
     pub stop_at_first: bool,
 }
 
-/// Runs all seeds. `clock` measures each: the crate itself reads no clock.
+/// Runs all seeds. `clock` measures how long each takes, because this crate reads no clock.
 #[must_use]
 pub fn campaign(campaign: &Campaign, clock: fn() -> Duration) -> Findings {
     let next = AtomicU64::new(campaign.seeds.start);
@@ -123,13 +124,13 @@ impl Findings {
         }
     }
 
-    /// How often faults of any kind struck.
+    /// How often faults struck, of all kinds together.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.struck.iter().sum()
     }
 
-    /// The kinds that never struck.
+    /// The kinds of faults that never struck.
     #[must_use]
     pub fn idle_kinds(&self) -> Vec<FaultKind> {
         let kinds = FaultKind::ALL.iter().zip(&self.struck);

@@ -1,8 +1,8 @@
-//! What of a command gets to the API server, and what of the answer comes back.
+//! The way of a command to the API server, and of the answer back.
 //!
-//! The table of outcomes exists twice, in `src/execute` of the live shell for HTTP and here for the
-//! answers of the model, because neither may know the other. `tests/it/conformance.rs` compares
-//! what the two say.
+//! The table of outcomes exists twice, in `src/kube/execute` of the live shell for HTTP and here
+//! for the answers of the model, because neither shell may depend on the other.
+//! `tests/it/conformance.rs` compares the two tables.
 
 use crate::api_server::{Answer, Name, Request};
 use crate::faults::{FaultKind, Faults};
@@ -11,21 +11,23 @@ use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Object, Outcome, PodSeen};
 use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
 
-/// What the network and the API server's front do to one command: times are relative.
+/// What the network, and the API server before it carries out a request, do to one command. Times
+/// are milliseconds from the sending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// When the request arrives, each time that it does.
+    /// When the request arrives at the API server: one time for each copy, none if it never
+    /// arrives.
     pub arrivals_ms: Vec<u64>,
-    /// Which of the arrivals the client hears of.
+    /// Index of the copy whose answer the client hears.
     pub heard: usize,
-    /// How long the answer takes; `None`: it never arrives.
+    /// How long the answer takes, in milliseconds; `None`: it never arrives.
     pub answer_ms: Option<u64>,
     /// What the client hears instead of the answer.
     pub instead: Option<Outcome>,
 }
 
 impl Passage {
-    /// Draws what happens to a request. `slow`: the API server is.
+    /// Draws what happens to a request. `slow`: the API server is slow at the moment.
     pub fn draw(action: &Action, slow: bool, faults: &mut Faults, random: &mut Random) -> Self {
         let mut way_ms = random.between(1, 20);
         if slow {
@@ -88,7 +90,8 @@ impl Passage {
     }
 }
 
-/// A refused status is not written again until it changes: that is what a refusal means.
+/// Whether a webhook may refuse the action. It may not refuse a status: the engine does not write a
+/// refused status again until it changes, so the world would rest with an old one.
 fn may_be_refused(action: &Action) -> bool {
     matches!(action, Action::Bind(_) | Action::Evict(_))
 }
@@ -106,8 +109,8 @@ pub fn request(action: &Action) -> Request {
     }
 }
 
-/// What an answer means to the engine: the table of the live shell, which knows HTTP instead of
-/// [`Answer`]. `tests/it/conformance.rs` compares the two.
+/// What an answer means to the engine. The live shell has a table of its own for HTTP;
+/// `tests/it/conformance.rs` compares the two.
 #[must_use]
 pub fn outcome(action: &Action, answer: Answer) -> Outcome {
     match (action, answer) {
@@ -156,7 +159,7 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
     }
 }
 
-/// The outcome of a request of which it is uncertain whether it was done.
+/// The outcome of a request that may have been carried out or not.
 fn unknown(why: &str) -> Outcome {
     Outcome::Unknown {
         message: why.into(),

@@ -1,7 +1,7 @@
 //! Everything but schedulers: the API server, kubelets, owners of pods, and garbage collection.
 //!
-//! Controllers are late, never wrong: each sees the API server's changes at once, and acts on them
-//! after a while as a [`Task`].
+//! Controllers are late, but never wrong: each sees the API server's changes at once, and acts on
+//! them after a while, in a [`Task`].
 
 mod kubelet;
 mod owners;
@@ -17,35 +17,36 @@ use owners::Owners;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Garbage collection looks every 20 s, and waits 40 s for a node to come back.
+/// Garbage collection looks for pods without a node every 20 s, and waits 40 s for a node to come
+/// back.
 const COLLECT_PERIOD_MS: u64 = 20_000;
 const QUARANTINE_MS: u64 = 40_000;
 
 /// What a controller does later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// The kubelet takes a pod in, or fails it.
+    /// The kubelet starts a pod, or fails it.
     Admit(Uid),
     /// The containers of a pod that is being deleted have ended.
     Terminated(Uid),
-    /// The containers have ended well.
+    /// The containers of a pod have ended without an error.
     Succeed(Uid),
     /// Garbage collection deletes a pod whose node is gone.
     Collect(Uid),
-    /// An owner makes a pod.
+    /// The owner with this index makes its pod.
     Recreate(usize),
 }
 
-/// The API server and those who act on what it says.
+/// The API server and the controllers that act on its changes.
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
     pub(crate) api: ApiServer,
-    /// The tasks that are left, and when each is to be done.
+    /// New tasks that the run has not planned yet, each with its time.
     pub(crate) tasks: Vec<(UnixMs, Task)>,
     owners: Owners,
-    /// Pods that run or have been failed by their kubelet.
+    /// Pods whose start by a kubelet was begun, or whose garbage collection, if their node is gone.
     admitted: BTreeSet<Uid>,
-    /// Pods whose termination was begun.
+    /// Pods that are being deleted and whose containers have been told to end.
     terminating: BTreeSet<Uid>,
     names: BTreeMap<Uid, Name>,
     seen: Version,
@@ -87,7 +88,7 @@ impl Cluster {
         })
     }
 
-    /// Creates an object, or gives it another spec if it is there.
+    /// Creates an object, or replaces the spec of the one that has its name.
     pub(crate) fn put(&mut self, object: Object, now_ms: UnixMs) -> Option<Arc<Stored>> {
         let version = self
             .api
@@ -120,13 +121,13 @@ impl Cluster {
         self.api.handle(request, now_ms);
     }
 
-    /// A pod with an owner that makes a new one when it is gone or fails.
+    /// Adds an owner, which makes its pod at once, and a new one whenever its pod is gone or fails.
     pub(crate) fn own(&mut self, recipe: Recipe, now_ms: UnixMs) {
         let owner = self.owners.add(recipe);
         self.recreate(owner, now_ms);
     }
 
-    /// Controllers look at what has happened since the last time.
+    /// Lets all controllers see what has changed since the last call.
     pub(crate) fn react(&mut self, faults: &mut Faults, random: &mut Random, now_ms: UnixMs) {
         if self.seen == self.api.revision() {
             return;
@@ -162,7 +163,7 @@ impl Cluster {
         for (uid, deleting) in pods {
             match sort {
                 Sort::Deleted => self.orphaned(uid, now_ms),
-                // A new machine takes in anew what is bound to its name.
+                // The kubelet of a new machine starts the pods that are bound to the node's name.
                 Sort::Added if deleting => {
                     self.tasks.push((now_ms + 500, Task::Terminated(uid)));
                 }
@@ -231,7 +232,7 @@ impl Cluster {
         }
     }
 
-    /// Does what is due.
+    /// Carries out a task that is due.
     pub(crate) fn perform(
         &mut self,
         task: &Task,
@@ -248,7 +249,7 @@ impl Cluster {
         }
     }
 
-    /// A pod that has begun to run ends.
+    /// Ends a bound pod with this phase, unless it has ended already.
     pub(crate) fn end(&mut self, uid: Uid, phase: PodPhase, now_ms: UnixMs) {
         if let Some(mut facts) = self.pod(uid).cloned()
             && facts.node.is_some()
@@ -271,7 +272,7 @@ impl Cluster {
         self.delete(Name::pod(&facts.namespace, &facts.name), Some(0), now_ms);
     }
 
-    /// The gates of all pods whose name begins so open.
+    /// Removes the gates of all pods whose names begin with `prefix`.
     pub(crate) fn open_gates(&mut self, prefix: &str, now_ms: UnixMs) {
         let gated = self
             .api
@@ -284,7 +285,7 @@ impl Cluster {
         }
     }
 
-    /// From now on work runs for ever, so that there is an end to changes.
+    /// Pods that start from now on run for ever, so that the world can come to rest.
     pub(crate) fn settle(&mut self) {
         self.settling = true;
     }

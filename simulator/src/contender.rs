@@ -1,4 +1,5 @@
-//! One scheduler process: an engine, its watches, its clock, and what may become of a process.
+//! One scheduler process: an engine, its watches and its clock. The process can be paused, killed
+//! and stopped.
 //!
 //! ```text
 //!            +--paused (SIGSTOP)--+
@@ -6,7 +7,7 @@
 //! started -> running -------------+---> killed, or told to stop ---> started anew
 //! ```
 //!
-//! Its clock is the wall clock at the start plus the time since, as in the live shell.
+//! The clock of a process is the wall clock at its start plus the time since, as in the live shell.
 
 mod inbox;
 mod informer;
@@ -28,7 +29,7 @@ use informer::News;
 use std::collections::BTreeMap;
 use watchdog::Watchdog;
 
-/// One process.
+/// One scheduler process.
 #[derive(Debug)]
 pub(crate) struct Contender {
     pub(crate) engine: Engine,
@@ -36,20 +37,20 @@ pub(crate) struct Contender {
     pub(crate) informers: Vec<Informer>,
     inbox: Inbox,
     watchdog: Watchdog,
-    /// Its clock is so far ahead of the world's.
+    /// How far the clock of the process is ahead of the world's.
     clock_ahead_ms: i64,
-    /// Stopped until then.
+    /// The process is paused until this time of the world.
     paused_until_ms: UnixMs,
-    /// The deadlines of commands under way, by the world's clock.
+    /// The commands under way, each with its deadline by the world's clock.
     deadlines: BTreeMap<CommandId, UnixMs>,
     stopping: bool,
-    /// The events that its engine took in at the last step, for the log.
+    /// The events that the engine took in at the last step, if they are logged.
     pub(crate) last_events: Vec<String>,
-    /// Everything that its engine took in and gave out, if that is recorded.
+    /// Records what the engine takes in and gives out; `None`: nothing is recorded.
     pub(crate) recorder: Option<Recorder>,
 }
 
-/// What a step has brought.
+/// The results of a step.
 pub(crate) struct Stepped {
     /// Whether the engine has taken in any event that is not routine ([`is_routine`]).
     pub(crate) heard: bool,
@@ -58,7 +59,7 @@ pub(crate) struct Stepped {
 }
 
 impl Contender {
-    /// A process that starts now, with a wall clock that is so far ahead.
+    /// A process that starts now, with a clock that is `clock_ahead_ms` ahead of the world's.
     pub(crate) fn start(settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) -> Self {
         let lease = match &settings.leadership {
             Leadership::Assumed => None,
@@ -86,7 +87,7 @@ impl Contender {
         &self.settings
     }
 
-    /// The configuration has changed.
+    /// Tells the engine that the configuration has another half-life of past use.
     pub(crate) fn set_half_life(&mut self, half_life_ms: Option<u64>) {
         self.settings.use_half_life_ms = half_life_ms;
         let settings = Box::new(self.settings.clone());
@@ -105,7 +106,8 @@ impl Contender {
         now_ms < self.paused_until_ms
     }
 
-    /// Stops until then; with a suspended machine its clock stands still, too.
+    /// Pauses the process until `until_ms`. If `clock_stalls`, its clock stands still meanwhile, as
+    /// on a suspended machine.
     pub(crate) fn pause(&mut self, now_ms: UnixMs, until_ms: UnixMs, clock_stalls: bool) {
         self.paused_until_ms = until_ms;
         if clock_stalls {
@@ -117,7 +119,7 @@ impl Contender {
         }
     }
 
-    /// Tells it to stop in good order.
+    /// Tells the process to stop in good order.
     pub(crate) fn shut_down(&mut self) {
         self.engine.shut_down();
         if let Some(recorder) = &mut self.recorder {
@@ -131,7 +133,7 @@ impl Contender {
         self.stopping && self.engine.is_shut_down()
     }
 
-    /// Nothing is under way to it or from it, and it has nothing to do at once.
+    /// Whether the process is not paused, its engine is idle, and no news is under way to it.
     pub(crate) fn is_settled(&self, now_ms: UnixMs) -> bool {
         self.inbox.is_empty()
             && self.engine.is_idle()
@@ -139,7 +141,7 @@ impl Contender {
             && !self.is_paused(now_ms)
     }
 
-    /// An answer has arrived; the first counts.
+    /// An answer to a command has arrived. Only the first one counts.
     pub(crate) fn answered(&mut self, id: CommandId, outcome: Outcome) {
         if self.deadlines.remove(&id).is_some() {
             self.inbox.other(Event::Outcome(id, outcome));
@@ -151,7 +153,7 @@ impl Contender {
         self.deadlines.contains_key(&id)
     }
 
-    /// When there is something to do.
+    /// When the process next has something to do, by the world's clock.
     pub(crate) fn due_ms(&self) -> UnixMs {
         let informers = self.informers.iter().filter_map(Informer::due_ms);
         let deadlines = self.deadlines.values().copied();
@@ -168,7 +170,7 @@ impl Contender {
         due_ms.max(self.paused_until_ms)
     }
 
-    /// Changes of the world are sent on their way, whether the process runs or not.
+    /// Sends changes of the world on their way to the process, also while it is paused.
     pub(crate) fn follow(
         &mut self,
         server: &mut ApiServer,
@@ -200,7 +202,7 @@ impl Contender {
         }
     }
 
-    /// One turn of the driver's loop, if there is a reason for one.
+    /// One turn of the driver's loop; `None`: the process is paused, or there is nothing to do.
     pub(crate) fn turn(&mut self, now_ms: UnixMs, log: bool) -> Option<Stepped> {
         if self.is_paused(now_ms) {
             return None;
@@ -256,8 +258,7 @@ impl Contender {
     }
 }
 
-/// Whether an event only says that time has passed, or tells the outcome of a request for the
-/// lease.
+/// Whether an event only says that time has passed, or is the outcome of a request for the lease.
 fn is_routine(event: &Event) -> bool {
     matches!(
         event,

@@ -1,14 +1,15 @@
-//! What can go wrong, by name: each kind is drawn per seed, and counted when it strikes.
+//! What can go wrong. Which kinds of faults there are, and how often, is drawn from the seed; each
+//! is counted when it strikes.
 
 use crate::random::Random;
 use std::fmt;
 
-/// How a kind strikes.
+/// How a kind of fault strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// At each opportunity, in so many of a thousand cases at most.
+    /// At each opportunity, with a chance that is drawn; at most so many in a thousand.
     Chance(u32),
-    /// So many times at most while there are faults.
+    /// At times of its own while there are faults, as often as is drawn; at most so many times.
     Times(u32),
 }
 
@@ -40,51 +41,51 @@ fault_kinds! {
     ConnectionReset: Mode::Chance(60),
     /// A request takes up to 8 s; past its deadline it still takes effect.
     RequestLate: Mode::Chance(80),
-    /// The network carries a request twice; the client hears of either answer.
+    /// The network carries a request twice; the client hears one of the two answers.
     RequestRepeated: Mode::Chance(60),
     /// A request is overtaken by later ones within 300 ms.
     RequestsReordered: Mode::Chance(150),
-    /// It is done, and the answer never arrives.
+    /// A request is carried out, and its answer never arrives.
     ResponseLost: Mode::Chance(60),
-    /// The answer takes up to 8 s.
+    /// An answer takes up to 8 s.
     ResponseLate: Mode::Chance(80),
-    /// The API server answers 5xx and has done nothing.
+    /// The API server answers 5xx and has not carried out the request.
     ErrorBeforeEffect: Mode::Chance(60),
-    /// The API server answers 5xx and has done it.
+    /// The API server answers 5xx and has carried out the request.
     ErrorAfterEffect: Mode::Chance(60),
     /// Flow control turns one request away.
     Throttled: Mode::Chance(60),
-    /// An admission webhook of somebody else refuses a binding or an eviction.
+    /// An admission webhook refuses a binding or an eviction.
     WebhookRefuses: Mode::Chance(50),
-    /// For up to 4 s flow control turns everything away except the lease.
+    /// For up to 4 s flow control turns every request away except those for the lease.
     FlowControlStorm: Mode::Times(2),
-    /// For up to 6 s every request takes seconds.
+    /// For up to 6 s every request, except those for the lease, takes 0.5 to 3.5 s longer.
     ApiServerSlow: Mode::Times(2),
-    /// A change is delivered up to 5 s late, and what follows of its kind with it.
+    /// A change is delivered up to 5 s late, and with it all later changes of its kind.
     NewsLate: Mode::Chance(150),
     /// A change is delivered twice.
     NewsRepeated: Mode::Chance(100),
-    /// One kind is not delivered for up to 20 s, while the others are.
+    /// Objects of one kind are not delivered for up to 20 s, while other kinds are.
     KindHeldBack: Mode::Times(3),
-    /// A watch ends and goes on later where it was.
+    /// About half of the watches end, and go on later where they were.
     WatchCut: Mode::Times(4),
-    /// A watch ends and its history is compacted away: 410, and a list.
+    /// About half of the watches end and the history is compacted: 410, and a new list.
     HistoryCompacted: Mode::Times(2),
     /// A list comes from an API server whose cache lags.
     ListStale: Mode::Chance(300),
-    /// A list is answered with an error and asked again.
+    /// A list is answered with an error, and asked for again.
     ListFails: Mode::Chance(200),
-    /// The process gets no time for up to 3 s: what happens meanwhile arrives as one batch.
+    /// A scheduler gets no time for up to 3 s: what happens meanwhile arrives as one batch.
     BatchesLate: Mode::Times(2),
-    /// A node is deleted; its pods go with garbage collection.
+    /// A node is deleted; its pods are removed by garbage collection.
     NodeVanishes: Mode::Times(2),
-    /// A node is deleted and comes back as another machine, maybe with less.
+    /// A node is deleted and comes back as another machine, maybe with half of the GPUs.
     NodeReplaced: Mode::Times(2),
     /// A node takes no new pods for a while.
     NodeCordoned: Mode::Times(2),
     /// A node is tainted for a while.
     NodeTainted: Mode::Times(1),
-    /// GPUs of a node are sick for a while, under running pods.
+    /// Half of the GPUs of a node are not allocatable for a while, whatever pods run there.
     GpusFallOut: Mode::Times(2),
     /// A kubelet fails a pod although there is room (UnexpectedAdmissionError).
     KubeletRefuses: Mode::Chance(60),
@@ -92,29 +93,29 @@ fault_kinds! {
     KubeletSlow: Mode::Chance(150),
     /// A pod takes up to its whole grace to end.
     TerminationSlow: Mode::Chance(300),
-    /// A user deletes a pod, whatever is under way for it.
+    /// A user deletes a pod, whatever requests are under way for it.
     PodDeleted: Mode::Times(4),
     /// A running pod fails.
     PodFails: Mode::Times(2),
     /// An owner makes the replacement of a pod up to 10 s late.
     OwnerSlow: Mode::Chance(150),
-    /// Another scheduler binds a pod of ours.
+    /// Another scheduler binds a pod of this scheduler.
     RivalBinds: Mode::Times(2),
     /// Another scheduler binds a pod of its own without asking whether there is room.
     ForeignPodBound: Mode::Times(3),
     /// A disruption budget forbids to evict members of a gang for a while.
     BudgetRefuses: Mode::Times(2),
-    /// A scheduler is killed; requests that were sent still happen; it comes back.
+    /// A scheduler is killed and comes back; requests that it has sent still arrive.
     ContenderCrashes: Mode::Times(2),
-    /// A scheduler that comes back is another replica.
+    /// A scheduler that comes back has another identity.
     NewIdentity: Mode::Chance(400),
-    /// A scheduler is stopped for up to 30 s (SIGSTOP) and goes on as if nothing had been.
+    /// A scheduler is stopped for up to 30 s (SIGSTOP) and goes on where it was.
     ContenderPaused: Mode::Times(2),
     /// During a pause the monotonic clock stood still, too (a suspended machine).
     ClockStalls: Mode::Chance(300),
     /// The wall clock jumps by up to ten years before a scheduler starts.
     ClockJumps: Mode::Chance(500),
-    /// A second replica stands by.
+    /// A second scheduler starts, and stands by.
     SecondContender: Mode::Times(1),
     /// A user deletes the lease.
     LeaseDeleted: Mode::Times(1),
@@ -122,10 +123,10 @@ fault_kinds! {
     ShutDown: Mode::Times(1),
 }
 
-/// How many kinds there are.
+/// How many kinds of faults there are.
 pub const KINDS: usize = FaultKind::ALL.len();
 
-/// The faults of one run: how often each kind strikes, and how often it has.
+/// The faults of one run: how often each kind is to strike, and how often it has struck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults {
     intensity: [u32; KINDS],
@@ -142,7 +143,8 @@ impl Faults {
         }
     }
 
-    /// These kinds, each so often: of a thousand opportunities, or in all.
+    /// Faults of these kinds, each with its number: how many of a thousand opportunities it takes,
+    /// or how many times it strikes.
     #[must_use]
     pub fn of(kinds: &[(FaultKind, u32)]) -> Self {
         let mut faults = Self::none();
@@ -152,7 +154,7 @@ impl Faults {
         faults
     }
 
-    /// A random subset of the kinds, each with an intensity of its own.
+    /// Draws which kinds strike, and how often each.
     #[must_use]
     pub fn draw(random: &mut Random) -> Self {
         let mut faults = Self::none();
@@ -166,7 +168,7 @@ impl Faults {
         faults
     }
 
-    /// No more from now on; what has struck stays counted.
+    /// Lets no more faults strike at opportunities. What has struck stays counted.
     pub fn stop(&mut self) {
         self.intensity = [0; KINDS];
     }
@@ -179,7 +181,7 @@ impl Faults {
         strikes
     }
 
-    /// The kinds that strike at times of their own, each as often as it is to.
+    /// The kinds that strike at times of their own, each as many times as it is to strike.
     pub fn timed(&self) -> impl Iterator<Item = FaultKind> {
         let timed = FaultKind::ALL.iter().copied();
         timed
@@ -200,7 +202,7 @@ impl Faults {
 }
 
 impl fmt::Display for Faults {
-    /// The kinds that are on.
+    /// The kinds that can strike, each with its number.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for (kind, intensity) in FaultKind::ALL.iter().zip(self.intensity) {

@@ -1,12 +1,12 @@
 //! Traces that are drawn from a seed and look like those of real clusters.
 //!
-//! For who has no data: a month of jobs at once, with the sizes, durations and hours of arrival of
-//! a published trace, and queues to go with it. A [`profile`] says what is drawn and where its
+//! For users without data: a month of jobs at once, with the sizes, durations and hours of arrival
+//! of a published trace, and queues to go with it. A [`profile`] says what is drawn and where its
 //! numbers come from. Only whole numbers are used, so that a seed gives the same bytes on every
 //! machine.
 //!
-//! Jobs do not depend on each other, which is not like the real thing. Real users submit sweeps of
-//! equal jobs at once, and submit again what has failed.
+//! The jobs do not depend on each other. In real traces they do: users submit sweeps of equal jobs
+//! at once, and submit jobs again that have failed.
 
 mod draw;
 pub mod profile;
@@ -28,38 +28,39 @@ pub const GPUS_PER_NODE: u32 = 8;
 const HOUR_S: u64 = 3_600;
 const DAY_HOURS: u64 = 24;
 
-/// A queue's share of the work is its share of the nodes times so many percent, drawn for each
-/// queue. So some have too little and others lend.
+/// A queue's share of the work is its share of the nodes times a percentage between these two,
+/// drawn for each queue. So some queues have too few nodes, and others lend theirs.
 const DEMAND_PERCENT: (u64, u64) = (70, 130);
 
 /// What to generate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The trace that it should be like.
+    /// The real trace that the new one should be like.
     pub like: Like,
-    /// The same seed gives the same trace; another one a different month of the same kind.
+    /// Equal seeds give equal traces; another seed gives a different month of the same kind.
     pub seed: u64,
-    /// Submissions spread over so many days from a Monday 0:00.
+    /// Over how many days submissions are spread, from a Monday 0:00.
     pub days: u32,
-    /// How much work for how many GPUs.
+    /// How much work there is for how many GPUs.
     pub scale: Scale,
-    /// How many queues share the cluster; `None`: as many as the real one had, or a node each.
+    /// How many queues share the cluster. `None`: as many as in the real cluster, but no more than
+    /// there are nodes.
     pub queues: Option<u32>,
 }
 
 /// A trace and the queues that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// By time of submission.
+    /// The jobs, by time of submission.
     pub jobs: Jobs,
-    /// By size, the largest first; their nodes are the cluster.
+    /// The queues by size, the largest first. Their nodes are the cluster.
     pub queues: Vec<TraceQueue>,
 }
 
 /// Draws a trace.
 ///
 /// A job is never larger than the nodes of the queue that submits it. In a cluster whose largest
-/// queue is smaller than the profile's largest jobs, those are as large as fits.
+/// queue is smaller than the profile's largest jobs, these jobs are as large as fits.
 ///
 /// # Errors
 /// If the settings contradict each other or ask for more than a trace can hold.
@@ -91,7 +92,8 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
     })
 }
 
-/// The nodes in queues of skewed size: the k-th is like 1/(k+1), and none is without a node.
+/// Divides nodes among queues of skewed size: the k-th queue gets a share like 1/(k+1), and at
+/// least one node.
 fn queues(nodes: u32, count: u32) -> Vec<TraceQueue> {
     let weight = |k: u32| u64::from(u32::MAX) / u64::from(k + 2);
     let total: u64 = (0..count).map(weight).sum();
@@ -118,11 +120,11 @@ fn largest_gpus(queues: &[TraceQueue]) -> u32 {
     queues.iter().map(gpus_of).max().unwrap_or_default()
 }
 
-/// The sizes of jobs and the queues that submit them, ready to be drawn.
+/// The sizes of jobs and the queues that submit them, prepared for drawing.
 struct Demand {
-    /// By index of the profile's sizes: how large such jobs are in this cluster.
+    /// By index of the profile's sizes: the GPUs of such jobs in this cluster.
     gpus: Vec<u32>,
-    /// By the same index: the queues that have room for it on their nodes.
+    /// By index of the profile's sizes: the queues whose nodes have room for such a job.
     queues: Vec<Weighted>,
 }
 
@@ -146,8 +148,9 @@ impl Demand {
 
 /// The jobs as indexes of the profile's sizes, and their durations, in no order.
 ///
-/// They are drawn in strata. Drawn one by one, a few jobs of a hundred GPUs for a month would
-/// decide how much work there is, and a month would be like the profile only on average.
+/// The jobs are drawn in strata. If they were drawn one by one, a few jobs of a hundred GPUs for a
+/// month would decide how much work there is, and a month would be like the profile only on
+/// average.
 fn work(profile: &Profile, jobs: u64, random: &mut Random) -> Vec<(usize, u64)> {
     let kinds = Weighted::new(profile.sizes.iter().map(|size| u64::from(size.weight)));
     let mut counts = vec![0; profile.sizes.len()];

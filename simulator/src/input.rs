@@ -1,10 +1,9 @@
 //! Files that people give: tables of comma-separated values, plain or compressed with gzip.
 //!
 //! Nothing in a file can stop the process: what cannot be read is an [`InputError`] that names the
-//! file, the line and the field. The lines are read one by one and not through a crate, because
-//! the crates count empty lines wrongly, and because a line that never ends must not fill the
-//! memory. What the values mean is the business of [`crate::trace`] and
-//! others.
+//! file, the line and the field. Lines are read one by one and not by a crate, because the crates
+//! count empty lines wrongly, and because a line that never ends must not fill the memory. What the
+//! values mean is the business of [`crate::trace`] and other modules.
 
 use flate2::bufread::MultiGzDecoder;
 use std::fmt;
@@ -19,12 +18,12 @@ mod tests;
 
 pub use table::{Row, Table};
 
-/// How much of a wrong value is shown in a message.
+/// How many characters of a wrong value are shown in a message.
 const SHOWN_CHARS: usize = 40;
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Formats that people compress with and that are not read, by their first bytes.
+/// Compressed formats that are not read, by their first bytes.
 const OTHER_FORMATS: [(&[u8], &str); 4] = [
     (&[0x28, 0xB5, 0x2F, 0xFD], "zstd"),
     (&[0xFD, b'7', b'z', b'X', b'Z'], "xz"),
@@ -39,16 +38,17 @@ const GZIP: [u8; 2] = [0x1F, 0x8B];
 pub struct InputError {
     /// The file, as the user named it.
     pub file: PathBuf,
-    /// The line of the text, after decompression, from 1; `None` if it is about the whole file.
+    /// The line of the text, after decompression, from 1; `None`: the mistake is about the whole
+    /// file.
     pub line: Option<u64>,
-    /// The column, as the header should name it; `None` if it is about the whole line.
+    /// The column, as the header should name it; `None`: the mistake is about the whole line.
     pub field: Option<String>,
     /// The mistake, in words.
     pub message: String,
 }
 
 impl InputError {
-    /// About a file as a whole.
+    /// A mistake of a file as a whole.
     pub fn of_file(file: &Path, message: impl Into<String>) -> Self {
         Self {
             file: file.to_owned(),
@@ -77,8 +77,8 @@ impl std::error::Error for InputError {}
 /// Opens a file and decompresses it if its first bytes are those of gzip. The name does not matter.
 ///
 /// # Errors
-/// If it cannot be opened, or is compressed in another way. What breaks later is an error of the
-/// reader.
+/// If the file cannot be opened, or is compressed in another way. Damage further on is an error of
+/// the reader that is returned.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, InputError> {
     let failed = |error: io::Error| InputError::of_file(path, error.to_string());
     let file = File::open(path).map_err(failed)?;

@@ -1,8 +1,9 @@
 //! The jobs of a trace under a policy: when does each start?
 //!
-//! A job is a gang of pods that take whole nodes, and one that takes the rest; it runs for its
-//! duration from the start of its gang, and is never stopped. Every start is a `Bind` of the
-//! engine: a [`Policy`] is a setting of it, not a scheduler of its own.
+//! A job is a gang of pods that take whole nodes each, and of one more pod for the GPUs that are
+//! left over. The job runs for its duration from the start of its gang, and is never stopped. Every
+//! start is a `Bind` of the engine: a [`Policy`] is a setting of the engine, not a scheduler of its
+//! own.
 //!
 //! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
 //! itself, as the virtual clusters of the traces had. Under [`Policy::Drf`] all nodes are one
@@ -10,8 +11,8 @@
 //!
 //! None of these settings (the order in a leaf queue, whether the first in line keeps the others
 //! waiting, `Placement::Consolidated`) is offered to users of a cluster. Clusters that share no
-//! node run on threads of their own, and the number of threads changes no byte of what comes out.
-//! What has ended is forgotten by engine and timeline; only its start is kept.
+//! node run on threads of their own, and the number of threads changes no byte of the result. Jobs
+//! that have ended are forgotten by engine and timeline; only their starts are kept.
 
 mod cluster;
 pub mod fairness;
@@ -32,25 +33,25 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Which job goes first, and which must wait.
+/// The rule by which jobs are ordered, and by which a job that finds no room keeps others waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Policy {
-    /// First in, first out: a job that finds no room keeps all behind it waiting.
+    /// First in, first out. A job that finds no room keeps all later jobs waiting.
     Fifo,
-    /// The shortest job first; one that finds no room keeps all behind it waiting.
+    /// The shortest job first. A job that finds no room keeps all longer jobs waiting.
     Sjf,
-    /// First in, first out, but who finds no room lets others pass.
+    /// First in, first out, but a job that finds no room lets later jobs pass.
     FirstFit,
-    /// What the live scheduler does: dominant resource fairness between queues with quotas, which
-    /// borrow from each other; inside a queue as [`Policy::FirstFit`].
+    /// What the live scheduler does: dominant resource fairness between queues, which have quotas
+    /// and borrow from each other. Inside a queue as [`Policy::FirstFit`].
     Drf,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 4] = [Self::Fifo, Self::Sjf, Self::FirstFit, Self::Drf];
 
-    /// As users write it.
+    /// The name of the policy, as users write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -113,7 +114,7 @@ impl Workload<'_> {
         self.nodes() * u64::from(self.gpus_per_node)
     }
 
-    /// Where each queue of the trace is among [`Workload::queues`].
+    /// For each queue of the trace its index in [`Workload::queues`]; `None`: it is not there.
     fn queues_of_trace(&self) -> Vec<Option<usize>> {
         let places: BTreeMap<&str, usize> = self
             .queues
@@ -126,54 +127,54 @@ impl Workload<'_> {
     }
 }
 
-/// What came out.
+/// The result of simulating one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
     /// The policy.
     pub policy: Policy,
     /// When each job started, in seconds, in the order of the trace. `None`: never.
     pub starts_s: Vec<Option<u64>>,
-    /// The jobs that never started and why, by their index in the trace; one message may stand for
-    /// many.
+    /// The jobs that never started and why, sorted by their index in the trace.
     pub never: Vec<Never>,
-    /// What the engines did, for figures of speed.
+    /// How many steps the engines made, for figures of speed.
     pub steps: u64,
-    /// The fair shares at times, if they were asked for.
+    /// Samples of the fair shares, if [`Execution::fair_shares_every_s`] asks for them.
     pub fair_shares: Vec<FairShare>,
 }
 
 /// A job that never started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Never {
-    /// Its index in the trace.
+    /// The index of the job in the trace.
     pub job: usize,
-    /// A sentence without the final point.
+    /// Why it never started: a sentence without the final point.
     pub why: String,
 }
 
-/// What would have been fair for a queue at a time.
+/// The fair share of a queue at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FairShare {
-    /// When, in seconds.
+    /// The time, in seconds from the beginning of the trace.
     pub at_s: u64,
     /// The queue: an index into [`Workload::queues`].
     pub queue: usize,
-    /// How many GPUs.
+    /// The fair share, in GPUs.
     pub gpus: u64,
 }
 
-/// How a run is carried out; none of it changes what comes out.
+/// How a run is carried out. Nothing of this changes when jobs start.
 #[derive(Debug, Clone, Copy)]
 pub struct Execution<'a> {
-    /// How many clusters are simulated at a time.
+    /// How many clusters are simulated at the same time.
     pub threads: NonZeroUsize,
     /// Counts the events (arrivals, starts and ends of jobs) while the runs go on.
     pub events: &'a AtomicU64,
-    /// How often [`Run::fair_shares`] is sampled where queues share nodes. `None`: never.
+    /// How many seconds at least are between two samples of [`Run::fair_shares`], where queues
+    /// share nodes. `None`: there are no samples.
     pub fair_shares_every_s: Option<u64>,
 }
 
-/// Simulates the policies, each by itself, and returns their runs in their order.
+/// Simulates each policy by itself, and returns the runs in the order of the policies.
 #[must_use]
 pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Execution<'_>) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -189,7 +190,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
             fair_shares: Vec::new(),
         });
     }
-    // The largest first, so that no thread begins it when the others are done.
+    // The largest cluster first, so that no thread begins it when the other threads are done.
     all.sort_by_key(|(_, cluster)| std::cmp::Reverse(cluster.jobs.len()));
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
@@ -218,7 +219,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
     runs
 }
 
-/// Which jobs compete for which nodes, and which have none to compete for.
+/// The clusters with the jobs that compete for their nodes, and the jobs that can never run.
 fn clusters(policy: Policy, workload: Workload<'_>) -> (Vec<Cluster>, Vec<Never>) {
     let Workload { jobs, queues, .. } = workload;
     let mut clusters: Vec<Cluster> = if policy.shares_nodes() {
@@ -249,7 +250,7 @@ fn clusters(policy: Policy, workload: Workload<'_>) -> (Vec<Cluster>, Vec<Never>
 }
 
 impl Run {
-    /// Takes in what came out of one of the clusters, which have no job in common.
+    /// Adds the outcome of one cluster. Clusters have no job in common.
     fn add(&mut self, outcome: Outcome) {
         self.steps += outcome.steps;
         self.fair_shares.extend(outcome.fair_shares);
@@ -259,7 +260,7 @@ impl Run {
         }
     }
 
-    /// When a job ended.
+    /// When a job ended, in seconds; `None`: it never started.
     #[must_use]
     pub fn end_s(&self, index: usize, job: &Job) -> Option<u64> {
         let start_s = self.starts_s.get(index).copied().flatten()?;

@@ -1,4 +1,4 @@
-//! Objects with everything set that most worlds do not care about.
+//! Makes objects for small worlds. Fields that most of them do not care about have defaults.
 
 use gpu_batch_policies::facts::{
     Amounts, Labels, NodeFacts, PodFacts, PodGroupFacts, PodShape, TopologyFacts, TopologyLevel,
@@ -6,7 +6,7 @@ use gpu_batch_policies::facts::{
 };
 use std::sync::Arc;
 
-/// The one namespace of these worlds.
+/// The only namespace of the simulated worlds.
 pub const NAMESPACE: &str = "default";
 
 /// Amounts by name, without zeros, sorted.
@@ -21,7 +21,7 @@ pub fn amounts(amounts: &[(&str, u64)]) -> Amounts {
     amounts
 }
 
-/// A ready node of so many CPUs and GPUs, with these labels.
+/// A ready node with this many CPUs and GPUs and these labels, and room for 110 pods.
 #[must_use]
 pub fn node(name: &str, uid: Uid, cpus: u64, gpus: u64, labels: &[(&str, &str)]) -> NodeFacts {
     let has = amounts(&[
@@ -40,7 +40,7 @@ pub fn node(name: &str, uid: Uid, cpus: u64, gpus: u64, labels: &[(&str, &str)])
     }
 }
 
-/// A pod of ours that waits, of so many CPUs and GPUs.
+/// A waiting pod of this scheduler that asks for this many CPUs and GPUs.
 #[must_use]
 pub fn pod(name: &str, uid: Uid, created_ms: UnixMs, cpus: u64, gpus: u64) -> PodFacts {
     let requests = amounts(&[("cpu", cpus * 1000), ("nvidia.com/gpu", gpus), ("pods", 1)]);
@@ -54,7 +54,7 @@ pub fn pod(name: &str, uid: Uid, created_ms: UnixMs, cpus: u64, gpus: u64) -> Po
     }
 }
 
-/// A PodGroup of so many members.
+/// A PodGroup with this minimum of members.
 #[must_use]
 pub fn pod_group(name: &str, uid: Uid, created_ms: UnixMs, minimum: u32) -> PodGroupFacts {
     PodGroupFacts {
@@ -63,7 +63,7 @@ pub fn pod_group(name: &str, uid: Uid, created_ms: UnixMs, minimum: u32) -> PodG
     }
 }
 
-/// A Topology whose levels are the labels of the same names.
+/// A Topology whose levels have the names of their node labels.
 #[must_use]
 pub fn topology(name: &str, uid: Uid, levels: &[&str]) -> TopologyFacts {
     let level = |name: &&str| TopologyLevel {

@@ -1,10 +1,10 @@
 //! The fill-up experiment of Weng et al., Beware of Fragmentation, USENIX ATC 2023, on the Alibaba
-//! trace openb: pods arrive one after the other until 130 % of the GPUs were asked for. Each is
-//! tried once, none ever leaves. What is measured is how many GPUs are in use, and how many free
-//! ones have become of no use.
+//! trace openb: pods arrive one after the other until 130 % of the GPUs were asked for. Each pod is
+//! tried once, and no placed pod ever leaves. Measured is how many GPUs are in use, and how many
+//! free GPUs have become of no use.
 //!
-//! Nothing here chooses a node or a card: both come from the engine's Bind commands, and so does
-//! the measure of fragmentation from the engine.
+//! Nothing here chooses a node or a card: both come from the engine's Bind commands. The measure of
+//! fragmentation comes from the engine, too.
 
 mod curves;
 mod input;
@@ -31,20 +31,20 @@ pub use curves::{read_published, write_csv};
 pub enum Policy {
     /// Fragmentation gradient descent.
     Fgd,
-    /// Least left over.
+    /// The node that has the least CPU and GPUs left.
     BestFit,
-    /// Least aligned.
+    /// The node whose free room points least in the direction of the request.
     DotProd,
-    /// Packing of cards, then of nodes.
+    /// First cards that are shared already, then nodes that are in use, then empty nodes.
     GpuPacking,
-    /// Pods of one sort together.
+    /// Nodes whose pods ask for the same sort of GPUs.
     GpuClustering,
-    /// Any node that fits.
+    /// Any node that fits, drawn from the seed.
     Random,
 }
 
 impl Policy {
-    /// Those whose every point is given by the rules alone.
+    /// The policies that draw nothing: every point of their curves follows from the rules.
     pub const DETERMINISTIC: [Self; 5] = [
         Self::Fgd,
         Self::BestFit,
@@ -53,7 +53,7 @@ impl Policy {
         Self::GpuClustering,
     ];
 
-    /// The name in the published curves.
+    /// The name of the policy in the published curves.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,24 +95,26 @@ pub struct Files<'a> {
     pub nodes: &'a Path,
     /// `name,cpu_milli,memory_mib,num_gpu,gpu_milli` and, if it is there, `gpu_spec`.
     pub pods: &'a Path,
-    /// `seed,kind,pos,row`: by seed the order in which the pods arrive (kind `pod`) and in which
-    /// nodes of equal score are taken (kind `node`), as rows of the other files from 0.
+    /// `seed,kind,pos,row`: for each seed the order in which pods arrive (kind `pod`), and in which
+    /// nodes of equal score are taken (kind `node`). `row` is the row in the file of pods or nodes,
+    /// from 0.
     pub order: &'a Path,
     /// `cpu_milli,gpu_milli,num_gpu,gpu_spec,freq`: the target workload. `None`: the most frequent
-    /// kinds of pods in the list. A file that is these, rounded, makes no difference.
+    /// kinds of pods in the list. A file that has these kinds with rounded frequencies makes no
+    /// difference.
     pub typical: Option<&'a Path>,
 }
 
-/// What one run left behind.
+/// The result of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// One for each [`Metric`].
+    /// The curves, one for each [`Metric`].
     pub curves: Vec<Curve>,
     /// Pods that found a place.
     pub placed: usize,
-    /// Pods that did not.
+    /// Pods that found no place.
     pub failed: usize,
-    /// What the placed pods hold, in thousandths of a GPU.
+    /// The GPUs that the placed pods hold, in thousandths of a GPU.
     pub used_thousandths: u64,
 }
 
@@ -120,8 +122,8 @@ impl Experiment {
     /// Reads and checks all inputs.
     ///
     /// # Errors
-    /// The first that is wrong, with file, line and field. A pod that fits on no empty node is
-    /// wrong, too.
+    /// The first mistake, with file, line and field. A pod that fits on no empty node is a mistake,
+    /// too.
     pub fn read(files: Files<'_>) -> Result<Self, InputError> {
         let machines = input::machines(Table::open(files.nodes, &input::NODES, &[])?)?;
         let pods = input::pods(
@@ -133,7 +135,8 @@ impl Experiment {
         let mut target = world::target(&pods);
         if let Some(path) = files.typical {
             let given = input::typical(Table::open(path, &input::TYPICAL, &[])?)?;
-            // What a file rounds is not better than what it was rounded from.
+            // Frequencies that are only rounded in the file are not better than those of the pod
+            // list.
             if !world::is_rounded(&given, &target) {
                 target = given;
             }
@@ -154,7 +157,7 @@ impl Experiment {
         &self.workload
     }
 
-    /// The seeds of which the order is known.
+    /// The seeds whose order is known.
     pub fn seeds(&self) -> impl Iterator<Item = u64> + '_ {
         self.orders.seeds()
     }
@@ -165,14 +168,14 @@ impl Experiment {
         &self.target
     }
 
-    /// How many pods arrive in one run of a seed; `None`: its order is not known.
+    /// How many pods arrive in one run of a seed; `None`: the order of the seed is not known.
     #[must_use]
     pub fn arrivals(&self, seed: u64) -> Option<usize> {
         Some(self.orders.of(seed)?.pods.len())
     }
 
-    /// Lets all pods of a seed arrive. `tried` hears of each of them. `None`: the order of the seed
-    /// is not known.
+    /// Lets all pods of a seed arrive. `tried` is called after each pod. `None`: the order of the
+    /// seed is not known.
     pub fn run(&self, policy: Policy, seed: u64, mut tried: impl FnMut()) -> Option<Run> {
         let order = self.orders.of(seed)?;
         let placement = policy.placement(seed);

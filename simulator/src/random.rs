@@ -1,4 +1,4 @@
-//! Pinned pseudo-random numbers, so that a seed means the same for ever.
+//! Pseudo-random numbers by a fixed algorithm, so that a seed gives the same numbers for ever.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
@@ -29,12 +29,12 @@ impl Random {
         u64::try_from(product >> 64).unwrap_or(0)
     }
 
-    /// A number of the range, both ends included.
+    /// A number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
 
-    /// True in so many of a hundred cases.
+    /// True with a chance of so many percent.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -42,7 +42,7 @@ impl Random {
     /// One of the choices.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         let index = usize::try_from(self.below(choices.len() as u64)).unwrap_or(0);
         &choices[index]

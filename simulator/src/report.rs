@@ -1,9 +1,10 @@
-//! Results as one page that needs no network: what it shows, not where the figures come from.
+//! Results as one page that needs no network. This module knows what a page shows, and not where
+//! the figures come from.
 //!
 //! A [`Report`] is panels and tables of one or more runs. Builders make them from results: [`jobs`]
 //! from simulated jobs, [`openb`] from the curves of the fill-up experiment. [`Report::to_html`]
-//! writes one file with everything in it, [`Report::to_json`] the same data for programs. The same
-//! report gives the same bytes.
+//! writes one file with everything in it, [`Report::to_json`] the same data for programs. Equal
+//! reports give equal bytes.
 
 mod buckets;
 mod html;
@@ -17,7 +18,7 @@ mod waits;
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
-/// Rows of a table that are written; see [`Table::row`].
+/// The most rows of a table that are written; see [`Table::row`].
 const ROWS_MAX: usize = 1_000;
 
 /// What one page shows.
@@ -25,15 +26,15 @@ const ROWS_MAX: usize = 1_000;
 pub struct Report {
     /// The heading, and the title of the browser's window.
     pub title: String,
-    /// One sentence below it.
+    /// One sentence below the title.
     pub subtitle: String,
-    /// What somebody needs who wants the same result again: seed, files, policy, version.
+    /// Names and values that are needed to get the result again: seed, files, policy, version.
     pub facts: Vec<(String, String)>,
     /// Names of the runs, for example policies. The reader switches them on and off.
     pub runs: Vec<String>,
     /// The plots, from top to bottom.
     pub panels: Vec<Panel>,
-    /// The tables below them.
+    /// The tables below the plots.
     pub tables: Vec<Table>,
 }
 
@@ -42,17 +43,18 @@ pub struct Report {
 pub struct Panel {
     /// The title of the plot.
     pub title: String,
-    /// One sentence on how to read it.
+    /// One sentence on how to read the plot.
     pub note: String,
-    /// From left to right.
+    /// The axis from left to right.
     pub x: Axis,
-    /// From bottom to top.
+    /// The axis from bottom to top.
     pub y: Axis,
     /// How the points are drawn.
     pub kind: Kind,
     /// Where the runs are drawn.
     pub arrangement: Arrangement,
-    /// What the reader chooses one of, for example `Queue`; the values are in [`Series::choice`].
+    /// What the reader can choose one of, for example `Queue`. The values are in
+    /// [`Series::choice`]. `None`: there is no choice.
     pub choice: Option<String>,
     /// The data.
     pub series: Vec<Series>,
@@ -61,7 +63,7 @@ pub struct Panel {
 /// One axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// The quantity that it measures; the unit is part of the ticks.
+    /// The quantity that the axis measures. The unit is shown at the ticks.
     pub label: String,
     /// How values become positions and ticks.
     pub scale: Scale,
@@ -73,7 +75,7 @@ pub struct Axis {
 pub enum Scale {
     /// Seconds since the start of the run; ticks are hours and days.
     Time,
-    /// Seconds of a length of time, from 0 to months, by powers of ten.
+    /// A length of time in seconds, from 0 to months, on a logarithmic scale.
     LogSeconds,
     /// Percent: 100 is all.
     Percent,
@@ -89,12 +91,12 @@ pub enum Kind {
     Lines,
     /// A value holds until the next point; the last one to the end of the axis.
     Steps,
-    /// As steps, one area on the other in the order of the series. Dashed series are lines over
-    /// them.
+    /// Areas with steps, one on the other in the order of the series. Dashed series are lines over
+    /// the areas.
     ///
     /// All areas of one run and choice have the same x values.
     StackedAreas,
-    /// Steps that say how many percent of all values are at most x.
+    /// Steps: how many percent of all values are at most x.
     Distribution,
 }
 
@@ -102,28 +104,30 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
-    /// All in one plot; a colour stands for a run.
+    /// All runs in one plot; a colour stands for a run.
     Together,
-    /// Beside each other with the same axes; a colour stands for a name.
+    /// A plot for each run, beside each other with the same axes; a colour stands for the name of a
+    /// series.
     SideBySide,
 }
 
 /// One line or area.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Series {
-    /// Series of one name have one colour in all runs, see [`Arrangement::SideBySide`].
+    /// The name of the series. With [`Arrangement::SideBySide`], series of one name have one colour
+    /// in all runs.
     pub name: String,
-    /// The run that it belongs to, an index into [`Report::runs`]; `None`: to all.
+    /// The run that the series belongs to, an index into [`Report::runs`]; `None`: all runs.
     pub run: Option<usize>,
-    /// The value of [`Panel::choice`] that shows it; `None`: always shown.
+    /// The series is shown when the reader chooses this value of [`Panel::choice`]; `None`: always.
     pub choice: Option<String>,
-    /// How it is drawn.
+    /// How the series is drawn.
     pub style: Style,
-    /// x and y, by x. At most about a thousand of them are written: the highest and lowest of
-    /// each stretch stay. A point that is not finite is left out.
+    /// Points of x and y, sorted by x. At most about a thousand points are written: the highest and
+    /// lowest of each stretch are kept. A point that is not finite is left out.
     #[serde(serialize_with = "by_column")]
     pub points: Vec<(f64, f64)>,
-    /// The lowest and highest value at each of the points, drawn as a band; or nothing.
+    /// The lowest and highest value at each point, drawn as a band; empty: there is no band.
     #[serde(serialize_with = "by_column")]
     pub band: Vec<(f64, f64)>,
 }
@@ -135,7 +139,7 @@ pub enum Style {
     /// A measured line.
     #[default]
     Solid,
-    /// A line with what is below it shaded.
+    /// A line with the area below it shaded.
     Filled,
     /// A line that others are compared with: published results, a quota.
     Dashed,
@@ -146,13 +150,13 @@ pub enum Style {
 pub struct Table {
     /// The title of the table.
     pub title: String,
-    /// One sentence on how to read it.
+    /// One sentence on how to read the table.
     pub note: String,
     /// The heads of the columns, with units.
     pub columns: Vec<String>,
     /// One text for each column. A column of numbers is set to the right and sorted by value.
     pub rows: Vec<Vec<String>>,
-    /// Rows that are left out here because there are too many.
+    /// How many rows are left out because there are too many.
     pub rows_left_out: usize,
 }
 
@@ -177,7 +181,7 @@ impl Table {
         }
     }
 
-    /// Adds a row; from the thousand-and-first on it is only counted.
+    /// Adds a row. From the thousand-and-first on, rows are only counted.
     pub fn row(&mut self, cells: Vec<String>) {
         if self.rows.len() < ROWS_MAX {
             self.rows.push(cells);
@@ -196,7 +200,8 @@ impl Report {
 
     /// The data of the page as one JSON object, with the field names of [`Report`]. Points and
     /// bands are two columns each, `[x, y]` and `[low, high]`. A column is an array of numbers, or
-    /// `{"from", "step", "count"}` where all steps are the same.
+    /// `{"from", "step", "count"}` if it has more than three numbers and all steps between them are
+    /// equal.
     #[must_use]
     pub fn to_json(&self) -> String {
         let thinned = thin::thinned(self);
@@ -210,7 +215,7 @@ fn by_column<S: Serializer>(pairs: &[(f64, f64)], serializer: S) -> Result<S::Ok
     [Column::of(&first), Column::of(&second)].serialize(serializer)
 }
 
-/// Some numbers; `5` instead of `5.0`.
+/// A column of numbers. Whole numbers are written without a decimal point.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Column {
@@ -238,7 +243,7 @@ impl Column {
 }
 
 fn number(value: f64) -> Number {
-    /// Every whole number up to here is exact in a double.
+    /// Every whole number up to this one is exact in a double.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT_MAX {
         #[expect(clippy::cast_possible_truncation, reason = "checked in the line above")]

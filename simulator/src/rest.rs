@@ -1,6 +1,7 @@
-//! What must hold of a world at rest, worked out from the world alone.
+//! What must hold when a world is at rest, worked out from the objects of the world and not by the
+//! engine's own code.
 //!
-//! Before it is believed that a gang does not fit, every placement is tried (`search`). Minima,
+//! If a gang waits, every placement is tried (`search`) to see that it does not fit. Minima,
 //! domains and reasons are judged at every level of a tree of sub-groups.
 
 mod gangs;
@@ -22,11 +23,11 @@ use groups::{contradict, is_met};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The process that has bound a pod, as far as that is to be judged: members of one binder are
-/// together.
+/// The process that has bound a pod: its place in the run, and the number of its start there.
+/// Members that one binder has bound must be together.
 pub(crate) type Binder = (usize, u32);
 
-/// Everything that does not hold. `calm`: no fault has struck.
+/// Everything that does not hold, one sentence each. `calm`: no fault has struck.
 pub(crate) fn violations(
     cluster: &Cluster,
     leader: &Contender,
@@ -60,12 +61,13 @@ pub(crate) fn violations(
     found
 }
 
-/// What queues hold of what is always accounted, by queue and resource.
+/// What queues hold, by queue and resource: GPUs, and resources that some queue has an entry for.
 pub(crate) fn held(cluster: &Cluster) -> BTreeMap<(Box<str>, Box<str>), u64> {
     Rooms::of(cluster, &gangs(cluster)).held()
 }
 
-/// What all pods of ours ask for together, and have asked for that are done.
+/// What all pods of this scheduler ask for of a resource, together with those that have succeeded
+/// and were cleaned away.
 pub(crate) fn asked_of_all(cluster: &Cluster, resource: &str) -> u64 {
     let pods = cluster.api.pods().chain(&cluster.done);
     let ours = pods.filter(|facts| facts.ours);
@@ -73,9 +75,10 @@ pub(crate) fn asked_of_all(cluster: &Cluster, resource: &str) -> u64 {
         .sum()
 }
 
-/// I5, at every level. Who has done its part and was cleaned away counts. Not ours to mend: members
-/// that another scheduler has bound, a minimum that was raised, and gangs that are never evicted.
-/// A sub-group that the gang can go without may lose members, but never starts in part.
+/// I5: no gang and no group of it is bound in part, at every level of the tree. Members that have
+/// succeeded and were cleaned away count. Gangs are not judged if another scheduler has bound a
+/// member, if their spec was changed, or if they are never evicted. A sub-group that the gang can
+/// go without may lose members to faults, but never starts in part.
 fn partial(gang: &Gang<'_>, calm: bool, found: &mut Vec<String>) {
     let others = gang.bound.iter().any(|facts| facts.bound_queue.is_none());
     if others || gang.changed || gang.never_stale {
@@ -97,13 +100,15 @@ fn partial(gang: &Gang<'_>, calm: bool, found: &mut Vec<String>) {
     }
 }
 
-/// I7, of the members that one decider has bound: of the gang, and of each of its sub-groups.
+/// I7: members that one process has bound are in one domain: those of the gang, and those of each
+/// of its sub-groups.
 ///
-/// A stray may come to another domain while requests for this one are on their way; whoever comes
-/// later joins the one or the other. So where a stray is, or was until it had done its part, one
-/// more domain is nobody's mistake. Nor is one where a decider has joined a member of another one
-/// that was there first: it had begun elsewhere with a view from before that member was bound, and
-/// what it had sent could not be called back.
+/// A stray, a pod that was bound by a request that its process had given up, may come to another
+/// domain while requests for this one are on their way; members that are bound later join one or
+/// the other. So a further domain is no mistake if a stray is there, or was there until it
+/// succeeded. A further domain is no mistake either if the process has joined a member there that
+/// another process had bound first: the process had begun elsewhere before it knew of that member,
+/// and could not call back the requests that it had sent.
 fn apart(
     cluster: &Cluster,
     gang: &Gang<'_>,
@@ -150,7 +155,7 @@ fn apart(
     }
 }
 
-/// I11: what is said of a gang is true.
+/// I11: the phase and the reason that the engine reports for a gang are true.
 fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Vec<String>) {
     let status = &report.status;
     let held = gang.held();
@@ -176,7 +181,7 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
         Some(Reason::WaitingForMembers | Reason::SubGroupNotFound | Reason::SchedulingGated) => {
             !enough
         }
-        // A closed queue stops a gang before anybody looks at its members and its topology.
+        // A closed queue stops a gang before its members and its topology are looked at.
         Some(Reason::QueueClosed) => rooms.is_closed(&gang.queue),
         Some(Reason::NamespaceNotAllowed) => rooms.selects_namespaces(&gang.queue),
         Some(_) => enough && !contradict(&gang.groups),
@@ -189,7 +194,7 @@ fn described(rooms: &Rooms, gang: &Gang<'_>, report: &GangReport, found: &mut Ve
     }
 }
 
-/// I18: no gang waits that fits.
+/// I18: no gang that fits waits.
 fn waiting(
     cluster: &Cluster,
     rooms: &Rooms,
@@ -200,7 +205,8 @@ fn waiting(
     let free = gang.waiting.iter().filter(|facts| facts.gates.is_empty());
     let placeable: Vec<&PodFacts> = free.copied().collect();
     let closed = rooms.is_closed(&gang.queue);
-    // What a quota has left for gangs that are not preemptible is judged by the property tests.
+    // Gangs that are not preemptible stay within the quota, which this search does not know; the
+    // property tests judge them.
     let kept_out = gang.unknown || closed || gang.protected || contradict(&gang.groups);
     if !kept_out && search::fits(cluster, rooms, gang, &placeable) {
         found.push(format!(
@@ -210,7 +216,8 @@ fn waiting(
     }
 }
 
-/// The API server has been told the newest status of everything that waits.
+/// F16 and I11: the API server has the newest status of each PodGroup, and each waiting pod is told
+/// why it waits.
 fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &mut Vec<String>) {
     use crate::api_server::Status;
     for stored in cluster.api.objects(Kind::PodGroup) {
@@ -248,9 +255,10 @@ fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
     pods.map(|pod| (pod.uid, pod.node)).collect()
 }
 
-/// I14: pods that an engine that begins anew sees elsewhere, by the leader's clock: what a wrong
-/// clock has written means nothing to a right one. A clock that is behind takes times of the API
-/// server for its own present, so that an engine that begins anew cannot tell which came first.
+/// I14: pods that a new engine, which starts from lists, sees on other nodes than the leader does.
+/// The new engine has the leader's clock, because times that a wrong clock has written mean nothing
+/// to a right one. If the leader's clock is behind, nothing is judged: the new engine takes later
+/// times of the API server for the present, and cannot tell which of them came first.
 fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
     let clock_ms = leader.clock_ms(now_ms);
     if clock_ms < now_ms {
@@ -269,7 +277,7 @@ fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> V
     told.collect()
 }
 
-/// Where an engine that begins anew sees the pods.
+/// The nodes on which a new engine, which starts from lists, sees the pods.
 fn rebuilt(
     cluster: &Cluster,
     settings: &Settings,

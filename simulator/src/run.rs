@@ -6,11 +6,11 @@
 //!                                              -----> rest within 120 s, and it is judged
 //! ```
 //!
-//! Where past use counts, some minutes follow in which schedulers start anew, half-lives change and
-//! pods end.
+//! Where past use counts, some minutes follow after the first rest, in which schedulers start anew,
+//! half-lives change and pods end.
 //!
 //! At every step the engine audits itself, and `contender/watchdog.rs` judges each command by what
-//! the process had been shown.
+//! the process had been told.
 
 mod past_use;
 mod resting;
@@ -33,15 +33,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use striking::Striking;
 
-/// When every run begins, but for those with a past: within the minute.
+/// When a run begins. Runs in which past use counts begin up to a minute later.
 pub const START_MS: UnixMs = 1_800_000_000_000;
-/// So long there are faults.
+/// How long there are faults, from the beginning.
 const FAULTS_MS: u64 = 30_000;
 /// A world that is not at rest after so many steps never will be.
 const STEPS_MAX: u32 = 10_000;
 /// After the last fault everything must be at rest within this time.
 const REST_MS: u64 = 120_000;
-/// Rest: nothing has happened for so long; longer than a lease lives and than any grace here.
+/// A world is at rest if nothing has happened for so long: longer than the lease is valid, and
+/// longer than any grace in these worlds.
 const QUIET_MS: u64 = 16_000;
 
 /// What a run did.
@@ -55,11 +56,11 @@ pub struct Summary {
     pub pods: u32,
     /// Bindings that the API server accepted.
     pub binds: u32,
-    /// Evictions that it accepted.
+    /// Evictions that the API server accepted.
     pub evictions: u32,
     /// The faults, and how often each struck.
     pub faults: Faults,
-    /// A hash of every command: the same seed gives the same.
+    /// A hash of every command: equal seeds give equal hashes.
     pub trace: u64,
     /// A hash of the binds and evictions alone, in their order.
     pub decisions: u64,
@@ -70,9 +71,9 @@ pub struct Summary {
 pub struct Failure {
     /// The seed of the run.
     pub seed: u64,
-    /// Whether faults struck in it.
+    /// Whether the run was with faults.
     pub with_faults: bool,
-    /// When it was noticed, since the start.
+    /// When it was noticed, in milliseconds since the start of the run.
     pub after_ms: u64,
     /// The step in which it was noticed.
     pub step: u32,
@@ -113,8 +114,8 @@ pub fn tell(seed: u64, with_faults: bool, say: &mut dyn FnMut(String)) -> Result
     Run::new(seed, with_faults, Some(say)).until_rest()
 }
 
-/// Runs one seed as [`run`] does, and returns the recordings of all scheduler processes, each a
-/// block of a journal.
+/// Runs one seed as [`run`] does, and returns the recordings of all scheduler processes, each as
+/// the bytes of one block of a journal, not packed yet.
 ///
 /// # Errors
 /// The first thing that does not hold.
@@ -132,20 +133,20 @@ enum Happening {
     Arrival(Arrival),
     Strike(FaultKind),
     Heal,
-    /// A node becomes what it was.
+    /// A node becomes what it was before a fault.
     Undo(Box<NodeFacts>),
-    /// A machine comes in the place of another.
+    /// A new machine comes in the place of a deleted node.
     Join(Box<NodeFacts>),
     Task(Task),
-    /// A scheduler starts.
+    /// A scheduler starts in this slot.
     Start(usize),
-    /// A scheduler is killed.
+    /// The scheduler in this slot is killed.
     Kill(usize),
-    /// A pause of a scheduler is over: only from then on can there be a rest.
+    /// The pause of a scheduler ends. It is planned so that no rest is seen before.
     GoOn,
     /// The configuration has another half-life of past use.
     HalfLife(Option<u64>),
-    /// A minimum is raised by so much: that of the PodGroup with this number, counted round.
+    /// The minimum of the PodGroup with this number, modulo their count, is raised by so much.
     Raise(u64, u32),
 }
 
@@ -164,9 +165,9 @@ struct Run<'say> {
     numbered: u64,
     start_ms: UnixMs,
     now_ms: UnixMs,
-    /// There must be rest by then.
+    /// The world must be at rest by then.
     rest_by_ms: UnixMs,
-    /// Where past use counts.
+    /// What tests know of past use; `None`: it does not count in this world.
     past: Option<Remembered>,
     healed: bool,
     active_ms: UnixMs,
@@ -403,7 +404,7 @@ impl<'say> Run<'say> {
         Some(pods[index].clone())
     }
 
-    /// A scheduler takes its turn.
+    /// Lets the scheduler of a slot take its turn.
     fn turn(&mut self, slot: usize) -> Result<(), Failure> {
         let Self {
             shells,
@@ -416,7 +417,7 @@ impl<'say> Run<'say> {
         let turn = shells[slot].turn(&mut cluster.api, faults, random, self.now_ms, log);
         self.step += u32::from(turn.stepped);
         if turn.heard {
-            // A process that was stopped for long has only begun to think about its news.
+            // A process that was paused for long may only have begun to work on its news.
             self.active_ms = self.now_ms;
         }
         for event in turn.events {
@@ -464,8 +465,9 @@ impl<'say> Run<'say> {
             violations.push(format!("I4: pod {uid} was bound {times} times"));
         }
         let rejected = self.cluster.rejected;
-        // A binding that was lost, looked for in vain, sent again and then refused may still
-        // arrive: its room has been given back, so that its gang is not left in part.
+        // A bind may be lost, not be found when the API server is asked, be sent again and then
+        // refused. The first request may still arrive after the room was given back, which was
+        // right, because a gang must not be left in part.
         let explained =
             self.striking.explains_overcommit || self.faults.struck(FaultKind::WebhookRefuses) > 0;
         if rejected > 0 && !explained && self.starts == 1 {
@@ -495,9 +497,9 @@ impl<'say> Run<'say> {
         })
     }
 
-    /// The binder of each pod. Strays have none: their process had given them up, and decided
-    /// without them. All others are of one decider, unless a process may have begun with an old
-    /// view.
+    /// The binder of each pod. Strays have none, because their process had given up the bind and
+    /// decided without it. All other pods count as bound by one process, unless a process may have
+    /// begun with old news.
     fn binders(&self) -> BTreeMap<Uid, rest::Binder> {
         let old_views = [
             FaultKind::ListStale,
@@ -527,7 +529,7 @@ impl<'say> Run<'say> {
     }
 }
 
-/// The settings of every scheduler of a run, but for the identity.
+/// Draws the settings of all schedulers of a run, without the identity.
 fn settings(random: &mut Random) -> Settings {
     let mut settings = Settings {
         staleness_grace_ms: Some(random.between(3_000, 8_000)),
@@ -550,7 +552,7 @@ fn settings(random: &mut Random) -> Settings {
     settings
 }
 
-/// Gives a gang another minimum; of one with sub-groups the first leaf.
+/// Gives a gang another minimum. If the gang has sub-groups, the first leaf gets it.
 fn change_minimum(facts: &mut PodGroupFacts, minimum: u32) {
     let groups = &facts.sub_groups;
     let is_leaf = |name: &str| groups.iter().all(|child| *child.parent != *name);
@@ -560,7 +562,7 @@ fn change_minimum(facts: &mut PodGroupFacts, minimum: u32) {
     }
 }
 
-/// FNV-1a, continued.
+/// The 64-bit hash FNV-1a of a text, continued from the hash of earlier texts.
 pub(crate) fn hash(state: u64, text: &str) -> u64 {
     text.bytes()
         .fold(state ^ 0xcbf2_9ce4_8422_2325, |state, byte| {

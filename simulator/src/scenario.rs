@@ -1,7 +1,7 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 //!
-//! In half of the worlds gangs have trees of sub-groups (`trees`), in a fifth of them past use
-//! counts (`past`).
+//! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
+//! past use counts (`past`).
 
 mod past;
 mod trees;
@@ -21,15 +21,15 @@ use gpu_batch_policies::facts::{
 
 /// The labels of nodes that make domains.
 pub(crate) const LEVELS: [&str; 2] = ["zone", "rack"];
-/// Leaf queues; `research` is above the first two.
+/// The leaf queues. The queue `research` is above the first two.
 pub(crate) const QUEUES: [&str; 4] = ["red", "blue", "green", "default"];
 /// A label that some pods select.
 pub(crate) const DISK: &str = "disk";
 
-/// The API server gives UIDs.
+/// The UID of an object that is to be created: the API server sets the real one.
 const NONE: Uid = Uid(0);
 
-/// Fills a cluster with everything that is there before the work arrives.
+/// Fills a cluster with the objects that exist before work arrives.
 pub(crate) fn build(cluster: &mut Cluster, random: &mut Random, now_ms: UnixMs) {
     let mut objects = vec![
         Object::Namespace(NamespaceFacts {

@@ -1,5 +1,5 @@
-//! A place where scheduler processes run one after the other, and the network between it and the
-//! API server.
+//! A replica of the scheduler, in which processes run one after the other, and the network between
+//! it and the API server.
 //!
 //! ```text
 //!   ApiServer --lists, watches--> process --commands--> under way --requests--> ApiServer
@@ -7,8 +7,8 @@
 //!                                    +------answers---------+
 //! ```
 //!
-//! A process that is killed leaves its requests under way: they still happen, and their answers get
-//! to nobody.
+//! A process that is killed leaves its requests under way: they still arrive, and their answers are
+//! dropped.
 
 use crate::api_server::{Answer, ApiServer};
 use crate::client::{self, Passage};
@@ -24,44 +24,45 @@ use gpu_batch_policies::settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// One replica of the scheduler, whichever process is in it.
+/// One replica of the scheduler, with the process that runs in it now, if any.
 #[derive(Debug, Default)]
 pub struct Shell {
     process: Option<Contender>,
     starts: u32,
     under_way: BTreeMap<(UnixMs, u64), Passing>,
     numbered: u64,
-    /// Until then flow control turns everything away but the lease.
+    /// Until this time flow control turns every request away except those for the lease.
     pub storm_until_ms: UnixMs,
-    /// Until then every request but the lease takes seconds.
+    /// Until this time every request, except those for the lease, takes 0.5 to 3.5 s longer.
     pub slow_until_ms: UnixMs,
     binds: BTreeMap<Uid, u32>,
     binders: BTreeMap<Uid, u32>,
     strays: BTreeSet<Uid>,
     evictions: u32,
-    /// Of all processes that have ended, if they are recorded, what goes into a journal.
+    /// The recordings of processes that have ended; `None`: processes are not recorded.
     recorded: Option<Vec<Vec<u8>>>,
 }
 
-/// What one turn has brought.
+/// The result of one turn.
 #[derive(Debug, Default)]
 pub struct Turn {
     /// Whether the engine was stepped.
     pub stepped: bool,
-    /// Whether the engine has taken in any event but those of time and of its lease.
+    /// Whether the engine has taken in any event that does not only say that time has passed, or
+    /// how a request for the lease has ended.
     pub heard: bool,
     /// The events that the engine took in, if they are to be logged.
     pub events: Vec<String>,
-    /// The commands of the engine; they are under way.
+    /// The commands of the engine, which are under way now.
     pub commands: Vec<(CommandId, Action)>,
     /// The invariants that do not hold, a sentence each.
     pub violations: Vec<String>,
 }
 
-/// Something on the network.
+/// A request or an answer on its way.
 #[derive(Debug, Clone)]
 enum Passing {
-    /// It gets to the API server; whether this is the copy that the process hears of.
+    /// A request to the API server, and whether this is the copy whose answer the process hears.
     Request(Arc<Flight>, bool),
     Answer(Arc<Flight>, Outcome),
 }
@@ -69,7 +70,7 @@ enum Passing {
 /// A command under way.
 #[derive(Debug)]
 struct Flight {
-    /// The process that sent it.
+    /// The number of the process that sent it: how many had started then.
     start: u32,
     id: CommandId,
     action: Action,
@@ -78,8 +79,8 @@ struct Flight {
 }
 
 impl Shell {
-    /// A process starts, with a wall clock that is so far ahead of the world's. One that was still
-    /// running is killed.
+    /// Starts a process, with a clock that is `clock_ahead_ms` ahead of the world's. A process that
+    /// still runs is killed.
     pub fn start(&mut self, settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) {
         self.kill();
         self.starts += 1;
@@ -97,15 +98,15 @@ impl Shell {
         self.recorded = Some(Vec::new());
     }
 
-    /// The recordings of all processes, the one that still runs among them: for each a block of a
-    /// journal, not packed yet.
+    /// The recordings of all processes, including one that still runs: for each the bytes of one
+    /// block of a journal, not packed yet.
     #[must_use]
     pub fn into_recorded(mut self) -> Vec<Vec<u8>> {
         self.kill();
         self.recorded.unwrap_or_default()
     }
 
-    /// The process is killed.
+    /// Kills the process, if one runs.
     pub fn kill(&mut self) {
         let recorder = self.process.take().and_then(|process| process.recorder);
         if let (Some(mut recorder), Some(recorded)) = (recorder, &mut self.recorded) {
@@ -132,36 +133,37 @@ impl Shell {
         self.process.as_mut()
     }
 
-    /// All watches are cut, and go on later where they were.
+    /// Cuts all watches of the process. They go on at `again_ms` where they were.
     pub fn cut_watches(&mut self, again_ms: UnixMs) {
         for informer in self.process.iter_mut().flat_map(|it| &mut it.informers) {
             informer.cut(again_ms);
         }
     }
 
-    /// How often each pod was bound by requests from here.
+    /// How often each pod was bound by requests of this replica.
     #[must_use]
     pub fn binds(&self) -> &BTreeMap<Uid, u32> {
         &self.binds
     }
 
-    /// Which start of the process asked for each binding.
+    /// For each pod that was bound, the number of the process that asked for it.
     pub(crate) fn binders(&self) -> &BTreeMap<Uid, u32> {
         &self.binders
     }
 
-    /// Pods that were bound by requests of which their process had already given up the answer.
+    /// Strays: pods that were bound by a request that its process had already given up, or whose
+    /// process had ended.
     pub(crate) fn strays(&self) -> &BTreeSet<Uid> {
         &self.strays
     }
 
-    /// How many evictions were accepted.
+    /// How many evictions of this replica the API server accepted.
     #[must_use]
     pub fn evictions(&self) -> u32 {
         self.evictions
     }
 
-    /// When there is something to do.
+    /// When the network or the process next has something to do; `UnixMs::MAX`: never.
     #[must_use]
     pub fn due_ms(&self) -> UnixMs {
         let network = self.under_way.keys().next().map(|(at_ms, _)| *at_ms);
@@ -173,8 +175,8 @@ impl Shell {
             .unwrap_or(UnixMs::MAX)
     }
 
-    /// Requests and answers that are due get where they go. Whether there were any but for the
-    /// lease.
+    /// Delivers requests and answers that are due. Returns whether a request was among them that
+    /// was not for the lease.
     pub fn carry(&mut self, server: &mut ApiServer, now_ms: UnixMs) -> bool {
         let mut busy = false;
         while let Some(entry) = self.under_way.first_entry()
@@ -229,8 +231,8 @@ impl Shell {
         }
     }
 
-    /// The process takes its turn, if there is a reason for one: it hears what has arrived, steps
-    /// its engine once, and sends what that wants.
+    /// Lets the process take its turn, if it has something to do: it takes in what has arrived,
+    /// steps its engine once, and sends the commands.
     pub fn turn(
         &mut self,
         server: &mut ApiServer,

@@ -1,9 +1,9 @@
-//! One engine in virtual time, in a world that does what it is told.
+//! One engine in virtual time, in a world that carries out every command at once.
 //!
-//! For replaying traces and recorded sessions, where nothing goes wrong: no API server and no
+//! It is for traces and recorded sessions, where nothing goes wrong: there are no API server and no
 //! watches, so that a million pods are a matter of seconds. The caller says what happens and when;
-//! the timeline puts it in order, lets time jump from one moment to the next, and carries out what
-//! the engine commands:
+//! the timeline puts the events in order, lets time jump from one moment to the next, and carries
+//! out what the engine commands:
 //!
 //! ```text
 //!  schedule(at, event) ──> Agenda ──┐ first what was scheduled: ends
@@ -12,15 +12,15 @@
 //!                                                    ^                │ carried out at once
 //!                                                    └── outcomes ────┘ until the engine rests
 //!                                   │
-//!                                   └──> Moment: who was bound, who was evicted
+//!                                   └──> Moment: pods bound, pods evicted
 //! ```
 //!
-//! Everything of one moment is one batch: the engine decides when it knows all of it. Nothing here
-//! decides, draws or reads a clock, so the same calls give the same moments on every machine.
+//! All events of one moment are one batch: the engine decides when it knows all of them. Nothing
+//! here decides, draws or reads a clock, so equal calls give equal moments on every machine.
 //!
-//! A pod does not end by itself: whoever knows how long it runs schedules its deletion when a
-//! [`Moment`] says that it was bound. A deletion of a pod that is gone already changes nothing, so
-//! what was scheduled for a pod that was evicted meanwhile needs not be taken back.
+//! A pod does not end by itself: the caller schedules its deletion when a [`Moment`] says that it
+//! was bound. A deletion of a pod that is gone already changes nothing, so the deletion of a pod
+//! that was evicted meanwhile needs not be taken back.
 
 mod agenda;
 #[cfg(test)]
@@ -34,8 +34,8 @@ use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::{InFlight, Settings};
 use std::collections::BTreeMap;
 
-/// No limit on binds under way, for the answers come at once; no statuses and no Kubernetes events,
-/// for nobody reads them.
+/// No limit on binds under way, because answers come at once. No statuses and no Kubernetes events,
+/// because nobody reads them.
 const IN_FLIGHT: InFlight = InFlight {
     actions: u32::MAX,
     statuses: 0,
@@ -54,9 +54,9 @@ pub struct Timeline {
 /// What the engine did at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// The pods that it bound, in its order. They are bound now.
+    /// The binds of the engine, in its order. The pods are bound now.
     pub bound: Vec<Bind>,
-    /// The pods that it evicted. They are gone now.
+    /// The evictions of the engine, in its order. The pods are gone now.
     pub evicted: Vec<Evict>,
 }
 
@@ -64,8 +64,8 @@ impl Timeline {
     /// A world that begins with these objects. Nothing is decided before the first
     /// [`Timeline::advance`].
     ///
-    /// Of the settings all count but those of requests under way: every request is answered at
-    /// once, and neither statuses nor Kubernetes events are made.
+    /// Of the settings all count except [`Settings::in_flight`]: every request is answered at once,
+    /// and neither statuses nor Kubernetes events are made.
     #[must_use]
     pub fn new(settings: Settings, start_ms: UnixMs, objects: Vec<Object>) -> Self {
         let mut timeline = Self {
@@ -88,14 +88,14 @@ impl Timeline {
         timeline
     }
 
-    /// Lets this happen at that time, after what was scheduled for it before. What is scheduled for
-    /// the present or the past happens with the next [`Timeline::advance`].
+    /// Lets an event happen at `at_ms`, after the events that were scheduled for this time before.
+    /// An event for the present or the past happens with the next [`Timeline::advance`].
     pub fn schedule(&mut self, at_ms: UnixMs, event: Event) {
         self.agenda.push(at_ms, event);
     }
 
-    /// The next time at which something happens by itself: something was scheduled, or the engine
-    /// waits for that time. `None`: nothing ever happens again unless the caller lets it.
+    /// The next time at which something happens by itself: an event is scheduled, or the engine
+    /// waits for this time. `None`: nothing ever happens again unless the caller lets it.
     #[must_use]
     pub fn next_ms(&self) -> Option<UnixMs> {
         let engine = self.engine.next_deadline();
@@ -103,10 +103,11 @@ impl Timeline {
         next.map(|next| next.max(self.now_ms))
     }
 
-    /// Lets time come to `at_ms`: what was scheduled until then and after it the events given here
-    /// are one batch, and the engine goes on until it rests.
+    /// Lets time come to `at_ms`. The events that were scheduled until then and, after them, the
+    /// events given here are one batch. The engine is stepped until it rests.
     ///
-    /// The trap: whoever jumps over [`Timeline::next_ms`] gets what was due before at `at_ms`.
+    /// The trap: if `at_ms` is later than [`Timeline::next_ms`], everything that was due before
+    /// happens at `at_ms`.
     pub fn advance(&mut self, at_ms: UnixMs, events: impl IntoIterator<Item = Event>) -> Moment {
         self.now_ms = self.now_ms.max(at_ms);
         let mut batch = Vec::new();
@@ -156,7 +157,7 @@ impl Timeline {
     }
 }
 
-/// Does what a command says, and adds what follows from it to the next batch.
+/// Carries out a command, and adds its outcome and what follows from it to the next batch.
 fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
     let outcome = match command.action {
         Action::Bind(bind) => {
@@ -168,10 +169,11 @@ fn carry_out(command: Command, batch: &mut Vec<Event>, moment: &mut Moment) {
             moment.evicted.push(evict);
             Outcome::Done
         }
-        // Never asked: every bind is answered. If it were, the bind would be sent again.
+        // The engine never asks, because every bind is answered. If it asked, it would send the
+        // bind again.
         Action::Observe(_) => Outcome::Observed(PodSeen::Unbound),
         Action::PatchStatus(_) | Action::Publish(_) => Outcome::Done,
-        // There is no lease: nobody else could hold it.
+        // There is no lease: no other scheduler could hold it.
         Action::Lease(_) => Outcome::Unknown {
             message: "there is no lease".into(),
         },

@@ -8,18 +8,18 @@
 //! ```
 //!
 //! What the scheduler caused is taken out of the record: bindings, statuses, and when bound pods
-//! ended. Everything else happens again when it happened: pods and groups come, nodes and queues
-//! change, users delete what has not started. A pod runs as long as it ran in the record, whenever
-//! and wherever it is bound; one whose run has no recorded end runs until the record ends.
+//! ended. Everything else happens again at its time: pods and groups come, nodes and queues change,
+//! users delete pods that have not started. A pod runs as long as it ran in the record, whenever
+//! and wherever it is bound; a pod whose run has no recorded end runs until the record ends.
 //!
-//! What this cannot know: pods that would have been made anew for others that fail or are evicted
-//! only here do not come, and those that were made anew in the record come here, too. Users are
-//! taken to submit the same work whatever they saw.
+//! What this cannot know: if a pod fails or is evicted only in the other course, no new pod is made
+//! in its place; pods that were made anew in the record come in the other course, too. And users
+//! are assumed to submit their work whatever they see.
 //!
-//! With the settings of the record the result should be the record. `docs/replay.md` says how far
-//! it is.
+//! With the settings of the record the result should be the record. `docs/replay.md` says how much
+//! it differs.
 //!
-//! What happened in several steps of one millisecond happens in as many again: put together, it
+//! Events of several steps in one millisecond are given to as many steps again: in one batch they
 //! might be decided otherwise.
 
 mod comparison;
@@ -47,21 +47,21 @@ const GPU: &str = "nvidia.com/gpu";
 /// A recorded session, apart from what the scheduler did in it.
 #[derive(Debug, Default)]
 pub struct Session {
-    /// What the scheduler decided by.
+    /// The settings of the recorded scheduler.
     pub settings: Settings,
-    /// When it began to decide: it had listed everything and led.
+    /// When the recorded scheduler began to decide: it had listed all kinds and led.
     pub start_ms: UnixMs,
-    /// The last thing that was recorded.
+    /// The time of the last recorded step.
     pub end_ms: UnixMs,
     /// The course that was recorded.
     pub course: Course,
-    /// Why the journal could not be read to its end.
+    /// Why the journal could not be read to its end; `None`: it could.
     pub damage: Option<Damage>,
-    /// What there was at the start.
+    /// The objects at the start.
     objects: Vec<Object>,
-    /// What happened by itself, in the order of its moments.
+    /// The events that the scheduler did not cause, by moment.
     happenings: Vec<(Moment, Event)>,
-    /// Pods that waited when they were first seen.
+    /// Pods of the scheduler that waited when they were first seen.
     lives: BTreeMap<Uid, Life>,
     /// The queues that PodGroups name, by namespace and name.
     group_queues: BTreeMap<(Box<str>, Box<str>), Box<str>>,
@@ -69,9 +69,9 @@ pub struct Session {
     gpu_ms: u128,
 }
 
-/// A place in the record: the time, the number of the step, and that of the event. What happened in
-/// several steps of one millisecond stays apart, and what happened in one step stays in its order:
-/// the scheduler is to see the same again.
+/// A place in the record: the time, the number of the step, and that of the event. So events of
+/// several steps in one millisecond stay apart, and events of one step stay in their order: the
+/// other scheduler is to see what the recorded one saw.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     at_ms: UnixMs,
@@ -79,38 +79,38 @@ struct Moment {
     event: u64,
 }
 
-/// A pod of ours.
+/// A pod of the scheduler.
 #[derive(Debug)]
 struct Life {
-    /// As it was first seen.
+    /// The pod as it was first seen.
     facts: PodFacts,
     arrived_ms: UnixMs,
-    /// How long it ran; `None`: it was never bound, or its end was not of its own.
+    /// How long it ran; `None`: it was never bound, was evicted, or its end is not in the record.
     ran: Option<Ran>,
 }
 
 /// What became of a bound pod.
 #[derive(Debug, Clone, Copy)]
 struct Ran {
-    /// From its binding to its end.
+    /// How long it ran, from its binding to its end.
     length_ms: u64,
-    /// When its end was seen.
+    /// When the end of the pod was seen.
     ended: Moment,
-    /// How it ended; `None`: it was deleted while it ran.
+    /// The phase in which it ended; `None`: it was deleted while it ran.
     phase: Option<PodPhase>,
-    /// When it was deleted after its end.
+    /// When it was deleted after its end; `None`: never.
     gone: Option<Moment>,
 }
 
 impl Session {
-    /// Whether the recorded scheduler never decided anything: it did not lead, or had not listed
-    /// everything.
+    /// Whether the recorded scheduler never decided anything, because it did not lead or had not
+    /// listed all kinds.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start_ms == self.end_ms
     }
 
-    /// The queue that a pod or its PodGroup names.
+    /// The queue that the pod's PodGroup names, otherwise the one that the pod names.
     fn queue_named(&self, pod: &PodFacts) -> Option<Box<str>> {
         let group = pod.pod_group.as_ref().or(pod.native_group.as_ref());
         let group = group.map(|group| (pod.namespace.clone(), group.clone()));
@@ -124,7 +124,7 @@ impl Life {
         gpus(&self.facts)
     }
 
-    /// The work that the pod is a part of, as people know it.
+    /// The name of the gang that the pod is a part of, as [`GangDifference::gang`] has it.
     fn work(&self) -> String {
         let PodFacts {
             namespace,
@@ -153,7 +153,8 @@ fn gpus(facts: &PodFacts) -> Amount {
     amount(&facts.shape.requests, GPU)
 }
 
-/// The objects that a pod may be a part of. They are not deleted before it has ended.
+/// The keys of objects that a pod may be a part of: PodGroups and its Job. They are not deleted
+/// before the pod has ended.
 fn wholes(facts: &PodFacts) -> impl Iterator<Item = ObjectKey> {
     use gpu_batch_policies::facts::GroupSource::{GpuBatch, Native};
     let group = |source, name: &Option<Box<str>>| {

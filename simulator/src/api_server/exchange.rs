@@ -10,14 +10,15 @@ use std::sync::Arc;
 /// The `resourceVersion` of an object or of a list: the store's revision at which it was written.
 pub type Version = u64;
 
-/// Names an object the way a URL does: another object may have the name tomorrow.
+/// Names an object the way a URL does. The trap: an object that is created later may have the name,
+/// too.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The kind.
+    /// The kind of the object.
     pub kind: Kind,
     /// Empty for kinds without namespaces.
     pub namespace: Box<str>,
-    /// The name.
+    /// The name of the object.
     pub name: Box<str>,
 }
 
@@ -53,51 +54,54 @@ impl Name {
     }
 }
 
-/// One request. Whether it gets there, and how often, is not the API server's business.
+/// One request. Whether it arrives, and how often, is not the API server's business.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     /// POST. The API server sets UID, creation time, generation and version, whatever the object
-    /// says, and clears the status of kinds whose status is a subresource (a node keeps its own: a
-    /// kubelet registers with it).
+    /// says, and clears the status of kinds whose status is a subresource. A node keeps its status,
+    /// because a kubelet registers its node with one.
     Create(Object),
-    /// PUT. The status stays as it is.
+    /// PUT. The stored status stays as it is.
     Replace {
-        /// The new object; its UID is a precondition.
+        /// The new object. Its UID must be that of the stored object.
         object: Object,
-        /// The version that must be there. `None`: any, where the kind allows that.
+        /// The version that the stored object must have. `None`: any version, where the kind allows
+        /// that.
         version: Option<Version>,
     },
-    /// PUT of the subresource `status` of a pod or a node, as kubelets do; the rest stays.
+    /// PUT of the subresource `status` of a pod or a node, as kubelets do. The rest of the object
+    /// stays.
     ReplaceStatus {
-        /// Carries the new status; its UID is a precondition.
+        /// The object with the new status. Its UID must be that of the stored object.
         object: Object,
-        /// The version that must be there. `None`: any.
+        /// The version that the stored object must have. `None`: any version.
         version: Option<Version>,
     },
-    /// DELETE.
+    /// DELETE of an object.
     Delete {
-        /// Which.
+        /// The object to delete.
         name: Name,
-        /// Preconditions.
+        /// What the object must be for the deletion to be carried out.
         expected: Expected,
-        /// `gracePeriodSeconds`; `None`: the pod's own. Only pods have any.
+        /// `gracePeriodSeconds`, in seconds. `None`: the pod's own grace. Other kinds have no
+        /// grace.
         grace_s: Option<u64>,
     },
     /// GET, as a quorum read.
     Get(Name),
     /// GET of all objects of a kind.
     List {
-        /// The kind.
+        /// The kind of the objects.
         kind: Kind,
-        /// `None`: as they are now, a quorum read. A version: as they were then, which is what an
-        /// API server whose watch cache lags answers from (`resourceVersionMatch=Exact` asks for
-        /// it on purpose).
+        /// `None`: the objects as they are now, a quorum read. A version: the objects as they were
+        /// at that version, as an API server answers whose watch cache lags
+        /// (`resourceVersionMatch=Exact` asks for such a list on purpose).
         at: Option<Version>,
     },
-    /// The changes of a kind since a version, up to now. Each watcher asks from its own place, so
-    /// there may be any number of them.
+    /// The changes of a kind since a version, up to now. The server keeps nothing about watchers,
+    /// so there may be any number of them.
     Watch {
-        /// The kind.
+        /// The kind of the objects.
         kind: Kind,
         /// The version of the list, or of the last change that was seen.
         after: Version,
@@ -106,9 +110,9 @@ pub enum Request {
     Bind(Bind),
     /// POST of `pods/eviction`.
     Evict(Evict),
-    /// PATCH of a status, as the scheduler writes it.
+    /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
-    /// The scheduler's lease.
+    /// Reads or writes the scheduler's lease.
     Lease(LeaseRequest),
     /// POST of a Kubernetes event.
     Publish(Announcement),
@@ -119,7 +123,7 @@ pub enum Request {
 pub struct Expected {
     /// The UID that the object must have.
     pub uid: Option<Uid>,
-    /// The version that it must have.
+    /// The version that the object must have.
     pub version: Option<Version>,
 }
 
@@ -130,55 +134,56 @@ pub enum Answer {
     Created(Arc<Stored>),
     /// 200 with the object as it is now.
     Found(Arc<Stored>),
-    /// 200 or 201 with nothing but the word that it was done.
+    /// 200 or 201 without an object: the request was carried out.
     Done,
-    /// A list.
+    /// 200 with a list.
     Listed {
-        /// The moment that it shows, and where to watch from.
+        /// The version at which the list was taken; a watch begins after it.
         version: Version,
         /// The objects, by namespace and name.
         objects: Vec<Arc<Stored>>,
     },
-    /// What a watch has to say.
+    /// The changes of a kind since the version that was asked for.
     Changes {
-        /// In the order of their versions.
+        /// The changes, in the order of their versions.
         changes: Vec<Change>,
-        /// A bookmark: nothing else has happened up to here.
+        /// A bookmark: up to this version the kind has no other changes.
         version: Version,
     },
     /// The lease as it is now.
     Lease(LeaseSeen),
-    /// 404.
+    /// 404: there is no such object.
     NotFound,
     /// 409 with the reason `AlreadyExists`.
     AlreadyExists,
     /// 409 with the reason `Conflict`.
     Conflict(Conflict),
-    /// 410: what happened since then is not known any more.
+    /// 410: the changes since the version that was asked for are not known any more.
     Gone,
-    /// 422, or 400.
+    /// 422 or 400: the object or the request is not valid, and why.
     Invalid(&'static str),
-    /// 429.
+    /// 429: the request may be sent again later.
     TooManyRequests {
         /// `Retry-After`, in seconds.
         retry_after_s: u64,
-        /// The cause is `DisruptionBudget`: not flow control.
+        /// Whether a disruption budget forbids the eviction (cause `DisruptionBudget`); otherwise
+        /// flow control has turned the request away.
         by_budget: bool,
     },
-    /// 500.
+    /// 500, and why.
     InternalError(&'static str),
-    /// 504 with the cause `ResourceVersionTooLarge`: a version that is still to come.
+    /// 504 with the cause `ResourceVersionTooLarge`: the store has not reached the version yet.
     TooLarge,
 }
 
-/// Why a request conflicts with what is there.
+/// Why a request conflicts with the stored object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflict {
-    /// The version is another one.
+    /// The object has another version than the request expects.
     Version,
-    /// The UID is another one: the object was deleted and created again.
+    /// The object has another UID: it was deleted and created again.
     Uid,
-    /// The pod has a node already, maybe this very one.
+    /// The pod has a node already, maybe the one of this request.
     AlreadyBound,
     /// The pod is being deleted.
     BeingDeleted,
@@ -191,19 +196,19 @@ pub enum Conflict {
 pub struct Change {
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub sort: Sort,
-    /// The object after the change; of a deletion the last state, with the version of the
+    /// The object after the change. Of a deleted object: its last state, with the version of the
     /// deletion.
     pub object: Arc<Stored>,
 }
 
-/// What a change is.
+/// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
     /// The object was created.
     Added,
-    /// It was changed.
+    /// The object was changed.
     Modified,
-    /// It is gone.
+    /// The object was deleted.
     Deleted,
 }
 
@@ -212,38 +217,39 @@ pub enum Sort {
 pub struct Stored {
     /// The object as schedulers see it.
     pub object: Object,
-    /// Its version.
+    /// The revision at which the object was written.
     pub version: Version,
-    /// Its status, at which schedulers do not look.
+    /// The stored status, beside what the facts repeat of it.
     pub status: Status,
 }
 
-/// Those parts of an object that the facts of a scheduler leave out.
+/// The status of an object as it is stored. The facts of an object repeat the parts that the
+/// scheduler reads back.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {
-    /// None.
+    /// Nothing beside the facts.
     Nothing,
-    /// Of a PodGroup; `None`: never written. Of a native one only the condition counts, the rest
-    /// is as by default.
+    /// The status of a PodGroup; `None`: never written. Of a native PodGroup only the condition is
+    /// stored, all else has its default.
     PodGroup(Option<PodGroupStatus>),
-    /// Of a queue.
+    /// The status of a queue; `None`: never written.
     Queue(Option<QueueStatus>),
-    /// Of a pod.
+    /// The status of a pod.
     Pod(PodStatus),
 }
 
-/// Of a pod.
+/// The status of a pod, without what the facts have of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodStatus {
     /// The condition `PodScheduled`; reason and message are in the facts while it is false.
     pub scheduled: Option<bool>,
-    /// When that condition became as it is, in whole seconds.
+    /// When the condition `PodScheduled` became as it is, in whole seconds.
     pub scheduled_since_s: u64,
-    /// The condition `DisruptionTarget` is there: somebody evicts the pod.
+    /// Whether the condition `DisruptionTarget` is there: the pod was evicted.
     pub disruption_target: bool,
     /// `metadata.deletionGracePeriodSeconds` of a pod that is being deleted.
     pub deletion_grace_s: Option<u64>,
-    /// `metadata.deletionTimestamp`, in whole seconds: when its grace ends.
+    /// `metadata.deletionTimestamp`, in whole seconds: when the grace of the pod ends.
     pub deletion_s: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What of an object a request may set, and what the API server sets itself.
+//! Which fields of an object a request may set, and which the API server sets itself.
 
 use super::{PodStatus, Status, Stored};
 use gpu_batch_policies::event::{Kind, Object};
@@ -6,12 +6,13 @@ use gpu_batch_policies::facts::{
     GroupSource, NodeFacts, PodFacts, PodGroupFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
 };
 
-/// Whether a PUT may leave out the version it replaces: custom resources never.
+/// Whether a PUT may leave out the version that it replaces. For custom resources it may not.
 pub(super) fn may_replace_any_version(kind: Kind) -> bool {
     !matches!(kind, Kind::Queue | Kind::PodGroup | Kind::Topology)
 }
 
-/// Sets what a new object does not choose itself.
+/// Sets the fields of a new object that the API server decides, and returns the status it begins
+/// with.
 pub(super) fn created(
     object: &mut Object,
     uid: Uid,
@@ -51,7 +52,7 @@ pub(super) fn created(
         }
         Object::PodGroup(facts) => {
             (facts.uid, facts.created_ms) = (uid, created_ms);
-            // Kubernetes does not count generations of its own groups.
+            // Kubernetes does not count generations of native PodGroups.
             facts.generation = i64::from(facts.source == GroupSource::GpuBatch);
             facts.status = None;
             Status::PodGroup(None)
@@ -107,8 +108,8 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
     })
 }
 
-/// The queue of a group is fixed by a rule of its CRD; of a native group the whole spec is, and its
-/// queue is a label.
+/// Whether a PodGroup may be changed so. Its queue is fixed by a rule of the CRD. Of a native group
+/// the whole spec is fixed; its queue is a label and may change.
 fn group_may_become(old: &PodGroupFacts, new: &PodGroupFacts) -> Result<(), &'static str> {
     match old.source {
         GroupSource::GpuBatch if new.queue != old.queue => Err("spec.queue is immutable"),
@@ -121,14 +122,14 @@ fn group_may_become(old: &PodGroupFacts, new: &PodGroupFacts) -> Result<(), &'st
     }
 }
 
-/// When a pod was bound, as its condition `PodScheduled` says.
+/// When a pod was bound, in milliseconds, as its condition `PodScheduled` says.
 pub(super) fn bound_ms(status: &PodStatus) -> Option<UnixMs> {
     let known = status.scheduled == Some(true) && status.scheduled_since_s > 0;
     known.then_some(status.scheduled_since_s * 1_000)
 }
 
-/// Labels and annotations may change, and gates may go. The rest of a spec is fixed, and the status
-/// is not part of it.
+/// The pod that a PUT of `new` makes of `old`. Labels and annotations may change, and gates may be
+/// removed. The rest of the spec is fixed, and the status stays as it was.
 fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str> {
     if new.gates.iter().any(|gate| !old.gates.contains(gate)) {
         return Err("spec.schedulingGates may only be removed");
@@ -159,8 +160,8 @@ fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str
     }
 }
 
-/// The object that a PUT of `new` to `status` makes of the stored one; `None` where the kind has no
-/// status that kubelets write.
+/// The object and the status that a PUT of `new` to `status` makes of the stored object; `None`:
+/// the kind has no status that kubelets write.
 pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Status)> {
     match (&old.object, &old.status, new) {
         (Object::Node(facts), status, Object::Node(new)) => {

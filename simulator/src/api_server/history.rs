@@ -1,17 +1,17 @@
-//! The changes to the objects of one kind, as far back as they were not compacted.
+//! The changes to the objects of one kind that have not been compacted.
 
 use super::exchange::{Change, Name, Sort, Stored, Version};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The objects of one kind, and how they came to be so.
+/// The objects of one kind as they are now, and the changes that led there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     now: BTreeMap<Name, Arc<Stored>>,
     changes: VecDeque<Entry>,
 }
 
-/// One change, with what was there before it.
+/// One change, with the object as it was before the change.
 #[derive(Debug, Clone)]
 struct Entry {
     change: Change,
@@ -44,7 +44,7 @@ impl History {
         });
     }
 
-    /// Takes an object out, at a version.
+    /// Removes an object; the deletion gets this version.
     pub(super) fn remove(&mut self, name: &Name, version: Version) {
         let Some(before) = self.now.remove(name) else {
             return;

@@ -10,7 +10,7 @@ pub(super) struct Lease {
     version: Version,
     holder: Box<str>,
     transitions: u32,
-    /// In whole seconds, at least one.
+    /// How long the lease is valid, in whole seconds, at least one.
     duration_s: u64,
     renewed_ms: UnixMs,
 }
@@ -27,8 +27,8 @@ impl Lease {
 }
 
 impl ApiServer {
-    /// Reads, creates (POST) or replaces (PUT) the lease. A lease that is gone is created by a
-    /// PUT, too, whatever version the PUT expects: leases allow that.
+    /// Reads, creates (POST) or replaces (PUT) the lease. If there is no lease, a PUT creates it,
+    /// whatever version the PUT expects: Kubernetes allows that for leases.
     pub(super) fn handle_lease(&mut self, request: &LeaseRequest, now_ms: UnixMs) -> Answer {
         let LeaseRequest::Write {
             resource_version,

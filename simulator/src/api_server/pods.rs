@@ -48,7 +48,7 @@ impl ApiServer {
         self.change(pod.name, &pod.stored, object, status)
     }
 
-    /// The node is not looked at: it may be full, or not exist.
+    /// Binds a pod. As in Kubernetes the node is not looked at: it may be full, or not exist.
     pub(super) fn bind(&mut self, bind: &Bind, now_ms: UnixMs) -> Answer {
         let Some(mut pod) = self.pod(&bind.pod.namespace, &bind.pod.name) else {
             return Answer::NotFound;
@@ -69,8 +69,8 @@ impl ApiServer {
             return Answer::Conflict(conflict);
         }
         pod.facts.node = Some(bind.node.clone());
-        // Annotations are merged: what the binding does not say stays.
-        // Another scheduler's binding names no queue.
+        // Annotations are merged: those that the binding does not name stay. A binding by another
+        // scheduler names no queue.
         if !bind.queue.is_empty() {
             pod.facts.bound_queue = Some(bind.queue.clone());
         }
@@ -90,8 +90,8 @@ impl ApiServer {
         Answer::Done
     }
 
-    /// A budget is asked only for a running pod, and before the UID is compared. For other pods the
-    /// real API server takes ten seconds to say that the UID is another one.
+    /// Evicts a pod. A budget is asked only for a running pod, and before the UID is compared. For
+    /// other pods the real API server takes ten seconds to answer that the UID is another one.
     pub(super) fn evict(&mut self, reference: &PodReference, now_ms: UnixMs) -> Answer {
         let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
             return Answer::NotFound;
@@ -130,8 +130,8 @@ impl ApiServer {
         None
     }
 
-    /// Even a pod that goes at once is first marked as leaving; watches see both. The grace of a
-    /// pod that is leaving can only be shortened.
+    /// Deletes a pod. Even a pod without a grace is first marked as being deleted; watches see both
+    /// changes. The grace of a pod that is being deleted can only be shortened.
     pub(super) fn delete_pod(&mut self, name: &Name, grace_s: Option<u64>, now_ms: UnixMs) {
         let Some(mut pod) = self.pod_named(name.clone()) else {
             return;
@@ -151,7 +151,8 @@ impl ApiServer {
             (Some(left_s), Some(asked_s)) if asked_s < left_s => {
                 let shortened_s = pod.status.deletion_s.saturating_sub(left_s) + asked_s;
                 pod.status.deletion_s = shortened_s.max(now_s);
-                // A grace that is over already still leaves the last word to the kubelet.
+                // If the shortened grace has ended already, the pod still stays until the kubelet
+                // deletes it.
                 let over = shortened_s < now_s && asked_s > 0;
                 if over { 1 } else { asked_s }
             }

@@ -1,5 +1,5 @@
-//! Statuses as the scheduler writes them. None of them counts as a change of the spec, so the
-//! generation stays.
+//! Statuses as the scheduler writes them. A new status does not change the spec, so the generation
+//! stays.
 
 use super::{Answer, ApiServer, Name, Status, found, whole_seconds};
 use gpu_batch_policies::command::StatusPatch;
@@ -10,8 +10,9 @@ use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
 const OTHER_UID: &str = "metadata.uid is another one";
 
 impl ApiServer {
-    /// A patch of an object with another UID is invalid (422): the UID is a field that must not
-    /// change, respectively a test that fails.
+    /// Writes a status. If the object has another UID than the patch, the patch is invalid (422):
+    /// in a merge patch the UID is a field that must not change, in a JSON patch it is a test that
+    /// fails.
     pub(super) fn patch_status(&mut self, patch: StatusPatch) -> Answer {
         match patch {
             StatusPatch::PodGroup {
@@ -36,7 +37,7 @@ impl ApiServer {
                 status.ready_since_ms = whole_seconds(status.ready_since_ms);
                 if let Some(past) = &mut status.past_use {
                     past.at_ms = whole_seconds(past.at_ms);
-                    // JSON's objects come back sorted.
+                    // The averages are a JSON object, whose keys the API server sorts.
                     past.averages.sort_unstable();
                 }
                 let name = Name {
@@ -86,7 +87,7 @@ impl ApiServer {
     }
 }
 
-/// A PodGroup's status as it is stored. Of a native group only the condition is merged in.
+/// A PodGroup's status as it is stored. Of a native group only the condition is stored.
 fn written(source: GroupSource, mut status: PodGroupStatus) -> PodGroupStatus {
     status.scheduled_since_ms = whole_seconds(status.scheduled_since_ms);
     if let Some(staleness) = &mut status.staleness {

@@ -5,10 +5,10 @@
 //! chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
 //!                                         a campaign, on all cores unless told otherwise
 //! chaos --digest FROM..TO [--without-faults] [--threads N]
-//!                                         one line, the same as long as every command is
+//!                                         one line of hashes, equal if all commands are
 //! ```
 //!
-//! Exit codes: 0 nothing violated, 1 something was, 2 bad usage.
+//! Exit codes: 0 nothing was violated, 1 a rule was violated, 2 bad usage.
 
 use gpu_batch_simulator::campaign::{Campaign, campaign};
 use gpu_batch_simulator::run::tell;
@@ -21,7 +21,7 @@ const USAGE: &str = "usage: chaos --seed N [--without-faults]
        chaos --seeds FROM..TO [--without-faults] [--threads N] [--stop-at-first]
        chaos --digest FROM..TO [--without-faults] [--threads N]";
 
-/// What a campaign prints of its seeds.
+/// What the program prints about the seeds that it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Print {
     /// One seed, line by line.
@@ -82,7 +82,7 @@ fn parse(arguments: &[String]) -> Option<(Campaign, Print)> {
 
 fn one(seed: u64, with_faults: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    // Whoever reads may have enough before the end.
+    // The reader of the output may close the pipe before the end, which is no error.
     let result = tell(seed, with_faults, &mut |line| drop(writeln!(out, "{line}")));
     match result {
         Ok(summary) => {

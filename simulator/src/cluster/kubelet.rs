@@ -8,7 +8,8 @@ use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, Uid, UnixMs, amount};
 
 impl Cluster {
-    /// A kubelet looks at its own node only, and at the pods that it has taken in before.
+    /// The kubelet starts a pod that was bound to its node, or fails it if it has no room beside
+    /// the pods that run there.
     pub(super) fn admit(
         &mut self,
         uid: Uid,
@@ -39,7 +40,8 @@ impl Cluster {
         self.put_status(Object::Pod(facts), now_ms);
     }
 
-    /// An extended resource that the node does not have at all is not checked.
+    /// Whether a node has room for a pod. As in Kubernetes, an extended resource that the node does
+    /// not have at all is not checked.
     fn has_room(&self, node: &NodeFacts, facts: &PodFacts) -> bool {
         let runs_here = |other: &&PodFacts| {
             other.uid != facts.uid
@@ -59,7 +61,7 @@ impl Cluster {
         })
     }
 
-    /// The kubelet confirms the deletion; on a node that is gone nobody does.
+    /// The kubelet confirms the deletion of a pod. On a node that is gone no kubelet does.
     pub(super) fn terminated(&mut self, uid: Uid, now_ms: UnixMs) {
         let Some(facts) = self.pod(uid) else { return };
         let there = facts

@@ -1,4 +1,4 @@
-//! Owners of pods: what is deleted or fails is made anew.
+//! Owners of pods: a pod that is deleted or fails is made anew.
 
 use super::{Cluster, Task};
 use crate::api_server::Name;
@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 /// How an owner makes one of its pods.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
-    /// The pod; the API server sets the rest.
+    /// The pod as the owner creates it.
     pub(crate) pod: PodFacts,
-    /// A pod that ends well after so long is not made anew. `None`: it runs for ever.
+    /// How long the pod runs until it succeeds, in milliseconds; then it is not made anew. `None`:
+    /// it runs for ever.
     pub(crate) runtime_ms: Option<u64>,
-    /// The next pod has the name of the last, as in a StatefulSet; otherwise another, as in a Job.
+    /// Whether the next pod has the name of the last, as in a StatefulSet, or a new name, as in a
+    /// Job.
     pub(crate) same_name: bool,
 }
 
@@ -53,7 +55,7 @@ impl Owners {
 }
 
 impl Cluster {
-    /// A pod is gone or has failed: its owner notices.
+    /// A pod is gone or has failed: its owner will make another.
     pub(super) fn pod_lost(
         &mut self,
         facts: &PodFacts,
@@ -68,7 +70,7 @@ impl Cluster {
         if owner.current != Some(facts.uid) || facts.phase == PodPhase::Succeeded {
             return;
         }
-        // It may still be there: as failed, until somebody cleans up.
+        // The pod may still exist: a failed pod stays until it is cleaned up.
         owner.current = None;
         let mut at_ms = now_ms + random.between(10, 2_000);
         if faults.strikes(FaultKind::OwnerSlow, random) {
@@ -77,7 +79,7 @@ impl Cluster {
         self.tasks.push((at_ms, Task::Recreate(index)));
     }
 
-    /// An owner makes its pod, unless there is one.
+    /// An owner makes its pod, unless it has one.
     pub(super) fn recreate(&mut self, index: usize, now_ms: UnixMs) {
         let owner = &mut self.owners.owners[index];
         if owner.current.is_some() {
@@ -90,7 +92,7 @@ impl Cluster {
         let same_name = owner.recipe.same_name;
         let name = Name::pod(&pod.namespace, &pod.name);
         if same_name && self.api.get(&name).is_some() {
-            // The failed one goes first.
+            // The failed pod has the name, so it is deleted first.
             self.delete(name.clone(), Some(0), now_ms);
         }
         if self.api.get(&name).is_some() {

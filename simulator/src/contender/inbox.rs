@@ -1,4 +1,4 @@
-//! What waits to be told to the engine: of an object only the newest state, of a kind only the
+//! Events that wait for the next step: of each object only the newest state, of each kind only the
 //! newest list, as in the live shell.
 
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
@@ -17,7 +17,7 @@ impl Inbox {
         self.events.is_empty() && self.others.is_empty()
     }
 
-    /// News of an object.
+    /// Adds news of an object, in the place of older news of it.
     pub(super) fn changed(&mut self, kind: Kind, key: ObjectKey, event: Event) {
         match self.places.get(&key) {
             Some(&place) => self.events[place] = Some((kind, event)),
@@ -28,7 +28,7 @@ impl Inbox {
         }
     }
 
-    /// A list replaces what waits of its kind.
+    /// Adds a list, and drops the events of its kind that wait.
     pub(super) fn listed(&mut self, kind: Kind, event: Event) {
         let events = &mut self.events;
         for slot in events.iter_mut() {
@@ -40,7 +40,7 @@ impl Inbox {
         self.events.push(Some((kind, event)));
     }
 
-    /// An outcome, or that a deadline has come.
+    /// Adds an event that is not about an object: an outcome, settings, or that time has passed.
     pub(super) fn other(&mut self, event: Event) {
         self.others.push(event);
     }

@@ -6,8 +6,8 @@
 //! Listing ---one event---> Watching ---cut---> Cut ---after a while---> Watching where it was
 //! ```
 //!
-//! News of a kind arrives in order, late or not; of several kinds in any order. A list that is
-//! older than what was seen before is refused and asked for again.
+//! News of one kind arrives in order, even if it is late; news of several kinds arrives in any
+//! order. A list that is older than what the process has seen is dropped, and asked for again.
 
 use crate::api_server::{Answer, ApiServer, Change, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};
@@ -17,14 +17,14 @@ use gpu_batch_policies::facts::UnixMs;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// One kind as one process sees it.
+/// List and watch of one kind for one process.
 #[derive(Debug)]
 pub(crate) struct Informer {
     kind: Kind,
     state: State,
     /// The newest version that the process was told.
     delivered: Version,
-    /// Up to where changes are under way.
+    /// The newest version that was sent to the process; its news may still be under way.
     fetched: Version,
     under_way: VecDeque<(UnixMs, News)>,
     held_until_ms: UnixMs,
@@ -62,12 +62,12 @@ impl Informer {
         self.kind
     }
 
-    /// Nothing is under way and nothing is asked for.
+    /// Whether the watch runs and no news is under way.
     pub(crate) fn is_settled(&self) -> bool {
         self.state == State::Watching && self.under_way.is_empty()
     }
 
-    /// The watch ends; what was under way is lost, and asked for again later.
+    /// Ends the watch. News under way is lost; it is asked for again at `again_ms`.
     pub(crate) fn cut(&mut self, again_ms: UnixMs) {
         if self.state == State::Watching {
             let lists = self.under_way.iter();
@@ -83,12 +83,12 @@ impl Informer {
         }
     }
 
-    /// Nothing is delivered before this time.
+    /// Delivers nothing before this time.
     pub(crate) fn hold(&mut self, until_ms: UnixMs) {
         self.held_until_ms = until_ms;
     }
 
-    /// When there is something to do.
+    /// When the informer next has something to ask for or to deliver.
     pub(crate) fn due_ms(&self) -> Option<UnixMs> {
         match self.state {
             State::Listing(at_ms) | State::Cut(at_ms) => Some(at_ms),
@@ -99,7 +99,7 @@ impl Informer {
         }
     }
 
-    /// Asks for what is due and sends changes on their way.
+    /// Lists or watches if that is due, and sends new changes on their way.
     pub(crate) fn advance(
         &mut self,
         server: &mut ApiServer,
@@ -140,7 +140,7 @@ impl Informer {
         if faults.strikes(FaultKind::NewsLate, random) {
             at_ms += random.between(100, 5_000);
         }
-        // News of a kind never overtakes earlier news of it.
+        // News of a kind never overtakes earlier news of that kind.
         let at_ms = at_ms.max(self.under_way.back().map_or(0, |(last_ms, _)| *last_ms));
         if faults.strikes(FaultKind::NewsRepeated, random) {
             let news = News::Changed(change.clone());
@@ -215,8 +215,8 @@ pub(crate) fn listed(kind: Kind, objects: &[Arc<Stored>], now_ms: UnixMs) -> Eve
     })
 }
 
-/// What the live shell makes of an object: pods of others that have ended are dropped, and times
-/// to come count as now.
+/// What the live shell makes of an object: pods of other schedulers that have ended are dropped,
+/// and a time in the future counts as now.
 fn read(stored: &Stored, now_ms: UnixMs) -> Option<Object> {
     let mut object = stored.object.clone();
     match &mut object {

@@ -1,5 +1,5 @@
-//! What one scheduler process was told and what it did, kept apart from its engine, to judge each
-//! command as it is sent.
+//! Judges each command of one scheduler process as it is sent, by what the process was told and
+//! did. This knowledge is kept apart from the engine.
 
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
@@ -9,24 +9,26 @@ use gpu_batch_policies::settings::InFlight;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// A pod as it was last shown.
+/// A pod as the process was last told of it.
 #[derive(Debug)]
 struct Shown {
     node: Option<Box<str>>,
     shape: Arc<PodShape>,
 }
 
-/// Watches one engine. Times are those of its clock.
+/// Watches one engine. Times are those of the process's clock.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// `None`: it leads always.
+    /// `None`: the process always leads.
     lease: Option<LeaseSettings>,
     limits: InFlight,
     nodes: BTreeMap<Box<str>, Amounts>,
     pods: BTreeMap<Uid, Shown>,
-    /// Where it has sent pods to that it has not been shown there yet.
+    /// Pods for which a bind was sent and which no event or answer has shown on a node yet; with
+    /// the node of the bind.
     sent: BTreeMap<Uid, Box<str>>,
-    /// Where a request may still bring a pod that had no node when the API server was asked.
+    /// Pods that had no node when the API server was asked, but may still be bound by a late
+    /// request; with the node of that request.
     doubtful: BTreeMap<Uid, Box<str>>,
     under_way: BTreeMap<CommandId, (UnixMs, Action)>,
     last_id: Option<CommandId>,
@@ -49,7 +51,7 @@ impl Watchdog {
         }
     }
 
-    /// What the engine is about to be told.
+    /// Takes in an event that the engine is about to be told.
     pub(super) fn told(&mut self, event: &Event) {
         match event {
             Event::Applied(object) => self.shown(object),
@@ -96,7 +98,8 @@ impl Watchdog {
                 }
                 let known = self.pods.get(&facts.uid).and_then(|pod| pod.node.clone());
                 let shown = Shown {
-                    // A pod never loses its node; news may be older than an answer.
+                    // A pod never loses its node; this event may be older than an answer that named
+                    // the node.
                     node: facts.node.clone().or(known),
                     shape: Arc::clone(&facts.shape),
                 };
@@ -176,7 +179,7 @@ impl Watchdog {
         found
     }
 
-    /// I13.
+    /// I13: only the leader sends commands, and their deadlines end before its lease.
     fn leads(&self, now_ms: UnixMs, command: &Command, leads: bool, found: &mut Vec<String>) {
         let Some(lease) = &self.lease else { return };
         let until_ms = |span_ms| self.renewed_ms.map_or(0, |sent_ms| sent_ms + span_ms);
@@ -190,8 +193,8 @@ impl Watchdog {
         }
     }
 
-    /// I2. A binding that is sent again is not new: the first may still arrive, so nothing is
-    /// gained by sending it elsewhere.
+    /// I2: a bind goes to a node that exists and has room. A bind that is sent again to its node is
+    /// not judged: the first one may still arrive, so the pod must not go to another node.
     fn binds(&mut self, uid: Uid, node: &str, found: &mut Vec<String>) {
         let to_node =
             |sent: &BTreeMap<Uid, Box<str>>| sent.get(&uid).is_some_and(|to| **to == *node);
@@ -230,7 +233,7 @@ impl Watchdog {
         }
     }
 
-    /// I12.
+    /// I12: no more commands are under way than the settings allow.
     fn counts(&self, found: &mut Vec<String>) {
         let (mut actions, mut statuses, mut announcements, mut leases) = (0, 0, 0, 0);
         for (_, action) in self.under_way.values() {

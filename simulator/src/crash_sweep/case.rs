@@ -5,21 +5,22 @@
 pub struct Case {
     /// The members of the gang, all of which start together.
     pub members: usize,
-    /// How many binds and evictions may be under way.
+    /// How many binds and evictions may be under way at a time.
     pub in_flight: u32,
-    /// What happens to the world.
+    /// What happens to the world at the moment of the fault.
     pub story: Story,
-    /// What happens to the request.
+    /// What happens to the command's request.
     pub fault: Fault,
-    /// What happens to the process, and who leads then.
+    /// What happens to the process, and which process leads then.
     pub successor: Successor,
-    /// The number of the command at which it happens, counted from 0.
+    /// The number of the command at which the fault happens, counted from 0.
     pub command: usize,
 }
 
 impl Case {
-    /// Whether the case says anything. A process that outlives the loss of its request still counts
-    /// on the room that it has taken, so nothing can be said where another takes that room.
+    /// Whether the case can be judged. A process that goes on after it has lost a request still
+    /// counts on the room for the pod. If other pods take that room, nothing can be said about the
+    /// gang.
     pub(super) fn makes_sense(self) -> bool {
         let survives = self.successor == Successor::Survivor;
         let answered = self.fault == Fault::None;
@@ -34,11 +35,11 @@ pub enum Story {
     RoomKept,
     /// Pods of another scheduler take all room that is left.
     RoomTaken,
-    /// The nodes on which no member is are gone.
+    /// The nodes without a member are gone.
     NodesGone,
-    /// Gangs of another queue, whose turn it would be, ask for all room that is left.
+    /// Gangs of another queue, which comes first in the order, ask for all room that is left.
     Contended,
-    /// A webhook refuses to bind the last member, from the beginning.
+    /// A webhook refuses to bind the last member. It does so from the beginning of the run.
     Refused,
 }
 
@@ -53,18 +54,19 @@ impl Story {
     ];
 }
 
-/// What happens to the request. Those that were sent before it are carried out.
+/// What happens to the command's request. Requests that were sent before it are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It never arrives. Those after it were never sent.
+    /// The request never arrives. Later requests were never sent.
     RequestLost,
-    /// It is carried out and the answer never arrives. Those after it were never sent.
+    /// The request is carried out and its answer never arrives. Later requests were never sent.
     ResponseLost,
-    /// The network delivers it a second time, when somebody may have decided something else.
+    /// The network delivers the request a second time, when the scheduler may have decided
+    /// otherwise.
     Repeated,
-    /// The network delivers it late, when somebody may have decided something else.
+    /// The network delivers the request late, when the scheduler may have decided otherwise.
     Late,
-    /// It is answered, and the process ends with the step that reads the answer.
+    /// The request is answered, and the process ends with the step that reads the answer.
     None,
 }
 
@@ -79,18 +81,19 @@ impl Fault {
     ];
 }
 
-/// What happens to the process, and who leads then.
+/// What happens to the process, and which process leads then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Successor {
-    /// It goes on.
+    /// The process goes on and leads.
     Survivor,
-    /// It ends and its container is started again, under the same name.
+    /// The process ends, and its container is started again with the identity that it had.
     Restarted,
-    /// It ends; another process stands by, and has watched all along.
+    /// The process ends; another process stands by, and has watched all along.
     Standby,
-    /// It ends; another process is started under another name.
+    /// The process ends; another process is started with another identity.
     Stranger,
-    /// It is stopped, another that stood by takes over, and then it goes on where it was.
+    /// The process is stopped, another process that stood by takes over, and then the first one
+    /// goes on where it was.
     Both,
 }
 

@@ -9,31 +9,32 @@ use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use std::collections::BTreeMap;
 
-/// Whether it runs.
+/// Whether a process runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pulse {
     Running,
-    /// Stopped: nothing of it moves, its requests go on.
+    /// The process does nothing, but its requests go on.
     Stopped,
     Ended,
 }
 
-/// One process.
+/// One scheduler process.
 #[derive(Debug)]
 pub(super) struct Process {
     engine: Engine,
     pub(super) pulse: Pulse,
-    /// Whether it led at its last step.
+    /// Whether the process led at its last step.
     pub(super) leads: bool,
     seen: Version,
     events: Vec<Event>,
     deadlines: BTreeMap<CommandId, UnixMs>,
-    /// Binds of which it does not know what became of them.
+    /// Where pods may be: the node of each pod's last bind, unless the bind was refused, while the
+    /// node exists and the process leads.
     uncertain: BTreeMap<Uid, Box<str>>,
 }
 
 impl Process {
-    /// A process that starts now and has listed everything.
+    /// A process that starts now and has listed all kinds.
     pub(super) fn start(
         identity: &str,
         in_flight: u32,
@@ -75,7 +76,7 @@ impl Process {
         }
     }
 
-    /// When it wants to step, if nothing else happens.
+    /// When the process next steps, if nothing else happens.
     pub(super) fn due_ms(&self) -> UnixMs {
         let first = self.deadlines.values().min().copied();
         let engine = self.engine.next_deadline();
@@ -87,7 +88,8 @@ impl Process {
         }
     }
 
-    /// One step, if there is a reason for one. Whether a request was given up.
+    /// One step, if there is something to do. Returns the commands, and whether a request was given
+    /// up.
     pub(super) fn step(
         &mut self,
         api: &mut ApiServer,
@@ -140,8 +142,8 @@ impl Process {
         self.seen = api.revision();
     }
 
-    /// Only who leads acts; and one pod goes to one node until the API server has said no, or the
-    /// node is gone.
+    /// I13: only a leader acts. I4: a pod is sent to one node only, until the API server has
+    /// refused the bind, or the node is gone.
     fn judge(&mut self, command: &Command) -> Result<(), String> {
         if !self.leads && !matches!(command.action, Action::Lease(_)) {
             return Err(format!("I13: {:?} without the lease", command.action));
@@ -157,12 +159,12 @@ impl Process {
         Ok(())
     }
 
-    /// Whether it waits no longer for the answer to a command.
+    /// Whether the engine has read the answer to a command.
     pub(super) fn has_read(&self, id: CommandId) -> bool {
         !self.deadlines.contains_key(&id) && self.events.is_empty()
     }
 
-    /// The API server has certainly not bound the pod.
+    /// Notes that the API server has refused a bind, so that it has certainly not bound the pod.
     pub(super) fn refused(&mut self, uid: Uid) {
         self.uncertain.remove(&uid);
     }

@@ -1,4 +1,5 @@
-//! The world of one run: the API server, who acts on it, and what is checked at every moment.
+//! The world of one run: the API server, the processes that act on it, and the checks of every
+//! moment.
 
 mod objects;
 
@@ -12,16 +13,18 @@ use gpu_batch_policies::facts::{PodFacts, UnixMs};
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
 
-/// When every run begins.
+/// The time at which every run begins.
 const START_MS: UnixMs = 1_800_000_000_000;
-/// When the gang is created: until then somebody leads.
+/// When the gang is created. By then a process leads.
 const CREATED_MS: UnixMs = START_MS + 1_000;
-/// How long a request takes, and its answer.
+/// How long a request takes to arrive, and how long its answer takes.
 const WAY_MS: u64 = 5;
-/// When a repeated or late request arrives: after a restarted process has taken the lease.
+/// How long a repeated or late request takes: it arrives after a restarted process has taken the
+/// lease.
 const STRAY_MS: u64 = 700;
-/// When a repeated or late request arrives where the process survives: it has given the request up
-/// and asked, and is just about to send it again.
+/// How long a repeated or late request takes where the process survives: when it arrives, the
+/// process has given the request up, has asked the API server, and is about to send the request
+/// again.
 const STRAY_AFTER_DEADLINE_MS: u64 = 4_013;
 /// How long a container takes to start again, and an owner to make a pod anew.
 const RESTART_MS: u64 = 300;
@@ -29,37 +32,38 @@ const RESTART_MS: u64 = 300;
 const TERMINATION_MS: u64 = 200;
 /// How long a stopped process stands still.
 const STOPPED_MS: u64 = 22_000;
-/// How long a part of a gang may be left while somebody leads.
+/// How long only a part of the gang may be bound while a process leads.
 const PARTIAL_MAX_MS: u64 = 2_000;
-/// How long it takes until somebody leads: who had the lease, and anybody else.
+/// How long it takes at most until a process leads: one that is started again under the identity of
+/// the lease, and any other.
 const OWN_LEASE_MAX_MS: u64 = 500;
 const LEASE_MAX_MS: u64 = 20_000;
-/// A world that is whole again has a whole gang after so long; a refused binding is tried ever more
-/// rarely, up to once a minute.
+/// How long after the world was made whole the gang must be whole. A refused bind is tried ever
+/// more rarely, at least once a minute.
 const WHOLE_MAX_MS: u64 = 130_000;
-/// A run that takes more steps than this never ends.
+/// A run that takes more steps than this is taken never to end.
 const STEPS_MAX: u32 = 20_000;
 
-/// What happens at a time.
+/// Something that happens at a planned time.
 #[derive(Debug)]
 enum Happening {
     /// The gang is created.
     Begin,
     Start(&'static str),
-    /// A request arrives; `answered`: somebody waits for the answer.
+    /// A request arrives at the API server; `answered`: its answer reaches the process.
     Arrives {
         process: usize,
         command: Command,
         answered: bool,
     },
     Answered(usize, CommandId, Outcome),
-    /// The world changes as the story has it.
+    /// The world changes as the case's story says.
     Turn,
     /// A stopped process goes on.
     Wake,
     /// The containers of a pod have ended.
     Terminated(Name),
-    /// An owner makes a pod.
+    /// The owner of a member makes it anew; its name.
     Recreate(Box<str>),
     /// The world is made whole again.
     Heal,
@@ -73,18 +77,19 @@ pub(super) struct Stage<'a> {
     queue: BTreeMap<(UnixMs, u32), Happening>,
     last_number: u32,
     processes: Vec<Process>,
-    /// Commands of the first leader so far.
+    /// How many commands the first leader has sent before the fault.
     sent: usize,
-    /// Where they are noted, if somebody wants to know them.
+    /// Takes the commands of the first leader, for a run without a fault.
     notes: Option<&'a mut Vec<String>>,
     /// The moment of the fault.
     struck_ms: Option<UnixMs>,
-    /// The command whose answer ends the process.
+    /// The command after whose answer the process ends.
     last_words: Option<CommandId>,
     healed_ms: Option<UnixMs>,
-    /// When a leader came to have nothing but a part of the gang, without an excuse.
+    /// Since when only a part of the gang has been bound under a leader, or since the last excuse.
     partial_since_ms: Option<UnixMs>,
-    /// Since the fault somebody else, or the same anew, has led.
+    /// Whether a process has led since the fault: a successor, the restarted process, or the
+    /// survivor.
     succeeded: bool,
     ending: Ending,
 }
@@ -175,7 +180,7 @@ impl<'a> Stage<'a> {
         Ok(None)
     }
 
-    /// All that happens at this moment, and then all processes.
+    /// Lets happen what is planned for this moment, and then steps all processes.
     fn moment(&mut self) -> Result<(), String> {
         while let Some(entry) = self.queue.first_entry()
             && entry.key().0 <= self.now_ms
@@ -287,7 +292,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The process reads the answer to its last command, decides, and ends before it acts.
+    /// Ends the first process once it has read the answer to its last command and decided, but
+    /// before it acts.
     fn end_after_last_words(&mut self) {
         if self.struck_ms.is_none()
             && let Some(id) = self.last_words
@@ -297,7 +303,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// The fault: the process meets its fate, and the world takes its turn.
+    /// The fault strikes: the process goes on, stops or ends as the case says, and the changes of
+    /// the world are planned.
     fn strike(&mut self) {
         self.struck_ms = Some(self.now_ms);
         self.succeeded = self.case.successor == Successor::Survivor;
@@ -318,7 +325,7 @@ impl<'a> Stage<'a> {
             }
         };
         self.processes[0].pulse = pulse;
-        // Requests that were sent before arrive before.
+        // Requests that were sent before the fault arrive before the world changes.
         self.after(WAY_MS + 1, Happening::Turn);
         self.after(heal_ms, Happening::Heal);
     }
@@ -364,14 +371,14 @@ impl<'a> Stage<'a> {
     fn has_room(&self) -> bool {
         match self.case.story {
             Story::RoomKept => true,
-            // A request that comes through when nothing was bound may find its room taken.
+            // A stray request that arrives when nothing was bound may find its room taken.
             Story::Contended => !self.strays(),
             Story::RoomTaken | Story::NodesGone | Story::Refused => false,
         }
     }
 
-    /// Whether a request comes through of which those who lead then know nothing. Who survives has
-    /// kept the room for it.
+    /// Whether a stray request arrives: one that the leader of that time knows nothing of. A
+    /// process that survives knows it, and has kept the room.
     fn strays(&self) -> bool {
         let stray = matches!(self.case.fault, Fault::Late | Fault::Repeated);
         stray && self.case.successor != Successor::Survivor
@@ -382,7 +389,7 @@ impl<'a> Stage<'a> {
         self.case.story == Story::Refused && self.healed_ms.is_none() && pod == last
     }
 
-    /// The time in which a part may be left begins anew.
+    /// Lets the time begin anew for which only a part of the gang may be bound.
     fn excuse(&mut self) {
         self.partial_since_ms = None;
     }
@@ -392,7 +399,7 @@ impl<'a> Stage<'a> {
         self.processes.iter().any(leads)
     }
 
-    /// How many members are on nodes and stay there.
+    /// How many members are bound and not being deleted.
     fn bound(&self) -> usize {
         let bound = |facts: &&PodFacts| {
             facts.pod_group.is_some() && facts.node.is_some() && !facts.deleting
@@ -422,7 +429,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// Whether the process outlives the loss of its request, and waits for the answer until the
+    /// Whether the process has survived the fault, and may still wait for the answer until the
     /// deadline.
     fn waits_for_lost_answer(&self) -> bool {
         let deadline_ms = Settings::default().request_deadline_ms;
@@ -447,8 +454,9 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A request that comes through when the room is somebody else's fills a node twice, and nobody
-    /// can know; everything else that does is a mistake of ours.
+    /// I2: no node is overfull. A stray request that arrives when other pods have the room
+    /// overfills a node, and no scheduler can know it; in all other cases it is a mistake of the
+    /// scheduler.
     fn check_nodes(&self) -> Result<(), String> {
         if self.strays() && matches!(self.case.story, Story::RoomTaken | Story::Contended) {
             return Ok(());

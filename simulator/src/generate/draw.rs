@@ -5,7 +5,7 @@ use crate::random::Random;
 /// A choice among weights.
 #[derive(Debug, Clone)]
 pub(super) struct Weighted {
-    /// The sum of the weights up to each choice and with it.
+    /// For each choice the sum of its weight and of all weights before it.
     sums: Vec<u64>,
 }
 
@@ -22,13 +22,13 @@ impl Weighted {
         }
     }
 
-    /// The index of a choice.
+    /// Draws the index of a choice.
     pub(super) fn pick(&self, random: &mut Random) -> usize {
         let drawn = random.below(self.total());
         self.sums.partition_point(|sum| *sum <= drawn)
     }
 
-    /// The choice below which that fraction of the weight lies.
+    /// The index of the choice below which this fraction of the weight lies.
     pub(super) fn at(&self, fraction: Fraction) -> usize {
         let drawn = u128::from(self.total()) * u128::from(fraction.0) / u128::from(WHOLE);
         self.sums.partition_point(|sum| u128::from(*sum) <= drawn)
@@ -39,7 +39,7 @@ impl Weighted {
     }
 }
 
-/// A whole in parts.
+/// How many parts a whole has, see [`Fraction`].
 const WHOLE: u64 = 1_000_000_000;
 
 /// From 0 to below 1, in parts of [`WHOLE`].
@@ -61,19 +61,19 @@ pub(super) fn shuffle<T>(items: &mut [T], random: &mut Random) {
     }
 }
 
-/// Of 1,000 values, so many are at most as large as each knot of [`Quantiles`].
+/// For each knot of [`Quantiles`]: how many of 1,000 values are at most as large.
 const PER_MILLE: [u64; 10] = [0, 50, 100, 250, 500, 750, 900, 950, 990, 1_000];
 
 /// A distribution as the values at [`PER_MILLE`], and straight lines between them.
 ///
-/// It has the mean that the lines have, which for tails as long as those of jobs is far more than
-/// the curve through the same values: the last value is there to make the mean right, and is not
-/// the longest job that was ever seen.
+/// The mean of the distribution is that of the lines. For tails as long as those of jobs it is far
+/// more than the mean of a curve through the same values. So the last value is chosen to make the
+/// mean right, and is not the longest job that was ever seen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantiles(pub(super) [u64; 10]);
 
 impl Quantiles {
-    /// Inverse transform sampling: the value below which that fraction of all values lies.
+    /// Inverse transform sampling: the value below which this fraction of all values lies.
     pub(super) fn at(&self, fraction: Fraction) -> u64 {
         let part = |knot: usize| PER_MILLE[knot] * (WHOLE / 1_000);
         let upper = (1..9).find(|knot| fraction.0 < part(*knot)).unwrap_or(9);
@@ -82,7 +82,7 @@ impl Quantiles {
         low + (high - low) * (fraction.0 - from) / (to - from)
     }
 
-    /// A thousand times the mean.
+    /// A thousand times the mean of the distribution.
     pub(super) fn mean_thousandths(&self) -> u64 {
         let values = self.0.windows(2).map(|pair| pair[0] + pair[1]);
         let widths = PER_MILLE.windows(2).map(|pair| pair[1] - pair[0]);

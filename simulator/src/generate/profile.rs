@@ -1,8 +1,8 @@
 //! The clusters that a trace can be like.
 //!
-//! Of each, three numbers are published or measured and met by the tables: the mean of GPUs, the
-//! mean and the median of durations. The rest of a table is measured where the data is public, and
-//! assumed where it is not; `docs/traces.md` says which.
+//! Of each cluster three numbers are published or measured, and met by its tables: the mean of
+//! GPUs, the mean and the median of durations. The rest of a table is measured where the data is
+//! public, and assumed where it is not; `docs/traces.md` says which.
 
 use super::draw::Quantiles;
 
@@ -13,13 +13,13 @@ pub enum Like {
     Philly,
     /// SenseTime's four Helios clusters in 2020 (Hu et al., SC 2021).
     Helios,
-    /// Alibaba's GPU cluster of the openb trace, 2023 (Weng et al., USENIX ATC 2023). A share of a
-    /// GPU counts as one.
+    /// Alibaba's GPU cluster of the openb trace, 2023 (Weng et al., USENIX ATC 2023). A job with a
+    /// share of a GPU counts as a job with one GPU.
     Openb,
 }
 
 impl Like {
-    /// Its tables.
+    /// The tables of this cluster.
     #[must_use]
     pub fn profile(self) -> &'static Profile {
         match self {
@@ -35,7 +35,7 @@ impl Like {
 pub struct Profile {
     /// GPUs of the real cluster.
     pub gpus: u32,
-    /// Its queues.
+    /// Queues of the real cluster.
     pub queues: u32,
     /// The real GPUs of a job, on average.
     pub mean_gpus: f64,
@@ -55,9 +55,9 @@ pub struct Profile {
 #[derive(Debug)]
 pub(super) struct Size {
     gpus: u32,
-    /// Of 100,000 jobs.
+    /// How many of 100,000 jobs have this size.
     pub(super) weight: u32,
-    /// Index of their durations.
+    /// Index into the durations of the profile.
     durations: usize,
 }
 
@@ -67,15 +67,16 @@ impl Profile {
         &self.durations[self.sizes[size].durations]
     }
 
-    /// The sizes in GPUs in a cluster where a job has at most `largest`: what is larger is the
-    /// largest of the profile's sizes that fits. `largest` is at least 1.
+    /// The sizes in GPUs in a cluster where a job has at most `largest` GPUs. A larger size becomes
+    /// the largest size of the profile that fits. `largest` is at least 1.
     pub(super) fn gpus(&self, largest: u32) -> Vec<u32> {
         let fits = |size: &&Size| size.gpus <= largest;
         let cut = self.sizes.iter().rfind(fits).map_or(1, |size| size.gpus);
         self.sizes.iter().map(|size| size.gpus.min(cut)).collect()
     }
 
-    /// A thousand times the GPU seconds that a job needs on average in such a cluster.
+    /// A thousand times the GPU seconds that a job needs on average, in a cluster where a job has
+    /// at most `largest` GPUs.
     pub(super) fn gpu_seconds_thousandths(&self, largest: u32) -> u128 {
         let weights: u64 = self.sizes.iter().map(|size| u64::from(size.weight)).sum();
         let sizes = self.sizes.iter().zip(self.gpus(largest));

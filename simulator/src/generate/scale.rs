@@ -1,37 +1,39 @@
-//! How much work for how large a cluster: of jobs, GPUs and load, two give the third.
+//! How much work there is for how large a cluster. Of the numbers of jobs, GPUs and load, two give
+//! the third.
 
 use super::profile::Profile;
 use super::{DAY_HOURS, GPUS_PER_NODE, HOUR_S, Settings};
 use crate::trace::queues::{NODES_MAX, TraceQueue};
 use thiserror::Error;
 
-/// Years of the busiest published cluster; about half a gigabyte of memory.
+/// The most jobs of a trace: years of the busiest published cluster, and about half a gigabyte of
+/// memory.
 const JOBS_MAX: u64 = 10_000_000;
 
-/// Ten years.
+/// The most days of a trace: ten years.
 const DAYS_MAX: u32 = 3_660;
 
 const LOAD_PERCENT_MAX: u32 = 1_000;
 
-/// Which sizes of the trace are given; the others follow.
+/// Which sizes of the trace are given. The others follow from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// The load and the cluster, by default that of the profile: so many jobs that they ask for so
-    /// much of its GPU time.
+    /// The load and the cluster. There are so many jobs that they ask for this part of its GPU
+    /// time.
     Cluster {
-        /// `None`: as many as the real cluster had.
+        /// How many GPUs; `None`: as many as the real cluster had.
         gpus: Option<u32>,
         /// Percent of the GPU time that the jobs are expected to need.
         load_percent: u32,
     },
-    /// The load and the jobs: as many GPUs as they need.
+    /// The load and the number of jobs. The cluster has as many GPUs as the jobs need.
     Jobs {
-        /// How many.
+        /// How many jobs.
         jobs: u64,
         /// Percent of the GPU time that the jobs are expected to need.
         load_percent: u32,
     },
-    /// Jobs and cluster: the load is what it then is.
+    /// The jobs and the cluster. The load follows from them.
     Both {
         /// How many jobs.
         jobs: u64,
@@ -46,18 +48,18 @@ pub enum ScaleError {
     /// A number is not within its bounds.
     #[error("{name}: {value} is not from {min} to {max}")]
     OutOfRange {
-        /// Which number.
+        /// The name of the number.
         name: &'static str,
-        /// The number as it was given, or worked out to be.
+        /// The value that was given, or worked out.
         value: u64,
-        /// The smallest that is possible.
+        /// The smallest possible value.
         min: u64,
-        /// The largest that is possible.
+        /// The largest possible value.
         max: u64,
     },
 }
 
-/// The sizes of a trace: everything is within its bounds.
+/// The sizes of a trace, all within their bounds.
 pub(super) struct Size {
     pub(super) jobs: u64,
     pub(super) queues: Vec<TraceQueue>,
@@ -76,7 +78,8 @@ pub(super) fn resolve(settings: &Settings, profile: &Profile) -> Result<Size, Sc
         Scale::Both { gpus, .. } => gpus.into(),
         Scale::Cluster { gpus, .. } => gpus.unwrap_or(profile.gpus).into(),
         Scale::Jobs { jobs, load_percent } => {
-            // As if the largest jobs fit, for what they are cut to depends on the answer.
+            // Counted as if the largest jobs fit: how far they are cut depends on the number of
+            // GPUs, which is worked out here.
             let needed = u128::from(jobs) * profile.gpu_seconds_thousandths(u32::MAX);
             let gpus = clamped(needed.div_ceil(offered(1, settings.days, load_percent)));
             gpus.div_ceil(node).saturating_mul(node)

@@ -1,4 +1,4 @@
-//! What a trace is like, in the numbers that are published of real ones.
+//! Statistics of a trace: the numbers that are published of real traces.
 
 use super::{GPUS_PER_NODE, Trace};
 use crate::trace::jobs::Job;
@@ -9,15 +9,15 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Statistics {
-    /// Its jobs.
+    /// How many jobs there are.
     pub jobs: u64,
     /// GPUs of all nodes.
     pub gpus: u64,
-    /// GPUs of a job.
+    /// GPUs of a job, on average.
     pub mean_gpus: f64,
     /// GPUs of the largest job.
     pub largest_gpus: u32,
-    /// Seconds that a job runs.
+    /// Seconds that a job runs, on average.
     pub mean_duration_s: f64,
     /// Seconds that half of the jobs do not exceed.
     pub median_duration_s: u64,

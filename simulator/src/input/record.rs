@@ -3,26 +3,27 @@
 use std::io::{self, BufRead, Read};
 use std::str::Utf8Error;
 
-/// No line is longer, so that a file without line breaks does not fill the memory.
+/// Lines of this length or more are refused, so that a file without line breaks does not fill the
+/// memory.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// The values of the line that was read last. Its memory is used again for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// From 1; 0 before the first one.
+    /// The number of the line in the file, from 1; 0 before the first line is read.
     pub(super) line: u64,
     raw: Vec<u8>,
-    /// All values one after the other, without quotes and the spaces around.
+    /// All values one after the other, without quotes and the spaces around them.
     values: Vec<u8>,
-    /// Where each value ends.
+    /// Where each value ends in `values`.
     ends: Vec<usize>,
 }
 
 impl Record {
-    /// Reads the next line that is not empty; `false` at the end.
+    /// Reads the next line that is not empty; `false` at the end of the file.
     ///
     /// # Errors
-    /// What the file answers, and as `InvalidData` what is wrong with the line.
+    /// If the file cannot be read; `InvalidData` if the line is too long or badly quoted.
     pub(super) fn read(&mut self, reader: &mut impl BufRead) -> io::Result<bool> {
         loop {
             self.raw.clear();
@@ -90,7 +91,7 @@ fn split(line: &[u8], values: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<(),
     }
 }
 
-/// Appends a value up to its closing quote; returns what follows.
+/// Appends a value up to its closing quote; returns the rest of the line.
 fn unquote<'a>(mut rest: &'a [u8], values: &mut Vec<u8>) -> Result<&'a [u8], &'static str> {
     loop {
         let end = rest.iter().position(|byte| *byte == b'"');

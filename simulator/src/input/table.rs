@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first line names the columns, in any order. A column is asked for by its index in the list
 /// that was given when the table was opened: required columns first, then optional ones. Columns
-/// that nobody asked for are ignored, because public traces have more than is needed. Empty lines
+/// that were not asked for are ignored, because public traces have more than is needed. Empty lines
 /// are skipped, spaces around a value are not part of it, and values may be quoted, but not broken
 /// across lines.
 pub struct Table {
@@ -28,7 +28,7 @@ impl Table {
     /// Opens a file, gzip or not, and reads its header.
     ///
     /// # Errors
-    /// If it cannot be read, is empty, lacks a required column, or has a wanted column twice.
+    /// If the file cannot be read, is empty, lacks a required column, or has a wanted column twice.
     pub fn open(
         path: &Path,
         required: &[&'static str],
@@ -74,10 +74,11 @@ impl Table {
         })
     }
 
-    /// The next row; `None` at the end.
+    /// The next row; `None` at the end of the file.
     ///
     /// # Errors
-    /// If the file is broken or cut there, or the row has more or fewer values than the header.
+    /// If the file is damaged or cut off at this row, or the row has more or fewer values than the
+    /// header.
     pub fn next_row(&mut self) -> Result<Option<Row<'_>>, InputError> {
         let found = self.record.read(&mut self.reader);
         if !found.map_err(|error| broken(&self.file, self.record.line, &error))? {
@@ -102,7 +103,8 @@ impl Table {
     }
 }
 
-/// Where a column stands, or what is wrong with it.
+/// The position of a column in the header, `None` if an optional one is absent; or what is wrong
+/// with it.
 fn position(header: &Record, name: &str, required: bool) -> Result<Option<usize>, String> {
     let is_it = |position: &usize| header.text(*position) == Ok(name);
     let mut found = (0..header.len()).filter(is_it);
@@ -119,7 +121,7 @@ fn position(header: &Record, name: &str, required: bool) -> Result<Option<usize>
     Ok(first)
 }
 
-/// A line that could not be read.
+/// The error about a line that could not be read.
 fn broken(path: &Path, line: u64, error: &io::Error) -> InputError {
     let message = match error.kind() {
         io::ErrorKind::UnexpectedEof => {
@@ -141,7 +143,7 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The line on which it begins, from 1.
+    /// The line of the row in the file, from 1.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.table.record.line
@@ -150,7 +152,7 @@ impl<'a> Row<'a> {
     /// The text of a column; empty if an optional column is absent.
     ///
     /// # Errors
-    /// If it is not UTF-8.
+    /// If the text is not UTF-8.
     pub fn text(&self, column: usize) -> Result<&'a str, InputError> {
         let Some(position) = self.table.positions[column] else {
             return Ok("");
@@ -162,7 +164,7 @@ impl<'a> Row<'a> {
     /// A text that must not be empty.
     ///
     /// # Errors
-    /// If it is empty or not UTF-8.
+    /// If the text is empty or not UTF-8.
     pub fn name(&self, column: usize) -> Result<&'a str, InputError> {
         match self.text(column)? {
             "" => Err(self.error(column, "is empty")),
@@ -173,7 +175,7 @@ impl<'a> Row<'a> {
     /// A whole number from 0 to `max`.
     ///
     /// # Errors
-    /// If it is empty, negative, too large or not a whole number.
+    /// If the text is empty, negative, too large or not a whole number.
     pub fn whole<T>(&self, column: usize, max: T) -> Result<T, InputError>
     where
         T: TryFrom<u64> + Ord + fmt::Display,
@@ -196,7 +198,7 @@ impl<'a> Row<'a> {
     /// A finite decimal number.
     ///
     /// # Errors
-    /// If it is empty, infinite or not a number.
+    /// If the text is empty, infinite or not a number.
     pub fn decimal(&self, column: usize) -> Result<f64, InputError> {
         let text = self.name(column)?;
         match text.parse::<f64>() {

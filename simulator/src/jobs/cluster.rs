@@ -9,21 +9,22 @@ use gpu_batch_policies::event::{Event, ObjectKey};
 use gpu_batch_policies::facts::{UnixMs, amount};
 use std::sync::atomic::Ordering;
 
-/// Nodes, and who competes for them.
+/// The nodes of a cluster, and the jobs that compete for them.
 #[derive(Debug)]
 pub(super) struct Cluster {
-    /// The queues, as indices into those of the workload.
+    /// The queues, as indices into [`Workload::queues`].
     queues: Vec<usize>,
     nodes: u32,
     gpus_per_node: u32,
-    /// The jobs by time of submission: their index in the trace, and their queue's.
+    /// The jobs by time of submission: the index of the job in the trace, and the index of its
+    /// queue in [`Workload::queues`].
     pub(super) jobs: Vec<(usize, usize)>,
 }
 
-/// What came out of one cluster.
+/// The result of simulating one cluster.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// The jobs that started, and when.
+    /// The jobs that started, and when, in seconds.
     pub(super) starts: Vec<(usize, u64)>,
     pub(super) never: Vec<Never>,
     pub(super) steps: u64,
@@ -94,7 +95,7 @@ impl Cluster {
                 let (job, member) = Objects::member(bind.pod.uid);
                 if member == 0 {
                     outcome.starts.push((job, at_ms / 1_000));
-                    // It starts, and it will end.
+                    // Two events: the start of the job now, and its end later.
                     events += 2;
                 }
                 let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
@@ -113,7 +114,7 @@ impl Cluster {
 }
 
 impl Outcome {
-    /// Notes what is fair now.
+    /// Notes the fair shares of the queues as they are now.
     fn sample(
         &mut self,
         queues: &[usize],
@@ -136,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// Notes the jobs that wait though nothing happens any more.
+    /// Notes the jobs that still wait when nothing happens any more.
     fn wait_for_ever(&mut self, engine: &Engine) {
         for pod in engine.pod_reports() {
             let (job, member) = Objects::member(pod.uid);
@@ -155,7 +156,8 @@ impl Outcome {
     }
 }
 
-/// Times of the trace are small enough, see [`crate::trace::jobs::SECONDS_MAX`].
+/// Seconds in milliseconds. Times of the trace are small enough, see
+/// [`crate::trace::jobs::SECONDS_MAX`].
 fn ms(seconds: u64) -> UnixMs {
     seconds.saturating_mul(1_000)
 }

@@ -1,19 +1,20 @@
 //! How evenly a run served the queues, and how much of the cluster it used.
 //!
-//! A queue is *served* by the part of its guarantee that it got while it asked for it: the GPU time
+//! How a queue is *served* is the part of its quota that it got while it asked for it: the GPU time
 //! that its jobs held up to its quota, over the GPU time that they held or waited for up to its
-//! quota. 1: whenever it had jobs, it had its quota, or all that it wanted. What it borrows beyond
-//! its quota counts for nothing, so the measure is the same for policies that never lend.
+//! quota. 1: whenever the queue had jobs, it had its quota, or all that it wanted. GPUs that the
+//! queue borrows beyond its quota do not count, so the measure also suits policies that never lend.
 
 use super::{Run, Workload};
 
 /// How a run served the queues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fairness {
-    /// The part of all GPU time that jobs held, from time 0 to the last submission. Later the trace
-    /// is at its end, and the cluster empties under every policy.
+    /// The part of all GPU time that jobs held, from time 0 to the last submission, after which the
+    /// cluster empties under every policy. If all jobs were submitted at once, to the last end.
     pub utilisation: f64,
-    /// By queue of the workload: how it was served; `None`: it never asked, or has no quota.
+    /// By queue of the workload: how it was served, from 0 to 1; `None`: it never asked for GPUs,
+    /// or has no quota.
     pub served: Vec<Option<f64>>,
     /// Jain's index of how the queues were served: 1 if all were served alike, 1/n if only one of n
     /// was served at all (Jain, Chiu and Hawe, 1984).
@@ -30,8 +31,8 @@ impl Fairness {
     }
 }
 
-/// The time until which the use of the cluster is measured: the last submission, after which it
-/// runs empty. Jobs that were all submitted at once are measured to the end of the last.
+/// The time until which the use of the cluster is measured, in seconds: the last submission, after
+/// which the cluster runs empty. If all jobs were submitted at once, the last end.
 fn measured_until_s(run: &Run, workload: Workload<'_>) -> u64 {
     let jobs = &workload.jobs.jobs;
     let submitted = jobs.first().zip(jobs.last());
@@ -85,7 +86,8 @@ pub fn fairness(run: &Run, workload: Workload<'_>) -> Fairness {
     }
 }
 
-/// When, and by how much what is wanted (held or waited for) and what is held changes.
+/// A time in seconds, and by how many GPUs two amounts of a queue change then: what its jobs hold
+/// or wait for, and what they hold.
 type Change = (u64, i64, i64);
 
 fn served(mut changes: Vec<Change>, quota: i64) -> Option<f64> {
@@ -123,7 +125,7 @@ fn jain(served: &[Option<f64>]) -> f64 {
 }
 
 fn ratio(part: u128, whole: u128) -> Option<f64> {
-    // A part in a million is as much as anybody reads.
+    // Nobody reads more than a part in a million.
     let millionths = (part * 1_000_000).checked_div(whole)?;
     Some(u32::try_from(millionths).map_or(f64::INFINITY, f64::from) / 1e6)
 }

@@ -1,9 +1,10 @@
-//! How near each other the members of gangs come: the jobs of a trace on a network of domains.
+//! How near to each other the members of gangs are placed: the jobs of a trace on a network of
+//! domains.
 //!
-//! Every [`Choice`] of hosts has a world of its own, in which the same jobs arrive at the same
-//! times. Where its choices leave no room, jobs wait, and other ones run beside them: what a choice
-//! costs later counts too. The order is the same for all: the oldest job first, and who finds no
-//! room lets others pass.
+//! Every [`Choice`] of hosts has a world of its own, in which the jobs of the trace arrive at their
+//! times. Jobs wait where earlier choices have left no room, so what a choice costs later counts,
+//! too. All choices take the jobs in one order: the oldest first, and a job that finds no room lets
+//! later jobs pass.
 
 mod choice;
 mod network;
@@ -27,31 +28,32 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Nearness {
     /// Jobs that have started.
     pub started: u64,
-    /// How long they waited, summed.
+    /// How long the started jobs waited, summed, in milliseconds.
     pub waited_ms: u64,
-    /// Those of them that need several hosts.
+    /// Started jobs that need several hosts: gangs.
     pub gangs: u64,
     /// Gangs of which all members are in one rack.
     pub together: u64,
-    /// Gangs of at most as many hosts as the largest rack has: in an empty cluster each of them
-    /// would be in one rack.
+    /// Gangs that need at most as many hosts as the largest rack has: in an empty cluster each of
+    /// these gangs would be in one rack.
     pub together_at_best: u64,
     /// The racks of each gang, summed.
     pub racks: u64,
     /// The racks that each gang would have in an empty cluster, summed.
     pub racks_at_best: u64,
-    /// From the first arrival to the last one, for which the sums below are taken.
+    /// Milliseconds from the first arrival to the last one. The sums below are taken over this
+    /// time.
     pub lasted_ms: u64,
-    /// The hosts of the largest gang that would still fit in one rack, times milliseconds.
+    /// The hosts of the largest gang that would still fit in one rack, summed over milliseconds.
     pub open_in_rack_ms: u64,
-    /// The hosts of the largest gang that would still fit at all, times milliseconds.
+    /// The hosts of the largest gang that would still fit at all, summed over milliseconds.
     pub open_ms: u64,
-    /// The racks in which no GPU is in use, times milliseconds.
+    /// The racks in which no GPU is in use, summed over milliseconds.
     pub free_racks_ms: u64,
 }
 
 /// Runs all jobs to their ends on hosts of [`GPUS_PER_NODE`] GPUs. Jobs that are larger than the
-/// network never start. Queues do not count: all jobs are in one.
+/// network never start. The queues of the trace do not count: all jobs are in one queue.
 #[must_use]
 pub fn measure(jobs: &Jobs, network: &Network, choice: Choice) -> Nearness {
     let mut month = Month {
@@ -69,14 +71,14 @@ pub fn measure(jobs: &Jobs, network: &Network, choice: Choice) -> Nearness {
     month.found
 }
 
-/// A world in which time goes by.
+/// A world in which the jobs of a trace run.
 struct Month<'a> {
     jobs: &'a [Job],
     network: &'a Network,
     room: Room<'a>,
-    /// What each job holds that runs.
+    /// The places that each running job holds.
     held: BTreeMap<usize, Vec<Place>>,
-    /// The jobs that end, by time.
+    /// The running jobs, by the time at which they end.
     ends: BTreeMap<UnixMs, Vec<usize>>,
     now_ms: UnixMs,
     until_ms: UnixMs,
@@ -115,7 +117,7 @@ impl Month<'_> {
         }
     }
 
-    /// Time goes on.
+    /// Adds what is open until `at_ms` to the sums, and sets the present to it.
     fn pass(&mut self, at_ms: UnixMs) {
         let passed_ms = at_ms.min(self.until_ms).saturating_sub(self.now_ms);
         self.found.open_ms += passed_ms * u64::from(self.room.open());
@@ -148,7 +150,7 @@ fn arrival_ms(job: &Job) -> UnixMs {
     job.submit_s * 1_000
 }
 
-/// The GPUs of each pod of a job: whole hosts, and what is left, the largest first.
+/// The GPUs of each pod of a job: first pods of a whole host, then one with the GPUs that are left.
 fn pods(job: &Job) -> impl Iterator<Item = u32> {
     let rest = job.num_gpus % GPUS_PER_NODE;
     let whole = job.num_gpus / GPUS_PER_NODE;

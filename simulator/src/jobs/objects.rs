@@ -1,4 +1,4 @@
-//! The objects that jobs, nodes and queues of a trace are to the engine.
+//! The objects that stand for the jobs, nodes and queues of a trace in the engine.
 
 use crate::objects::{amounts, pod};
 use crate::trace::jobs::Job;
@@ -10,22 +10,23 @@ use gpu_batch_policies::facts::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The only resource that traces speak of.
+/// The only resource of the traces.
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
-/// UIDs of nodes, queues and owners are apart from those of pods, which say the job and the member.
+/// UIDs of nodes, queues and owners have these bits, so that they differ from UIDs of pods, which
+/// are made from the job and the member.
 const NODES: u128 = 1 << 96;
 const QUEUES: u128 = 2 << 96;
 const OWNERS: u128 = 3 << 96;
 const MEMBER_BITS: u32 = 32;
 
-/// Makes objects.
+/// Makes the objects of one cluster.
 #[derive(Debug)]
 pub(super) struct Objects {
     gpus_per_node: u32,
-    /// What all pods have in common.
+    /// A pod with the fields that all pods have in common.
     template: PodFacts,
-    /// By number of GPUs: pods of one shape share it.
+    /// The shapes by number of GPUs: pods of one shape share it.
     shapes: BTreeMap<u32, Arc<PodShape>>,
 }
 
@@ -38,7 +39,7 @@ impl Objects {
         }
     }
 
-    /// So many nodes, whose names follow their numbers.
+    /// So many nodes, whose names are in the order of their numbers.
     pub(super) fn nodes(&self, nodes: u32) -> Vec<Object> {
         let has = amounts(&[(GPU, u64::from(self.gpus_per_node))]);
         let node = |number: u32| {
@@ -50,7 +51,7 @@ impl Objects {
             .collect()
     }
 
-    /// A queue whose quota is its nodes.
+    /// A queue whose quota is the GPUs of its nodes.
     pub(super) fn queue(&self, number: usize, owns: &TraceQueue) -> Object {
         let quota = u64::from(owns.nodes) * u64::from(self.gpus_per_node);
         Object::Queue(QueueFacts {
@@ -65,7 +66,7 @@ impl Objects {
         })
     }
 
-    /// The arrival of a job: its pods, those that take a whole node first.
+    /// Adds the pods of a job that arrives to the batch, those that take a whole node first.
     pub(super) fn arrive(&mut self, number: usize, job: &Job, queue: &str, batch: &mut Vec<Event>) {
         let whole = job.num_gpus / self.gpus_per_node;
         let rest = job.num_gpus % self.gpus_per_node;
@@ -112,7 +113,7 @@ impl Objects {
         Uid((number as u128) << MEMBER_BITS | u128::from(member))
     }
 
-    /// The job of a pod, and which of its members the pod is.
+    /// The index of a pod's job, and which member of the job the pod is.
     pub(super) fn member(uid: Uid) -> (usize, u32) {
         let number = usize::try_from(uid.0 >> MEMBER_BITS).unwrap_or(usize::MAX);
         let member = u32::try_from(uid.0 & u128::from(u32::MAX)).unwrap_or(u32::MAX);
@@ -120,14 +121,15 @@ impl Objects {
     }
 }
 
-/// The name of a job. Of jobs that were submitted in the same second the engine tries the one with
-/// the smallest name first: that is the order of the trace.
+/// The name of a job. Of jobs that were submitted in one second the engine tries the one with the
+/// smallest name first. So the names are in the order of the trace.
 fn name(number: usize) -> Box<str> {
     format!("{number:010}").into()
 }
 
-/// What makes the pods of a job a gang. The gang is named after it: as a gang of a single pod is,
-/// if the owner is called a Pod, so that names compare as numbers do.
+/// The owner that makes the pods of a job one gang. A gang is named after the kind and the name of
+/// its owner, a single pod after `pod` and its name. So the kind of the owner is Pod: then the
+/// names of all gangs compare as their jobs' numbers do.
 fn owner(number: usize) -> OwnerReference {
     OwnerReference {
         api_version: "v1".into(),

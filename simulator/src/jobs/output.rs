@@ -1,4 +1,4 @@
-//! Runs as files: every job, and what the runs come to.
+//! Runs as files: every job, and the summaries of the runs.
 
 use super::fairness::{Fairness, fairness};
 use super::summary::{Summary, seconds, summaries};
@@ -7,21 +7,21 @@ use crate::report;
 use crate::report::jobs::{Queue, Record};
 use std::io::{self, Write};
 
-/// What all queues together are called.
+/// The name of all queues together.
 pub const ALL: &str = "ALL";
 
-/// A run and what it comes to.
+/// A run with its summaries.
 #[derive(Debug, Clone)]
 pub struct Evaluated {
     /// The run.
     pub run: Run,
-    /// By queue; the last one is of all.
+    /// A summary for each queue that has jobs, and as the last one that of all queues.
     pub summaries: Vec<Summary>,
-    /// Between the queues.
+    /// How evenly the run served the queues.
     pub fairness: Fairness,
 }
 
-/// Works out what a run comes to.
+/// Works out the summaries and the fairness of a run.
 #[must_use]
 pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
     Evaluated {
@@ -32,7 +32,7 @@ pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
 }
 
 /// Writes `policy,row,queue,start_s,end_s`: every job of the trace under every policy, in the order
-/// of the trace. Who never starts has neither start nor end.
+/// of the trace. A job that never starts has neither start nor end.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -54,8 +54,8 @@ pub fn write_jobs(runs: &[Evaluated], workload: Workload<'_>, file: impl Write) 
     table.flush()
 }
 
-/// Writes `policy,queue,jobs,avg_jct_s,avg_queue_s,p99_queue_s,makespan_s`, a line for each queue
-/// and one for `ALL`, which has neither p99 nor makespan, as in published summaries.
+/// Writes `policy,queue,jobs,avg_jct_s,avg_queue_s,p99_queue_s,makespan_s`: a line for each queue,
+/// and a line for `ALL`, which has neither p99 nor makespan, as in published summaries.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -121,7 +121,7 @@ pub fn write_fairness(
     table.flush()
 }
 
-/// The name of a queue, or of all.
+/// The name of a queue of the workload; `None`: of all queues together.
 #[must_use]
 pub fn name(queue: Option<usize>, workload: Workload<'_>) -> &str {
     queue.map_or(ALL, |queue| &workload.queues[queue].name)
@@ -131,7 +131,7 @@ fn text(number: Option<u64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
 }
 
-/// What the page about a run shows over time.
+/// The record of a run over time, for the page about it.
 #[must_use]
 pub fn record(run: &Run, workload: Workload<'_>) -> Record {
     let of_gpus = |gpus: u64| gpus * 1_000;

@@ -1,25 +1,26 @@
-//! What a run comes to, queue by queue: how long jobs waited and took.
+//! The summary of a run, queue by queue: how long jobs waited and took.
 
 use super::{Run, Workload};
 
-/// The jobs of one queue, or of all.
+/// Figures of the jobs of one queue, or of all queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// An index into [`Workload::queues`]; `None`: all queues.
+    /// The queue, an index into [`Workload::queues`]; `None`: all queues.
     pub queue: Option<usize>,
-    /// How many jobs started. Whoever never starts takes part in none of the figures.
+    /// How many jobs started. A job that never starts takes part in none of the figures.
     pub jobs: u64,
-    /// From submission to end.
+    /// The mean time from submission to end.
     pub completion: Hundredths,
-    /// From submission to start.
+    /// The mean time from submission to start.
     pub wait: Hundredths,
-    /// The wait at the place 99 % of the way from the shortest to the longest, in seconds.
+    /// The 99th percentile of the waits, in seconds: the wait at index `jobs * 99 / 100` from 0, in
+    /// order of length. 0 if no job started.
     pub wait_p99_s: u64,
-    /// From the first submission to the last end.
+    /// Seconds from the first submission to the last end.
     pub makespan_s: u64,
 }
 
-/// A mean in hundredths of a second, rounded to the nearest; `None` of nothing.
+/// A mean in hundredths of a second, rounded to the nearest; `None`: there are no values.
 pub type Hundredths = Option<u64>;
 
 /// The summary of each queue that has jobs in the trace, in the order of the queues, and of all
@@ -91,7 +92,7 @@ fn mean(sum_s: u128, count: usize) -> Hundredths {
     u64::try_from(rounded).ok()
 }
 
-/// A mean as the files have it: seconds with two decimals, nothing of nothing.
+/// A mean as the files have it: seconds with two decimals; empty if there is no mean.
 #[must_use]
 pub fn seconds(mean: Hundredths) -> String {
     mean.map_or_else(String::new, |mean| {

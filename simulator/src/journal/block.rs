@@ -1,4 +1,4 @@
-//! The bytes of a file: its beginning and its blocks, and how they can be damaged.
+//! The bytes of a journal file: its beginning and its blocks, and how a file can be damaged.
 
 use super::VERSION;
 use flate2::Compression;
@@ -8,22 +8,22 @@ use thiserror::Error;
 
 /// How every journal begins.
 const MAGIC: &[u8; 8] = b"gpubjrnl";
-/// Magic and version.
+/// Bytes of the beginning: magic and version.
 const BEGINNING_BYTES: usize = MAGIC.len() + 4;
-/// Length and checksum of a block.
+/// Bytes before the deflated bytes of a block: length and checksum.
 const HEAD_BYTES: usize = 8;
 
-/// Why a journal cannot be read, or not any further. Blocks count from 1.
+/// Why a journal cannot be read, or not any further. Blocks are counted from 1.
 #[derive(Debug, Error)]
 pub enum Damage {
-    /// It is something else.
+    /// The file is not a journal.
     #[error("magic: this is not a journal of gpu-batch")]
     NotAJournal,
-    /// It is of another version.
+    /// The journal has another version of the format.
     #[error("version: this is a journal of version {0}; this program reads version {VERSION}")]
     Version(u32),
-    /// The file ends within a block (0: before the first), as after a crash of the machine. What
-    /// came before is whole.
+    /// The file ends within a block (0: before the first one), as after a crash of the machine. The
+    /// blocks before it are whole.
     #[error("block {block}: length: the file ends within the block")]
     Cut {
         /// The block.
@@ -44,14 +44,14 @@ pub enum Damage {
     Io(#[from] io::Error),
 }
 
-/// What every file begins with, before its blocks.
+/// The bytes with which every file begins, before its blocks.
 #[must_use]
 pub fn beginning() -> Vec<u8> {
     [&MAGIC[..], &VERSION.to_le_bytes()].concat()
 }
 
-/// Makes a block of what [`Recorder::seal`](super::Recorder::seal) has given. This is most of the
-/// work of recording; it needs nothing of the engine and can be done on another thread.
+/// Makes a block of the bytes from [`Recorder::seal`](super::Recorder::seal). This is most of the
+/// work of recording; it does not need the engine, and can be done on another thread.
 ///
 /// # Errors
 /// If the block is larger than 4 GiB when deflated.
@@ -115,7 +115,8 @@ pub(super) fn read_block(source: &mut impl Read, block: u64) -> Result<Option<Ve
     }
 }
 
-/// As many bytes as there are, up to a length. Room is made as they come: a length may be wrong.
+/// Reads up to `length` bytes, or fewer at the end of the file. Memory is taken as bytes are read,
+/// because a length in a damaged file may be wrong.
 fn read_up_to(source: &mut impl Read, length: usize) -> Result<Vec<u8>, Damage> {
     let mut bytes = Vec::new();
     source.take(length as u64).read_to_end(&mut bytes)?;

@@ -1,13 +1,13 @@
 //! How the words of the engine become bytes, and come back.
 //!
-//! Each type is one list of its fields, which serves both directions. The compiler checks it: a new
-//! field or variant does not compile before it stands here. Numbers are of variable length
-//! (LEB128), texts and lists begin with their length, variants with a number that is theirs for
-//! ever. A shape of pods is written once in a block; all further pods of it refer to it and share
-//! it when they are read.
+//! Each type has one list of its fields, which serves both directions. The compiler checks the
+//! list: a new field or variant does not compile before it stands here. Numbers are of variable
+//! length (LEB128), texts and lists begin with their length, variants with a number that they keep
+//! for ever. A shape of pods is written once in a block; all further pods of that shape refer to
+//! it, and share it when they are read.
 //!
-//! This is not serde: `policies` has no serde, its types would have to exist twice, and a decoder
-//! of our own can say in which field of which object the bytes make no sense.
+//! This is not serde: `policies` does not depend on serde, so its types would have to exist twice.
+//! And a decoder of our own can say in which field of which object the bytes make no sense.
 
 mod commands;
 mod events;
@@ -19,34 +19,34 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// Something that can be written and read.
+/// A type that can be written to bytes and read back.
 pub(super) trait Codec: Sized {
-    /// Appends it.
+    /// Appends the value to the bytes.
     fn encode(&self, out: &mut Encoder);
 
-    /// Takes it from the front.
+    /// Takes a value from the front of the bytes.
     fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable>;
 }
 
-/// Bytes to which things are appended.
+/// Bytes to which values are appended.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
-    /// The shapes that were written, each with its number in the block.
+    /// The shapes that were written to this block, each with its number.
     shapes: HashMap<Arc<PodShape>, u64, FxBuildHasher>,
 }
 
-/// Bytes from which things are taken.
+/// Bytes from which values are taken.
 #[derive(Debug)]
 pub(super) struct Decoder<'bytes> {
     rest: &'bytes [u8],
     shapes: Vec<Arc<PodShape>>,
 }
 
-/// Bytes that make no sense.
+/// Why bytes cannot be read as a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unreadable {
-    /// The path of the field, as in `events.pod.shape`; empty: the thing itself.
+    /// The path of the field, as in `events.pod.shape`; empty: the value itself.
     pub(super) field: String,
     /// The mistake in that field.
     pub(super) problem: String,
@@ -81,7 +81,7 @@ impl<'bytes> Decoder<'bytes> {
         self.rest.is_empty()
     }
 
-    /// Takes one field; what is wrong in it is wrong in a field of this name.
+    /// Takes one field; `name` is put before the path of an error in it.
     pub(super) fn field<T: Codec>(&mut self, name: &str) -> Result<T, Unreadable> {
         T::decode(self).map_err(|unreadable| unreadable.within(name))
     }
@@ -97,7 +97,7 @@ impl<'bytes> Decoder<'bytes> {
     }
 }
 
-/// Pods of one shape share it.
+/// A shape is written once in a block; later it is a reference to it by number.
 impl Codec for Arc<PodShape> {
     fn encode(&self, out: &mut Encoder) {
         let next = out.shapes.len() as u64;
@@ -124,12 +124,12 @@ impl Codec for Arc<PodShape> {
     }
 }
 
-/// A struct, field by field, in this order.
+/// Implements [`Codec`] for structs: field by field, in the order given.
 macro_rules! fields {
     ($($type:ident { $($field:tt),+ $(,)? })+) => {$(
         impl Codec for $type {
             fn encode(&self, out: &mut Encoder) {
-                // Without `..`: a new field must be written, too.
+                // Without `..`, so that a new field does not compile before it is listed.
                 let $type { $($field),+ } = self;
                 $($field.encode(out);)+
             }
@@ -141,7 +141,8 @@ macro_rules! fields {
     )+};
 }
 
-/// An enum, each variant with its number and its fields; those of a tuple are called 0, 1, ...
+/// Implements [`Codec`] for enums: each variant has a number and its fields; the fields of a tuple
+/// variant are called 0, 1, ...
 macro_rules! variants {
     ($($type:ident {
         $($number:literal $variant:ident $({ $($field:tt: $name:ident),+ })?),+ $(,)?

@@ -15,10 +15,10 @@ pub struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the beginning.
+    /// Reads the beginning of a journal and checks it.
     ///
     /// # Errors
-    /// If this is not a journal, or one of another version.
+    /// If the source is not a journal, has another version of the format, or cannot be read.
     pub fn new(mut source: R) -> Result<Self, Damage> {
         read_beginning(&mut source)?;
         Ok(Self {
@@ -28,10 +28,12 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The next record; `None` at the end. The first is [`Record::Begun`], and no other.
+    /// The next record; `None` at the end. The first record is [`Record::Begun`], and no later one
+    /// is.
     ///
     /// # Errors
-    /// The damage in the next block.
+    /// If the next block is damaged or cannot be read. All records of earlier blocks have been
+    /// returned then.
     pub fn next_record(&mut self) -> Result<Option<Record>, Damage> {
         while self.records.is_empty() {
             let Some(raw) = read_block(&mut self.source, self.blocks + 1)? else {

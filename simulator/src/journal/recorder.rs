@@ -7,24 +7,23 @@ use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::Settings;
 
-/// A block that has grown to so many bytes should be sealed: large enough to deflate well.
+/// A block of so many bytes should be sealed: it is large enough to deflate well.
 const BLOCK_BYTES: usize = 1 << 18;
 
-/// How [`Record::Events`] and [`Record::Commands`] begin. They are written without making the
-/// record, which would own what the engine is to have.
+/// The numbers with which [`Record::Events`] and [`Record::Commands`] begin. These two are written
+/// without making the record, because a record would own the events that the engine needs.
 const EVENTS: u8 = 1;
 const COMMANDS: u8 = 2;
 
-/// Records an engine. Encoding is cheap, about a microsecond for a pod; the rest is for
-/// [`pack`](super::pack).
+/// Records what goes into an engine and comes out of it. Encoding is cheap, about a microsecond for
+/// a pod; the rest of the work is done by [`pack`](super::pack).
 #[derive(Debug, Default)]
 pub struct Recorder {
     encoder: Encoder,
 }
 
 impl Recorder {
-    /// A journal that begins now, with a new engine of these settings. `version` is the
-    /// scheduler's.
+    /// Begins a journal with a new engine of these settings. `version` is that of the scheduler.
     #[must_use]
     pub fn new(version: &str, settings: &Settings) -> Self {
         let mut recorder = Self::default();
@@ -35,44 +34,44 @@ impl Recorder {
         recorder
     }
 
-    /// The engine is about to make a step. The commands of the step before have been recorded, or
-    /// a panic in their place.
+    /// Records the events of a step that the engine is about to make. The trap: the commands of the
+    /// step before, or its panic, must be recorded first.
     pub fn events(&mut self, now_ms: UnixMs, events: &[Event]) {
         self.encoder.bytes.push(EVENTS);
         now_ms.encode(&mut self.encoder);
         list(events, &mut self.encoder);
     }
 
-    /// What the step has brought.
+    /// Records the commands of the step.
     pub fn commands(&mut self, commands: &[Command]) {
         self.encoder.bytes.push(COMMANDS);
         list(commands, &mut self.encoder);
     }
 
-    /// The step has panicked, and another engine took over.
+    /// Records that the step has panicked and another engine took over.
     pub fn panicked(&mut self, message: &str) {
         let message = message.into();
         self.record(&Record::Panicked { message });
     }
 
-    /// The engine was told to stop.
+    /// Records that the engine was told to stop.
     pub fn shut_down(&mut self) {
         self.record(&Record::ShutDown);
     }
 
-    /// Whether there is anything to seal.
+    /// Whether nothing was recorded since the last block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.encoder.bytes.is_empty()
     }
 
-    /// Whether there is enough for a block.
+    /// Whether enough was recorded for a block.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.encoder.bytes.len() >= BLOCK_BYTES
     }
 
-    /// Takes out what was recorded since the last time, for [`pack`](super::pack).
+    /// Takes out the bytes that were recorded since the last call, for [`pack`](super::pack).
     pub fn seal(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.encoder).bytes
     }

@@ -1,4 +1,4 @@
-//! Runs a journal again: the same events at the same times, into an engine of today.
+//! Runs a journal again: an engine of this program is given the recorded events at their times.
 
 use super::{Damage, Reader, Record};
 use gpu_batch_policies::command::{Action, Bind, Command, Evict, PodReference};
@@ -10,50 +10,50 @@ use std::fmt;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a replay has found.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub struct Replayed {
     /// The version of the scheduler that was recorded.
     pub version: Box<str>,
     /// Steps that were run again.
     pub steps: u64,
-    /// Events that they were given.
+    /// Events that these steps were given.
     pub events: u64,
-    /// Commands that came out, all as recorded but for those of the difference.
+    /// Commands of these steps. All are as recorded, up to the difference.
     pub commands: u64,
     /// The time of the first step.
     pub first_ms: UnixMs,
     /// The time of the last step.
     pub last_ms: UnixMs,
-    /// The first difference; nothing after it was run.
+    /// The first difference; no later step was run.
     pub difference: Option<Difference>,
-    /// Why the journal could not be read to its end; what came before was run.
+    /// Why the journal could not be read to its end; the steps before the damage were run.
     pub damage: Option<Damage>,
 }
 
-/// Where a replay went another way than the record.
+/// Where a replay differs from the record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The step, from 1.
+    /// The number of the step, from 1.
     pub step: u64,
-    /// Its time.
+    /// The time of the step.
     pub now_ms: UnixMs,
-    /// Which command of the step, from 1.
+    /// The number of the command in the step, from 1.
     pub position: usize,
-    /// The recorded result.
+    /// What is recorded at this position.
     pub recorded: Step,
-    /// The result of the replay.
+    /// What the replay gave at this position.
     pub replayed: Step,
 }
 
-/// What came out at one position of a step.
+/// What a step gave at one position.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// This command.
+    /// A command.
     Command(Box<Command>),
-    /// No command any more.
+    /// No command: the step had fewer.
     End,
-    /// The engine panicked.
+    /// The engine panicked, with this message.
     Panic(Box<str>),
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a command does; what is not said in words is printed as it is.
+/// Writes what a command does: binds and evictions in words, other commands as Rust prints them.
 fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Command {
         id,
@@ -114,7 +114,7 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(formatter, " (command {}, until {deadline_ms})", id.0)
 }
 
-/// Runs a journal again, to its end or to the first difference.
+/// Runs a journal again, to its end, to the first damage or to the first difference.
 pub fn replay<R: Read>(reader: &mut Reader<R>) -> Replayed {
     let mut replayed = Replayed::default();
     let mut session: Option<Session> = None;
@@ -143,10 +143,10 @@ pub fn replay<R: Read>(reader: &mut Reader<R>) -> Replayed {
     replayed
 }
 
-/// An engine that lives through what another did.
+/// An engine that is given what the recorded engine was given.
 struct Session {
     engine: Engine,
-    /// What came out of the last step, until it is compared with what was recorded.
+    /// The commands or the panic of the last step, until they are compared with the record.
     outcome: Result<Vec<Command>, Box<str>>,
 }
 
@@ -195,7 +195,7 @@ impl Session {
     }
 }
 
-/// The error is what a panic of the engine says.
+/// One step of the engine; the error is the message of its panic.
 fn step(engine: &mut Engine, now_ms: UnixMs, events: Vec<Event>) -> Result<Vec<Command>, Box<str>> {
     let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(now_ms, events)));
     stepped.map_err(|panic| {

@@ -1,4 +1,4 @@
-//! Curves over the share of all GPUs that was asked for, in the layout of the published ones.
+//! Curves over the share of all GPUs that was asked for, in the layout of the published curves.
 
 use crate::input::{InputError, Table};
 use crate::report::openb::{Curve, Metric};
@@ -13,9 +13,10 @@ const LAST_PERCENT: usize = 130;
 /// The columns of the published curves before the points.
 const COLUMNS: [&str; 3] = ["workload", "policy", "seed"];
 
-/// The points of a curve as they are measured: after each arrival, in bins of one percent.
+/// The measurements of a run: made after each arrival, in bins of one percent of the GPUs asked
+/// for.
 ///
-/// Values are rounded where, and as, the published experiment rounds them.
+/// Values are rounded where the published experiment rounds, and in its way.
 #[derive(Debug)]
 pub(super) struct Bins {
     gpus: f64,
@@ -24,7 +25,8 @@ pub(super) struct Bins {
     bins: Vec<Bin>,
 }
 
-/// The measurements after each arrival of one bin: in use, fragmented, and its share.
+/// The measurements after each arrival of one bin: GPUs in use, in percent of all; fragmented GPUs,
+/// in thousandths; fragmented GPUs, in percent of the free ones.
 type Bin = [Vec<f64>; 3];
 
 impl Bins {
@@ -37,7 +39,7 @@ impl Bins {
         }
     }
 
-    /// A pod has arrived that asks for so much of its GPUs together.
+    /// Measures after the arrival of a pod that asks for so many thousandths of a GPU in all.
     pub(super) fn add(&mut self, thousandths: u64, placed: bool, now: &Fragmentation) {
         self.arrived += thousandths;
         self.used += if placed { thousandths } else { 0 };
@@ -67,7 +69,7 @@ impl Bins {
         self.used
     }
 
-    /// The points of one curve; not a number where nobody arrived.
+    /// The points of one curve; not a number in bins without an arrival.
     pub(super) fn values(&self, metric: Metric) -> Vec<f64> {
         let value = |[used, fragmented, share]: &Bin| match metric {
             Metric::Alloc => rounded(mean(used)),
@@ -78,23 +80,23 @@ impl Bins {
     }
 }
 
-/// A value as it is after it was printed with two decimals and read again.
+/// A value after it was printed with two decimals and read again.
 fn printed(value: f64) -> f64 {
     format!("{value:.2}").parse().unwrap_or(value)
 }
 
-/// To two decimals as numpy does it, by which the published curves were made.
+/// Rounds to two decimals as numpy does, with which the published curves were made.
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round_ties_even() / 100.0
 }
 
-/// The mean as numpy works it out; not a number of nothing.
+/// The mean as numpy works it out; not a number if there are no values.
 fn mean(values: &[f64]) -> f64 {
     numpy_sum(values) / float(values.len() as u128)
 }
 
-/// The sum in the order in which numpy adds, which decides on which side of a tie a mean falls:
-/// eight sums side by side, and halves of what is long.
+/// The sum in the order in which numpy adds: eight sums side by side, and long lists in halves. The
+/// order decides on which side of a tie a mean falls.
 fn numpy_sum(values: &[f64]) -> f64 {
     const SIDE_BY_SIDE: usize = 8;
     const LONG: usize = 128;
@@ -124,7 +126,8 @@ fn float(amount: u128) -> f64 {
     amount as f64
 }
 
-/// The curves as a file: `workload,policy,seed,metric,0,1 ... 130`, empty where nobody arrived.
+/// The curves as a file: `workload,policy,seed,metric,0,1 ... 130`. A point is empty where no pod
+/// arrived.
 #[must_use]
 pub fn write_csv(curves: &[Curve]) -> String {
     let mut text = format!("{},metric", COLUMNS.join(","));
@@ -157,7 +160,7 @@ fn decimals(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A value that does not break the table, whatever the file was called.
+/// Quotes a text if it would break the table: the workload is named after a file.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -174,7 +177,8 @@ fn name(metric: Metric) -> &'static str {
     }
 }
 
-/// Reads a file of published curves of one metric: `workload,policy,seed,0,1 ... 130`.
+/// Reads a file of published curves of one metric: `workload,policy,seed,0,1 ... 130`. Empty points
+/// are not a number.
 ///
 /// # Errors
 /// If the file is broken or a value is not a number.

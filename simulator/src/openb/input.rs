@@ -5,13 +5,13 @@ use gpu_batch_policies::facts::{CardRequest, PodKind, TargetWorkload, TypicalPod
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// More than any machine has, in thousandths of a core.
+/// The most CPU of a node or pod, in thousandths of a core: more than any machine has.
 const CPU_MILLI_MAX: u64 = 1 << 32;
-/// More than any machine has: a pebibyte.
+/// The most memory of a node or pod, in MiB: a pebibyte, more than any machine has.
 const MEMORY_MIB_MAX: u64 = 1 << 30;
-/// What an engine knows of one node.
+/// The most GPUs of one node that the engine knows.
 const GPUS_MAX: u64 = 256;
-/// More nodes or pods than any of these files has.
+/// The largest position in an order: more nodes or pods than any of these files has.
 const ROWS_MAX: u64 = 10_000_000;
 
 /// The columns of the nodes.
@@ -50,7 +50,7 @@ impl PodRow {
         })
     }
 
-    /// Whether it fits on the empty machine, whatever model that has.
+    /// Whether the pod fits on the empty machine, whatever GPU model the machine has.
     fn fits(&self, machine: &Machine) -> bool {
         let gpus = self.kind.cards.map_or(0, |cards| cards.count());
         machine.cpu_milli >= self.kind.cpu_milli
@@ -96,8 +96,9 @@ fn check_unique(
     Err(row.error(column, format!("{name:?} occurs twice")))
 }
 
-/// The pods, in the order of the file. Each fits on one of the empty machines; that its model is
-/// another one is no mistake (some pods of openb are so), it then finds no place.
+/// The pods, in the order of the file. Each must fit on one of the empty machines. A pod that fits
+/// only on machines of another GPU model than it asks for is no mistake (openb has such pods); it
+/// will find no place.
 pub(super) fn pods(mut table: Table, machines: &[Machine]) -> Result<Vec<PodRow>, InputError> {
     let mut pods: Vec<PodRow> = Vec::new();
     let mut names = BTreeSet::new();
@@ -120,7 +121,7 @@ pub(super) fn pods(mut table: Table, machines: &[Machine]) -> Result<Vec<PodRow>
     Ok(pods)
 }
 
-/// The column that keeps a pod from the machine that is otherwise large enough.
+/// The column of a value that is too large: without it the pod would fit on a machine.
 fn too_large(pod: &PodRow, machines: &[Machine]) -> usize {
     let mut relaxed = pod.clone();
     let fits = |pod: &PodRow| machines.iter().any(|machine| pod.fits(machine));
@@ -132,7 +133,8 @@ fn too_large(pod: &PodRow, machines: &[Machine]) -> usize {
     if fits(&relaxed) { 2 } else { 3 }
 }
 
-/// The kind of a pod from the columns for CPU, number of GPUs, thousandths of each, and models.
+/// The kind of a pod, from the columns for CPU, number of GPUs, thousandths of each GPU, and
+/// models.
 fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
     let [cpu, number, thousandths, models] = columns;
     let cpu_milli = row.whole(cpu, CPU_MILLI_MAX)?;
@@ -168,7 +170,7 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
 
 /// The target workload, in the order of the file.
 pub(super) fn typical(mut table: Table) -> Result<TargetWorkload, InputError> {
-    /// The file has 12 decimals.
+    /// The file has frequencies with 12 decimals.
     const UNITS: f64 = 1e12;
     let mut typical = Vec::new();
     let mut known = BTreeSet::new();
@@ -207,7 +209,7 @@ pub(super) fn typical(mut table: Table) -> Result<TargetWorkload, InputError> {
 pub(super) struct Order {
     /// The rows of the pods that arrive, the first one first. Pods may arrive more than once.
     pub(super) pods: Vec<usize>,
-    /// For each node its place among nodes of equal score.
+    /// For each node its rank: of nodes with equal score the one with the lowest rank is taken.
     pub(super) ranks: Vec<usize>,
 }
 
@@ -215,7 +217,7 @@ pub(super) struct Order {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Orders(BTreeMap<u64, Order>);
 
-/// The rows of one seed and kind, by position; each with the line on which it stands.
+/// The rows of one seed and kind, by position; each with its line in the file.
 type Positions = BTreeMap<u64, (usize, u64)>;
 
 impl Orders {
@@ -267,7 +269,7 @@ impl Orders {
     }
 }
 
-/// The rows by position, of which none is missing.
+/// The rows in the order of their positions; an error if a position is missing.
 fn in_order(
     path: &Path,
     seed: u64,
@@ -293,7 +295,7 @@ fn in_order(
     Ok(positions.values().map(|(row, _)| *row).collect())
 }
 
-/// The rank of each node. Each node has one.
+/// The rank of each node; an error if a node has none or two.
 fn ranks_of(
     path: &Path,
     seed: u64,
@@ -320,7 +322,7 @@ fn ranks_of(
     }
 }
 
-/// The name of a pod list without what all of them have.
+/// The name of a pod list, without the prefix and suffix that all lists have.
 pub(super) fn workload(path: &Path) -> String {
     let name = path
         .file_name()

@@ -1,4 +1,4 @@
-//! All runs of an experiment, and what there is to say about them together.
+//! All runs of an experiment, their page and their table.
 
 use super::{Experiment, Policy, Run};
 use crate::report::openb::{Curve, Metric, comparison, panels};
@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 
 impl Experiment {
-    /// Runs each policy with each seed, on so many threads; the runs come in the order of policies,
-    /// then seeds. `tried` hears of each pod. Seeds whose order is not known are left out.
+    /// Runs each policy with each seed, on so many threads. The runs are returned in the order of
+    /// policies, then seeds. `tried` is called after each pod. Seeds whose order is not known are
+    /// left out.
     #[must_use]
     pub fn run_all(
         &self,
@@ -41,7 +42,7 @@ impl Experiment {
         runs.into_iter().filter_map(|(_, run)| run).collect()
     }
 
-    /// The results as a page, beside the published curves where there are any.
+    /// The results as a page, beside the published curves of this workload, if there are any.
     #[must_use]
     pub fn report(&self, runs: &[Run], published: &[Curve]) -> Report {
         let measured: Vec<Curve> = runs.iter().flat_map(|run| run.curves.clone()).collect();
@@ -120,7 +121,7 @@ impl Experiment {
     }
 }
 
-/// The policies of the runs, each once, in their order.
+/// The names of the policies of the runs, each once, in the order of the runs.
 fn policies(runs: &[Run]) -> Vec<String> {
     let mut policies: Vec<String> = Vec::new();
     for run in runs {
@@ -132,7 +133,7 @@ fn policies(runs: &[Run]) -> Vec<String> {
     policies
 }
 
-/// The value of a curve at so many percent, or its last one.
+/// The value of a curve at so many percent; `None`: its last value.
 fn point(run: &Run, metric: Metric, percent: Option<usize>) -> Option<f64> {
     let curve = run.curves.iter().find(|curve| curve.metric == metric)?;
     let mut values = curve.values.iter().copied();

@@ -10,7 +10,7 @@ use gpu_batch_policies::facts::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many pods a node of the experiment takes.
+/// How many pods a node of the experiment takes at most.
 const PODS: u64 = 1_001;
 const BYTES_PER_MIB: u64 = 1 << 20;
 const PRODUCT: &str = "nvidia.com/gpu.product";
@@ -43,7 +43,7 @@ fn amounts(cpu_milli: u64, memory_mib: u64, pods: u64) -> Amounts {
     some.map(|(name, amount)| (name.into(), amount)).collect()
 }
 
-/// The shapes of all pods; pods that ask for the same share one.
+/// The shapes of all pods. Pods with equal requests share one shape.
 pub(super) fn shapes(pods: &[PodRow]) -> Vec<Arc<PodShape>> {
     let mut known: BTreeMap<(u64, &gpu_batch_policies::facts::PodKind), Arc<PodShape>> =
         BTreeMap::new();
@@ -72,7 +72,7 @@ fn shape_of(pod: &PodRow) -> PodShape {
     }
 }
 
-/// The pod that arrives at this position.
+/// The pod that arrives at this position of the order.
 pub(super) fn pod(position: u64, shape: &Arc<PodShape>) -> PodFacts {
     PodFacts {
         shape: shape.clone(),
@@ -86,7 +86,7 @@ pub(super) fn pod(position: u64, shape: &Arc<PodShape>) -> PodFacts {
     }
 }
 
-/// The target workload of a pod list.
+/// The target workload of a pod list: its most frequent kinds of pods.
 pub(super) fn target(pods: &[PodRow]) -> TargetWorkload {
     let mut counted: BTreeMap<_, u64> = BTreeMap::new();
     for pod in pods {

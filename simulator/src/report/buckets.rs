@@ -1,12 +1,14 @@
-//! What changes over time, in bounded memory: means over stretches that grow with the run.
+//! A value over time in bounded memory: means over stretches of time that grow with the run.
 
-/// Stretches that a run is cut into at most; after a doubling it is half as many.
+/// The most stretches that a run is cut into. When the length of the stretches is doubled, their
+/// number halves.
 const BUCKETS_MAX: usize = 400;
 
 /// A value that changes at whole seconds, kept as its mean over each of a few hundred stretches.
 ///
-/// Changes come in any order. A stretch begins with one second and is doubled whenever a change
-/// lies behind the last one. The means are exact: nothing is sampled.
+/// Changes come in any order. At first a stretch is one second long; the length is doubled whenever
+/// a change lies behind the last stretch that there may be. The means are exact: nothing is
+/// sampled.
 #[derive(Debug, Clone)]
 pub(super) struct Buckets {
     width_s: u64,
@@ -17,7 +19,8 @@ pub(super) struct Buckets {
 struct Bucket {
     /// The sum of all changes in the stretch.
     change: i64,
-    /// The sum of all changes, each times the seconds that the stretch still had.
+    /// The sum of all changes in the stretch, each times the seconds from the change to the end of
+    /// the stretch.
     area: i128,
 }
 
@@ -32,7 +35,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// The value rises by so much at this second.
+    /// Changes the value by `change` at this second.
     pub(super) fn add(&mut self, at_s: u64, change: i64) {
         if change == 0 {
             return;
@@ -44,7 +47,7 @@ impl Buckets {
         bucket.area += i128::from(change) * i128::from(rest_s);
     }
 
-    /// Adds another value to this one.
+    /// Adds another value to this one, for all times.
     pub(super) fn merge(&mut self, mut other: Self) {
         self.widen(other.width_s);
         other.widen(self.width_s);
@@ -55,24 +58,26 @@ impl Buckets {
         }
     }
 
-    /// Length of a stretch.
+    /// The length of a stretch, in seconds.
     pub(super) fn width_s(&self) -> u64 {
         self.width_s
     }
 
-    /// Makes stretches at least so long, if it is a power of two.
+    /// Makes stretches at least so long. `width_s` is a power of two, as all lengths of stretches
+    /// are.
     pub(super) fn widen(&mut self, width_s: u64) {
         while self.width_s < width_s {
             self.double();
         }
     }
 
-    /// How many stretches there are up to the last change.
+    /// How many stretches there are, up to that of the last change.
     pub(super) fn len(&self) -> usize {
         self.buckets.len()
     }
 
-    /// The mean of each of the first `count` stretches. Behind the last change the value stays.
+    /// The mean of the value over each of the first `count` stretches. After the last change the
+    /// value stays as it is.
     pub(super) fn means(&self, count: usize) -> Vec<f64> {
         let mut value = 0;
         let rest = std::iter::repeat(Bucket::default());

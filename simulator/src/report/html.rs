@@ -1,9 +1,9 @@
 //! The page around the data of a report.
 //!
-//! The page loads nothing, which its own content security policy enforces, and text gets into it as
-//! text alone: names in traces are other people's. It is written by hand: a library for plots is
-//! several times as large as the page with its data, or draws pictures that cannot be read with a
-//! pointer or the keyboard.
+//! The page loads nothing, which its own content security policy enforces. Text gets into the page
+//! as text only, because names in traces come from other people. The page is written by hand: a
+//! library for plots is several times as large as the page with its data, or draws pictures that
+//! cannot be read with a pointer or the keyboard.
 
 use super::Report;
 
@@ -15,11 +15,11 @@ const SCRIPTS: [&str; 3] = [
     include_str!("page/page.js"),
 ];
 
-/// One file that loads nothing else.
+/// The page with its data, as one file that loads nothing else.
 pub(super) fn page(report: &Report) -> String {
     let mut page = String::new();
     let mut rest = PAGE;
-    // Text that was put in is never looked at again: a queue may be named like a mark of the
+    // Text that was inserted is never searched for marks: a queue may be named like a mark of the
     // template.
     while let Some((before, mark, after)) = next_mark(rest) {
         page.push_str(before);
@@ -37,14 +37,14 @@ pub(super) fn page(report: &Report) -> String {
     page
 }
 
-/// The text before the next `{{mark}}`, the mark, and the text behind it.
+/// The text before the next `{{mark}}`, the mark, and the text after it; `None`: there is no mark.
 fn next_mark(template: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = template.split_once("{{")?;
     let (mark, after) = rest.split_once("}}")?;
     Some((before, mark, after))
 }
 
-/// As the content of an element.
+/// A text, escaped as the content of an element.
 fn text(raw: &str) -> String {
     raw.replace('&', "&amp;").replace('<', "&lt;")
 }

@@ -1,45 +1,45 @@
-//! Panels of simulated jobs: who had how many GPUs when, and how long jobs waited.
+//! Panels of simulated jobs: which queue had how many GPUs when, and how long jobs waited.
 //!
-//! A [`Record`] is filled while a run goes on and does not grow with the number of jobs.
+//! A [`Record`] is filled while a run goes on. Its size does not grow with the number of jobs.
 
 use super::buckets::{Buckets, as_float};
 use super::waits::Waits;
 use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style};
 
-/// Queues with a colour of their own; the others are one area.
+/// How many queues have a colour of their own; all other queues are one area.
 const COLOURS: usize = 9;
 
-/// Queues that can be chosen one by one; the largest ones.
+/// How many queues can be chosen one by one: those that used the most.
 const CHOICES_MAX: usize = 24;
 
 /// What the reader chooses to see all queues at once.
 const ALL: &str = "all queues";
 
-/// One queue of all runs.
+/// One queue. All runs of a report have the same queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Its name.
+    /// The name of the queue.
     pub name: String,
-    /// The quota of the queue, in thousandths of a GPU; `None`: nothing is said.
+    /// The quota of the queue, in thousandths of a GPU; `None`: no quota is shown.
     pub quota: Option<u64>,
 }
 
 /// What became of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// Its queue, an index into the queues of the record.
+    /// The queue of the job, an index into the queues of the record.
     pub queue: usize,
-    /// Thousandths of a GPU that it holds while it runs.
+    /// Thousandths of a GPU that the job holds while it runs.
     pub gpu_thousandths: u64,
-    /// When it came, in seconds since the start of the run.
+    /// When the job was submitted, in seconds since the start of the run.
     pub submit_s: u64,
-    /// When it began to run; `None`: it never did.
+    /// When the job started, in seconds since the start of the run; `None`: it never started.
     pub start_s: Option<u64>,
-    /// When it ended; `None`: it did not.
+    /// When the job ended, in seconds since the start of the run; `None`: it did not end.
     pub end_s: Option<u64>,
 }
 
-/// What one run did over time.
+/// The use, the waiting and the fair shares of one run over time, by queue.
 #[derive(Debug, Clone)]
 pub struct Record {
     name: String,
@@ -59,8 +59,8 @@ struct Row {
 }
 
 impl Record {
-    /// A run of which nothing is known yet. All records of a report have the same queues.
-    /// `capacity` is all the GPUs there are, in thousandths.
+    /// A run of which nothing is known yet. All records of a report must have the same queues.
+    /// `capacity` is the GPUs of all nodes, in thousandths of a GPU.
     #[must_use]
     pub fn new(name: &str, queues: Vec<Queue>, capacity: u64) -> Self {
         let rows = vec![Row::default(); queues.len()];
@@ -72,7 +72,8 @@ impl Record {
         }
     }
 
-    /// Counts a job, in any order. One of an unknown queue is left out, and one that never ran.
+    /// Counts a job. Jobs may come in any order. A job of an unknown queue is left out, and a job
+    /// that never started.
     pub fn job(&mut self, job: &Job) {
         if let Some(start_s) = job.start_s {
             self.waited(job.queue, job.submit_s, job.start_s);
@@ -80,7 +81,8 @@ impl Record {
         }
     }
 
-    /// Counts the waiting of a job, from that second to its start; `None`: it never started.
+    /// Counts the waiting of a job, from its submission to its start, in seconds. `None`: it never
+    /// started.
     pub fn waited(&mut self, queue: usize, submit_s: u64, start_s: Option<u64>) {
         let Some(row) = self.rows.get_mut(queue) else {
             return;
@@ -92,7 +94,8 @@ impl Record {
         }
     }
 
-    /// Counts the GPUs of a job, or of a part of it; without an end they are held to the last.
+    /// Counts the GPUs that a job, or a part of it, holds. Without an end they are held to the end
+    /// of the run.
     pub fn held(&mut self, queue: usize, gpu_thousandths: u64, start_s: u64, end_s: Option<u64>) {
         let Some(row) = self.rows.get_mut(queue) else {
             return;
@@ -103,8 +106,8 @@ impl Record {
         }
     }
 
-    /// From this second on this would be fair for a queue, in thousandths of a GPU. The calls of
-    /// one queue come in the order of time; one that repeats the last value costs nothing.
+    /// Sets the fair share of a queue from this second on, in thousandths of a GPU. The calls for
+    /// one queue must be in the order of time. A call that repeats the last value costs nothing.
     pub fn fair_share(&mut self, at_s: u64, queue: usize, gpu_thousandths: u64) {
         if let Some(row) = self.rows.get_mut(queue) {
             let change = signed(gpu_thousandths) - signed(row.last_fair_share);
@@ -113,8 +116,8 @@ impl Record {
         }
     }
 
-    /// Adds what another part of the same run did, for example another cluster: jobs, and fair
-    /// shares of other queues.
+    /// Adds the record of another part of this run, for example of another cluster: its jobs, and
+    /// the fair shares of its queues, which must not be queues of this part.
     pub fn merge(&mut self, other: Self) {
         for (row, more) in self.rows.iter_mut().zip(other.rows) {
             row.in_use.merge(more.in_use);
@@ -129,8 +132,9 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// The panels of some runs with the same queues; the runs of the report are in the same order.
-/// `work` is what waits and runs: `jobs`, `gangs`.
+/// The panels of some runs, which must have the same queues. The order of the records is that of
+/// [`Report::runs`](super::Report::runs). `work` is the word for what waits and runs: `jobs`,
+/// `gangs`.
 #[must_use]
 pub fn panels(records: &[Record], work: &str) -> Vec<Panel> {
     let Some(first) = records.first() else {
@@ -145,11 +149,11 @@ pub fn panels(records: &[Record], work: &str) -> Vec<Panel> {
     panels
 }
 
-/// Records with a common grid of time.
+/// Records whose stretches of time have one length, so that they can be drawn together.
 struct Plots<'a> {
     records: Vec<Record>,
     queues: &'a [Queue],
-    /// Indices of queues, those that used most first.
+    /// Indices of queues, those that used the most first.
     order: Vec<usize>,
     width_s: u64,
     count: usize,
@@ -181,7 +185,7 @@ impl<'a> Plots<'a> {
         }
     }
 
-    /// Means over time of the sum of some queues.
+    /// The means over time of the sum of some queues, in `unit`s.
     fn sum(&self, run: usize, queues: &[usize], of: fn(&Row) -> &Buckets, unit: f64) -> Points {
         let mut sums = vec![0.0; self.count];
         for &queue in queues {
@@ -192,7 +196,7 @@ impl<'a> Plots<'a> {
         }
         let point = |(at, sum): (usize, f64)| (as_float(self.width_s) * as_float(at), sum / unit);
         let mut points: Points = sums.into_iter().enumerate().map(point).collect();
-        // So that the last stretch has a length too.
+        // A last point, so that the last stretch is drawn with its length.
         let end = as_float(self.width_s) * as_float(self.count);
         points.extend(points.last().map(|last| (end, last.1)));
         points
@@ -210,7 +214,7 @@ impl<'a> Plots<'a> {
     }
 
     fn in_use(&self) -> Panel {
-        // One more would be as much room in the legend as "others".
+        // One more queue takes as much room in the legend as "others".
         let alone = if self.order.len() > COLOURS + 1 {
             COLOURS
         } else {
@@ -340,7 +344,7 @@ impl<'a> Plots<'a> {
         }
     }
 
-    /// A series of each run for all queues together, and for each of the larger ones.
+    /// For each run a series for all queues together, and one for each of the larger queues.
     fn by_choice(&self, points: impl Fn(usize, &[usize]) -> Points) -> Vec<Series> {
         let largest = self.order.iter().take(CHOICES_MAX);
         let single = largest.map(|&queue| (&*self.queues[queue].name, vec![queue]));

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One measured or published curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// The pods that arrive, for example `default`.
+    /// The name of the list of pods that arrive, for example `default`.
     pub workload: String,
-    /// The policy that placed them; compared with the names of the runs as they are.
+    /// The policy that placed the pods. It must be spelled like the name of a run.
     pub policy: String,
-    /// The seed of the order in which they arrive.
+    /// The seed of the order in which the pods arrive.
     pub seed: u64,
     /// The quantity that is measured.
     pub metric: Metric,
-    /// Percent, at 0, 1, 2 ... percent of the cluster's GPUs asked for; not a number where nothing
-    /// was measured.
+    /// Values in percent, at 0, 1, 2 ... percent of the cluster's GPUs asked for; not a number
+    /// where nothing was measured.
     pub values: Vec<f64>,
 }
 
-/// What two curves have in common that can be compared: workload, policy, seed and metric.
+/// Two curves can be compared if they have one key: workload, policy, seed and metric.
 type Key<'a> = (&'a str, &'a str, u64, Metric);
 
 impl Curve {
@@ -34,14 +34,14 @@ impl Curve {
 pub enum Metric {
     /// GPUs in use, of all GPUs.
     Alloc,
-    /// GPUs that are free and that a pod of the workload cannot use, of all GPUs.
+    /// Free GPUs that a pod of the workload cannot use, of all GPUs.
     FragAmount,
     /// Free GPUs that a pod of the workload cannot use, of all free GPUs.
     FragRatio,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 3] = [Self::Alloc, Self::FragAmount, Self::FragRatio];
 
     fn title(self) -> &'static str {
@@ -71,7 +71,7 @@ impl Metric {
 /// One panel for each metric: the mean over the seeds of each policy with a band from the lowest to
 /// the highest, and the mean of the published curves of the same seeds, dashed.
 ///
-/// `runs` are the policies in the order of the report; curves of others are left out.
+/// `runs` are the policies in the order of the report; curves of other policies are left out.
 #[must_use]
 pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<Panel> {
     let keys: BTreeSet<Key<'_>> = measured.iter().map(Curve::key).collect();
@@ -80,7 +80,7 @@ pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<P
     let panel = |metric: Metric| {
         let mut series = series(runs, measured, metric, Style::Solid);
         series.extend(self::series(runs, &same, metric, Style::Dashed));
-        // Each published curve behind its own, in the list of values too.
+        // Each published curve follows the measured one, also in the list of values.
         series.sort_by(|a, b| (&a.choice, a.run).cmp(&(&b.choice, b.run)));
         Panel {
             title: metric.title().to_owned(),
@@ -96,8 +96,8 @@ pub fn panels(runs: &[String], measured: &[Curve], published: &[Curve]) -> Vec<P
     Metric::ALL.map(panel).into()
 }
 
-/// How far the measured curves are from the published ones of the same workload, policy, seed and
-/// metric; curves without such a one are left out.
+/// How far each measured curve is from the published curve of its workload, policy, seed and
+/// metric. Curves without a published one are left out.
 #[must_use]
 pub fn comparison(runs: &[String], measured: &[Curve], published: &[Curve]) -> Table {
     let columns = [
@@ -171,7 +171,7 @@ fn series(runs: &[String], curves: &[Curve], metric: Metric, style: Style) -> Ve
 
 type Pairs = Vec<(f64, f64)>;
 
-/// Over the curves that have a value there.
+/// The mean and the band at each point, over the curves that have a value there.
 fn mean_and_band(curves: &[&Curve]) -> (Pairs, Pairs) {
     let lengths = curves.iter().map(|curve| curve.values.len());
     let mut points = Vec::new();

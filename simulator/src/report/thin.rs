@@ -1,12 +1,13 @@
-//! Fewer points for the eye: what a screen cannot show is not written.
+//! Thins out the points of a report: points that a screen cannot show are not written.
 
 use super::{Kind, Panel, Report, Series, Style};
 use std::collections::BTreeMap;
 
-/// Stretches that a series is cut into. Four points are kept of each.
+/// How many stretches a series is cut into. At most four points of each are kept.
 const STRETCHES: usize = 256;
 
-/// A report as it is written: few points, finite ones, with no more digits than a plot shows.
+/// A report as it is written: with few points, only finite ones, and no more digits than a plot
+/// shows.
 pub(super) fn thinned(report: &Report) -> Report {
     let mut report = report.clone();
     for panel in &mut report.panels {
@@ -47,7 +48,8 @@ fn keep(series: &mut Series, indices: &[usize]) {
     }
 }
 
-/// The areas of one stack keep the same x values: those where their sum is extreme.
+/// Thins out stacked areas. All areas of one stack keep the same x values: those where their sum is
+/// extreme.
 fn thin_stacks(panel: &mut Panel) {
     let mut stacks: BTreeMap<(Option<usize>, Option<String>), Vec<usize>> = BTreeMap::new();
     let areas = panel.series.iter().enumerate();
@@ -84,7 +86,7 @@ fn thin_stacks(panel: &mut Panel) {
     }
 }
 
-/// The first, the last, the highest and the lowest of each stretch, in order.
+/// The indices of the first, the last, the highest and the lowest point of each stretch, sorted.
 fn kept(heights: &[f64]) -> Vec<usize> {
     let length = heights.len();
     if length <= 4 * STRETCHES {
@@ -118,7 +120,7 @@ fn round(series: &mut Series) {
     }
 }
 
-/// Five digits of what is no whole number.
+/// Rounds a number that is not whole to five digits.
 fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 {
         return value;

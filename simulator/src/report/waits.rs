@@ -1,12 +1,13 @@
-//! How long many jobs waited, in bounded memory.
+//! The waits of many jobs, in bounded memory.
 
 use super::buckets::as_float;
 use std::collections::BTreeMap;
 
-/// Waits from here on keep their first three digits: at most 1 % too little.
+/// Waits of this many seconds or more keep their first three digits only: they are at most 1 % too
+/// short.
 const EXACT_BELOW_S: u64 = 1_000;
 
-/// What a plot of percentages shows.
+/// The smallest step that a plot of percentages shows, in percent.
 const STEP_PERCENT: f64 = 0.2;
 
 /// Counts of waits by length.
@@ -16,20 +17,20 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// One job waited so long.
+    /// Counts a job that waited so long.
     pub(super) fn add(&mut self, wait_s: u64) {
         *self.counts.entry(shortened(wait_s)).or_default() += 1;
     }
 
-    /// Adds the jobs of another.
+    /// Adds the jobs that another one has counted.
     pub(super) fn merge(&mut self, other: &Self) {
         for (&wait_s, count) in &other.counts {
             *self.counts.entry(wait_s).or_default() += count;
         }
     }
 
-    /// Each length with the percentage of jobs that waited at most so long, beginning with 0 s, in
-    /// steps of [`STEP_PERCENT`] or more. Nothing if there is no job.
+    /// Lengths in seconds, each with the percentage of jobs that waited at most so long, beginning
+    /// with 0 s, in steps of [`STEP_PERCENT`] or more. Empty if there is no job.
     pub(super) fn distribution(&self) -> Vec<(f64, f64)> {
         let all: u64 = self.counts.values().sum();
         let mut until = 0;

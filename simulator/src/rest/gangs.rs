@@ -1,4 +1,4 @@
-//! Which pods belong together, worked out from the objects alone.
+//! Which pods belong to which gang, worked out from the objects alone.
 
 use super::groups::{self, Group};
 use crate::cluster::Cluster;
@@ -9,20 +9,21 @@ use std::collections::BTreeMap;
 /// A gang at rest.
 #[derive(Debug, Default)]
 pub(super) struct Gang<'world> {
-    /// As the engine's reports name it.
+    /// The name of the gang, as in the engine's reports.
     pub(super) name: String,
     /// The gang itself and its sub-groups.
     pub(super) groups: Vec<Group>,
     pub(super) queue: Box<str>,
-    /// Its spec was changed.
+    /// Whether the PodGroup's spec was changed.
     pub(super) changed: bool,
     pub(super) never_stale: bool,
-    /// It is not preemptible: only ever within quota.
+    /// Whether the gang is not preemptible, and so must stay within quota.
     pub(super) protected: bool,
-    /// Its description is missing.
+    /// Whether the PodGroup that the members name does not exist.
     pub(super) unknown: bool,
     pub(super) bound: Vec<&'world PodFacts>,
-    /// Members on nodes that are being deleted: they are not counted, and hold their room.
+    /// Members on nodes that are being deleted: they do not count for the minimum, and still hold
+    /// their room.
     pub(super) leaving: Vec<&'world PodFacts>,
     pub(super) waiting: Vec<&'world PodFacts>,
     pub(super) succeeded: Vec<&'world PodFacts>,
@@ -58,7 +59,7 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
         if facts.phase == gpu_batch_policies::facts::PodPhase::Succeeded {
             gang.succeeded.push(facts);
         } else if facts.phase.ended() {
-            // Whoever failed neither counts nor holds anything.
+            // A failed pod does not count and holds no room.
         } else if facts.deleting {
             gang.leaving.extend(facts.node.is_some().then_some(facts));
         } else if facts.node.is_some() {
@@ -74,7 +75,8 @@ pub(super) fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
         }
     }
     for gang in gangs.values_mut() {
-        // The scheduler's own members say where the gang is, whatever another one adds.
+        // Members that this scheduler has bound come first: they say where the gang is, not members
+        // that another scheduler has bound.
         gang.bound.sort_by_key(|facts| facts.bound_queue.is_none());
     }
     gangs.into_values().collect()
@@ -140,14 +142,14 @@ fn of_group<'world>(group: &PodGroupFacts) -> Gang<'world> {
 }
 
 impl Gang<'_> {
-    /// The group without children that a member belongs to; `None`: it names none.
+    /// The leaf that a member belongs to; `None`: the member names no leaf.
     pub(super) fn leaf_of(&self, facts: &PodFacts) -> Option<usize> {
         let named = |group: &Group| facts.sub_group.as_deref().unwrap_or("") == &*group.name;
         let leaf = self.groups.iter().position(named)?;
         self.groups[leaf].children.is_empty().then_some(leaf)
     }
 
-    /// How many of these members belong to each group without children.
+    /// How many of these members belong to each leaf, by index of the group.
     pub(super) fn by_leaf<'pod>(&self, pods: impl Iterator<Item = &'pod PodFacts>) -> Vec<usize> {
         let mut sums = vec![0; self.groups.len()];
         for leaf in pods.filter_map(|facts| self.leaf_of(facts)) {
@@ -156,12 +158,12 @@ impl Gang<'_> {
         sums
     }
 
-    /// Members that run or have done their part, by leaf.
+    /// How many members are bound or have succeeded, by leaf.
     pub(super) fn held(&self) -> Vec<usize> {
         self.by_leaf(self.bound.iter().chain(&self.succeeded).copied())
     }
 
-    /// Whether a member of the gang is below a group.
+    /// Whether a member of the gang belongs to a leaf that is this group or below it.
     pub(super) fn is_below(&self, facts: &PodFacts, group: usize) -> bool {
         let leaf = self.leaf_of(facts);
         group == 0 || leaf.is_some_and(|leaf| groups::path(&self.groups, leaf).any(|g| g == group))

@@ -1,28 +1,29 @@
-//! A gang and its sub-groups, as the PodGroup says.
+//! A gang and its sub-groups, as the PodGroup describes them.
 
 use crate::scenario::LEVELS;
 use gpu_batch_policies::facts::{NodeFacts, PodGroupFacts, SubGroupFacts, TopologyRequest, label};
 
-/// The gang itself, which is the first and has no name, or a sub-group.
+/// A sub-group, or the gang itself, which is the first group and has no name.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) name: Box<str>,
-    /// Of the gang itself: 0.
+    /// Index of the group above; of the gang itself 0.
     parent: usize,
     pub(super) children: Vec<usize>,
-    /// Of one without children: pods; of others: children.
+    /// Of a leaf: how many pods; of other groups: how many children.
     pub(super) minimum: usize,
     pub(super) required: Option<Required>,
 }
 
-/// All members are in one domain of the last of these node labels, which go from the top.
+/// A required domain: all members must be on nodes that agree on these labels, which go from the
+/// top level down.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Required {
     topology: Box<str>,
     labels: Vec<Box<str>>,
 }
 
-/// A gang whose members are all of one group.
+/// The groups of a gang without sub-groups.
 pub(super) fn without_sub_groups(minimum: usize) -> Vec<Group> {
     vec![Group {
         minimum,
@@ -87,7 +88,7 @@ fn required(request: &TopologyRequest) -> Option<Required> {
 }
 
 impl Required {
-    /// The domain that a node is in; a node without a label is alone there.
+    /// The domain that a node is in. A node without one of the labels is a domain of its own.
     pub(super) fn domain(&self, node: &NodeFacts) -> Vec<String> {
         let labels = self.labels.iter().map(|key| {
             let value = label(&node.labels, key).map(ToOwned::to_owned);
@@ -103,7 +104,7 @@ pub(super) fn path(groups: &[Group], group: usize) -> impl Iterator<Item = usize
     std::iter::successors(Some(group), parent)
 }
 
-/// Whether members in these numbers, by leaf, are enough for a group.
+/// Whether a group has its minimum with so many members, by leaf.
 pub(super) fn is_met(groups: &[Group], index: usize, held: &[usize]) -> bool {
     let group = &groups[index];
     if group.children.is_empty() {
@@ -113,7 +114,7 @@ pub(super) fn is_met(groups: &[Group], index: usize, held: &[usize]) -> bool {
     met.count() >= group.minimum
 }
 
-/// Whether a sub-group must be in a domain that is wider than that of a group above it.
+/// Whether a sub-group requires a domain that is wider than the domain of a group above it.
 pub(super) fn contradict(groups: &[Group]) -> bool {
     let wider = |index: usize| {
         let own = groups[index].required.as_ref()?;

@@ -9,11 +9,11 @@ use gpu_batch_policies::facts::{
 };
 use std::collections::BTreeMap;
 
-/// The resources of these worlds; a host port is one more, of which a node has one.
+/// The resources of these worlds. A host port counts as one more resource, of which a node has one.
 const RESOURCES: [&str; 3] = ["cpu", "nvidia.com/gpu", "pods"];
 pub(super) type Vector = [Amount; 4];
 
-/// The free amounts of nodes, and of queues below their limits.
+/// What nodes have free, and what queues hold.
 #[derive(Debug)]
 pub(super) struct Rooms {
     nodes: BTreeMap<Box<str>, Vector>,
@@ -52,7 +52,7 @@ impl Rooms {
             held.map(|facts| (*facts, &gang.queue))
         });
         for (facts, queue) in held {
-            // A pod that another scheduler has bound counts where its gang does.
+            // A pod that another scheduler has bound counts in the queue of its gang.
             let queue = facts.bound_queue.as_ref().unwrap_or(queue);
             let asked = asked(&facts.shape);
             let path: Vec<Box<str>> = rooms.queue_path(queue).map(|q| q.name.clone()).collect();
@@ -66,8 +66,8 @@ impl Rooms {
         rooms
     }
 
-    /// What each queue holds of what is accounted: GPUs, and CPUs where a queue has an entry for
-    /// them.
+    /// What each queue holds, by queue and resource: GPUs, and resources that some queue has an
+    /// entry for.
     pub(super) fn held(&self) -> BTreeMap<(Box<str>, Box<str>), Amount> {
         let entries = || self.queues.values().flat_map(|queue| &queue.resources);
         let is_accounted =
@@ -82,24 +82,24 @@ impl Rooms {
         amounts.collect()
     }
 
-    /// The queue and those above it.
+    /// A queue and all queues above it.
     fn queue_path(&self, queue: &str) -> impl Iterator<Item = &QueueFacts> {
         let parent = |queue: &&QueueFacts| self.queues.get(queue.parent.as_deref()?);
         std::iter::successors(self.queues.get(queue), parent)
     }
 
-    /// Whether the queue, or one above it, admits nothing new.
+    /// Whether the queue, or one above it, is closed.
     pub(super) fn is_closed(&self, queue: &str) -> bool {
         self.queue_path(queue).any(|queue| queue.closed)
     }
 
-    /// Whether the queue, or one above it, takes gangs of some namespaces only.
+    /// Whether the queue, or one above it, takes gangs of selected namespaces only.
     pub(super) fn selects_namespaces(&self, queue: &str) -> bool {
         self.queue_path(queue)
             .any(|queue| queue.namespace_selector.is_some())
     }
 
-    /// I8: queues that hold more than their limit by the commands of one decider.
+    /// I8: queues that hold more than their limit by the binds of one process.
     pub(super) fn over_limits(
         &self,
         gangs: &[Gang<'_>],
@@ -137,7 +137,7 @@ impl Rooms {
         self.nodes[&node.name]
     }
 
-    /// What each limit on the path still has.
+    /// What is left below the limits of the queue and of each queue above it.
     pub(super) fn limits(&self, queue: &str) -> Vec<Vector> {
         let left = |queue: &QueueFacts| {
             let held = self.held.get(&queue.name).copied().unwrap_or_default();
@@ -169,7 +169,8 @@ pub(super) fn take(free: &mut Vector, asked: &Vector) {
     }
 }
 
-/// Tolerations of these worlds tolerate everything.
+/// Whether a node's taints, labels and cordon allow a pod. A pod with a toleration tolerates
+/// everything in these worlds.
 pub(super) fn eligible(shape: &PodShape, node: &NodeFacts) -> bool {
     let tolerant = !shape.tolerations.is_empty();
     let kept_out = node.unschedulable

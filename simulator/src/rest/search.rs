@@ -1,4 +1,4 @@
-//! Whether more of a gang fits, found by trying everything: slow, and obviously right.
+//! Whether more members of a gang fit, found by trying every placement: slow, and obviously right.
 
 use super::gangs::Gang;
 use super::groups::{is_met, path};
@@ -6,8 +6,8 @@ use super::room::{Rooms, Vector, asked, eligible, has, take};
 use crate::cluster::Cluster;
 use gpu_batch_policies::facts::{NodeFacts, PodFacts};
 
-/// Whether some of the members that wait can be placed so that every group that gets one of them
-/// has its minimum then: the gang itself, and each sub-group on the way.
+/// Whether some of the waiting members can be placed so that every group above them has its minimum
+/// then: their leaves, the sub-groups above these, and the gang itself.
 pub(super) fn fits(
     cluster: &Cluster,
     rooms: &Rooms,
@@ -29,7 +29,8 @@ pub(super) fn fits(
         let mut members: Vec<_> = members
             .filter(|facts| gang.is_below(facts, group))
             .collect();
-        // The scheduler's own members say where it is, whatever another one adds.
+        // Members that this scheduler has bound say where the group is, not members that another
+        // scheduler has bound.
         if members.iter().any(|facts| facts.bound_queue.is_some()) {
             members.retain(|facts| facts.bound_queue.is_some());
         }
@@ -57,8 +58,8 @@ pub(super) fn fits(
 
 type Domain = Option<Vec<String>>;
 
-/// Two leaders, or a label that changed, can have put members into several domains: those that come
-/// join the most of them, and of as many the first.
+/// The domain with the most members, or the first of several. Two leaders, or a label that changed,
+/// can have put members into several domains; new members join this one.
 fn most_frequent(domains: Vec<Domain>) -> Option<Domain> {
     let members = |domain: &Domain| domains.iter().filter(|other| *other == domain).count();
     let most = domains.iter().map(members).max()?;
@@ -71,22 +72,23 @@ fn most_frequent(domains: Vec<Domain>) -> Option<Domain> {
 struct Search<'world> {
     gang: &'world Gang<'world>,
     nodes: Vec<&'world NodeFacts>,
-    /// Those that wait, each with its leaf; those of one leaf and shape stand together.
+    /// The waiting pods, each with its leaf; pods of one leaf and shape stand together.
     pods: Vec<(usize, &'world PodFacts)>,
     free: Vec<Vector>,
     limits: Vec<Vector>,
-    /// By group and node.
+    /// By group and node: the domain of the node; `None`: the group requires none.
     domains: Vec<Vec<Domain>>,
-    /// By group: where members are, if it must be in one domain.
+    /// By group: the domain in which its members must be, once one of them has a place. `None`:
+    /// any.
     tied: Vec<Domain>,
-    /// Members that have a place, by leaf: now, and before anything was tried.
+    /// How many members have a place, by leaf: now, and before anything was tried.
     held: Vec<usize>,
     before: Vec<usize>,
 }
 
 impl Search<'_> {
-    /// Tries the pods from one on. Pods that are alike take nodes in order, so that each choice is
-    /// tried once.
+    /// Tries to place the pods from index `next` on, the first of them on nodes from index `from`
+    /// on. Pods of one leaf and shape take nodes in order, so that each choice is tried once.
     fn goes_on(&mut self, next: usize, from: usize) -> bool {
         if self.is_done() {
             return true;
@@ -115,13 +117,13 @@ impl Search<'_> {
         self.goes_on(following, 0)
     }
 
-    /// Whether a leaf got some of what it needs, and those that follow are of another.
+    /// Whether the pods of a leaf are all tried, and it got new members, but not its minimum.
     fn is_left_in_part(&self, leaf: usize, next: usize) -> bool {
         let more = self.held[leaf] > self.before[leaf];
         leaf != next && more && self.held[leaf] < self.gang.groups[leaf].minimum
     }
 
-    /// Something was placed, and whatever got some of it has its minimum.
+    /// Whether a pod was placed, and every group that got new members has its minimum.
     fn is_done(&self) -> bool {
         let groups = &self.gang.groups;
         let more = |leaf: &usize| self.held[*leaf] > self.before[*leaf];
@@ -176,10 +178,10 @@ impl Search<'_> {
     }
 }
 
-/// The amounts before a pod was placed.
+/// What is needed to undo the placing of a pod: the amounts before it.
 struct Undo {
     free: Vector,
     limits: Vec<Vector>,
-    /// Groups whose domain it has chosen.
+    /// Groups whose domain this pod has chosen.
     ties: Vec<usize>,
 }

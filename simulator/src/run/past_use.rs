@@ -1,10 +1,10 @@
-//! Past use: what statuses tell of it against what queues have held.
+//! Past use: compares what statuses tell with what queues have held.
 //!
-//! While faults strike, nobody can say at which moment a scheduler saw what. What it tells must
-//! then be no less than what is left of the use that it began with, and no more than if everybody
-//! had held everything since. Once the world has come to rest, every minute is beyond doubt: what
-//! is told follows from what was told at first, however often schedulers start and half-lives
-//! change.
+//! While faults strike, it is uncertain when a scheduler saw what. The use that it tells must then
+//! be no less than what is left of the use that it began with, and no more than if all pods had
+//! held their requests ever since. Once the world has come to rest, every minute is certain: what
+//! is told must follow from what was told at the first rest, however often schedulers start and
+//! half-lives change.
 
 use super::{Happening, Run};
 use crate::api_server::Request;
@@ -17,28 +17,30 @@ use gpu_batch_policies::facts::{PastUse, UnixMs};
 use gpu_batch_policies::status::QueueStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Use is looked at so often.
+/// How often use is counted.
 const GRID_MS: u64 = 60_000;
-/// While faults strike, a clock may be so many minutes from the world's, or a status so old.
+/// While faults strike, a scheduler's clock may differ from the world's by so many minutes, or a
+/// status may be so old.
 const DOUBT: u64 = 2;
-/// How far what is told may be from what is expected, in thousandths: a reading and a writing round
-/// by half of one each; so does each restart.
+/// How far the use that is told may be from the expected one, in thousandths. A reading and a
+/// writing round by half of one each; each restart allows one more.
 const OFF_MAX: f64 = 2.0;
 
 /// Averages in thousandths, by queue and resource.
 type Averages = BTreeMap<(Box<str>, Box<str>), f64>;
 
-/// The past use that tests know of, in a world where it counts.
+/// The past use that is expected, in a world where it counts.
 #[derive(Debug)]
 pub(super) struct Remembered {
     past: Past,
-    /// `None`: the past does not count any more.
+    /// The half-life of past use; `None`: past use does not count any more.
     half_life_ms: Option<u64>,
-    /// The averages that are expected, as of a minute; from the first rest on.
+    /// The expected averages and the minute of which they are. `None` before the first rest, and if
+    /// they are uncertain.
     expected: Option<(u64, Averages)>,
-    /// Whether there has been a first rest.
+    /// Whether the world has come to rest once.
     rested: bool,
-    /// Whether these averages are beyond doubt.
+    /// Whether the expected averages are certain.
     sharp: bool,
     restarts: u32,
 }
@@ -71,7 +73,7 @@ fn left(minutes: u64, half_life_ms: u64) -> f64 {
 }
 
 impl Run<'_> {
-    /// Writes the past of queues into their statuses, as schedulers before have done.
+    /// Writes the past use of queues into their statuses, as if an earlier scheduler had done it.
     pub(super) fn begin_past(&mut self) {
         let Some(remembered) = &self.past else { return };
         let at_ms = self.now_ms / GRID_MS * GRID_MS;
@@ -92,13 +94,13 @@ impl Run<'_> {
             let request = Request::PatchStatus(patch);
             self.cluster.api.handle(request, self.now_ms);
         }
-        // That was long ago: no list is older.
+        // The statuses count as written long ago: no list may be older.
         let revision = self.cluster.api.revision();
         self.cluster.api.compact(revision);
     }
 
-    /// A scheduler starts. Where nothing is told of any queue, it knows nothing of the minutes
-    /// since.
+    /// A scheduler starts. If no status tells of past use, the scheduler knows nothing of the past,
+    /// and its count begins now.
     pub(super) fn begin_counting(&mut self) {
         let now = self.now_ms / GRID_MS;
         let knows_nothing = self.told().is_empty();
@@ -108,7 +110,7 @@ impl Run<'_> {
         }
     }
 
-    /// A minute may have passed since the world came to rest.
+    /// Counts the use of the minutes that have passed since the last call.
     pub(super) fn count_use(&mut self) {
         let now = self.now_ms / GRID_MS;
         let Some(remembered) = &mut self.past else {
@@ -134,7 +136,8 @@ impl Run<'_> {
         *minute = now;
     }
 
-    /// At the first rest, what was told so far is judged, and more happens. Whether it does.
+    /// At the first rest, judges what statuses have told so far, and plans what happens later.
+    /// Returns whether there is more to happen.
     pub(super) fn live_on(&mut self, found: &mut Vec<String>) -> bool {
         if self.past.as_ref().is_none_or(|past| past.rested) {
             return false;
@@ -188,22 +191,22 @@ impl Run<'_> {
         }
     }
 
-    /// Whether everything has come to rest, and nobody has seen what others have not.
+    /// Whether the first rest is over and the expected averages are certain.
     pub(super) fn is_calm(&self) -> bool {
         self.past
             .as_ref()
             .is_some_and(|past| past.rested && past.sharp)
     }
 
-    /// Whether the one scheduler that runs has the world's time, and so have those that follow it.
-    /// Of two schedulers, one may have seen what the other has not.
+    /// Whether only one scheduler runs, and all schedulers have the world's time. If two run, one
+    /// may have seen what the other has not.
     fn schedulers_agree(&self) -> bool {
         let clocks = [FaultKind::ClockJumps, FaultKind::ClockStalls];
         let one = self.shells.iter().filter_map(|shell| shell.process());
         one.count() == 1 && clocks.iter().all(|kind| self.faults.struck(*kind) == 0)
     }
 
-    /// The configuration of every scheduler changes.
+    /// Gives all schedulers another half-life of past use.
     pub(super) fn change_half_life(&mut self, half_life_ms: Option<u64>) {
         self.settings.use_half_life_ms = half_life_ms;
         for shell in &mut self.shells {
@@ -216,7 +219,7 @@ impl Run<'_> {
         }
     }
 
-    /// A scheduler is killed, and will start again.
+    /// Kills the scheduler of a slot. It will start again.
     pub(super) fn kill(&mut self, slot: usize) {
         self.shells[slot].kill();
         if let Some(remembered) = &mut self.past {
@@ -224,7 +227,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the statuses of queues tell.
+    /// The past use that the statuses of queues tell.
     fn told(&self) -> BTreeMap<Box<str>, PastUse> {
         let queues = self.cluster.api.objects(Kind::Queue);
         let told = queues.filter_map(|stored| match &stored.object {
@@ -234,8 +237,9 @@ impl Run<'_> {
         told.collect()
     }
 
-    /// P1: between what is left of the first use, and that with everything since. A clock that
-    /// jumps takes any part of it away.
+    /// P1: what is told is at least what is left of the first use, and at most that with the use of
+    /// all pods since. Nothing is judged if a clock has jumped: then any part of the first use may
+    /// be forgotten.
     fn judge_first(&self, told: &BTreeMap<Box<str>, PastUse>, found: &mut Vec<String>) {
         let Some(remembered) = &self.past else { return };
         if self.faults.struck(FaultKind::ClockJumps) > 0 {

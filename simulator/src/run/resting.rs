@@ -1,5 +1,5 @@
-//! Raised minima and restarts after everything has come to rest. Nothing is lost then, so no gang
-//! may be evicted, however often schedulers start anew and however far minima are raised.
+//! Raised minima and restarts after the first rest. No member is lost then, so no gang may be
+//! evicted, however often schedulers start anew and however far minima are raised.
 
 use super::{Run, change_minimum};
 use gpu_batch_policies::command::{Action, Evict, EvictionCause};
@@ -7,8 +7,8 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts};
 
 impl Run<'_> {
-    /// A PodGroup of which members run gets a higher minimum; of one with sub-groups the first
-    /// leaf.
+    /// Raises the minimum of a PodGroup with members on nodes. If it has sub-groups, that of the
+    /// first leaf.
     pub(super) fn raise_minimum(&mut self, number: u64, by: u32) {
         let runs = |group: &PodGroupFacts| {
             let mut pods = self.cluster.api.pods();
@@ -29,10 +29,11 @@ impl Run<'_> {
         self.cluster.put(Object::PodGroup(group), self.now_ms);
     }
 
-    /// L1. Of gangs without a PodGroup of ours nobody remembers whether members were lost or have
-    /// done their part and were cleaned away. Nor does anything tell the minimum that a member had
-    /// that another scheduler has bound: once it is raised, a scheduler that starts anew sees a
-    /// sub-group that may never have been complete, and unwinds it.
+    /// L1: no gang is evicted after the first rest. Two cases are not judged. Gangs without a
+    /// PodGroup of this scheduler: nothing remembers whether their members were lost, or have
+    /// succeeded and were cleaned away. Unwinding of gangs of which another scheduler has bound a
+    /// member: nothing tells the minimum at that time, so if it is raised, a scheduler that starts
+    /// anew sees a sub-group that may never have been complete, and unwinds it.
     pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
         let Action::Evict(Evict { pod, cause }) = action else {
             return None;

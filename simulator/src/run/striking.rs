@@ -17,13 +17,14 @@ const GPU: &str = "nvidia.com/gpu";
 /// The effects of faults that have struck, as far as later faults and checks need them.
 #[derive(Debug, Default)]
 pub(super) struct Striking {
-    /// Something has happened after which a kubelet may rightly find its node too small.
+    /// Whether a fault has struck after which a kubelet may find its node too small without a
+    /// mistake of the scheduler.
     pub(super) explains_overcommit: bool,
     foreign: u64,
 }
 
 impl Run<'_> {
-    /// Lets a fault strike, if there is something to strike.
+    /// Lets a fault strike. Returns whether there was something to strike.
     pub(super) fn strike(&mut self, kind: FaultKind) -> bool {
         let now_ms = self.now_ms;
         let number = self.random.next_u64();
@@ -74,12 +75,12 @@ impl Run<'_> {
             | FaultKind::ContenderPaused
             | FaultKind::ContenderCrashes
             | FaultKind::ShutDown => self.strike_contender(kind, number),
-            // All others strike at opportunities.
+            // All other kinds strike at opportunities.
             _ => false,
         }
     }
 
-    /// A fault that needs a pod of some kind; none if there is no such pod.
+    /// Lets a fault strike that needs a pod; `None`: there is no such pod.
     fn strike_pod(&mut self, kind: FaultKind, number: u64) -> Option<()> {
         let now_ms = self.now_ms;
         let facts = self.pick_pod(number, |facts| match kind {
@@ -176,7 +177,7 @@ impl Run<'_> {
         true
     }
 
-    /// A node becomes as it was, if it is still there.
+    /// Undoes a fault of a node, if the node is still there.
     pub(super) fn undo(&mut self, mut facts: NodeFacts) {
         let Some(now) = self.cluster.node(&facts.name) else {
             return;
@@ -186,7 +187,7 @@ impl Run<'_> {
         self.cluster.put_status(Object::Node(facts), self.now_ms);
     }
 
-    /// A machine comes, if its name is free.
+    /// Adds a new machine, unless there is a node with its name.
     pub(super) fn join(&mut self, facts: NodeFacts) {
         if self.cluster.node(&facts.name).is_none() {
             self.cluster.put(Object::Node(facts), self.now_ms);
@@ -271,7 +272,7 @@ impl Run<'_> {
         true
     }
 
-    /// A scheduler starts; one that was still running in its place is killed first.
+    /// Starts a scheduler in a slot. One that still runs there is killed first.
     pub(super) fn start(&mut self, slot: usize) {
         self.starts += 1;
         let (faults, random) = (&mut self.faults, &mut self.random);
@@ -290,7 +291,8 @@ impl Run<'_> {
         self.shells[slot].start(settings, clock_ahead_ms, self.now_ms);
     }
 
-    /// No more faults, and what they broke is mended.
+    /// Ends all faults at once, except those of nodes: a node recovers at the time that is planned
+    /// for it.
     pub(super) fn heal(&mut self) {
         self.faults.stop();
         self.healed = true;
@@ -309,7 +311,7 @@ fn is_running(facts: &PodFacts) -> bool {
     facts.phase == PodPhase::Running
 }
 
-/// Half of the GPUs are gone; of a new machine also from its capacity.
+/// Halves the allocatable GPUs of a node, and if `capacity` is set also the capacity.
 fn halve_gpus(facts: &mut NodeFacts, capacity: bool) {
     let halve = |amounts: &mut Amounts| {
         for (name, amount) in amounts.iter_mut() {

@@ -1,10 +1,10 @@
-//! Past use: in some worlds it counts. What is drawn for it is drawn apart, so that worlds without
-//! it stay what they are.
+//! Past use, which counts in some worlds. It is drawn from a sequence of its own, so that worlds
+//! without past use are not changed by this module.
 
 use crate::random::Random;
 use gpu_batch_policies::facts::Amount;
 
-/// Some worlds have a past; the others are as they would be without this module.
+/// In how many percent of the worlds past use counts.
 const WORLDS_PERCENT: u64 = 20;
 const MINUTE_MS: u64 = 60_000;
 const HALF_LIVES_MS: [u64; 6] = [
@@ -16,38 +16,38 @@ const HALF_LIVES_MS: [u64; 6] = [
     365 * 24 * 60 * MINUTE_MS,
 ];
 
-/// What a queue has used on average before the world begins, in thousandths of base units.
+/// A queue, and what it has used on average before the world begins: resources, in thousandths of
+/// base units.
 pub(crate) type Used = (&'static str, Vec<(Box<str>, Amount)>);
 
-/// Something that happens after everything has come to rest: so many milliseconds after a minute
-/// has begun.
+/// Something that happens after the first rest: `after_ms` milliseconds after a minute has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Later {
-    /// The scheduler is killed, and starts again after a while.
+    /// The scheduler is killed, and starts again after `down_ms`.
     Restart { after_ms: u64, down_ms: u64 },
     /// The configuration has another half-life.
     HalfLife { after_ms: u64, half_life_ms: u64 },
-    /// The past does not count any more.
+    /// Past use does not count any more.
     Forget { after_ms: u64 },
-    /// A running pod ends: the one with this number, counted round.
+    /// A running pod ends: the one with this number, modulo their count.
     PodEnds { after_ms: u64, number: u64 },
-    /// A PodGroup of which members run has a higher minimum from now on: the one with this number,
-    /// counted round.
+    /// The minimum of a PodGroup with members on nodes is raised: of the one with this number,
+    /// modulo their count.
     Raised { after_ms: u64, number: u64, by: u32 },
 }
 
-/// How the past counts in a world.
+/// How past use counts in a world.
 #[derive(Debug, Clone)]
 pub(crate) struct Past {
     pub(crate) half_life_ms: u64,
-    /// The world begins so long after a whole minute.
+    /// How long after a whole minute the world begins.
     pub(crate) offset_ms: u64,
     pub(crate) used: Vec<Used>,
-    /// What happens in the minutes after the first rest; there is nothing in some of them.
+    /// What happens in each of the minutes after the first rest, in some minutes nothing.
     pub(crate) later: Vec<Vec<Later>>,
 }
 
-/// The past of a world, if it counts there.
+/// Draws the past use of a world; `None`: it does not count there.
 pub(crate) fn past(random: &mut Random) -> Option<Past> {
     if !random.percent(WORLDS_PERCENT) {
         return None;
@@ -84,9 +84,9 @@ fn raised(random: &mut Random) -> Option<Later> {
     })
 }
 
-/// What happens in a minute. Pods and the configuration change when it has begun and every
-/// scheduler is back that was down then, so that what is held, and how fast it is forgotten, is
-/// beyond doubt when it ends.
+/// Draws what happens in a minute. Pods and the configuration change some seconds after it has
+/// begun, when a scheduler that was down is back. So it is certain at the end of the minute what is
+/// held, and how fast it is forgotten.
 fn drawn(random: &mut Random, last: bool) -> Vec<Later> {
     let mut later = Vec::new();
     let after_ms = random.between(10_000, 20_000);

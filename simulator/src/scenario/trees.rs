@@ -1,5 +1,5 @@
-//! Sub-groups: some gangs become trees. What is drawn for them is drawn apart, so that worlds
-//! without a tree stay what they are.
+//! Sub-groups: some gangs become trees. Trees are drawn from a sequence of their own, so that
+//! worlds without a tree are not changed by this module.
 
 use super::{Arrival, LEVELS, NONE};
 use crate::cluster::Recipe;
@@ -11,9 +11,9 @@ use gpu_batch_policies::facts::{
 };
 use std::sync::Arc;
 
-/// Finer than all levels of the Topology.
+/// The depth of a single node, which is below all levels of the Topology.
 const NODE: usize = LEVELS.len();
-/// Some worlds have trees; the others are as they would be without this module.
+/// In how many percent of the worlds there are trees.
 const WORLDS_PERCENT: u64 = 50;
 
 /// Gives sub-groups to some of the PodGroups that arrive.
@@ -33,7 +33,7 @@ pub(crate) fn grow(arrivals: &mut [(UnixMs, Arrival)], random: &mut Random) {
     }
 }
 
-/// The sub-groups: one to three levels of them.
+/// Gives a PodGroup one to three levels of sub-groups.
 fn tree(group: &mut PodGroupFacts, random: &mut Random) {
     group.minimum = 1;
     let topology = group.topology.as_ref();
@@ -48,7 +48,7 @@ fn tree(group: &mut PodGroupFacts, random: &mut Random) {
     group.sub_groups = planting.entries;
 }
 
-/// How far down a level of the Topology `default` is.
+/// The depth of a level of the Topology `default`, from 0; `None`: there is no such level.
 fn depth_of(level: &str) -> Option<usize> {
     let known = LEVELS.iter().position(|known| *known == level);
     known.or((level == "node").then_some(NODE))
@@ -60,9 +60,10 @@ struct Planting<'random> {
 }
 
 impl Planting<'_> {
-    /// Makes what is below a group, whose domain is of this level; returns the group's minimum.
+    /// Makes the sub-groups below a group whose domain is of this level. Returns how many of them
+    /// the group needs; `None`: all.
     fn below(&mut self, parent: &str, depth: u64, level: usize) -> Option<u32> {
-        // Small enough for every placement to be tried at rest.
+        // So few that every placement can be tried at rest.
         let most = match self.entries.len() {
             0..4 if depth == 1 => 3,
             0..4 => 2,
@@ -87,8 +88,9 @@ impl Planting<'_> {
         some.then(|| self.between(1, count))
     }
 
-    /// What a sub-group says of topology, and the level of the domain that it must be in. Seldom
-    /// that is wider than the level of the groups above it, which is a contradiction.
+    /// Draws the topology request of a sub-group, and returns it with the level of the domain that
+    /// the sub-group must be in. Seldom this level is wider than that of the groups above, which is
+    /// a contradiction.
     fn topology(&mut self, above: usize) -> (Option<TopologyRequest>, usize) {
         if self.random.percent(60) {
             return (None, above);
@@ -111,7 +113,8 @@ impl Planting<'_> {
     }
 }
 
-/// Lets the pods name the leaves: first as many as each needs, then wherever. Seldom one names no
+/// Lets the pods name leaves: first as many pods as each leaf needs, then up to two more for any
+/// leaf. In a fifth of the cases one pod is missing. In a tenth of the cases one pod may name no
 /// leaf of its PodGroup.
 fn members(group: &PodGroupFacts, pods: &mut Vec<Recipe>, random: &mut Random) {
     let is_leaf = |entry: &&SubGroupFacts| {
@@ -162,7 +165,7 @@ fn members(group: &PodGroupFacts, pods: &mut Vec<Recipe>, random: &mut Random) {
     }
 }
 
-/// Smaller than those of other gangs, which have fewer members.
+/// CPUs and GPUs of a pod. The pods are smaller than those of other gangs, because there are more.
 fn size(random: &mut Random) -> (u64, u64) {
     (random.between(1, 3), *random.pick(&[0, 1, 1, 2, 2, 3, 4]))
 }

@@ -1,4 +1,4 @@
-//! The work that arrives: gangs of every kind, and what users change about them.
+//! The work that arrives: gangs of every kind, and the changes that users make.
 
 use super::{DISK, NONE, QUEUES};
 use crate::cluster::Recipe;
@@ -14,19 +14,20 @@ use std::sync::Arc;
 /// One thing that users do.
 #[derive(Debug, Clone)]
 pub(crate) enum Arrival {
-    /// A gang: what describes it, and its pods. The pods name the description if it is a Job.
+    /// A gang: the PodGroup or Job that describes it, and its pods. If it is a Job, it is the owner
+    /// of the pods.
     Gang(Option<Box<Object>>, Vec<Recipe>),
-    /// The gates of all pods of this name's gang open.
+    /// The gates of all pods of the gang with this name are removed.
     GatesOpen(Box<str>),
-    /// A running pod, if there is one, ends well: the one with this number, counted round.
+    /// A running pod, if there is one, succeeds: the one with this number, modulo their count.
     PodEnds(u64),
     /// A queue is closed, or opened again.
     QueueClosed(&'static str, bool),
-    /// A PodGroup's minimum becomes another one.
+    /// The PodGroup with this name gets this minimum.
     MinimumChanges(Box<str>, u32),
 }
 
-/// What arrives over time, in order; gangs alone are counted by the second value.
+/// Everything that arrives, sorted by time, and how many gangs there are among it.
 pub(crate) fn arrivals(
     random: &mut Random,
     start_ms: UnixMs,
@@ -92,7 +93,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
             group.queue = Some(queue);
             group.required_label = random.percent(30).then(|| "zone".into());
             if random.percent(25) {
-                // The minimum of a `basic` group.
+                // A native group with the policy `basic` has the minimum 1.
                 group.minimum = 1;
             }
             Some(Object::PodGroup(group))
@@ -117,7 +118,8 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
         85..93 => {
             let mut owner = owner("apps/v1", "ReplicaSet", name);
             owner.uid.0 = (1 << 100) | u128::from(random.next_u64());
-            // In half of the cases it is a Deployment in a rolling update.
+            // In half of the cases the owner is a Deployment in a rolling update, with pods of two
+            // ReplicaSets.
             let updated = owner.uid.0 & 1 == 1;
             let mut new = false;
             all(&mut |pod| {
@@ -176,7 +178,8 @@ fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
     group
 }
 
-/// The API server gives the owner's UID where it is an object here.
+/// A reference to an owner. Where the owner is an object of the world, the reference later gets the
+/// UID that the API server sets.
 fn owner(api_version: &str, kind: &str, name: &str) -> OwnerReference {
     OwnerReference {
         api_version: api_version.into(),

@@ -1,5 +1,5 @@
-//! Events that are still to happen, in a total order: by time, and of one time by when they were
-//! scheduled.
+//! Events that are still to happen, in a total order: by time, and events of one time in the order
+//! in which they were scheduled.
 
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
-    /// How many were ever scheduled.
+    /// How many events were ever scheduled.
     scheduled: u64,
 }
 
@@ -36,7 +36,7 @@ impl Agenda {
         self.entries.peek().map(|Reverse(entry)| entry.at_ms)
     }
 
-    /// Takes the next event that is due by then.
+    /// Takes the next event that is due at `now_ms`; `None`: there is none.
     pub(super) fn due(&mut self, now_ms: UnixMs) -> Option<Event> {
         if self.next_ms()? > now_ms {
             return None;

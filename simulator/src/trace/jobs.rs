@@ -1,4 +1,4 @@
-//! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, by the time of submission.
+//! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, sorted by time of submission.
 
 use crate::input::{InputError, Row, Table};
 use std::collections::BTreeMap;
@@ -17,34 +17,35 @@ const DURATION: usize = 2;
 const GPUS: usize = 3;
 const QUEUE: usize = 4;
 
-/// About 300 years: times stay far from overflow, in milliseconds too.
+/// The largest time in seconds, about 300 years: times stay far from overflow, also in
+/// milliseconds.
 pub const SECONDS_MAX: u64 = 10_000_000_000;
 
-/// More than any cluster has. A job may ask for more than the simulated cluster has, and then
-/// never runs.
+/// The most GPUs of a job: more than any cluster has. A job that asks for more than the simulated
+/// cluster has never runs.
 pub const GPUS_MAX: u32 = 1_000_000;
 
-/// One job: so many GPUs at once for so long.
+/// One job: a number of GPUs at once for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
-    /// Its number in the source of the trace; unique.
+    /// The number of the job in the source of the trace; unique.
     pub row: u64,
-    /// Seconds from the beginning of the trace.
+    /// Submission, in seconds from the beginning of the trace.
     pub submit_s: u64,
-    /// Seconds from its start to its end; 0 if it ends as soon as it has started.
+    /// Seconds from the start of the job to its end; 0 if it ends as soon as it has started.
     pub duration_s: u64,
-    /// At least 1.
+    /// GPUs that the job asks for, at least 1.
     pub num_gpus: u32,
-    /// An index into [`Jobs::queues`].
+    /// The queue of the job, an index into [`Jobs::queues`].
     pub queue: u32,
 }
 
 /// The jobs of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Jobs {
-    /// By time of submission; those of one second in the order of the file.
+    /// The jobs by time of submission; jobs of one second in the order of the file.
     pub jobs: Vec<Job>,
-    /// The names of their queues, in the order in which the file first names them.
+    /// The names of the queues, in the order in which the file first names them.
     pub queues: Vec<String>,
 }
 
@@ -52,16 +53,16 @@ impl Jobs {
     /// Reads a file, gzip or not.
     ///
     /// # Errors
-    /// If the file is broken, has no jobs, a value is not what it should be, a time is earlier
-    /// than that of the line before, or a `row` occurs twice.
+    /// If the file is broken or has no jobs, if a value is not valid, if a time is earlier than
+    /// that of the line before, or if a `row` occurs twice.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         Self::of_table(Table::open(path, &COLUMNS, &[])?)
     }
 
-    /// Writes them in the layout that [`read`](Self::read) reads.
+    /// Writes the jobs in the layout that [`read`](Self::read) reads.
     ///
     /// # Errors
-    /// What the file answers.
+    /// If the file cannot be written.
     pub fn write(&self, file: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
         writer.write_record(COLUMNS)?;
@@ -135,7 +136,8 @@ fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
     }
 }
 
-/// The indexes of two jobs with the same row; of all pairs the one whose second is the earliest.
+/// The indexes of two jobs with one `row`: of all such pairs the one whose second job comes first
+/// in the file.
 fn duplicate(jobs: &[Job]) -> Option<(usize, usize)> {
     if jobs.is_sorted_by(|a, b| a.row < b.row) {
         return None;
@@ -147,12 +149,12 @@ fn duplicate(jobs: &[Job]) -> Option<(usize, usize)> {
         .min_by_key(|(_, second)| *second)
 }
 
-/// The line of each job. Lines follow each other except where some are empty, so only the breaks
-/// are kept.
+/// The line of each job in the file. Jobs stand on consecutive lines except where lines are empty,
+/// so only the jobs after such a break are kept.
 #[derive(Default)]
 struct Lines {
     count: usize,
-    /// From this job on, lines are numbered from this one.
+    /// A job and its line: from this job on, lines are counted from this line.
     breaks: Vec<(usize, u64)>,
 }
 

@@ -14,25 +14,25 @@ pub const COLUMNS: [&str; 2] = ["vc", "node num"];
 const NAME: usize = 0;
 const NODES: usize = 1;
 
-/// Of one queue and of all together.
+/// The most nodes of one queue, and of all queues together.
 pub const NODES_MAX: u32 = 1_000_000;
 
 /// A queue, which the source calls a virtual cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceQueue {
-    /// Unique in its file.
+    /// The name of the queue, unique in its file.
     pub name: String,
-    /// The nodes that it owns; 0 if it only borrows.
+    /// The nodes that the queue owns; 0 if it only borrows.
     pub nodes: u32,
 }
 
-/// The nodes of all of them together.
+/// The nodes of all queues together.
 #[must_use]
 pub fn nodes(queues: &[TraceQueue]) -> u64 {
     queues.iter().map(|queue| u64::from(queue.nodes)).sum()
 }
 
-/// Reads a file, gzip or not, in its order.
+/// Reads a file, gzip or not. The queues are in the order of the file.
 ///
 /// # Errors
 /// If the file is broken, has no queues or no nodes, names a queue twice, or has more than
@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Vec<TraceQueue>, InputError> {
 /// Writes queues in the layout that [`read`] reads.
 ///
 /// # Errors
-/// What the file answers.
+/// If the file cannot be written.
 pub fn write(queues: &[TraceQueue], file: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(file);
     writer.write_record(COLUMNS)?;

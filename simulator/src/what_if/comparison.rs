@@ -8,24 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What differs between the recorded course and another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// By queue, sorted. Work that was never bound is in the queue that it names.
+    /// By queue, sorted by name. A gang that was never bound counts in the queue that it names.
     pub queues: Vec<QueueFigures>,
-    /// Everything together.
+    /// All queues together; the name of the queue is empty.
     pub total: QueueFigures,
-    /// Gangs that started at another time, or in only one of the two, by name.
+    /// Gangs that started at another time, or in only one of the two courses, by name.
     pub gangs: Vec<GangDifference>,
-    /// Pods that were bound in both, to different nodes, by name.
+    /// Pods that were bound in both courses, to different nodes, by name.
     pub pods: Vec<PodDifference>,
 }
 
-/// One queue under both.
+/// One queue in both courses.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueFigures {
-    /// Its name.
+    /// The name of the queue; empty: all queues.
     pub queue: Box<str>,
-    /// As recorded.
+    /// The figures of the recorded course.
     pub recorded: Figures,
-    /// As it would have been.
+    /// The figures of the other course.
     pub other: Figures,
 }
 
@@ -36,12 +36,12 @@ pub struct Figures {
     pub started: u32,
     /// Gangs that still waited at the end.
     pub waiting: u32,
-    /// How long gangs waited on average, from the first sight of the gang to its first binding. One
-    /// that still waits has waited until the end.
+    /// How long gangs waited on average, in milliseconds, from the first sight of the gang to its
+    /// first binding. A gang that still waits has waited until the end.
     pub wait_mean_ms: u64,
-    /// One of a hundred gangs waited longer.
+    /// The 99th percentile of the waits, in milliseconds: one of a hundred gangs waited longer.
     pub wait_p99_ms: u64,
-    /// Which part of all GPU time its pods held, in millionths.
+    /// The part of all GPU time that the queue's pods held, in millionths.
     pub gpu_share_millionths: u64,
 }
 
@@ -50,11 +50,11 @@ pub struct Figures {
 pub struct GangDifference {
     /// `NS/NAME` of a group, `NS/KIND/NAME` of an owner, `NS/pod/NAME`.
     pub gang: String,
-    /// Its queue.
+    /// The queue of the gang in the other course.
     pub queue: Box<str>,
-    /// The first binding that was recorded; `None`: it never started.
+    /// When the gang's first binding was recorded; `None`: it never started.
     pub recorded_ms: Option<UnixMs>,
-    /// The first binding in the other course; `None`: it never started.
+    /// When the gang's first binding is in the other course; `None`: it never starts.
     pub other_ms: Option<UnixMs>,
 }
 
@@ -63,14 +63,14 @@ pub struct GangDifference {
 pub struct PodDifference {
     /// `NS/NAME`.
     pub pod: String,
-    /// The node that was recorded.
+    /// The node in the recorded course.
     pub recorded: Box<str>,
-    /// The other node.
+    /// The node in the other course.
     pub other: Box<str>,
 }
 
 impl Session {
-    /// Compares what was recorded with another course.
+    /// Compares the recorded course with another.
     #[must_use]
     pub fn compare(&self, other: &Course) -> Comparison {
         let gangs = self.gangs();
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// By queue, and of everything under the empty name.
+    /// The figures of a course by queue, and those of all queues under the empty name.
     fn figures(
         &self,
         course: &Course,
@@ -179,7 +179,7 @@ impl Session {
     }
 }
 
-/// The mean and the 99th percentile (the nearest rank); 0 of nothing.
+/// The mean and the 99th percentile (the nearest rank); 0 if there are no values.
 fn mean_and_p99(values: &mut [u64]) -> (u64, u64) {
     values.sort_unstable();
     let sum: u128 = values.iter().copied().map(u128::from).sum();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Where and when pods were bound.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Course {
-    /// By pod. A pod is bound at most once.
+    /// The binding of each pod. A pod is bound at most once.
     pub starts: BTreeMap<Uid, Start>,
     /// How many pods were evicted.
     pub evictions: u64,
@@ -15,13 +15,13 @@ pub struct Course {
 /// One binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// When it was asked for.
+    /// When the scheduler asked for the binding.
     pub at_ms: UnixMs,
-    /// When the pod left its room; `None`: it held it to the end of the session.
+    /// When the pod gave back its room; `None`: it held the room to the end of the session.
     pub until_ms: Option<UnixMs>,
-    /// The node.
+    /// The node that the pod was bound to.
     pub node: Box<str>,
-    /// The queue that it was bound for.
+    /// The queue that the pod was bound for.
     pub queue: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! The pods of a session by the work that they are parts of.
+//! The pods of a session by gang.
 
 use super::{Course, Life, Session};
 use gpu_batch_policies::facts::{Uid, UnixMs};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The pods of one gang.
 #[derive(Debug)]
 pub(super) struct Gang<'session> {
-    /// When the first of them was seen.
+    /// When the first pod of the gang was seen.
     pub(super) arrived_ms: UnixMs,
     pub(super) pods: Vec<(Uid, &'session Life)>,
 }
@@ -35,8 +35,8 @@ impl Gang<'_> {
         starts.flatten().map(|start| start.at_ms).min()
     }
 
-    /// The queue that it was bound for, in this course or in the record; else the one that it
-    /// names.
+    /// The queue that the gang was bound for, in this course or else in the record; otherwise the
+    /// one that it names.
     pub(super) fn queue(&self, session: &Session, course: &Course) -> Box<str> {
         let bound = |course: &Course| {
             let mut starts = self.pods.iter().map(|(uid, _)| course.starts.get(uid));

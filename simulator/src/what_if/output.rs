@@ -7,8 +7,8 @@ use std::io::{self, Write};
 
 impl Session {
     /// Writes `gang,queue,arrived_s,recorded_s,other_s`, a line for each gang, by name. Times are
-    /// seconds since the recorded scheduler began to decide; who never started has none. The queue
-    /// is that of the other course.
+    /// seconds since the recorded scheduler began to decide; a gang that never started has no time.
+    /// The queue is that of the other course.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -28,7 +28,7 @@ impl Session {
     }
 
     /// Writes `pod,gang,gpus` and, for the record and for the other course, node, start and end: a
-    /// line for each pod, by gang. Who held its node until the end of the record has no end.
+    /// line for each pod, by gang. A pod that held its node until the end of the record has no end.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -72,7 +72,7 @@ impl Session {
         })
     }
 
-    /// Seconds since the start; nothing for never.
+    /// Seconds since the recorded scheduler began to decide; empty: never.
     pub(super) fn after(&self, at_ms: Option<UnixMs>) -> String {
         at_ms.map_or_else(String::new, |at_ms| {
             milliseconds(at_ms.saturating_sub(self.start_ms))

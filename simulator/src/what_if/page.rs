@@ -12,8 +12,8 @@ const COURSES: [&str; 2] = ["recorded", "other"];
 const GPU: u64 = 1_000;
 
 impl Session {
-    /// The page about another course and how it compares. `facts` are shown below the heading: the
-    /// journal, and what was changed.
+    /// The page about another course and its comparison with the recorded one. `facts` are shown
+    /// below the heading: the journal, and what was changed.
     #[must_use]
     pub fn report(
         &self,
@@ -48,7 +48,8 @@ impl Session {
         }
     }
 
-    /// What a course did over time, in whole seconds since the start.
+    /// The record of a course over time, in whole seconds since the recorded scheduler began to
+    /// decide.
     fn record(&self, name: &str, course: &Course, comparison: &Comparison) -> Record {
         let rows = comparison.queues.iter();
         let names: Vec<&str> = rows.map(|row| &*row.queue).collect();
@@ -170,7 +171,7 @@ fn pod_table(comparison: &Comparison) -> Table {
     table
 }
 
-/// As seconds.
+/// Milliseconds as seconds, with three decimals.
 pub(super) fn milliseconds(value: u64) -> String {
     format!("{}.{:03}", value / 1_000, value % 1_000)
 }

@@ -1,4 +1,4 @@
-//! Takes a journal apart: what happened by itself, and what the scheduler did.
+//! Takes a journal apart into what happened by itself and what the scheduler did.
 
 use super::{GPU, Life, Moment, Ran, Session, Start};
 use crate::journal::{Reader, Record};
@@ -30,28 +30,30 @@ impl Session {
 #[derive(Debug, Default)]
 struct Reading {
     session: Session,
-    /// Whether the scheduler decides by now.
+    /// Whether the scheduler has begun to decide.
     begun: bool,
     leads: bool,
     listed: BTreeSet<Kind>,
-    /// The moment that is being read.
+    /// The moment of the event that is being read.
     now: Moment,
-    /// All objects but pods of ours, without what the scheduler writes.
+    /// All objects as last seen, without what the scheduler writes. A pod that the scheduler has
+    /// bound stays as it was before.
     known: BTreeMap<ObjectKey, Object>,
     stages: BTreeMap<Uid, Stage>,
-    /// Bindings that have no outcome yet.
+    /// Binds that have no outcome yet, each with the time at which it was sent.
     asked: BTreeMap<CommandId, (UnixMs, Bind)>,
-    /// The last binding that was asked for of a pod.
+    /// The last bind of each pod, with the time at which it was first sent to this node.
     binds: BTreeMap<Uid, (UnixMs, Bind)>,
     evicted: BTreeSet<Uid>,
     gpus: Amount,
     gpus_since_ms: UnixMs,
 }
 
-/// How far a pod of ours has come.
+/// How far a pod of the scheduler has come.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
-    /// It was bound when it was first seen: what becomes of it is not of this scheduler's doing.
+    /// The pod was bound or had ended when it was first seen. What becomes of it is not caused by
+    /// this scheduler.
     Before,
     Waiting,
     Bound {
@@ -75,7 +77,7 @@ impl Reading {
                 }
             }
             Record::Commands(commands) => {
-                // Whoever does not lead sends nothing but requests for the lease.
+                // A scheduler that does not lead sends only requests for the lease.
                 let acts = |command: &Command| !matches!(command.action, Action::Lease(_));
                 self.leads |= commands.iter().any(acts);
                 self.begin();
@@ -87,7 +89,7 @@ impl Reading {
         }
     }
 
-    /// The scheduler begins to decide, once it has listed everything and leads.
+    /// Notes that the scheduler begins to decide, once it has listed all kinds and leads.
     fn begin(&mut self) {
         if self.begun || !self.leads || self.listed.len() < Kind::ALL.len() {
             return;
@@ -114,7 +116,7 @@ impl Reading {
                 let uid = bind.pod.uid;
                 self.asked
                     .insert(command.id, (self.now.at_ms, bind.clone()));
-                // One that is sent again after a lost answer began with the first.
+                // A bind that is sent again after a lost answer counts from the first time.
                 let first = self
                     .binds
                     .entry(uid)
@@ -160,7 +162,7 @@ impl Reading {
         }
     }
 
-    /// It was not the scheduler's doing.
+    /// Notes an event that the scheduler did not cause.
     fn happened(&mut self, event: Event) {
         if self.begun {
             self.session.happenings.push((self.now, event));
@@ -179,7 +181,8 @@ impl Reading {
         }
     }
 
-    /// Something that happened by itself, if it is news.
+    /// Notes a change of an object that the scheduler did not cause, if the object differs from
+    /// what was known.
     fn change(&mut self, object: Object) {
         let key = object.key();
         if self.known.get(&key) == Some(&object) {
@@ -215,7 +218,7 @@ impl Reading {
                 self.ran(uid, *at_ms, Some(pod.phase));
                 self.stages.insert(uid, Stage::Ended);
             }
-            // What becomes of a bound pod is told by how long it ran.
+            // Of a bound pod only counts how long it ran.
             Some(Stage::Bound { .. } | Stage::Ended) => {}
             _ => {
                 if pod.phase.ended() {
@@ -255,7 +258,7 @@ impl Reading {
         self.session.course.starts.insert(uid, start);
     }
 
-    /// A bound pod has left its room.
+    /// Notes that a bound pod has ended and given back its room.
     fn ran(&mut self, uid: Uid, at_ms: UnixMs, phase: Option<PodPhase>) {
         self.session.course.ended(uid, self.now.at_ms);
         if let Some(life) = self.session.lives.get_mut(&uid)
@@ -311,7 +314,7 @@ impl Reading {
     }
 }
 
-/// The queue of a pod that was bound by somebody else.
+/// The queue of a pod that was bound without a known bind of this scheduler.
 fn queue_of(pod: &PodFacts) -> Box<str> {
     let queue = pod.bound_queue.as_ref().or(pod.queue.as_ref());
     queue.map_or_else(|| "default".into(), Clone::clone)

@@ -1,4 +1,4 @@
-//! The session's world under another scheduler, in virtual time.
+//! The world of a session under other settings, in virtual time.
 
 use super::{Course, Moment, Session, Start, wholes};
 use crate::timeline::{self, Timeline};
@@ -9,8 +9,8 @@ use gpu_batch_policies::settings::{Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
-    /// What a scheduler would have done that decides by these settings. The queues given here are
-    /// there from the start, in the place of those of the same names, and stay as they are.
+    /// The course that a scheduler with these settings would have taken. The queues given here are
+    /// there from the start. They replace the queues with their names, and do not change.
     #[must_use]
     pub fn under(&self, settings: &Settings, queues: &[QueueFacts]) -> Course {
         let mut world = World::new(self, settings.clone(), queues);
@@ -27,22 +27,22 @@ impl Session {
 
 struct World<'session> {
     session: &'session Session,
-    /// What still happens by itself.
+    /// The events that are still to happen by themselves.
     happenings: &'session [(Moment, Event)],
     queues: BTreeSet<Box<str>>,
     timeline: Timeline,
-    /// Pods that wait or run here, or have ended and are not gone.
+    /// Pods that wait or run in this world, or have ended and are not deleted yet.
     pods: BTreeMap<Uid, PodFacts>,
-    /// How many pods that have not ended are a part of something.
+    /// For each PodGroup and Job how many of its pods have not ended.
     parts: BTreeMap<ObjectKey, u32>,
-    /// Objects that are to be deleted when all their pods have ended.
+    /// PodGroups and Jobs that are to be deleted when all their pods have ended.
     leaving: BTreeSet<ObjectKey>,
     due: BTreeMap<Moment, Due>,
     now_ms: UnixMs,
     course: Course,
 }
 
-/// What becomes of a pod that was bound.
+/// What is still to happen to a pod that was bound.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     End(Uid, Option<PodPhase>),
@@ -92,7 +92,8 @@ impl<'session> World<'session> {
         self.pods.insert(pod.uid, pod);
     }
 
-    /// The pod takes no room any more. What was only there for it may go.
+    /// Notes that a pod has ended and holds no room any more. PodGroups and Jobs that have waited
+    /// for it are deleted.
     fn ended(&mut self, pod: &PodFacts, events: &mut Vec<Event>) {
         self.course.ended(pod.uid, self.now_ms);
         for whole in wholes(pod) {
@@ -108,16 +109,17 @@ impl<'session> World<'session> {
         }
     }
 
-    /// When something happens next, but for what the engine waits for.
+    /// The moment of the next event, without what the engine waits for.
     fn next_happening(&self) -> Option<Moment> {
         let own = self.happenings.first().map(|(at, _)| *at);
         let due = self.due.keys().next().copied();
         own.into_iter().chain(due).min()
     }
 
-    /// The next step.
+    /// The moment of the next step.
     fn next(&self) -> Option<Moment> {
-        // What the engine waits for is looked at in the first step of that time, if there is one.
+        // If an event happens at the time for which the engine waits, its step comes first and
+        // serves the engine, too.
         let engine = self.timeline.next_ms().map(|at_ms| Moment {
             at_ms,
             step: u64::MAX,
@@ -126,7 +128,7 @@ impl<'session> World<'session> {
         self.next_happening().into_iter().chain(engine).min()
     }
 
-    /// All that happens until then or in the same step, in its order.
+    /// All events that happen up to the step of this moment, in their order.
     fn happen(&mut self, now: Moment) -> Vec<Event> {
         self.now_ms = now.at_ms;
         let in_time = |at: &Moment| (at.at_ms, at.step) <= (now.at_ms, now.step);
@@ -167,7 +169,7 @@ impl<'session> World<'session> {
         }
     }
 
-    /// Something that happened by itself in the record, as it happens here.
+    /// Turns an event of the record into what it means in this world.
     fn take(&mut self, event: Event, events: &mut Vec<Event>) {
         match &event {
             Event::Applied(object) => match &**object {
@@ -197,7 +199,7 @@ impl<'session> World<'session> {
         events.push(event);
     }
 
-    /// A pod that waits in the record; here it may run, or be gone.
+    /// A change of a pod that waits in the record. In this world it may run, or be gone.
     fn pod_changed(&mut self, mut pod: PodFacts, events: &mut Vec<Event>) {
         match self.pods.get_mut(&pod.uid) {
             Some(known) if known.node.is_some() => {
@@ -218,7 +220,7 @@ impl<'session> World<'session> {
         events.push(Object::Pod(pod).into());
     }
 
-    /// The scheduler has acted.
+    /// Takes in what the engine has done at a moment.
     fn follow(&mut self, moment: timeline::Moment) {
         self.now_ms = self.timeline.now_ms();
         for bind in moment.bound {

@@ -7,7 +7,7 @@ use crate::objects::{NAMESPACE, node, pod, pod_group};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, QueueFacts, QueueResource, Uid, amount};
 
-/// Each member takes a whole node, and there is a node for each.
+/// GPUs of a node. Each member takes a whole node, and there is one node for each member.
 const GPUS: u64 = 8;
 const GANG: &str = "gang";
 const GPU: &str = "nvidia.com/gpu";
@@ -17,7 +17,7 @@ pub(super) fn member(number: usize) -> String {
     format!("member-{number}")
 }
 
-/// A node whose pods ask for more than it has.
+/// The name of a node whose pods ask for more GPUs than it has.
 pub(super) fn overfull(api: &ApiServer) -> Option<Box<str>> {
     let full = |node: &NodeFacts| used(api, &node.name) > amount(&node.allocatable, GPU);
     nodes(api).into_iter().find(full).map(|node| node.name)
@@ -44,7 +44,7 @@ impl Stage<'_> {
         self.api.handle(Request::Create(object), self.now_ms);
     }
 
-    /// Nodes and queues. The rivals' queue is always served first: it has a quota.
+    /// Creates nodes and queues. The queue `rivals` is always served first, because it has a quota.
     pub(super) fn furnish(&mut self) {
         self.create_nodes();
         for (name, quota) in [("team", 0), ("rivals", 1_000)] {
@@ -60,7 +60,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Those that are not there.
+    /// Creates the nodes that do not exist.
     fn create_nodes(&mut self) {
         for number in 0..self.case.members {
             let name = format!("node-{number}");
@@ -84,14 +84,14 @@ impl Stage<'_> {
         self.create(Object::Pod(facts));
     }
 
-    /// The nodes on which nothing is.
+    /// The names of the nodes without a pod.
     fn free_nodes(&self) -> Vec<Box<str>> {
         let free = |node: &NodeFacts| used(&self.api, &node.name) == 0;
         let nodes = nodes(&self.api).into_iter().filter(free);
         nodes.map(|node| node.name).collect()
     }
 
-    /// The story takes its turn.
+    /// Changes the world as the story says.
     pub(super) fn turn(&mut self) {
         for node in self.free_nodes() {
             let mut other = pod(&format!("other-{node}"), Uid(0), 0, 1, GPUS);
@@ -115,7 +115,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Everything is there again that the gang needs.
+    /// Gives the gang back everything that it needs: nodes come back, other pods go.
     pub(super) fn heal(&mut self) {
         self.healed_ms = Some(self.now_ms);
         self.create_nodes();

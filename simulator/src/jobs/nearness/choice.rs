@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 /// The one queue of all jobs.
 const QUEUE: &str = "all";
 
-/// A way to choose hosts. Only the first is for users; the others are what it is measured against.
+/// A way to choose hosts. Only [`Choice::Engine`] is for users; the others are there to be compared
+/// with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// The engine, with its default settings.
@@ -51,7 +52,7 @@ impl Chooser {
         }
     }
 
-    /// When something happens by itself.
+    /// When the engine next has something to do by itself.
     pub(super) fn next_ms(&self) -> Option<UnixMs> {
         match self {
             Self::Engine(engine) => engine.timeline.next_ms(),
@@ -59,8 +60,9 @@ impl Chooser {
         }
     }
 
-    /// The jobs that start now that these have ended and those have arrived. `room` is the room
-    /// that is free without the ended jobs; the room of jobs that start is taken from it.
+    /// The jobs that start at `at_ms`, after the `ended` jobs have ended and the `arrived` jobs
+    /// have come. In `room` the ended jobs are gone already; the places of jobs that start are
+    /// taken from it.
     pub(super) fn advance(
         &mut self,
         at_ms: UnixMs,
@@ -81,11 +83,11 @@ impl Chooser {
     }
 }
 
-/// The engine and the objects that it is told of.
+/// The engine, and what makes the objects that it is told of.
 pub(super) struct EngineWorld {
     timeline: Timeline,
     objects: Objects,
-    /// The hosts by the names of their nodes.
+    /// The number of each host, by the name of its node.
     hosts: BTreeMap<Box<str>, usize>,
 }
 
@@ -143,9 +145,9 @@ impl EngineWorld {
     }
 }
 
-/// Takes hosts without a look at where they are: the first ones, or any.
+/// Takes hosts without a look at their domains: the first ones, or any at random.
 pub(super) struct Blind {
-    /// Those that have found no room, the oldest first.
+    /// The jobs that have found no room, the oldest first.
     waiting: Vec<usize>,
     random: Option<Random>,
 }
@@ -175,7 +177,7 @@ impl Blind {
     }
 }
 
-/// A host with so many free GPUs: the first one, or any.
+/// A host with so many free GPUs: the first one, or any at random.
 fn pick(free: &[u32], gpus: u32, random: Option<&mut Random>) -> Option<usize> {
     let mut open = (0..free.len()).filter(|host| free[*host] >= gpus);
     match random {

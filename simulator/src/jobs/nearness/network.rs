@@ -11,26 +11,27 @@ use std::path::Path;
 /// farthest first.
 pub const LINGJUN_COLUMNS: [&str; 4] = ["ip", "DSW", "PSW", "ASW"];
 
-/// The UID of the Topology, apart from those of nodes and pods.
+/// The UID of the Topology, which no node, queue, owner or pod has.
 const TOPOLOGY: Uid = Uid(4 << 96);
 
-/// Hosts and the domains that each is in. The Topology `default` has its levels.
+/// Hosts and the domains that each is in. Its levels are those of the Topology `default`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// The names of the levels, farthest first; also the labels of nodes.
+    /// The names of the levels, farthest first; they are also the labels of the nodes.
     levels: Vec<&'static str>,
-    /// The domains of each host, farthest first, by the order of the hosts' names.
+    /// The domains of each host, farthest first. The hosts are in the order of their names.
     paths: Vec<Vec<String>>,
-    /// The lowest domain of each host, numbered.
+    /// The number of the lowest domain, the rack, of each host.
     racks: Vec<usize>,
-    /// How many hosts each rack has.
+    /// How many hosts each rack has, by the rack's number.
     hosts_in: Vec<u32>,
-    /// The numbers of hosts of all racks, the most first.
+    /// How many hosts each rack has, the largest rack first.
     sizes: Vec<usize>,
 }
 
 impl Network {
-    /// Zones of so many blocks of so many racks of so many hosts. Names of hosts follow the racks.
+    /// A network of so many zones, of so many blocks each, of so many racks each, of so many hosts
+    /// each. The names of the hosts are in the order of the racks.
     #[must_use]
     pub fn of_racks(zones: usize, blocks: usize, racks: usize, hosts: usize) -> Self {
         let in_zone = blocks * racks * hosts;
@@ -51,7 +52,7 @@ impl Network {
     /// from the file that was published: [`LINGJUN_COLUMNS`].
     ///
     /// # Errors
-    /// If the file is broken, has no hosts, or a host twice.
+    /// If the file is broken, has no hosts, or names a host twice.
     pub fn read_lingjun(path: &Path) -> Result<Self, InputError> {
         let mut table = Table::open(path, &LINGJUN_COLUMNS, &[])?;
         let mut hosts: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -90,7 +91,7 @@ impl Network {
         }
     }
 
-    /// How many hosts there are. They are numbered from 0 in the order of their names.
+    /// How many hosts there are. Hosts are numbered from 0 in the order of their names.
     #[must_use]
     pub fn hosts(&self) -> usize {
         self.paths.len()
@@ -120,7 +121,8 @@ impl Network {
         self.hosts_in[rack]
     }
 
-    /// In how few racks so many hosts can be. More hosts than there are count as all of them.
+    /// The smallest number of racks that have so many hosts. More hosts than there are count as all
+    /// hosts.
     #[must_use]
     pub fn fewest_racks(&self, hosts: usize) -> u64 {
         let mut left = hosts;
@@ -132,8 +134,8 @@ impl Network {
         used.count() as u64
     }
 
-    /// Puts one node on each host, in their order, and returns the Topology `default` that says
-    /// where they are.
+    /// Labels the nodes with the domains of the hosts, in the order of the hosts, and returns the
+    /// Topology `default` with these labels.
     pub fn label<'a>(&self, nodes: impl IntoIterator<Item = &'a mut NodeFacts>) -> Object {
         for (node, path) in nodes.into_iter().zip(&self.paths) {
             let labels = self.levels.iter().zip(path);

@@ -11,15 +11,15 @@ pub(super) struct Place {
     pub(super) gpus: u32,
 }
 
-/// The free GPUs of each host, and the hosts that are free as a whole.
+/// The free GPUs of each host, and which hosts are free as a whole.
 pub(super) struct Room<'a> {
     network: &'a Network,
     free: Vec<u32>,
     /// By rack, how many of its hosts are free as a whole.
     open: Vec<u32>,
-    /// How many racks have only such hosts.
+    /// How many racks have only hosts that are free as a whole.
     free_racks: u32,
-    /// By number of free GPUs, how many hosts have so many.
+    /// By number of free GPUs: how many hosts have exactly so many free.
     hosts: [u32; GPUS_PER_NODE as usize + 1],
 }
 

@@ -1,4 +1,4 @@
-//! What comes out of the engine.
+//! Codecs of the engine's commands.
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{

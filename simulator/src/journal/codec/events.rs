@@ -1,4 +1,4 @@
-//! What goes into the engine, and what it is set to.
+//! Codecs of the engine's events and settings.
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use crate::journal::Record;

@@ -1,4 +1,4 @@
-//! What objects say.
+//! Codecs of the facts about objects.
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{

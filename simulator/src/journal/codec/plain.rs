@@ -1,11 +1,12 @@
-//! Numbers, texts and lists.
+//! Codecs of numbers, texts, lists and options.
 
 use super::{Codec, Decoder, Encoder, Unreadable};
 use std::borrow::Cow;
 
-/// So many elements of a list are made room for before the first is read: the length may be wrong.
+/// For so many elements of a list at most memory is taken before the first is read, because the
+/// length may be wrong.
 const ROOM_MAX: usize = 1 << 12;
-/// A number of 64 bits takes at most so many bytes, 7 bits in each.
+/// The most bytes that a number of 64 bits takes, with 7 bits in each.
 const NUMBER_BYTES_MAX: u32 = 10;
 
 impl Codec for u64 {
@@ -50,7 +51,7 @@ impl Codec for u8 {
     }
 }
 
-/// Identities: they are random, so shorter numbers would gain nothing.
+/// UIDs. They are random, so a variable length would gain nothing.
 impl Codec for u128 {
     fn encode(&self, out: &mut Encoder) {
         out.bytes.extend(self.to_le_bytes());
@@ -63,7 +64,7 @@ impl Codec for u128 {
     }
 }
 
-/// Smaller numbers are written as the large ones.
+/// Implements [`Codec`] for smaller numbers, which are written as larger ones.
 macro_rules! smaller {
     ($($small:ident as $large:ident),+) => {$(
         impl Codec for $small {
