@@ -86,8 +86,6 @@ pub(crate) struct ClusterState {
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
     pub(crate) submitted: Submitted,
-    /// As of when classes keep what queues govern.
-    governed_epoch: u64,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
     /// Whether reaches of classes are followed.
@@ -137,7 +135,6 @@ impl ClusterState {
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
             submitted: Submitted::default(),
-            governed_epoch: u64::MAX,
             capacity: Capacity::default(),
             offered: Offered::default(),
             reaches_kept: false,

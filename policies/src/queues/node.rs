@@ -14,7 +14,7 @@ pub(super) const WEIGHT_POINT_BITS: u32 = 46;
 pub(super) const WEIGHT_ONE: u64 = 1 << WEIGHT_POINT_BITS;
 
 /// What one queue may have of one key that is divided among its siblings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Terms {
     /// Guaranteed.
     pub quota: Amount,

@@ -160,13 +160,6 @@ impl Order {
         self.is_marked.resize(queues, false);
     }
 
-    /// Takes one queue out of the order: it has gone, or is no leaf any more.
-    pub(super) fn forget(&mut self, queue: QueueId, parent: QueueId) {
-        self.heads[queue.index()] = None;
-        self.sends[queue.index()] = None;
-        self.candidates[parent.index()].remove(&queue);
-    }
-
     /// Marks one queue: something that its key depends on has changed.
     pub(super) fn mark(&mut self, structure: &Structure, queue: QueueId) {
         let node = structure.node(queue);
@@ -420,6 +413,15 @@ impl QueueTree {
     pub(super) fn mark(&mut self, queue: QueueId) {
         for order in &mut self.orders {
             order.mark(&self.structure, queue);
+        }
+    }
+
+    /// Takes a queue out of every line-up: it has gone, or is no leaf any more.
+    pub(super) fn forget_candidate(&mut self, queue: QueueId, parent: QueueId) {
+        for order in &mut self.orders {
+            order.heads[queue.index()] = None;
+            order.sends[queue.index()] = None;
+            order.candidates[parent.index()].remove(&queue);
         }
     }
 

@@ -308,20 +308,17 @@ impl ClusterState {
     /// opened anew, and whatever names a queue by its number is void.
     pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) -> bool {
         match self.queues.refresh(now_ms) {
-            Refreshed::Unchanged => {}
+            Refreshed::Unchanged => return false,
             Refreshed::Edited { rules, bounds } => {
                 for queue in rules {
                     let gangs = self.submitted.to(self.queues.name(queue));
                     self.touched.extend(gangs);
                 }
                 self.released.extend(bounds);
+                return false;
             }
             Refreshed::Rebuilt => self.rules_changed(),
         }
-        if self.governed_epoch == self.queues.governed_epoch() {
-            return false;
-        }
-        self.governed_epoch = self.queues.governed_epoch();
         self.keep_reaches();
         for class in self.classes.ids() {
             self.classes[class].governed = None;

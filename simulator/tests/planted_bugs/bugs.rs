@@ -160,7 +160,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "who starts forgets what queues have used",
         "past-after-a-start",
-        "if self.past.kept.is_some() || self.past.used.contains_key(name) {",
+        "if self.past.kept.is_some() || self.past.used.contains_key(&queue) {",
     ),
     bug(
         "who starts counts a minute twice",

@@ -54,17 +54,6 @@ impl Structure {
         walk.close(&mut open, 0);
         walk
     }
-
-    /// All queues below one, and the one itself, parents before children.
-    pub(in crate::queues) fn subtree(&self, id: QueueId) -> Vec<QueueId> {
-        let mut found = vec![id];
-        let mut next = 0;
-        while let Some(&id) = found.get(next) {
-            found.extend(&self.node(id).children);
-            next += 1;
-        }
-        found
-    }
 }
 
 impl Walk {
