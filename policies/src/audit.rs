@@ -229,7 +229,8 @@ fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
 /// The tables of classes agree with the nodes.
 fn tables(state: &ClusterState, found: &mut Vec<String>) {
     for (_, class) in state.classes.iter() {
-        if !state.offered.is_told_to(class) {
+        let is_offered = state.offered.has(&class.shape.requests, &class.models);
+        if state.offered.is_told() && class.is_offered != is_offered {
             found.push("a class does not know whether nodes have what it asks for".into());
         }
         let Some(table) = class.table.as_ref() else {

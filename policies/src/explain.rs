@@ -21,7 +21,7 @@ pub(crate) use held::{Held, held};
 pub(crate) use line::standing;
 pub(crate) use room::{Missing, level, shortage};
 pub(crate) use shapes::told_apart;
-pub(crate) use words::{Described, area_name, asks, model_limits, refusal};
+pub(crate) use words::{area_name, asks, model_limits, refusal};
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 

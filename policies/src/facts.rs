@@ -16,6 +16,7 @@ mod node;
 mod pod;
 mod queue;
 mod shape;
+pub mod status;
 mod topology;
 mod uid;
 mod workload;
@@ -30,13 +31,14 @@ pub use gang::{
 pub use node::{HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect};
 pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
-    LabelSelector, NamespaceFacts, PastUse, PriorityClassFacts, QueueFacts, QueueResource,
+    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
     SelectorRequirement,
 };
 pub use shape::{
     HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
     TolerationOperator,
 };
+pub use status::PastUse;
 pub use topology::{TopologyFacts, TopologyLevel};
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};

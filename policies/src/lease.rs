@@ -11,7 +11,6 @@ mod tests;
 
 pub use election::Election;
 
-use crate::event::Outcome;
 use alloc::boxed::Box;
 
 /// The settings of the election.
@@ -71,19 +70,4 @@ pub enum LeaseAnswer {
     Conflict,
     /// Refused, throttled or unknown: a write may have been carried out or may still be.
     Failed,
-}
-
-impl From<Outcome> for LeaseAnswer {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Lease(seen) => Self::Seen(seen),
-            // A lease that was to be replaced and is gone is a conflict, too.
-            Outcome::Conflict { .. } | Outcome::NotFound => Self::Conflict,
-            Outcome::Done
-            | Outcome::Refused { .. }
-            | Outcome::Throttled { .. }
-            | Outcome::Unknown { .. }
-            | Outcome::Observed(_) => Self::Failed,
-        }
-    }
 }

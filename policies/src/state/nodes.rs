@@ -2,8 +2,9 @@
 
 use super::ClusterState;
 use super::node::{KnownNode, Node};
-use crate::facts::{Amount, NodeFacts, UnixMs, amount};
-use crate::gpu::{GPU, GpuNode};
+use super::reach::gpus;
+use crate::facts::{NodeFacts, UnixMs};
+use crate::gpu::GpuNode;
 use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
@@ -130,11 +131,6 @@ impl ClusterState {
             self.freed.insert(id);
         }
     }
-}
-
-/// How many GPUs a node has, working or not.
-pub(super) fn gpus(node: &NodeFacts) -> Amount {
-    amount(&node.allocatable, GPU).max(amount(&node.capacity, GPU))
 }
 
 /// Whether filters see no difference between two states of a node.

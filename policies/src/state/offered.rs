@@ -4,7 +4,6 @@
 //! when the first node with some resource or GPU model comes, or the last one goes.
 
 use super::ClusterState;
-use super::class::Class;
 use super::node::KnownNode;
 use crate::facts::{Amounts, QueueResource};
 use crate::ids::ClassId;
@@ -112,10 +111,9 @@ impl Offered {
         !self.slots.0.is_empty()
     }
 
-    /// Whether a class knows whether nodes have what it asks for, or will be told.
-    pub(crate) fn is_told_to(&self, class: &Class) -> bool {
-        let is_offered = self.has(&class.shape.requests, &class.models);
-        self.names_changed || class.is_offered == is_offered
+    /// Whether all classes have been told whether nodes have what they ask for.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.names_changed
     }
 
     /// A sentence for the entries of a queue that count resources or models that no node has, with
