@@ -17,7 +17,6 @@ mod pod;
 mod queue;
 mod shape;
 pub mod status;
-mod topology;
 mod uid;
 mod workload;
 
@@ -28,7 +27,9 @@ pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,
 };
-pub use node::{HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect};
+pub use node::{
+    HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
+};
 pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
     LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
@@ -39,7 +40,6 @@ pub use shape::{
     TolerationOperator,
 };
 pub use status::PastUse;
-pub use topology::{TopologyFacts, TopologyLevel};
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};
 

@@ -8,7 +8,6 @@
 //! [`crate::gpu`]), and a node that is not ready takes none at all, tainted or not.
 
 mod affinity;
-mod syntax;
 #[cfg(test)]
 mod tests;
 

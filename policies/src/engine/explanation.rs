@@ -385,7 +385,7 @@ fn excess_report(state: &ClusterState, over: &Excess) -> ExcessReport {
             Bound::Quota => "quota",
         },
         allowed: over.allowed,
-        held: over.held,
+        held: over.allocated,
         asked: over.asked,
     }
 }

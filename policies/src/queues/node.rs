@@ -5,6 +5,7 @@ use super::keys::GovernedKeys;
 use super::{GovernedId, QueueId};
 use crate::facts::{Amount, PlacementChoice, QueueResource, UnixMs};
 use alloc::{sync::Arc, vec::Vec};
+use core::ops::Range;
 use smallvec::SmallVec;
 
 /// Weights have so many bits after the point. A rounded factor is then off by a part of 2^-45 at
@@ -67,6 +68,8 @@ pub(super) struct Node {
     pub parent: Option<QueueId>,
     /// By name.
     pub children: Vec<QueueId>,
+    /// Where all queues below it are in the order of the hierarchy.
+    pub below: Range<usize>,
     /// The root has 0.
     pub depth: usize,
     pub created_ms: UnixMs,

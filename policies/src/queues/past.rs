@@ -77,8 +77,8 @@ fn power(mut fraction: u128, mut times: u64) -> u128 {
 }
 
 /// So many base units, as an average.
-fn constant(held: Amount) -> u128 {
-    (u128::from(held) * 1_000) << AVERAGE_BITS
+fn constant(allocated: Amount) -> u128 {
+    (u128::from(allocated) * 1_000) << AVERAGE_BITS
 }
 
 /// The product of an average and a fraction. Averages are below 2^87.
@@ -96,10 +96,10 @@ impl Past {
         for id in queues {
             let used = self.used.entry(*id).or_default();
             for key in ledger.all_keys() {
-                let held = ledger.held.row(*id)[key.index()];
+                let allocated = ledger.allocated.row(*id)[key.index()];
                 let before = used.get(&key).copied().unwrap_or(0);
-                if held > 0 || before > 0 {
-                    let new = part_of(constant(held), ONE - kept);
+                if allocated > 0 || before > 0 {
+                    let new = part_of(constant(allocated), ONE - kept);
                     used.insert(key, part_of(before, kept) + new);
                 }
             }
@@ -177,9 +177,7 @@ impl QueueTree {
     /// Takes all adjustments of weights back.
     fn weigh_as_said(&mut self) {
         let structure = Arc::make_mut(&mut self.structure);
-        for id in structure.walk().top_down {
-            structure.weigh_as_said(id);
-        }
+        structure.weigh_as_said();
         self.mark_all();
         self.fair.outdated();
     }
@@ -282,8 +280,8 @@ impl QueueTree {
     pub(super) fn adjust_weights(&mut self) -> Vec<QueueId> {
         let mut changed: Vec<(QueueId, GovernedId, u64)> = Vec::new();
         if self.past.kept.is_some() {
-            for parent in self.structure.walk().with_root() {
-                self.adjusted_below(parent, &mut changed);
+            for parent in self.structure.with_root() {
+                self.adjusted_below(*parent, &mut changed);
             }
         }
         if !changed.is_empty() {

@@ -98,13 +98,14 @@ impl QueueTree {
     fn take_over(&mut self, old: &Structure, changed: &Changed) -> Refreshed {
         let structure = Arc::clone(&self.structure);
         let (mut rules, mut bounds) = (BTreeSet::new(), BTreeSet::new());
-        for id in old.ids().filter(|id| !structure.node(*id).exists) {
+        let gone = old.queues().iter();
+        for &id in gone.filter(|id| !structure.node(**id).exists) {
             let parent = old.parent_id(id);
             self.forget_candidate(id, parent);
             self.mark(parent);
             bounds.insert(parent);
         }
-        for id in structure.walk().top_down {
+        for &id in structure.queues() {
             let (was, is) = (old.node(id), structure.node(id));
             if !was.exists {
                 self.mark(id);

@@ -1,7 +1,5 @@
 //! The hierarchy: who is whose parent, what is divided among whom, what is inherited.
 
-mod walk;
-
 use super::graph::places;
 use super::keys::GovernedKeys;
 use super::node::{Node, Terms, WEIGHT_ONE};
@@ -12,7 +10,6 @@ use core::iter;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-pub(super) use walk::Walk;
 
 /// The queue that always exists.
 pub(super) const DEFAULT: &str = "default";
@@ -25,6 +22,8 @@ pub(super) type Definitions = BTreeMap<Box<str>, QueueFacts>;
 pub(super) struct Structure {
     nodes: Vec<Node>,
     by_name: HashMap<Arc<str>, QueueId, FxBuildHasher>,
+    /// The root and all queues, parents before children, siblings by name.
+    order: Vec<QueueId>,
 }
 
 impl Default for Structure {
@@ -33,6 +32,7 @@ impl Default for Structure {
         Self {
             nodes: vec![Node::default()],
             by_name: HashMap::default(),
+            order: vec![QueueId::ROOT],
         }
     }
 }
@@ -63,17 +63,25 @@ impl Structure {
         iter::successors(first, |&id| self.node(id).parent)
     }
 
-    /// All queues, by number.
-    pub(super) fn ids(&self) -> impl Iterator<Item = QueueId> {
-        let ids = (0..).map(QueueId).take(self.nodes.len());
-        ids.filter(|id| self.node(*id).exists)
+    /// The root and all queues, parents before children, siblings by name.
+    pub(super) fn with_root(&self) -> &[QueueId] {
+        &self.order
+    }
+
+    /// All queues, parents before children, siblings by name.
+    pub(super) fn queues(&self) -> &[QueueId] {
+        &self.order[1..]
+    }
+
+    /// All queues below a queue, parents before children.
+    pub(super) fn below(&self, id: QueueId) -> &[QueueId] {
+        &self.order[self.node(id).below.clone()]
     }
 
     /// Whether all queues that were there have the same parents.
     pub(super) fn keeps_parents(&self, old: &Self) -> bool {
-        let stay = old.ids().filter(|id| self.node(*id).exists);
-        let mut parents = stay.map(|id| (old.node(id).parent, self.node(id).parent));
-        parents.all(|(before, now)| before == now)
+        let mut stay = old.queues().iter().filter(|id| self.node(**id).exists);
+        stay.all(|id| old.node(*id).parent == self.node(*id).parent)
     }
 
     /// Builds the hierarchy. Numbers and times of readiness are taken over from the old one.
@@ -125,14 +133,30 @@ impl Structure {
                 ..Node::default()
             };
         }
-        let walk = structure.walk();
-        for &id in &walk.top_down {
+        structure.put_in_order();
+        let order = structure.order.clone();
+        for &id in &order[1..] {
             structure.inherit(id, by_number[id.index()]);
         }
-        for id in walk.with_root() {
+        for id in order {
             structure.divide_below(id, &by_number, keys);
         }
         structure
+    }
+
+    fn put_in_order(&mut self) {
+        self.order.clear();
+        let mut ahead = vec![QueueId::ROOT];
+        while let Some(id) = ahead.pop() {
+            self.order.push(id);
+            self.nodes[id.index()].below = self.order.len()..self.order.len();
+            ahead.extend(self.node(id).children.iter().rev());
+        }
+        for id in self.order.iter().rev() {
+            if let Some(last) = self.node(*id).children.last() {
+                self.nodes[id.index()].below.end = self.node(*last).below.end;
+            }
+        }
     }
 
     /// The parent's number; the root's own for the root.
@@ -201,9 +225,9 @@ impl Structure {
         self.nodes[id.index()].rules = edits;
     }
 
-    /// Every weight of a queue counts for what it says.
-    pub(super) fn weigh_as_said(&mut self, id: QueueId) {
-        for (_, terms) in &mut self.nodes[id.index()].terms {
+    /// Every weight counts for what it says.
+    pub(super) fn weigh_as_said(&mut self) {
+        for (_, terms) in self.nodes.iter_mut().flat_map(|node| &mut node.terms) {
             terms.weight = u64::from(terms.said_weight) * WEIGHT_ONE;
         }
     }

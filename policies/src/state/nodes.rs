@@ -104,7 +104,7 @@ impl ClusterState {
 
     /// The gangs with members on a node are looked at again.
     fn touch_gangs_on(&mut self, id: NodeId) {
-        let gang = |pod: &PodId| self.pods[*pod].own.as_ref()?.gang;
+        let gang = |pod: &PodId| self.pods[*pod].gang();
         self.touched
             .extend(self.nodes[id].pods.iter().filter_map(gang));
     }

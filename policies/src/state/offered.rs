@@ -9,7 +9,7 @@ use crate::facts::{Amounts, QueueResource};
 use crate::ids::ClassId;
 use crate::names::{suggestion, there_are};
 use crate::resources::GPU;
-use crate::state::pod::Stage;
+use crate::state::pod::{Pod, Stage};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -206,7 +206,7 @@ impl ClusterState {
         let pods = self.pods.iter().map(|(_, pod)| pod);
         let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
         let affected = waiting.filter(|pod| changed.contains(&pod.class));
-        let gangs = affected.filter_map(|pod| pod.own.as_ref()?.gang);
+        let gangs = affected.filter_map(Pod::gang);
         self.touched.extend(gangs);
     }
 }

@@ -6,7 +6,7 @@
 //! node that has been lost for so long that its cards are not divided any more does not count.
 
 use super::ClusterState;
-use super::pod::{Pod, Stage};
+use super::pod::Stage;
 use crate::facts::{Amount, NodeFacts, amount};
 use crate::filter;
 use crate::ids::{ClassId, Id, ModelId, NodeId, PodId};
@@ -211,13 +211,12 @@ impl ClusterState {
             self.classes[class].confined = self.confined_of(class);
         }
         for (pod, account) in pods.into_iter().zip(accounts) {
-            let Pod { own, stage, .. } = &self.pods[pod];
-            let (gang, node) = (own.as_ref().and_then(|own| own.gang), stage.node());
-            if *stage == Stage::Waiting {
-                self.touched.extend(gang);
+            let stage = self.pods[pod].stage;
+            if stage == Stage::Waiting {
+                self.touched.extend(self.pods[pod].gang());
             }
             if let Some((queue, preemptible)) = account {
-                self.open_account(pod, queue, preemptible, node);
+                self.open_account(pod, queue, preemptible, stage.node());
             }
         }
     }

@@ -140,7 +140,7 @@ fn compare(
         let what = format!("seed {seed}, step {step}: {name}");
         assert_eq!(describe(tree, name), describe(&fresh, name), "{what}");
         let held = |tree: &QueueTree| -> Vec<(String, Amount)> {
-            let held = tree.held(tree.at(name));
+            let held = tree.allocated(tree.at(name));
             let mut held: Vec<_> = held
                 .map(|(key, amount)| (String::from(tree.governed_name(key)), amount))
                 .collect();

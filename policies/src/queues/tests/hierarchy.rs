@@ -271,5 +271,5 @@ fn what_a_queue_outside_the_hierarchy_holds_is_on_the_roots_books() {
     tree.hold("orphan", &[(GPU, 6)]);
     tree.want("a", &[(GPU, 6)]);
     assert_eq!(tree.fair("a", GPU) + tree.fair("orphan", GPU), 8);
-    assert_eq!(tree.ledger.held.row(QueueId::ROOT)[0], 6);
+    assert_eq!(tree.ledger.allocated.row(QueueId::ROOT)[0], 6);
 }
