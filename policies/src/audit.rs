@@ -117,7 +117,7 @@ fn members(state: &ClusterState, found: &mut Vec<String>) {
 
 /// I8.
 fn accounts(state: &ClusterState, found: &mut Vec<String>) {
-    let mut held: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
+    let mut allocated: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     let mut wanted: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     for (_, pod) in state.pods.iter() {
         let account = pod.own.as_ref().and_then(|own| own.account.as_ref());
@@ -133,15 +133,15 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
         for (entry, amount) in state.demand(pod.class, None) {
             *wanted.entry((account.queue, entry)).or_insert(0) += u128::from(amount);
         }
-        if account.held != pod.stage.node().is_some() {
+        if account.allocated != pod.stage.node().is_some() {
             found.push(format!(
                 "I8: pod {}/{} is booked wrongly",
                 pod.namespace, pod.name
             ));
         }
         for queue in state.queues.path(account.queue) {
-            for (entry, amount) in account.demand.iter().filter(|_| account.held) {
-                *held.entry((queue, *entry)).or_insert(0) += u128::from(*amount);
+            for (entry, amount) in account.demand.iter().filter(|_| account.allocated) {
+                *allocated.entry((queue, *entry)).or_insert(0) += u128::from(*amount);
             }
         }
     }
@@ -156,8 +156,8 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
                 ));
             }
         }
-        for (entry, amount) in state.queues.held(queue) {
-            let sum = saturated(held.remove(&(queue, entry)).unwrap_or(0));
+        for (entry, amount) in state.queues.allocated(queue) {
+            let sum = saturated(allocated.remove(&(queue, entry)).unwrap_or(0));
             if sum != amount {
                 found.push(format!(
                     "I8: queue {} counts {amount} of {}, its members hold {sum}",
@@ -174,7 +174,7 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
             state.queues.governed_name(entry)
         ));
     }
-    for ((queue, entry), sum) in held.into_iter().filter(|(_, sum)| *sum > 0) {
+    for ((queue, entry), sum) in allocated.into_iter().filter(|(_, sum)| *sum > 0) {
         found.push(format!(
             "I8: queue {} does not count {sum} of {}",
             state.queues.name(queue),
@@ -199,7 +199,7 @@ fn reaches(state: &ClusterState, found: &mut Vec<String>) {
 
 /// Whether a pod takes room by our decision and counts in no queue, though its queue is there.
 fn is_unpaid(state: &ClusterState, pod: &Pod) -> bool {
-    let gang = pod.own.as_ref().and_then(|own| own.gang);
+    let gang = pod.gang();
     let settled = gang.filter(|gang| !state.touched.contains(gang));
     let queue = settled.and_then(|gang| state.queues.find(&state.gangs[gang].spec.queue));
     matches!(pod.stage, Stage::Assumed(_)) && queue.is_some()
@@ -229,7 +229,8 @@ fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
 /// The tables of classes agree with the nodes.
 fn tables(state: &ClusterState, found: &mut Vec<String>) {
     for (_, class) in state.classes.iter() {
-        if !state.offered.is_told_to(class) {
+        let is_offered = state.offered.has(&class.shape.requests, &class.models);
+        if state.offered.is_told() && class.is_offered != is_offered {
             found.push("a class does not know whether nodes have what it asks for".into());
         }
         let Some(table) = class.table.as_ref() else {

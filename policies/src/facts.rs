@@ -16,7 +16,7 @@ mod node;
 mod pod;
 mod queue;
 mod shape;
-mod topology;
+pub mod status;
 mod uid;
 mod workload;
 
@@ -27,17 +27,19 @@ pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyRequest,
 };
-pub use node::{HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect};
+pub use node::{
+    HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
+};
 pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
-    LabelSelector, NamespaceFacts, PastUse, PriorityClassFacts, QueueFacts, QueueResource,
+    LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
     SelectorRequirement,
 };
 pub use shape::{
     HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
     TolerationOperator,
 };
-pub use topology::{TopologyFacts, TopologyLevel};
+pub use status::PastUse;
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};
 

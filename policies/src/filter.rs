@@ -8,13 +8,12 @@
 //! [`crate::gpu`]), and a node that is not ready takes none at all, tainted or not.
 
 mod affinity;
-mod syntax;
 #[cfg(test)]
 mod tests;
 
 use crate::facts::{
     HostPort, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, Taint,
-    TaintEffect, Toleration, TolerationOperator, label,
+    TaintEffect, Toleration, TolerationOperator, amount, label,
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
@@ -125,6 +124,34 @@ pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Resu
         return Err(Filter::NodeAffinity);
     }
     gpu.verdict(shape)
+}
+
+impl GpuNode {
+    /// Whether pods of this shape may use the node's GPUs now, as far as its object says. Pods that
+    /// ask for none may always come.
+    ///
+    /// # Errors
+    /// [`Filter::GpuNode`] or [`Filter::SharedGpu`].
+    pub fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
+        if let Some(refusal) = self.refusal
+            && gpu::asks_for_gpus(&shape.requests)
+        {
+            return Err(Filter::GpuNode(refusal));
+        }
+        self.gives_enough_shares(shape)
+    }
+
+    /// Whether each container of this shape gets all shares that it asks for.
+    ///
+    /// # Errors
+    /// [`Filter::SharedGpu`].
+    pub(crate) fn gives_enough_shares(&self, shape: &PodShape) -> Result<(), Filter> {
+        let several = |name: &&str| amount(&shape.largest_container, name) > 1;
+        match self.one_share_each.iter().map(|name| &**name).find(several) {
+            Some(resource) => Err(Filter::SharedGpu(resource.into())),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether pods of this shape belong on a node in whatever state it is now: cordons, the taints by

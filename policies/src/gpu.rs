@@ -17,8 +17,7 @@ mod tests;
 
 pub use refusal::{GpuRefusal, MigState};
 
-use crate::facts::{Amount, Amounts, HAMI_REGISTER, Labels, NodeFacts, PodShape, amount, label};
-use crate::filter::Filter;
+use crate::facts::{Amount, Amounts, HAMI_REGISTER, Labels, NodeFacts, amount, label};
 use alloc::{boxed::Box, format, vec::Vec};
 
 /// The resource of whole GPUs (or of what a node offers in their place). It is the one that counts
@@ -85,7 +84,7 @@ pub struct GpuNode {
     /// Why no pod that asks for GPUs may come now.
     pub refusal: Option<GpuRefusal>,
     /// Offered resources of which a container may have only one.
-    one_share_each: Vec<Box<str>>,
+    pub(crate) one_share_each: Vec<Box<str>>,
 }
 
 /// How the cards of a node are cut into MIG devices.
@@ -187,32 +186,6 @@ impl GpuNode {
     /// through HAMi the amount of GPUs counts slots instead.
     pub(crate) fn offers(&self, resource: &str) -> bool {
         self.slots == 0 || resource != GPU
-    }
-
-    /// Whether pods of this shape may use the node's GPUs now, as far as its object says. Pods that
-    /// ask for none may always come.
-    ///
-    /// # Errors
-    /// [`Filter::GpuNode`] or [`Filter::SharedGpu`].
-    pub fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
-        if let Some(refusal) = self.refusal
-            && asks_for_gpus(&shape.requests)
-        {
-            return Err(Filter::GpuNode(refusal));
-        }
-        self.gives_enough_shares(shape)
-    }
-
-    /// Whether each container of this shape gets all shares that it asks for.
-    ///
-    /// # Errors
-    /// [`Filter::SharedGpu`].
-    pub(crate) fn gives_enough_shares(&self, shape: &PodShape) -> Result<(), Filter> {
-        let several = |name: &&str| amount(&shape.largest_container, name) > 1;
-        match self.one_share_each.iter().map(|name| &**name).find(several) {
-            Some(resource) => Err(Filter::SharedGpu(resource.into())),
-            None => Ok(()),
-        }
     }
 }
 

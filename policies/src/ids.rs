@@ -131,6 +131,11 @@ impl<I: Id, T> Slab<I, T> {
         self.values.get_mut(id.index())?.as_mut()
     }
 
+    /// All ids that were ever given, also those of values that were removed.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = I> + use<I, T> {
+        (0..number_of(self.values.len())).map(I::new)
+    }
+
     /// One more than the largest id that was ever given.
     pub(crate) fn bound(&self) -> usize {
         self.values.len()

@@ -13,7 +13,6 @@ mod tests;
 pub use election::Election;
 pub(crate) use leader::Leader;
 
-use crate::event::Outcome;
 use alloc::boxed::Box;
 
 /// The settings of the election.
@@ -73,19 +72,4 @@ pub enum LeaseAnswer {
     Conflict,
     /// Refused, throttled or unknown: a write may have been carried out or may still be.
     Failed,
-}
-
-impl From<Outcome> for LeaseAnswer {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Lease(seen) => Self::Seen(seen),
-            // A lease that was to be replaced and is gone is a conflict, too.
-            Outcome::Conflict { .. } | Outcome::NotFound => Self::Conflict,
-            Outcome::Done
-            | Outcome::Refused { .. }
-            | Outcome::Throttled { .. }
-            | Outcome::Unknown { .. }
-            | Outcome::Observed(_) => Self::Failed,
-        }
-    }
 }

@@ -4,9 +4,9 @@
 //! [`event::Event`]s and carry out its [`command::Command`]s. The crate has no I/O, no clock, no
 //! thread and no randomly seeded map; it cannot even name them, because it is `no_std`.
 //!
-//! No float takes part in a decision, but in the published scores of `score`. Amounts are below
-//! 2^55, weights below 2^16, and what past use makes of a weight has 46 bits more, so shares are
-//! compared exactly, in products of 192 bits.
+//! No float takes part in a decision, but in the published scores of `state::score`. Amounts are
+//! below 2^55, weights below 2^16, and what past use makes of a weight has 46 bits more, so shares
+//! are compared exactly, in products of 192 bits.
 //!
 //! There are no errors. A bad world is a value: a reason, a problem, a refusal.
 #![no_std]
@@ -36,10 +36,10 @@ pub mod queues;
 pub mod reason;
 pub mod report;
 mod resources;
-mod score;
 pub mod settings;
 mod state;
-pub mod status;
 mod tell;
 mod topology;
 mod txn;
+
+pub use facts::status;

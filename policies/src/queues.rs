@@ -43,11 +43,12 @@ use keys::GovernedKeys;
 use ledger::Ledger;
 use order::Order;
 use past::Past;
+use refresh::Changed;
 use tree::{Definitions, Structure};
 
 /// A queue, as a small number. It stays the same while a queue of that name exists; afterwards it
-/// may be given to another queue, so nobody may keep one over a change of
-/// [`QueueTree::governed_epoch`].
+/// may be given to another queue, so nobody may keep one that was among
+/// [`QueueTree::leaving`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(u32);
 
@@ -66,11 +67,10 @@ impl QueueId {
 #[derive(Debug)]
 pub struct QueueTree {
     definitions: Definitions,
-    /// The queues that were changed since the last refresh, and what they were then.
-    changed: BTreeMap<Box<str>, Option<QueueFacts>>,
+    /// Since the last refresh.
+    changed: Changed,
     keys: Arc<GovernedKeys>,
     structure: Arc<Structure>,
-    epoch: u64,
     /// Rises whenever queues change.
     edits: u64,
     ledger: Ledger,
@@ -78,8 +78,6 @@ pub struct QueueTree {
     orders: Vec<Order>,
     fair: FairShares,
     past: Past,
-    /// Queues that brought their past with them before time began, and as of which step.
-    adopted: BTreeMap<Box<str>, u64>,
 }
 
 /// What orders and shares are computed from.
@@ -100,20 +98,21 @@ impl QueueTree {
     /// A tree with the queue `default` alone.
     #[must_use]
     pub fn new() -> Self {
+        let definitions = Definitions::new();
+        let keys = GovernedKeys::new();
+        let structure = Structure::build(&definitions, &Structure::default(), &keys, 0);
         let mut tree = Self {
-            definitions: Definitions::new(),
-            changed: BTreeMap::new(),
-            keys: Arc::new(GovernedKeys::new()),
-            structure: Arc::new(Structure::default()),
-            epoch: 0,
+            definitions,
+            changed: Changed::new(),
+            keys: Arc::new(keys),
+            structure: Arc::new(structure),
             edits: 0,
             ledger: Ledger::default(),
             orders: Vec::from([Order::default()]),
             fair: FairShares::default(),
             past: Past::default(),
-            adopted: BTreeMap::new(),
         };
-        tree.rebuild(0);
+        tree.reset();
         tree
     }
 
@@ -159,14 +158,6 @@ impl QueueTree {
         for facts in listed.into_values() {
             self.apply(facts);
         }
-    }
-
-    /// Rises whenever the hierarchy was built anew with other queues, parents or governed keys. All
-    /// charges, requests and candidates are gone then (capacities stay), [`QueueId`]s may mean
-    /// other queues, and amounts must be taken apart anew with [`QueueTree::governed_id`].
-    #[must_use]
-    pub fn governed_epoch(&self) -> u64 {
-        self.epoch
     }
 
     /// The key under which a resource (or one model of it) is accounted; `None`: no queue names

@@ -18,15 +18,15 @@ pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
 pub(crate) mod reach;
+mod score;
 pub(crate) mod submitted;
 pub(crate) mod tables;
 pub(crate) mod topologies;
 
 use crate::facts::{JobFacts, Labels, PodShape, PriorityClassFacts, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId, Slab, TopologyId};
-use crate::queues::QueueTree;
+use crate::queues::{QueueId, QueueTree};
 use crate::resources::ResourceNames;
-use crate::score::Scores;
 use crate::topology::{NodeOrder, Topology};
 use accounts::Capacity;
 use alloc::{
@@ -46,6 +46,7 @@ use node::Node;
 use offered::Offered;
 use pod::Pod;
 use rustc_hash::FxBuildHasher;
+use score::Scores;
 use submitted::Submitted;
 use tables::ChangeLog;
 
@@ -86,8 +87,6 @@ pub(crate) struct ClusterState {
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
     pub(crate) submitted: Submitted,
-    /// As of when classes keep what queues govern.
-    governed_epoch: u64,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
     /// Whether reaches of classes are followed.
@@ -103,8 +102,9 @@ pub(crate) struct ClusterState {
     pub(crate) overtaken: BTreeSet<GangId>,
     /// Nodes that got more room since the last look.
     pub(crate) freed: BTreeSet<NodeId>,
-    /// Pods on their way to a node that is gone, or whose account must be settled again.
-    pub(crate) released: BTreeSet<crate::queues::QueueId>,
+    /// Queues in which less is allocated or asked for than at the last look, or whose bounds may
+    /// leave more room.
+    pub(crate) released: BTreeSet<QueueId>,
 }
 
 impl ClusterState {
@@ -139,7 +139,6 @@ impl ClusterState {
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
             submitted: Submitted::default(),
-            governed_epoch: u64::MAX,
             capacity: Capacity::default(),
             offered: Offered::default(),
             reaches_kept: false,

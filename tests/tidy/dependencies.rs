@@ -9,7 +9,6 @@ use std::process::Command;
 const POLICIES_MAY_USE: &[&str] = &[
     "fixedbitset",
     "hashbrown",
-    "petgraph",
     "priority-queue",
     "rustc-hash",
     "smallvec",

@@ -36,7 +36,7 @@ const BANS: &[Ban] = &[
     Ban {
         under: &["policies/src/"],
         // The scores of a published experiment are IEEE doubles, truncated before they decide.
-        except: &["policies/src/score"],
+        except: &["policies/src/state/score"],
         names: &["f32", "f64"],
         because: "no float takes part in a decision, so that all machines decide alike",
     },

@@ -5,6 +5,7 @@ use crate::command::CommandId;
 use crate::engine::Engine;
 use crate::event::{Event, Kind, Outcome};
 use crate::facts::UnixMs;
+use crate::lease::LeaseAnswer;
 use crate::settings::Settings;
 
 impl Engine {
@@ -90,9 +91,23 @@ impl Engine {
                 &outcome,
                 now_ms,
             ),
-            Some(Flight::Lease) => self.leader.answered(now_ms, outcome.into()),
+            Some(Flight::Lease) => self.leader.answered(now_ms, lease_answer(outcome)),
             // Events are news: one that is lost is not sent again.
             Some(Flight::Announcement) | None => {}
         }
+    }
+}
+
+/// What the outcome of a request says of the lease.
+fn lease_answer(outcome: Outcome) -> LeaseAnswer {
+    match outcome {
+        Outcome::Lease(seen) => LeaseAnswer::Seen(seen),
+        // A lease that was to be replaced and is gone is a conflict, too.
+        Outcome::Conflict { .. } | Outcome::NotFound => LeaseAnswer::Conflict,
+        Outcome::Done
+        | Outcome::Refused { .. }
+        | Outcome::Throttled { .. }
+        | Outcome::Unknown { .. }
+        | Outcome::Observed(_) => LeaseAnswer::Failed,
     }
 }

@@ -1,7 +1,7 @@
 //! What PodGroups and Jobs say of gangs.
 
+use super::status::PodGroupStatus;
 use super::{Problem, Uid, UnixMs};
-use crate::status::PodGroupStatus;
 use alloc::{boxed::Box, vec::Vec};
 
 /// A PodGroup as it was last seen: ours, or a native one of `scheduling.k8s.io`.

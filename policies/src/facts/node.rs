@@ -1,4 +1,4 @@
-//! What a node says.
+//! What a node says, and a Topology of nodes.
 
 use super::{Amounts, CardFacts, Labels, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
@@ -106,4 +106,26 @@ pub enum TaintEffect {
     PreferNoSchedule,
     /// No new pods, and running ones are evicted by the taint manager.
     NoExecute,
+}
+
+/// A Topology object as it was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologyFacts {
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `spec.levels`, farthest first, without the level `node` that always ends them.
+    pub levels: Vec<TopologyLevel>,
+    /// What could not be read; the Topology counts as missing while there is any.
+    pub problems: Vec<Problem>,
+}
+
+/// One level of a Topology.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologyLevel {
+    /// The level's name, as gangs write it.
+    pub name: Box<str>,
+    /// The node label whose values are its domains.
+    pub node_label: Box<str>,
 }

@@ -1,5 +1,6 @@
 //! What a queue says, and Namespaces and PriorityClasses with it.
 
+use super::status::PastUse;
 use super::{Amount, Labels, MatchOperator, PlacementChoice, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
@@ -73,15 +74,6 @@ pub struct QueueResource {
     pub limit: Option<Amount>,
     /// Share of what is over quota.
     pub weight: u16,
-}
-
-/// What a queue has used on average, the past counting ever less.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PastUse {
-    /// Up to when it is counted.
-    pub at_ms: UnixMs,
-    /// By `resource` or `resource@product`, sorted, in thousandths of base units.
-    pub averages: Vec<(Box<str>, u64)>,
 }
 
 /// A selector over labels: all of it must hold; the empty one selects everything.

@@ -1,7 +1,6 @@
 mod model;
 
 use super::{Election, LeaseAnswer, LeaseRequest, LeaseSeen, LeaseSettings};
-use crate::event::Outcome;
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -425,28 +424,4 @@ fn a_clock_that_jumps_or_stands_breaks_nothing() {
 #[test]
 fn an_answer_without_a_request_is_ignored() {
     check(&[Answer(0, held(1, "me")), Leads(0, false, 0), Poll(0, Read)]);
-}
-
-#[test]
-fn outcomes_say_what_is_known_of_the_lease() {
-    let check = |outcome: Outcome, answer: LeaseAnswer| {
-        assert_eq!(LeaseAnswer::from(outcome.clone()), answer, "{outcome:?}");
-    };
-    let message = || "of the API server".into();
-    check(
-        Outcome::Conflict { message: message() },
-        LeaseAnswer::Conflict,
-    );
-    check(Outcome::NotFound, LeaseAnswer::Conflict);
-    check(Outcome::Unknown { message: message() }, LeaseAnswer::Failed);
-    check(
-        Outcome::Throttled { retry_after_ms: 1 },
-        LeaseAnswer::Failed,
-    );
-    check(
-        Outcome::Refused {
-            message: "forbidden".into(),
-        },
-        LeaseAnswer::Failed,
-    );
 }

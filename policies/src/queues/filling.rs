@@ -35,7 +35,7 @@ mod number;
 
 use super::keys::GovernedKeys;
 use super::ledger::{Ledger, Matrix};
-use super::tree::{Structure, Walk};
+use super::tree::Structure;
 use super::{GovernedId, QueueId};
 use crate::facts::{Amount, saturated};
 use alloc::{sync::Arc, vec::Vec};
@@ -46,10 +46,11 @@ use flow::{Filling, State};
 pub(super) struct Division {
     structure: Arc<Structure>,
     keys: Arc<GovernedKeys>,
-    walk: Walk,
     capacity: Vec<Amount>,
+    /// The parts that each leaf wants, by queue; nothing for inner queues.
     parts: Vec<LeafParts>,
     wanted: Matrix,
+    /// What each inner queue has for its children: a larger quota weighs only as much.
     parent_amount: Matrix,
     /// Above this level it is settled what parents have.
     settled: usize,
@@ -61,29 +62,6 @@ pub(super) struct Division {
 /// those of each model.
 type LeafParts = Vec<Vec<Amount>>;
 
-/// What does not change during a filling.
-#[derive(Debug, Clone, Copy)]
-struct Given<'a> {
-    structure: &'a Structure,
-    keys: &'a GovernedKeys,
-    walk: &'a Walk,
-    capacity: &'a [Amount],
-    /// The parts that each leaf wants, by queue; nothing for inner queues.
-    parts: &'a [LeafParts],
-    /// What each inner queue has for its children: a larger quota weighs only as much.
-    parent_amount: &'a Matrix,
-}
-
-impl Given<'_> {
-    fn all_keys(&self) -> impl Iterator<Item = GovernedId> + use<> {
-        GovernedId::first(self.capacity.len())
-    }
-
-    fn capacity(&self, key: GovernedId) -> Amount {
-        self.capacity[key.index()]
-    }
-}
-
 impl Division {
     /// Begins to divide what there is now.
     pub(super) fn new(
@@ -91,16 +69,14 @@ impl Division {
         keys: &Arc<GovernedKeys>,
         ledger: &Ledger,
     ) -> Self {
-        let walk = structure.walk();
         let capacity: Vec<Amount> = ledger.all_keys().map(|key| ledger.capacity(key)).collect();
-        let parts = parts(structure, &walk, ledger);
+        let parts = parts(structure, ledger);
         Self {
-            wanted: wanted(structure, &walk, &parts, capacity.len()),
+            wanted: wanted(structure, &parts, capacity.len()),
             parts,
-            parent_amount: most_per_parent(structure, &walk, &capacity),
+            parent_amount: most_per_parent(structure, &capacity),
             structure: Arc::clone(structure),
             keys: Arc::clone(keys),
-            walk,
             capacity,
             settled: 0,
             filling: None,
@@ -112,27 +88,52 @@ impl Division {
     /// together.
     pub(super) fn advance(&mut self, work: &mut u64, until: u64) -> Option<Matrix> {
         loop {
-            let given = Given {
-                structure: &self.structure,
-                keys: &self.keys,
-                walk: &self.walk,
-                capacity: &self.capacity,
-                parts: &self.parts,
-                parent_amount: &self.parent_amount,
-            };
-            let mut filling = match self.filling.take() {
-                Some(state) => Filling::resume(given, state),
-                None => Filling::begin(given, work),
+            let state = self.filling.take();
+            let mut filling = match state {
+                Some(state) => Filling::resume(self, state),
+                None => Filling::begin(self, work),
             };
             if !filling.pass_events(work, until) {
                 self.filling = Some(filling.interrupt());
                 return None;
             }
-            let shares = whole_units(given, &self.wanted, &filling);
+            let shares = self.whole_units(&filling);
             if !self.lower_next_level(&shares) {
                 return Some(shares);
             }
         }
+    }
+
+    /// Cuts amounts to whole base units, parents first, and holds them to what must never be
+    /// exceeded: the capacity, limits, what is wanted, and the parent's amount. What rounding would
+    /// give to children beyond that, the last of them does without.
+    fn whole_units(&self, filling: &Filling<'_>) -> Matrix {
+        let (structure, wanted) = (&self.structure, &self.wanted);
+        let mut shares = Matrix::new(structure.len(), self.capacity.len());
+        for key in self.all_keys() {
+            let at = key.index();
+            let whole = |id: QueueId| filling.amount(id, at).floor().min(wanted.row(id)[at]);
+            shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(self.capacity(key));
+            for &id in structure.with_root() {
+                let mut left = shares.row(id)[at];
+                for &child in &structure.node(id).children {
+                    let terms = structure.node(child).terms_of(key);
+                    let limit = terms.and_then(|terms| terms.limit).unwrap_or(left);
+                    let amount = whole(child).min(limit).min(left);
+                    shares.row_mut(child)[at] = amount;
+                    left -= amount;
+                }
+            }
+        }
+        shares
+    }
+
+    fn all_keys(&self) -> impl Iterator<Item = GovernedId> + use<> {
+        GovernedId::first(self.capacity.len())
+    }
+
+    fn capacity(&self, key: GovernedId) -> Amount {
+        self.capacity[key.index()]
     }
 
     /// Settles what parents have, down to the first level where that changes anything; whether
@@ -141,7 +142,10 @@ impl Division {
     /// What a parent has follows from the divisions above it, so the levels are settled one after
     /// the other from the top.
     fn lower_next_level(&mut self, shares: &Matrix) -> bool {
-        while self.settled + 1 < self.walk.depth {
+        let depths = self.structure.queues().iter();
+        let depths = depths.map(|id| self.structure.node(*id).depth);
+        let depth = depths.max().unwrap_or(0);
+        while self.settled + 1 < depth {
             self.settled += 1;
             if self.lower_over_committed(self.settled, shares) {
                 return true;
@@ -156,7 +160,7 @@ impl Division {
         let mut changed = false;
         let structure = &self.structure;
         let of_level = |id: &&QueueId| structure.node(**id).depth == depth;
-        for &id in self.walk.top_down.iter().filter(of_level) {
+        for &id in structure.queues().iter().filter(of_level) {
             for key in structure.divided_below(id) {
                 let has = shares.row(id)[key.index()];
                 let claims = structure.node(id).children.iter().map(|&child| {
@@ -176,14 +180,11 @@ impl Division {
 }
 
 /// What the leaves want.
-fn parts(structure: &Structure, walk: &Walk, ledger: &Ledger) -> Vec<LeafParts> {
+fn parts(structure: &Structure, ledger: &Ledger) -> Vec<LeafParts> {
     let mut parts: Vec<LeafParts> = Vec::new();
     parts.resize_with(structure.len(), LeafParts::new);
-    for &leaf in walk
-        .top_down
-        .iter()
-        .filter(|id| structure.node(**id).is_leaf())
-    {
+    let queues = structure.queues().iter();
+    for leaf in queues.filter(|id| structure.node(**id).is_leaf()) {
         let of_leaf = ledger.wanted[leaf.index()].values();
         let amounts = |part: &Vec<u128>| part.iter().map(|sum| saturated(*sum)).collect();
         parts[leaf.index()] = of_leaf.map(amounts).collect();
@@ -192,9 +193,9 @@ fn parts(structure: &Structure, walk: &Walk, ledger: &Ledger) -> Vec<LeafParts> 
 }
 
 /// What each queue wants: a leaf all that its members ask for, the others what their leaves want.
-fn wanted(structure: &Structure, walk: &Walk, parts: &[LeafParts], keys: usize) -> Matrix {
+fn wanted(structure: &Structure, parts: &[LeafParts], keys: usize) -> Matrix {
     let mut wanted = Matrix::new(structure.len(), keys);
-    for &id in walk.top_down.iter().rev() {
+    for &id in structure.queues().iter().rev() {
         for part in &parts[id.index()] {
             for (wanted, amount) in wanted.row_mut(id).iter_mut().zip(part) {
                 *wanted = wanted.saturating_add(*amount);
@@ -210,37 +211,13 @@ fn wanted(structure: &Structure, walk: &Walk, parts: &[LeafParts], keys: usize) 
 }
 
 /// The most that each parent can have: its limit, those above it and the capacity.
-fn most_per_parent(structure: &Structure, walk: &Walk, capacity: &[Amount]) -> Matrix {
+fn most_per_parent(structure: &Structure, capacity: &[Amount]) -> Matrix {
     let mut most = Matrix::new(structure.len(), capacity.len());
-    for id in walk.with_root() {
+    for &id in structure.with_root() {
         for key in structure.divided_below(id) {
             let at = key.index();
             most.row_mut(id)[at] = structure.reach(id, key).min(capacity[at]);
         }
     }
     most
-}
-
-/// Cuts amounts to whole base units, parents first, and holds them to what must never be exceeded:
-/// the capacity, limits, what is wanted, and the parent's amount. What rounding would give to
-/// children beyond that, the last of them does without.
-fn whole_units(given: Given<'_>, wanted: &Matrix, filling: &Filling<'_>) -> Matrix {
-    let structure = given.structure;
-    let mut shares = Matrix::new(structure.len(), given.capacity.len());
-    for key in given.all_keys() {
-        let at = key.index();
-        let whole = |id: QueueId| filling.amount(id, at).floor().min(wanted.row(id)[at]);
-        shares.row_mut(QueueId::ROOT)[at] = whole(QueueId::ROOT).min(given.capacity(key));
-        for id in given.walk.with_root() {
-            let mut left = shares.row(id)[at];
-            for &child in &structure.node(id).children {
-                let terms = structure.node(child).terms_of(key);
-                let limit = terms.and_then(|terms| terms.limit).unwrap_or(left);
-                let amount = whole(child).min(limit).min(left);
-                shares.row_mut(child)[at] = amount;
-                left -= amount;
-            }
-        }
-    }
-    shares
 }

@@ -2,9 +2,9 @@
 
 use crate::facts::{AMOUNT_MAX, QueueFacts};
 use crate::status::QueueFault;
-use alloc::{boxed::Box, collections::BTreeSet, format, string::String, vec, vec::Vec};
-use petgraph::algo::kosaraju_scc;
-use petgraph::graph::{DiGraph, NodeIndex};
+use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// How many names of a cycle a message shows.
 const CYCLE_NAMES_SHOWN: usize = 8;
@@ -23,66 +23,60 @@ pub(super) struct Place {
     pub fault: Option<Fault>,
 }
 
-/// The places of all queues, by position. `definitions` must be sorted by name.
-///
-/// Kosaraju's algorithm gives cycles (components of more than one queue, or a queue that is its own
-/// parent) and the order, parents first, in one pass; petgraph's version of it keeps its stack on
-/// the heap, so that no chain of parents, however long, overflows ours.
+/// The places of all queues, by position.
 pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
-    let parents: Vec<Option<usize>> = definitions
-        .iter()
-        .map(|facts| {
-            let parent = facts.parent.as_deref()?;
-            definitions
-                .binary_search_by(|other| (*other.name).cmp(parent))
-                .ok()
-        })
-        .collect();
-    let mut graph = DiGraph::<(), (), usize>::default();
-    for _ in definitions {
-        graph.add_node(());
-    }
-    for (child, parent) in parents.iter().enumerate() {
-        if let Some(parent) = *parent {
-            graph.add_edge(NodeIndex::new(child), NodeIndex::new(parent), ());
-        }
-    }
-    let components = kosaraju_scc(&graph);
-    let is_cycle = |component: &[NodeIndex<usize>]| {
-        let own_parent = |at: &NodeIndex<usize>| parents[at.index()] == Some(at.index());
-        component.len() > 1 || component.iter().any(own_parent)
-    };
+    let names = definitions.iter().map(|facts| &*facts.name);
+    let positions: HashMap<&str, usize, FxBuildHasher> = names.zip(0..).collect();
+    let parent = |facts: &&QueueFacts| positions.get(facts.parent.as_deref()?).copied();
+    let parents: Vec<Option<usize>> = definitions.iter().map(parent).collect();
+    let order = parents_first(&parents);
     // Whether each queue has a child that makes sense.
     let mut inner = vec![false; definitions.len()];
-    for component in components.iter().filter(|component| !is_cycle(component)) {
-        for at in component.iter().map(|at| at.index()) {
-            if let Some(parent) = parents[at] {
-                inner[parent] |= invalid(definitions[at]).is_none();
-            }
+    for &(at, on_cycle) in &order {
+        if let Some(parent) = parents[at].filter(|_| !on_cycle) {
+            inner[parent] |= invalid(definitions[at]).is_none();
         }
     }
     let mut places = vec![Place::default(); definitions.len()];
-    for component in components {
-        let on_cycle = is_cycle(&component);
-        for at in component.into_iter().map(NodeIndex::index) {
-            let facts = definitions[at];
-            places[at] = if on_cycle {
-                Place {
-                    parent: None,
-                    fault: Some((QueueFault::Cycle, cycle_message(definitions, &parents, at))),
-                }
-            } else {
-                let parent = parents[at];
-                Place {
-                    parent: parent.filter(|parent| inner[*parent]),
-                    fault: orphan(facts, parent)
-                        .or_else(|| invalid(facts))
-                        .or_else(|| parent_not_ready(facts, parent.map(|at| &places[at]))),
-                }
-            };
-        }
+    for (at, on_cycle) in order {
+        let facts = definitions[at];
+        places[at] = if on_cycle {
+            Place {
+                parent: None,
+                fault: Some((QueueFault::Cycle, cycle_message(definitions, &parents, at))),
+            }
+        } else {
+            let parent = parents[at];
+            Place {
+                parent: parent.filter(|parent| inner[*parent]),
+                fault: orphan(facts, parent)
+                    .or_else(|| invalid(facts))
+                    .or_else(|| parent_not_ready(facts, parent.map(|at| &places[at]))),
+            }
+        };
     }
     places
+}
+
+/// All positions, each after its parent, and whether it is on a cycle.
+fn parents_first(parents: &[Option<usize>]) -> Vec<(usize, bool)> {
+    let mut order = Vec::with_capacity(parents.len());
+    // From where each was first reached.
+    let mut reached: Vec<Option<usize>> = vec![None; parents.len()];
+    for start in 0..parents.len() {
+        let mut path = Vec::new();
+        let mut next = Some(start);
+        while let Some(at) = next.filter(|at| reached[*at].is_none()) {
+            reached[at] = Some(start);
+            path.push(at);
+            next = parents[at];
+        }
+        let closes = |at: &usize| Some(*at) == next;
+        let cycle = path.iter().position(closes).unwrap_or(path.len());
+        let path = path.into_iter().enumerate().rev();
+        order.extend(path.map(|(step, at)| (at, step >= cycle)));
+    }
+    order
 }
 
 fn orphan(facts: &QueueFacts, parent: Option<usize>) -> Option<Fault> {
@@ -141,17 +135,17 @@ pub(super) fn invalid(facts: &QueueFacts) -> Option<Fault> {
         let message = format!("{}: {}", problem.field, problem.message);
         return Some((fault, message.into()));
     }
-    let mut seen = BTreeSet::new();
     facts
         .resources
         .iter()
         .enumerate()
         .find_map(|(position, entry)| {
+            let mut others = facts.resources[..position].iter();
             let what = if entry.name.is_empty() {
                 "the name is empty"
             } else if entry.product.as_deref() == Some("") {
                 "the product is empty"
-            } else if !seen.insert((&entry.name, &entry.product)) {
+            } else if others.any(|it| it.name == entry.name && it.product == entry.product) {
                 "another entry has the same name and product"
             } else if entry.quota.max(entry.limit.unwrap_or(0)) > AMOUNT_MAX {
                 "the amount is too large"

@@ -1,9 +1,7 @@
 //! The resources and models that queues name, as small numbers.
 
-use super::graph;
-use super::tree::{Change, Definitions};
-use crate::facts::{Amount, QueueFacts};
-use alloc::{boxed::Box, collections::BTreeMap, format, vec::Vec};
+use crate::facts::{Amount, QueueResource};
+use alloc::{boxed::Box, format, vec::Vec};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -43,15 +41,8 @@ struct Key {
     name: Box<str>,
     /// The plain key of a model's resource, if that has ever been named.
     plain: Option<GovernedId>,
-    /// How many entries of valid queues name it now.
-    named: usize,
-}
-
-impl Key {
     /// Plain GPUs are governed even where nobody names them.
-    fn is_governed(&self) -> bool {
-        self.named > 0 || &*self.name == GPU
-    }
+    is_governed: bool,
 }
 
 /// Models of one resource, and the resource as a whole under `None`.
@@ -70,7 +61,7 @@ impl GovernedKeys {
             keys: Vec::new(),
             by_resource: HashMap::default(),
         };
-        let gpu = keys.intern(GPU, None);
+        let gpu = keys.govern_key(GPU, None);
         debug_assert_eq!(gpu, GovernedId::GPU);
         keys
     }
@@ -98,12 +89,12 @@ impl GovernedKeys {
     /// Whether any model is governed.
     pub(super) fn names_models(&self) -> bool {
         let mut models = self.keys.iter().filter(|key| key.plain.is_some());
-        models.any(Key::is_governed)
+        models.any(|key| key.is_governed)
     }
 
     pub(super) fn find(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
         self.lookup(resource, product)
-            .filter(|key| self.keys[key.index()].is_governed())
+            .filter(|key| self.keys[key.index()].is_governed)
     }
 
     /// The key's number, governed now or not.
@@ -115,58 +106,24 @@ impl GovernedKeys {
             .map(|(_, key)| *key)
     }
 
-    /// Takes the keys from the entries of all valid queues. Says whether the governed set changed.
-    pub(super) fn govern(&mut self, definitions: &Definitions) -> bool {
-        let before: Vec<bool> = self.keys.iter().map(Key::is_governed).collect();
-        for key in &mut self.keys {
-            key.named = 0;
+    /// Governs the keys of the entries of all valid queues and no others. Says whether the governed
+    /// set changed.
+    pub(super) fn govern<'a>(&mut self, entries: impl Iterator<Item = &'a QueueResource>) -> bool {
+        let is_governed = |key: &Key| key.is_governed;
+        let before: Vec<bool> = self.keys.iter().map(is_governed).collect();
+        for key in &mut self.keys[1..] {
+            key.is_governed = false;
         }
-        let valid = definitions
-            .values()
-            .filter(|facts| graph::invalid(facts).is_none());
-        for entry in valid.flat_map(|facts| &facts.resources) {
-            let key = self.intern(&entry.name, entry.product.as_deref());
-            self.keys[key.index()].named += 1;
+        for entry in entries {
+            self.govern_key(&entry.name, entry.product.as_deref());
         }
-        self.keys.len() != before.len()
-            || !self
-                .keys
-                .iter()
-                .zip(before)
-                .all(|(key, was)| key.is_governed() == was)
+        self.keys.iter().map(is_governed).ne(before)
     }
 
-    /// How often each key is named after these changes of valid queues, where that changes;
-    /// `None`: other keys would be governed than before.
-    pub(super) fn renamed(&self, changes: &[Change<'_>]) -> Option<BTreeMap<GovernedId, usize>> {
-        let mut named = BTreeMap::new();
-        let mut count = |facts: Option<&QueueFacts>, by: isize| {
-            for entry in facts.iter().flat_map(|facts| &facts.resources) {
-                let key = self.lookup(&entry.name, entry.product.as_deref())?;
-                let count = named
-                    .entry(key)
-                    .or_insert_with(|| self.keys[key.index()].named);
-                *count = count.saturating_add_signed(by);
-            }
-            Some(())
-        };
-        for change in changes {
-            count(change.after, 1)?;
-        }
-        for change in changes {
-            count(change.before, -1)?;
-        }
-        let stays = |(key, count): (&GovernedId, &usize)| {
-            let known = &self.keys[key.index()];
-            *key == GovernedId::GPU || (known.named > 0) == (*count > 0)
-        };
-        named.iter().all(stays).then_some(named)
-    }
-
-    pub(super) fn rename(&mut self, named: BTreeMap<GovernedId, usize>) {
-        for (key, count) in named {
-            self.keys[key.index()].named = count;
-        }
+    fn govern_key(&mut self, resource: &str, product: Option<&str>) -> GovernedId {
+        let key = self.intern(resource, product);
+        self.keys[key.index()].is_governed = true;
+        key
     }
 
     fn intern(&mut self, resource: &str, product: Option<&str>) -> GovernedId {
@@ -182,7 +139,7 @@ impl GovernedKeys {
         self.keys.push(Key {
             name,
             plain,
-            named: 0,
+            is_governed: false,
         });
         self.by_resource
             .entry(resource.into())

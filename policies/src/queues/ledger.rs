@@ -111,9 +111,9 @@ pub(super) type Parts = BTreeMap<Option<GovernedId>, Vec<u128>>;
 /// The books. Every amount of a queue is part of those of all its ancestors and of the root.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    pub(super) held: Sums,
-    /// The part of `held` that gangs hold which are never evicted.
-    held_non_preemptible: Sums,
+    pub(super) allocated: Sums,
+    /// The part of `allocated` that gangs have which are never evicted.
+    allocated_non_preemptible: Sums,
     pub(super) requested: Sums,
     /// What the members in each queue ask for, whether they wait or run; not part of what the
     /// queues above have.
@@ -124,8 +124,8 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Forgets all but the capacities, and makes room for so many queues and keys.
     pub(super) fn reset(&mut self, queues: usize, keys: usize) {
-        self.held = Sums::new(queues, keys);
-        self.held_non_preemptible = Sums::new(queues, keys);
+        self.allocated = Sums::new(queues, keys);
+        self.allocated_non_preemptible = Sums::new(queues, keys);
         self.requested = Sums::new(queues, keys);
         self.wanted = vec![Parts::new(); queues];
         self.capacity.resize(keys, 0);
@@ -133,8 +133,8 @@ impl Ledger {
 
     /// Makes room for so many queues; what is there stays.
     pub(super) fn grow(&mut self, queues: usize) {
-        self.held.grow(queues);
-        self.held_non_preemptible.grow(queues);
+        self.allocated.grow(queues);
+        self.allocated_non_preemptible.grow(queues);
         self.requested.grow(queues);
         let queues = self.wanted.len().max(queues);
         self.wanted.resize(queues, Parts::new());
@@ -190,8 +190,8 @@ pub struct Excess {
     pub bound: Bound,
     /// How much is allowed.
     pub allowed: Amount,
-    /// How much is held already; for [`Bound::Quota`] by non-preemptible gangs alone.
-    pub held: Amount,
+    /// How much is allocated already; for [`Bound::Quota`] to non-preemptible gangs alone.
+    pub allocated: Amount,
     /// How much is asked for on top.
     pub asked: Amount,
 }
@@ -229,10 +229,10 @@ impl QueueTree {
 
     fn book(&mut self, queue: QueueId, demand: &Demand, preemptible: bool, direction: Direction) {
         for id in self.structure.path_to_root(queue) {
-            self.ledger.held.change(id, demand, direction);
+            self.ledger.allocated.change(id, demand, direction);
             if !preemptible {
                 self.ledger
-                    .held_non_preemptible
+                    .allocated_non_preemptible
                     .change(id, demand, direction);
             }
         }
@@ -281,13 +281,10 @@ impl QueueTree {
     /// plain GPUs, else the first by name.
     pub fn room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
         for id in self.structure.path(queue) {
-            let held = self.ledger.held.row(id);
-            let terms = self.structure.node(id).terms.iter();
-            let limits = terms.filter_map(|(key, terms)| Some((*key, terms.limit?)));
-            let over = limits.filter_map(|(key, allowed)| {
-                within(id, key, Bound::Limit, allowed, held, demand).err()
-            });
-            self.first(over).map_or(Ok(()), Err)?;
+            let asked = demand.iter();
+            let excesses =
+                asked.filter_map(|&(key, asked)| self.excess(id, key, Bound::Limit, asked));
+            self.first(excesses).map_or(Ok(()), Err)?;
         }
         Ok(())
     }
@@ -299,22 +296,54 @@ impl QueueTree {
     /// # Errors
     /// Names the first quota on the way up that would be exceeded.
     pub fn quota_room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
+        let asked = |key| demand.iter().find(|(asked, _)| *asked == key);
         for id in self.structure.path(queue) {
-            let held = self.ledger.held_non_preemptible.row(id);
-            let touches = |key| demand.iter().any(|(asked, _)| *asked == key);
-            let terms = self.structure.node(id).quota_terms(&self.keys, touches);
+            let node = self.structure.node(id);
+            let terms = node.quota_terms(&self.keys, |key| asked(key).is_some());
             let terms = terms.filter(|(_, terms)| terms.written || id == queue);
-            let over = terms.filter_map(|(key, terms)| {
-                within(id, *key, Bound::Quota, terms.quota, held, demand).err()
-            });
-            self.first(over).map_or(Ok(()), Err)?;
+            let asked = terms.filter_map(|(key, _)| asked(*key));
+            let excesses =
+                asked.filter_map(|&(key, asked)| self.excess(id, key, Bound::Quota, asked));
+            self.first(excesses).map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
     /// The one that users are told of several: by what is exceeded, not by what was named first.
-    fn first(&self, over: impl Iterator<Item = Excess>) -> Option<Excess> {
-        over.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
+    fn first(&self, excesses: impl Iterator<Item = Excess>) -> Option<Excess> {
+        excesses.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
+    }
+
+    /// How much a bound of a queue allows of a key, and how much of that is allocated; `None`:
+    /// there is no such bound.
+    fn under(&self, queue: QueueId, key: GovernedId, bound: Bound) -> Option<(Amount, Amount)> {
+        let terms = self.structure.node(queue).terms_of(key)?;
+        let (allowed, booked) = match bound {
+            Bound::Limit => (terms.limit?, &self.ledger.allocated),
+            Bound::Quota => (terms.quota, &self.ledger.allocated_non_preemptible),
+        };
+        Some((allowed, booked.row(queue)[key.index()]))
+    }
+
+    /// By what one bound would be exceeded.
+    fn excess(
+        &self,
+        queue: QueueId,
+        key: GovernedId,
+        bound: Bound,
+        asked: Amount,
+    ) -> Option<Excess> {
+        let (allowed, allocated) = self.under(queue, key, bound)?;
+        // tests plant bugs here: limit
+        let exceeds = asked > 0 && allocated.saturating_add(asked) > allowed;
+        exceeds.then_some(Excess {
+            queue,
+            key,
+            bound,
+            allowed,
+            allocated,
+            asked,
+        })
     }
 
     /// Whether one bound of one queue now lets it hold so much more of a key; also where there is
@@ -327,26 +356,21 @@ impl QueueTree {
         bound: Bound,
         asked: Amount,
     ) -> bool {
-        let Some(terms) = self.structure.node(queue).terms_of(key) else {
-            return true;
-        };
-        let (allowed, held) = match bound {
-            Bound::Limit => (terms.limit, &self.ledger.held),
-            Bound::Quota => (Some(terms.quota), &self.ledger.held_non_preemptible),
-        };
-        let held = held.row(queue)[key.index()];
-        allowed.is_none_or(|allowed| held.saturating_add(asked) <= allowed)
+        self.excess(queue, key, bound, asked).is_none()
+    }
+
+    /// What is left of a key under the limit of one queue.
+    fn left(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
+        let (limit, allocated) = self.under(queue, key, Bound::Limit)?;
+        Some(limit.saturating_sub(allocated))
     }
 
     /// How much more of one key the queue may hold under the tightest limit on its path; `None`:
     /// there is none.
     #[must_use]
     pub fn budget(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
-        let left = |id: QueueId| {
-            let limit = self.structure.node(id).terms_of(key)?.limit?;
-            Some(limit.saturating_sub(self.ledger.held.row(id)[key.index()]))
-        };
-        self.structure.path(queue).filter_map(left).min()
+        let path = self.structure.path(queue);
+        path.filter_map(|id| self.left(id, key)).min()
     }
 
     /// The least that limits on GPU models leave on the path of a queue, whichever model it is;
@@ -354,11 +378,9 @@ impl QueueTree {
     #[must_use]
     pub fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
         let left = |id: QueueId| {
-            let held = self.ledger.held.row(id);
-            let terms = self.structure.node(id).terms.iter();
-            let of_models = terms.filter(|(key, _)| self.keys.plain(*key).is_some());
-            of_models
-                .filter_map(|(key, terms)| Some(terms.limit?.saturating_sub(held[key.index()])))
+            let keys = self.structure.node(id).terms.iter().map(|(key, _)| *key);
+            let models = keys.filter(|key| self.is_model(*key));
+            models.filter_map(move |key| self.left(id, key))
         };
         self.structure.path(queue).flat_map(left).min()
     }
@@ -373,8 +395,8 @@ impl QueueTree {
         models: &[Box<str>],
     ) -> Vec<String> {
         let limits = self.tight_limits_of_models(queue, asked, models);
-        let words = limits.into_iter().map(|(queue, key, limit, held)| {
-            format!("the queue {queue} has a limit of {limit} {key} and holds {held}")
+        let words = limits.into_iter().map(|(queue, key, limit, allocated)| {
+            format!("the queue {queue} has a limit of {limit} {key} and holds {allocated}")
         });
         words.collect()
     }
@@ -388,7 +410,7 @@ impl QueueTree {
         models: &[Box<str>],
     ) -> bool {
         let limits = self.tight_limits_of_models(queue, asked, models);
-        limits.iter().any(|(.., held)| *held > 0)
+        limits.iter().any(|(.., allocated)| *allocated > 0)
     }
 
     /// The names of the queue and of the governed model, the limit, and what is held of it.
@@ -405,23 +427,18 @@ impl QueueTree {
                 models.is_empty() || models.iter().any(|named| **named == *model)
             })
         };
-        let mut tight = Vec::new();
-        for id in self.structure.path(queue) {
-            let held = self.ledger.held.row(id);
-            let terms = self.structure.node(id).terms.iter();
-            let limits = terms.filter_map(|(key, terms)| Some((*key, terms.limit?)));
-            let mut of_models: Vec<_> = limits
-                .filter(|(key, limit)| {
-                    concerns(*key) && limit.saturating_sub(held[key.index()]) < asked
-                })
-                .map(|(key, limit)| (self.governed_name(key), limit, held[key.index()]))
-                .collect();
-            of_models.sort_unstable();
-            let of_models = of_models.into_iter();
-            let queue = self.name(id);
-            tight.extend(of_models.map(|(key, limit, held)| (queue, key, limit, held)));
-        }
-        tight
+        let tight = |id: QueueId| {
+            let keys = self.structure.node(id).terms.iter().map(|(key, _)| *key);
+            let limits = keys.filter(|key| concerns(*key)).filter_map(|key| {
+                let (limit, allocated) = self.under(id, key, Bound::Limit)?;
+                let is_tight = limit.saturating_sub(allocated) < asked;
+                is_tight.then(|| (self.name(id), self.governed_name(key), limit, allocated))
+            });
+            let mut limits: Vec<_> = limits.collect();
+            limits.sort_unstable();
+            limits
+        };
+        self.structure.path(queue).flat_map(tight).collect()
     }
 
     /// What a gang is told that would exceed a bound.
@@ -436,33 +453,8 @@ impl QueueTree {
             "the {bound} of the queue {} is {} of {key}; {} are held and {} more asked for",
             self.name(excess.queue),
             quantity(key, excess.allowed),
-            quantity(key, excess.held),
+            quantity(key, excess.allocated),
             quantity(key, excess.asked),
         )
-    }
-}
-
-/// Whether what is asked for of the key fits under the bound.
-fn within(
-    queue: QueueId,
-    key: GovernedId,
-    bound: Bound,
-    allowed: Amount,
-    held: &[Amount],
-    demand: &Demand,
-) -> Result<(), Excess> {
-    let held = held[key.index()];
-    let asked = demand.iter().find(|(asked, _)| *asked == key);
-    match asked {
-        // tests plant bugs here: limit
-        Some(&(_, asked)) if asked > 0 && held.saturating_add(asked) > allowed => Err(Excess {
-            queue,
-            key,
-            bound,
-            allowed,
-            held,
-            asked,
-        }),
-        _ => Ok(()),
     }
 }

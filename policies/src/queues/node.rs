@@ -5,6 +5,7 @@ use super::keys::GovernedKeys;
 use super::{GovernedId, QueueId};
 use crate::facts::{Amount, PlacementChoice, QueueResource, UnixMs};
 use alloc::{sync::Arc, vec::Vec};
+use core::ops::Range;
 use smallvec::SmallVec;
 
 /// Weights have so many bits after the point. A rounded factor is then off by a part of 2^-45 at
@@ -14,7 +15,7 @@ pub(super) const WEIGHT_POINT_BITS: u32 = 46;
 pub(super) const WEIGHT_ONE: u64 = 1 << WEIGHT_POINT_BITS;
 
 /// What one queue may have of one key that is divided among its siblings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Terms {
     /// Guaranteed.
     pub quota: Amount,
@@ -67,6 +68,8 @@ pub(super) struct Node {
     pub parent: Option<QueueId>,
     /// By name.
     pub children: Vec<QueueId>,
+    /// Where all queues below it are in the order of the hierarchy.
+    pub below: Range<usize>,
     /// The root has 0.
     pub depth: usize,
     pub created_ms: UnixMs,

@@ -160,13 +160,6 @@ impl Order {
         self.is_marked.resize(queues, false);
     }
 
-    /// Takes one queue out of the order: it has gone, or is no leaf any more.
-    pub(super) fn forget(&mut self, queue: QueueId, parent: QueueId) {
-        self.heads[queue.index()] = None;
-        self.sends[queue.index()] = None;
-        self.candidates[parent.index()].remove(&queue);
-    }
-
     /// Marks one queue: something that its key depends on has changed.
     pub(super) fn mark(&mut self, structure: &Structure, queue: QueueId) {
         let node = structure.node(queue);
@@ -225,16 +218,16 @@ impl Order {
     /// changed: those that are larger than it held then, or holds now. Who holds nothing has used
     /// nothing of a quota, however much that weighs.
     fn weighed_otherwise(&mut self, view: View<'_>, parent: QueueId) -> SmallVec<[QueueId; 8]> {
-        let (before, now) = (self.seen.row(parent), view.ledger.held.row(parent));
+        let (before, now) = (self.seen.row(parent), view.ledger.allocated.row(parent));
         if parent == QueueId::ROOT || before == now {
             return SmallVec::new();
         }
         let larger = |id: &&QueueId| {
-            let held = view.ledger.held.row(**id);
+            let allocated = view.ledger.allocated.row(**id);
             let mut terms = view.structure.node(**id).terms.iter();
             terms.any(|(key, terms)| {
                 let (before, now) = (before[key.index()], now[key.index()]);
-                held[key.index()] > 0 && before != now && terms.quota > before.min(now)
+                allocated[key.index()] > 0 && before != now && terms.quota > before.min(now)
             })
         };
         let candidates = self.candidates[parent.index()].iter().map(|(id, _)| id);
@@ -278,7 +271,7 @@ impl Order {
         let counts = |key| all || asks(key);
         let used = self.used(view, id);
         Some(Key {
-            quota_used: quota_used(view, node, view.ledger.held.row(id), asks),
+            quota_used: quota_used(view, node, view.ledger.allocated.row(id), asks),
             priority: node.priority,
             weightless: node
                 .terms
@@ -296,7 +289,7 @@ impl Order {
     /// What a candidate uses, by key: what a leaf holds, the rescaled use of an inner queue.
     fn used<'a>(&'a self, view: View<'a>, id: QueueId) -> &'a [Amount] {
         if view.structure.node(id).is_leaf() {
-            view.ledger.held.row(id)
+            view.ledger.allocated.row(id)
         } else {
             self.used.row(id)
         }
@@ -307,14 +300,14 @@ impl Order {
     /// Blocked children are not looked at: all below them is blocked too, so what they use is what
     /// they hold, and that is part of what their parent holds.
     fn rescaled(&self, view: View<'_>, id: QueueId) -> SmallVec<[Amount; 8]> {
-        let mut total = SmallVec::from_slice(view.ledger.held.row(id));
+        let mut total = SmallVec::from_slice(view.ledger.allocated.row(id));
         let Some((_, front)) = self.front(id) else {
             return total;
         };
         for (&child, Reverse(key)) in &self.candidates[id.index()] {
             let child = ChildUse {
                 used: self.used(view, child),
-                held: view.ledger.held.row(child),
+                allocated: view.ledger.allocated.row(child),
                 share: key.share,
                 quota_share: key.quota_share,
             };
@@ -335,10 +328,10 @@ impl Order {
 fn quota_used(
     view: View<'_>,
     node: &Node,
-    held: &[Amount],
+    allocated: &[Amount],
     asks: impl Fn(GovernedId) -> bool,
 ) -> Option<Fraction> {
-    quotas(view, node, held, asks)
+    quotas(view, node, allocated, asks)
         .map(|quota| quota.used())
         .reduce(|most, next| Some(most?.max(next?)))
         .flatten()
@@ -347,7 +340,7 @@ fn quota_used(
 /// One of the quotas of a queue that decide over what its next gang asks for.
 struct Quota {
     key: GovernedId,
-    held: Amount,
+    allocated: Amount,
     quota: Amount,
     /// The amount that the quota weighs as.
     counts_as: Amount,
@@ -356,24 +349,26 @@ struct Quota {
 impl Quota {
     /// Which part is used; `None`: nothing is left.
     fn used(&self) -> Option<Fraction> {
-        (self.held < self.quota).then(|| Fraction::new(self.held, self.counts_as))
+        (self.allocated < self.quota).then(|| Fraction::new(self.allocated, self.counts_as))
     }
 }
 
 fn quotas(
     view: View<'_>,
     node: &Node,
-    held: &[Amount],
+    allocated: &[Amount],
     asks: impl Fn(GovernedId) -> bool,
 ) -> impl Iterator<Item = Quota> {
     node.quota_terms(view.keys, asks).map(move |(key, terms)| {
         let parent_amount = match node.parent {
-            Some(parent) if parent != QueueId::ROOT => view.ledger.held.row(parent)[key.index()],
+            Some(parent) if parent != QueueId::ROOT => {
+                view.ledger.allocated.row(parent)[key.index()]
+            }
             _ => terms.reach.min(view.ledger.capacity(*key)),
         };
         Quota {
             key: *key,
-            held: held[key.index()],
+            allocated: allocated[key.index()],
             quota: terms.quota,
             counts_as: terms.quota.min(parent_amount),
         }
@@ -420,6 +415,15 @@ impl QueueTree {
     pub(super) fn mark(&mut self, queue: QueueId) {
         for order in &mut self.orders {
             order.mark(&self.structure, queue);
+        }
+    }
+
+    /// Takes a queue out of every line-up: it has gone, or is no leaf any more.
+    pub(super) fn forget_candidate(&mut self, queue: QueueId, parent: QueueId) {
+        for order in &mut self.orders {
+            order.heads[queue.index()] = None;
+            order.sends[queue.index()] = None;
+            order.candidates[parent.index()].remove(&queue);
         }
     }
 

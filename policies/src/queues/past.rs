@@ -8,8 +8,7 @@
 //! outcome is a weight again, so order and fair shares know nothing of it. What is within quota is
 //! not touched, and a weight of 0 stays 0. Siblings of weight 0 do not count for the others.
 //!
-//! A minute adjusts all weights. A queue that changes adjusts those of its siblings alone, because
-//! a weight depends on nothing further away.
+//! A minute adjusts all weights, and so does a change of queues.
 
 use super::ledger::Ledger;
 use super::node::{WEIGHT_ONE, WEIGHT_POINT_BITS};
@@ -40,7 +39,9 @@ pub(super) struct Past {
     kept: Option<u128>,
     /// The step up to which everything is counted.
     step: Option<u64>,
-    used: BTreeMap<Box<str>, Averages>,
+    used: BTreeMap<QueueId, Averages>,
+    /// Queues that brought their past with them before time began, and as of which step.
+    adopted: BTreeMap<QueueId, u64>,
 }
 
 /// `2^-(part / whole)`, with [`FRACTION_BITS`] after the point; `part` is not more than `whole`.
@@ -76,8 +77,8 @@ fn power(mut fraction: u128, mut times: u64) -> u128 {
 }
 
 /// So many base units, as an average.
-fn constant(held: Amount) -> u128 {
-    (u128::from(held) * 1_000) << AVERAGE_BITS
+fn constant(allocated: Amount) -> u128 {
+    (u128::from(allocated) * 1_000) << AVERAGE_BITS
 }
 
 /// The product of an average and a fraction. Averages are below 2^87.
@@ -88,30 +89,31 @@ fn part_of(average: u128, fraction: u128) -> u128 {
 
 impl Past {
     /// Counts the steps that have passed; what was held in between counts as what is held now.
-    fn pass(&mut self, names: &[(Arc<str>, QueueId)], ledger: &Ledger, steps: u64) {
+    fn pass(&mut self, queues: &[QueueId], ledger: &Ledger, steps: u64) {
         let Some(kept) = self.kept.map(|kept| power(kept, steps)) else {
             return;
         };
-        for (name, id) in names {
-            let used = self.used.entry((**name).into()).or_default();
+        for id in queues {
+            let used = self.used.entry(*id).or_default();
             for key in ledger.all_keys() {
-                let held = ledger.held.row(*id)[key.index()];
+                let allocated = ledger.allocated.row(*id)[key.index()];
                 let before = used.get(&key).copied().unwrap_or(0);
-                if held > 0 || before > 0 {
-                    let new = part_of(constant(held), ONE - kept);
+                if allocated > 0 || before > 0 {
+                    let new = part_of(constant(allocated), ONE - kept);
                     used.insert(key, part_of(before, kept) + new);
                 }
             }
         }
     }
 
-    /// A queue is gone; another one of its name begins anew.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.used.remove(name);
+    /// A queue is gone; another one of its name or number begins anew.
+    pub(super) fn forget(&mut self, queue: QueueId) {
+        self.used.remove(&queue);
+        self.adopted.remove(&queue);
     }
 
-    fn average(&self, name: &str, key: GovernedId) -> u128 {
-        let used = self.used.get(name);
+    fn average(&self, queue: QueueId, key: GovernedId) -> u128 {
+        let used = self.used.get(&queue);
         used.and_then(|used| used.get(&key)).copied().unwrap_or(0)
     }
 }
@@ -160,20 +162,14 @@ impl QueueTree {
     pub fn set_half_life(&mut self, half_life_ms: Option<u64>) {
         let Some(half_life_ms) = half_life_ms else {
             self.past = Past::default();
-            self.adopted.clear();
             self.weigh_as_said();
             return;
         };
         let begins = self.past.kept.is_none();
         self.past.kept = Some(halved(GRID_MS, half_life_ms.max(GRID_MS)));
         if begins {
-            let definitions = self.definitions.iter();
-            let past = definitions.filter_map(|(name, facts)| {
-                let past = facts.past_use.clone()?;
-                Some((name.clone(), past))
-            });
-            for (name, past) in past.collect::<Vec<_>>() {
-                self.adopt_past(&name, &past);
+            for queue in self.ids() {
+                self.adopt_past(queue);
             }
         }
     }
@@ -181,9 +177,7 @@ impl QueueTree {
     /// Takes all adjustments of weights back.
     fn weigh_as_said(&mut self) {
         let structure = Arc::make_mut(&mut self.structure);
-        for id in structure.walk().top_down {
-            structure.weigh_as_said(id);
-        }
+        structure.weigh_as_said();
         self.mark_all();
         self.fair.outdated();
     }
@@ -203,36 +197,39 @@ impl QueueTree {
         if self.past.kept.is_none() || last.is_some_and(|last| last >= step) {
             return;
         }
-        let ids = self.structure.walk().top_down;
-        let name = |&id: &QueueId| (Arc::clone(&self.structure.node(id).name), id);
-        let names: Vec<_> = ids.iter().map(name).collect();
+        let ids = self.ids();
         match last {
-            Some(last) => self.past.pass(&names, &self.ledger, step - last),
+            Some(last) => self.past.pass(&ids, &self.ledger, step - last),
             None => {
-                let adopted = core::mem::take(&mut self.adopted);
+                let adopted = core::mem::take(&mut self.past.adopted);
                 // A queue of which nothing is told had used nothing when the others were told of.
                 let latest = adopted.values().max().copied().unwrap_or(step);
-                for (name, id) in &names {
-                    let created = self.structure.node(*id).created_ms / GRID_MS;
-                    let since = adopted.get(&**name).copied();
-                    self.catch_up(name, since.unwrap_or(latest.max(created)), step);
+                for id in ids {
+                    let created = self.structure.node(id).created_ms / GRID_MS;
+                    let since = adopted.get(&id).copied();
+                    self.catch_up(id, since.unwrap_or(latest.max(created)), step);
                 }
             }
         }
         self.past.step = Some(step);
-        self.past.used.retain(|name, used| {
+        self.past.used.retain(|_, used| {
             used.retain(|_, average| *average > 0);
-            !used.is_empty() && self.structure.find(name).is_some()
+            !used.is_empty()
         });
-        self.adjust_weights();
+        for id in self.adjust_weights() {
+            self.mark(id);
+        }
     }
 
     /// A queue that is seen for the first time brings its past with it.
-    pub(super) fn adopt_past(&mut self, name: &str, past: &PastUse) {
+    pub(super) fn adopt_past(&mut self, queue: QueueId) {
         // tests plant bugs here: past-after-a-start
-        if self.past.kept.is_none() || self.past.used.contains_key(name) {
+        if self.past.kept.is_none() || self.past.used.contains_key(&queue) {
             return;
         }
+        let Some(past) = self.told_past(queue) else {
+            return;
+        };
         let mut used = Averages::new();
         for (key, thousandths) in &past.averages {
             let (resource, product) = match key.split_once('@') {
@@ -245,29 +242,26 @@ impl QueueTree {
             used.insert(key, u128::from(*thousandths) << AVERAGE_BITS);
         }
         let step = past.at_ms / GRID_MS;
-        self.past.used.insert(name.into(), used);
+        self.past.used.insert(queue, used);
         match self.past.step {
             None => {
-                self.adopted.insert(name.into(), step);
+                self.past.adopted.insert(queue, step);
             }
-            Some(now) => self.catch_up(name, step, now),
+            Some(now) => self.catch_up(queue, step, now),
         }
     }
 
     /// Brings what a queue has brought with it up to a step.
-    fn catch_up(&mut self, name: &str, since: u64, now: u64) {
-        if let Some(id) = self.find(name) {
-            let names = [(Arc::clone(&self.structure.node(id).name), id)];
-            // tests plant bugs here: steps-to-catch-up
-            let steps = now.saturating_sub(since);
-            self.past.pass(&names, &self.ledger, steps);
-        }
+    fn catch_up(&mut self, queue: QueueId, since: u64, now: u64) {
+        // tests plant bugs here: steps-to-catch-up
+        let steps = now.saturating_sub(since);
+        self.past.pass(&[queue], &self.ledger, steps);
     }
 
     /// What the queue has used on average, for its status: in thousandths of base units.
     pub(super) fn past_use(&self, queue: QueueId) -> Option<PastUse> {
         self.past.kept?;
-        let used = self.past.used.get(self.name(queue))?;
+        let used = self.past.used.get(&queue)?;
         let mut averages: Vec<(Box<str>, Amount)> = used
             .iter()
             .map(|(key, average)| {
@@ -282,49 +276,37 @@ impl QueueTree {
         (!averages.is_empty()).then_some(PastUse { at_ms, averages })
     }
 
-    /// Adjusts the weights of all siblings.
-    pub(super) fn adjust_weights(&mut self) {
-        let parents: Vec<QueueId> = self.structure.walk().with_root().collect();
-        self.adjust_weights_below(parents);
-    }
-
-    /// Adjusts the weights of the children of some queues.
-    pub(super) fn adjust_weights_below(&mut self, parents: impl IntoIterator<Item = QueueId>) {
-        if self.past.kept.is_none() {
-            return;
-        }
+    /// Adjusts all weights; the queues of which one counts for something else than before.
+    pub(super) fn adjust_weights(&mut self) -> Vec<QueueId> {
         let mut changed: Vec<(QueueId, GovernedId, u64)> = Vec::new();
-        for parent in parents {
-            self.adjusted_below(parent, &mut changed);
+        if self.past.kept.is_some() {
+            for parent in self.structure.with_root() {
+                self.adjusted_below(*parent, &mut changed);
+            }
         }
-        if changed.is_empty() {
-            return;
+        if !changed.is_empty() {
+            let structure = Arc::make_mut(&mut self.structure);
+            for (id, key, weight) in &changed {
+                structure.set_weight(*id, *key, *weight);
+            }
+            self.fair.outdated();
         }
-        let structure = Arc::make_mut(&mut self.structure);
-        for (id, key, weight) in &changed {
-            structure.set_weight(*id, *key, *weight);
-        }
-        for (id, ..) in changed {
-            self.mark(id);
-        }
-        self.fair.outdated();
+        changed.into_iter().map(|(id, ..)| id).collect()
     }
 
     /// Which of the weights below a queue count for something else than before.
     fn adjusted_below(&self, parent: QueueId, changed: &mut Vec<(QueueId, GovernedId, u64)>) {
-        let children = || {
-            let children = self.structure.node(parent).children.iter();
-            children.map(|&id| (id, self.structure.node(id)))
-        };
         for key in self.structure.divided_below(parent) {
-            let weighed = children().filter_map(|(id, node)| Some((id, node, node.terms_of(key)?)));
+            let children = self.structure.node(parent).children.iter();
+            let weighed =
+                children.filter_map(|&id| Some((id, self.structure.node(id).terms_of(key)?)));
             let siblings: Vec<(u16, u128)> = weighed
                 .clone()
-                .map(|(_, node, terms)| (terms.said_weight, self.past.average(&node.name, key)))
+                .map(|(id, terms)| (terms.said_weight, self.past.average(id, key)))
                 .collect();
             let differs = weighed.zip(adjusted(&siblings));
-            let differs = differs.filter(|((.., terms), weight)| terms.weight != *weight);
-            changed.extend(differs.map(|((id, ..), weight)| (id, key, weight)));
+            let differs = differs.filter(|((_, terms), weight)| terms.weight != *weight);
+            changed.extend(differs.map(|((id, _), weight)| (id, key, weight)));
         }
     }
 }

@@ -1,135 +1,161 @@
-//! Definitions become effective.
+//! Definitions become effective: the hierarchy is built anew, and compared with the one before.
+//!
+//! Queues that stay keep their numbers. As long as they keep their parents, and the governed keys
+//! are the same, the books and the orders go on, and what has changed is named queue by queue.
 
-use super::keys::GovernedKeys;
-use super::tree::{Change, Definitions, Edited, Structure};
+use super::graph::invalid;
+use super::node::Node;
+use super::tree::{DEFAULT, Structure};
 use super::{GovernedId, QueueId, QueueTree};
-use crate::facts::{QueueFacts, UnixMs};
-use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use crate::facts::{Amount, QueueFacts, UnixMs};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-/// More changes than this at once build the hierarchy anew.
-const EDITS_MAX: usize = 16;
+/// The queues that were changed, and what they were before.
+pub(super) type Changed = BTreeMap<Box<str>, Option<QueueFacts>>;
 
 /// What a refresh has done.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refreshed {
     /// Nothing: no definition has changed.
     Unchanged,
-    /// Single queues were changed, created or deleted; everything else is as it was.
+    /// Queues were changed, created or deleted; what was charged, asked for and to be tried in the
+    /// others is as it was.
     Edited {
         /// Queues of which gangs may fare otherwise than before: admission, placement, models.
-        rules: Vec<QueueId>,
+        rules: BTreeSet<QueueId>,
         /// Queues whose bounds may leave more room than before.
-        bounds: Vec<QueueId>,
+        bounds: BTreeSet<QueueId>,
     },
-    /// The hierarchy was built anew: any gang may fare otherwise than before. If
-    /// [`QueueTree::governed_epoch`] has risen, everything must be entered again.
+    /// A queue has another parent, or other keys are governed. All charges, requests and candidates
+    /// are gone (capacities stay), and amounts must be taken apart anew with
+    /// [`QueueTree::governed_id`].
     Rebuilt,
 }
 
 impl QueueTree {
-    /// The leaves that the next [`QueueTree::refresh`] will take away while everything else stays.
-    /// Amounts that were charged to them and asked for in them must be taken back before.
+    /// The queues that the next [`QueueTree::refresh`] will take away. Amounts that were charged to
+    /// them and asked for in them must be taken back before.
     #[must_use]
     pub fn leaving(&self) -> Vec<QueueId> {
-        let simple = simple(
-            &self.changed,
-            &self.definitions,
-            &self.structure,
-            &self.keys,
-        );
-        let Some((changes, _)) = simple else {
-            return Vec::new();
-        };
-        let gone = changes.iter().filter(|change| change.after.is_none());
-        gone.filter_map(|change| self.find(change.name)).collect()
+        let names = self.changed.keys();
+        let gone =
+            names.filter(|name| !self.definitions.contains_key(*name) && &***name != DEFAULT);
+        gone.filter_map(|name| self.find(name)).collect()
     }
 
-    /// Makes the changes of definitions effective. Costs nothing if there are none, and for single
-    /// queues about as much as what they change.
+    /// Makes the changes of definitions effective. Costs nothing if there are none, else as much as
+    /// there are queues, however many gangs stand in them.
     pub fn refresh(&mut self, now_ms: UnixMs) -> Refreshed {
         if self.changed.is_empty() {
             return Refreshed::Unchanged;
         }
+        let changed = core::mem::take(&mut self.changed);
+        let valid = self
+            .definitions
+            .values()
+            .filter(|facts| invalid(facts).is_none());
+        let entries = valid.flat_map(|facts| &facts.resources);
+        let same_keys = !Arc::make_mut(&mut self.keys).govern(entries);
+        let built = Structure::build(&self.definitions, &self.structure, &self.keys, now_ms);
+        let old = core::mem::replace(&mut self.structure, Arc::new(built));
+        let goes_on = same_keys && self.structure.keeps_parents(&old);
+        if goes_on {
+            self.ledger.grow(self.structure.len());
+            for order in &mut self.orders {
+                order.grow(&self.structure);
+            }
+        } else {
+            self.reset();
+        }
+        for name in changed.keys() {
+            if !self.definitions.contains_key(name) {
+                self.past.forget(old.find(name).unwrap_or(QueueId::ROOT));
+            } else if let Some(queue) = self.find(name) {
+                self.adopt_past(queue);
+            }
+        }
+        self.adjust_weights();
+        self.fair.outdated();
+        if goes_on {
+            self.take_over(&old, &changed)
+        } else {
+            Refreshed::Rebuilt
+        }
+    }
+
+    /// Forgets all that stands in the queues.
+    pub(super) fn reset(&mut self) {
+        let (queues, keys) = (self.structure.len(), self.keys.interned());
+        self.ledger.reset(queues, keys);
+        self.orders.truncate(1);
+        for order in &mut self.orders {
+            order.reset(&self.structure, keys);
+        }
+    }
+
+    /// Goes on with books and orders in a hierarchy in which queues have changed, come or gone.
+    fn take_over(&mut self, old: &Structure, changed: &Changed) -> Refreshed {
+        let structure = Arc::clone(&self.structure);
+        let (mut rules, mut bounds) = (BTreeSet::new(), BTreeSet::new());
+        let gone = old.queues().iter();
+        for &id in gone.filter(|id| !structure.node(**id).exists) {
+            let parent = old.parent_id(id);
+            self.forget_candidate(id, parent);
+            self.mark(parent);
+            bounds.insert(parent);
+        }
+        for &id in structure.queues() {
+            let (was, is) = (old.node(id), structure.node(id));
+            if !was.exists {
+                self.mark(id);
+                rules.insert(id);
+                continue;
+            }
+            let parent = structure.parent_id(id);
+            if (was.priority, was.created_ms, &was.terms) != (is.priority, is.created_ms, &is.terms)
+            {
+                self.mark(id);
+            }
+            if was.is_leaf() && !is.is_leaf() {
+                self.forget_candidate(id, parent);
+            }
+            if bounds_of(was).ne(bounds_of(is)) {
+                bounds.insert(id);
+            }
+            if rules.contains(&parent) || self.rules_differ(was, is, changed) {
+                rules.insert(id);
+            }
+        }
+        drop(structure);
         self.edits += 1;
-        let changed: Vec<Box<str>> = self.changed.keys().cloned().collect();
-        let edited = self.edit(now_ms);
-        if edited.is_none() {
-            self.rebuild(now_ms);
+        for id in &rules {
+            Arc::make_mut(&mut self.structure).set_rules(*id, self.edits);
         }
-        for name in changed {
-            let facts = self.definitions.get(&name);
-            if facts.is_none() {
-                self.past.forget(&name);
-            }
-            if let Some(past) = facts.and_then(|facts| facts.past_use.clone()) {
-                self.adopt_past(&name, &past);
-            }
-        }
-        let Some(Edited {
-            rules,
-            bounds,
-            weighed,
-            ..
-        }) = edited
-        else {
-            self.adjust_weights();
-            return Refreshed::Rebuilt;
-        };
-        self.adjust_weights_below(weighed);
         Refreshed::Edited { rules, bounds }
     }
 
-    /// Carries out the changes one by one, if that is all that is needed.
-    fn edit(&mut self, now_ms: UnixMs) -> Option<Edited> {
-        let (changes, named) = simple(
-            &self.changed,
-            &self.definitions,
-            &self.structure,
-            &self.keys,
-        )?;
-        let mut edited = Edited::default();
-        Arc::make_mut(&mut self.keys).rename(named);
-        let structure = Arc::make_mut(&mut self.structure);
-        for change in &changes {
-            structure.edit(change, &self.definitions, &self.keys, now_ms, &mut edited);
-        }
-        for &id in &edited.rules {
-            structure.set_rules(id, self.edits);
-        }
-        self.changed.clear();
-        self.ledger.grow(self.structure.len());
-        for order in &mut self.orders {
-            order.grow(&self.structure);
-            for (leaf, parent) in &edited.no_leaves {
-                order.forget(*leaf, *parent);
-            }
-        }
-        for &id in &edited.order {
-            self.mark(id);
-        }
-        self.fair.outdated();
-        Some(edited)
-    }
-
-    /// Builds the hierarchy anew. Amounts held survive a change of quotas, limits, weights,
-    /// priorities or admission. They do not survive one of the queues that exist, of their parents
-    /// or of the governed keys.
-    pub(super) fn rebuild(&mut self, now_ms: UnixMs) {
-        self.changed.clear();
-        let same_keys = !Arc::make_mut(&mut self.keys).govern(&self.definitions);
-        let built = Structure::build(&self.definitions, &self.structure, &self.keys, now_ms);
-        let old = core::mem::replace(&mut self.structure, Arc::new(built));
-        self.fair.outdated();
-        if !(same_keys && self.structure.same_tree(&old)) {
-            self.epoch += 1;
-            self.ledger
-                .reset(self.structure.len(), self.keys.interned());
-            self.orders.truncate(1);
-            for order in &mut self.orders {
-                order.reset(&self.structure, self.keys.interned());
-            }
-        }
-        self.mark_all();
+    /// Whether the gangs of a queue and of those below it may fare otherwise than before.
+    fn rules_differ(&self, was: &Node, is: &Node, changed: &Changed) -> bool {
+        let of_node = |node: &Node| {
+            let runtimes = (node.preempt_min_runtime_ms, node.reclaim_min_runtime_ms);
+            (node.is_leaf(), node.fault.clone(), node.placement, runtimes)
+        };
+        let model_limits = |node: &Node| -> Vec<(GovernedId, Option<Amount>)> {
+            let terms = node.terms.iter().map(|(key, terms)| (*key, terms.limit));
+            let is_model = |key| self.keys.plain(key).is_some();
+            terms
+                .filter(|(key, limit)| limit.is_some() && is_model(*key))
+                .collect()
+        };
+        let admits = |facts: &QueueFacts| (facts.closed, facts.namespace_selector.clone());
+        let now = self.definitions.get(&*is.name);
+        let before = changed
+            .get(&*is.name)
+            .map(|before| before.as_ref().map(admits));
+        of_node(was) != of_node(is)
+            || model_limits(was) != model_limits(is)
+            || before.is_some_and(|before| before != now.map(admits))
     }
 
     /// Rises with every change of the rules by which the gangs of a queue fare.
@@ -138,26 +164,8 @@ impl QueueTree {
     }
 }
 
-/// The changes one by one, and how often keys are named after them, if that is all that is needed.
-fn simple<'a>(
-    changed: &'a BTreeMap<Box<str>, Option<QueueFacts>>,
-    definitions: &'a Definitions,
-    structure: &Structure,
-    keys: &GovernedKeys,
-) -> Option<(Vec<Change<'a>>, BTreeMap<GovernedId, usize>)> {
-    if changed.len() > EDITS_MAX {
-        return None;
-    }
-    let changes = changed.iter().map(|(name, before)| Change {
-        name,
-        before: before.as_ref(),
-        after: definitions.get(name),
-    });
-    let changes: Vec<Change<'_>> = changes.collect();
-    let simple = Structure::are_independent(&changes)
-        && changes
-            .iter()
-            .all(|change| structure.is_simple(change, definitions));
-    let named = keys.renamed(&changes).filter(|_| simple)?;
-    Some((changes, named))
+/// What bounds the gangs of a queue and of all below it.
+fn bounds_of(node: &Node) -> impl Iterator<Item = (GovernedId, bool, Amount, Option<Amount>)> {
+    let terms = node.terms.iter();
+    terms.map(|(key, terms)| (*key, terms.written, terms.quota, terms.limit))
 }

@@ -15,18 +15,14 @@ impl QueueTree {
     /// trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
     #[must_use]
     pub fn status(&self, queue: QueueId) -> QueueStatus {
-        let view = View {
-            structure: &self.structure,
-            keys: &self.keys,
-            ledger: &self.ledger,
-        };
+        let view = self.view();
         let node = view.structure.node(queue);
         if !node.exists {
             return QueueStatus::default();
         }
-        let held = |key: GovernedId| view.ledger.held.row(queue)[key.index()];
+        let allocated = |key: GovernedId| view.ledger.allocated.row(queue)[key.index()];
         let wanted = |key: GovernedId| {
-            held(key).saturating_add(view.ledger.requested.row(queue)[key.index()])
+            allocated(key).saturating_add(view.ledger.requested.row(queue)[key.index()])
         };
         let fair = |key: GovernedId| {
             let divided = node.terms_of(key).is_some();
@@ -34,7 +30,7 @@ impl QueueTree {
         };
         let dominant = node.terms.iter().map(|(key, _)| {
             let capacity = Some(view.ledger.capacity(*key)).filter(|&capacity| capacity > 0);
-            Fraction::new(held(*key), capacity.unwrap_or(held(*key)))
+            Fraction::new(allocated(*key), capacity.unwrap_or(allocated(*key)))
         });
         let facts = self.definitions.get(&*node.name);
         QueueStatus {
@@ -42,7 +38,7 @@ impl QueueTree {
             fault: node.fault.clone(),
             note: None,
             ready_since_ms: node.ready_since_ms,
-            allocated: by_name(view, held),
+            allocated: by_name(view, allocated),
             requested: by_name(view, wanted),
             fair_share: by_name(view, fair),
             dominant_share_millionths: dominant.max().map_or(0, Fraction::millionths),

@@ -136,7 +136,7 @@ pub(super) struct ChildUse<'a> {
     /// The amounts that it uses, by key; rescaled itself if it is an inner queue.
     pub used: &'a [Amount],
     /// The amounts that it holds, by key.
-    pub held: &'a [Amount],
+    pub allocated: &'a [Amount],
     /// Its dominant share.
     pub share: Fraction,
     /// The part of the share that is within its quota.
@@ -153,12 +153,12 @@ pub(super) struct ChildUse<'a> {
 pub(super) fn rescale(total: &mut [Amount], child: &ChildUse<'_>, front: Fraction) {
     let target = front.max(child.quota_share);
     let lowered = (child.share > target).then(|| child.share.lowered_to(target));
-    for ((total, &used), &held) in total.iter_mut().zip(child.used).zip(child.held) {
+    for ((total, &used), &allocated) in total.iter_mut().zip(child.used).zip(child.allocated) {
         let counted = match lowered {
             Some(amount) => scaled(used, amount, child.share.amount),
             None => used,
         };
-        *total = total.saturating_sub(held.saturating_sub(counted));
+        *total = total.saturating_sub(allocated.saturating_sub(counted));
     }
 }
 

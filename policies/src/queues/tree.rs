@@ -1,18 +1,15 @@
 //! The hierarchy: who is whose parent, what is divided among whom, what is inherited.
 
-mod edit;
-mod walk;
-
-use super::graph::{Place, places};
+use super::graph::places;
 use super::keys::GovernedKeys;
 use super::node::{Node, Terms, WEIGHT_ONE};
 use super::{GovernedId, QueueId};
 use crate::facts::{AMOUNT_MAX, Amount, PlacementChoice, QueueFacts, QueueResource, Uid, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec, vec::Vec};
 use core::iter;
-pub(super) use edit::{Change, Edited};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-pub(super) use walk::Walk;
 
 /// The queue that always exists.
 pub(super) const DEFAULT: &str = "default";
@@ -24,9 +21,9 @@ pub(super) type Definitions = BTreeMap<Box<str>, QueueFacts>;
 #[derive(Debug, Clone)]
 pub(super) struct Structure {
     nodes: Vec<Node>,
-    by_name: BTreeMap<Arc<str>, QueueId>,
-    /// How many queues are not Ready.
-    faults: usize,
+    by_name: HashMap<Arc<str>, QueueId, FxBuildHasher>,
+    /// The root and all queues, parents before children, siblings by name.
+    order: Vec<QueueId>,
 }
 
 impl Default for Structure {
@@ -34,8 +31,8 @@ impl Default for Structure {
     fn default() -> Self {
         Self {
             nodes: vec![Node::default()],
-            by_name: BTreeMap::new(),
-            faults: 0,
+            by_name: HashMap::default(),
+            order: vec![QueueId::ROOT],
         }
     }
 }
@@ -66,13 +63,25 @@ impl Structure {
         iter::successors(first, |&id| self.node(id).parent)
     }
 
-    /// Whether the same numbers stand for the same queues under the same parents.
-    pub(super) fn same_tree(&self, other: &Self) -> bool {
-        self.by_name == other.by_name
-            && self
-                .by_name
-                .values()
-                .all(|&id| self.node(id).parent == other.node(id).parent)
+    /// The root and all queues, parents before children, siblings by name.
+    pub(super) fn with_root(&self) -> &[QueueId] {
+        &self.order
+    }
+
+    /// All queues, parents before children, siblings by name.
+    pub(super) fn queues(&self) -> &[QueueId] {
+        &self.order[1..]
+    }
+
+    /// All queues below a queue, parents before children.
+    pub(super) fn below(&self, id: QueueId) -> &[QueueId] {
+        &self.order[self.node(id).below.clone()]
+    }
+
+    /// Whether all queues that were there have the same parents.
+    pub(super) fn keeps_parents(&self, old: &Self) -> bool {
+        let mut stay = old.queues().iter().filter(|id| self.node(**id).exists);
+        stay.all(|id| old.node(*id).parent == self.node(*id).parent)
     }
 
     /// Builds the hierarchy. Numbers and times of readiness are taken over from the old one.
@@ -82,7 +91,11 @@ impl Structure {
         keys: &GovernedKeys,
         now_ms: UnixMs,
     ) -> Self {
-        let undefined = undefined_default();
+        // The queue `default` where nobody has defined it.
+        let undefined = QueueFacts {
+            generation: 0,
+            ..QueueFacts::new(Uid(0), DEFAULT)
+        };
         let mut all: Vec<&QueueFacts> = definitions.values().collect();
         if let Err(at) = all.binary_search_by(|facts| (*facts.name).cmp(DEFAULT)) {
             all.insert(at, &undefined);
@@ -93,43 +106,57 @@ impl Structure {
             nodes: vec![Node::default(); count],
             ..Self::default()
         };
-        for ((facts, place), &id) in all.iter().zip(places(&all)).zip(&ids) {
-            let name: Arc<str> = (&*facts.name).into();
-            structure.by_name.insert(Arc::clone(&name), id);
-            structure.faults += usize::from(place.fault.is_some());
+        let mut by_number = vec![&undefined; count];
+        for ((&facts, place), &id) in all.iter().zip(places(&all)).zip(&ids) {
             let parent = place.parent.map_or(QueueId::ROOT, |at| ids[at]);
             structure.nodes[parent.index()].children.push(id);
+            by_number[id.index()] = facts;
+            let was = Some(old.node(id)).filter(|node| node.exists);
+            let name = was.map_or_else(|| (&*facts.name).into(), |was| Arc::clone(&was.name));
+            structure.by_name.insert(Arc::clone(&name), id);
+            // The queue `default` becomes Ready when it is defined.
+            let as_ready =
+                |was: &&Node| was.defined && was.fault.is_some() == place.fault.is_some();
             structure.nodes[id.index()] = Node {
                 name,
                 exists: true,
-                defined: definitions.contains_key(&facts.name),
+                defined: !core::ptr::eq(facts, &undefined),
                 parent: Some(parent),
                 children: core::mem::take(&mut structure.nodes[id.index()].children),
                 created_ms: facts.created_ms,
                 priority: facts.priority,
-                ready_since_ms: old.ready_since(&facts.name, &place, now_ms),
+                ready_since_ms: was
+                    .filter(as_ready)
+                    .map_or(now_ms, |was| was.ready_since_ms),
                 fault: place.fault,
+                rules: was.map_or(0, |was| was.rules),
                 ..Node::default()
             };
         }
-        let walk = structure.walk();
-        for &id in &walk.top_down {
-            let depth = structure.node(structure.parent_id(id)).depth + 1;
-            structure.nodes[id.index()].depth = depth;
-            structure.inherit(id, definitions);
+        structure.put_in_order();
+        let order = structure.order.clone();
+        for &id in &order[1..] {
+            structure.inherit(id, by_number[id.index()]);
         }
-        for id in walk.with_root() {
-            structure.divide_below(id, definitions, keys);
+        for id in order {
+            structure.divide_below(id, &by_number, keys);
         }
         structure
     }
 
-    /// When a queue became as Ready as it is, seen from the structure that is replaced.
-    fn ready_since(&self, name: &str, place: &Place, now_ms: UnixMs) -> UnixMs {
-        let old = self.find(name).map(|id| self.node(id));
-        let as_ready = |old: &&Node| old.defined && old.fault.is_some() == place.fault.is_some();
-        old.filter(as_ready)
-            .map_or(now_ms, |old| old.ready_since_ms)
+    fn put_in_order(&mut self) {
+        self.order.clear();
+        let mut ahead = vec![QueueId::ROOT];
+        while let Some(id) = ahead.pop() {
+            self.order.push(id);
+            self.nodes[id.index()].below = self.order.len()..self.order.len();
+            ahead.extend(self.node(id).children.iter().rev());
+        }
+        for id in self.order.iter().rev() {
+            if let Some(last) = self.node(*id).children.last() {
+                self.nodes[id.index()].below.end = self.node(*last).below.end;
+            }
+        }
     }
 
     /// The parent's number; the root's own for the root.
@@ -144,12 +171,10 @@ impl Structure {
         terms.iter().map(|(key, _)| *key)
     }
 
-    /// Fills what a queue that does not say takes from its parent.
-    fn inherit(&mut self, id: QueueId, definitions: &Definitions) {
-        let Some(facts) = definitions.get(&*self.node(id).name) else {
-            return;
-        };
+    /// Fills what follows from the parent: the depth, and what the queue does not say.
+    fn inherit(&mut self, id: QueueId, facts: &QueueFacts) {
         let parent = self.node(self.parent_id(id));
+        let depth = parent.depth + 1;
         let placement = PlacementChoice {
             gpu: facts.placement.gpu.or(parent.placement.gpu),
             cpu: facts.placement.cpu.or(parent.placement.cpu),
@@ -159,42 +184,50 @@ impl Structure {
         let preempt = preempt.unwrap_or(parent.preempt_min_runtime_ms);
         let reclaim = reclaim.unwrap_or(parent.reclaim_min_runtime_ms);
         let node = &mut self.nodes[id.index()];
+        node.depth = depth;
         node.placement = placement;
         node.preempt_min_runtime_ms = preempt;
         node.reclaim_min_runtime_ms = reclaim;
     }
 
-    /// A queue's entries; those of a queue that is not Ready count for nothing.
-    fn entries_of<'a>(&self, id: QueueId, definitions: &'a Definitions) -> &'a [QueueResource] {
-        let node = self.node(id);
-        let facts = definitions.get(&*node.name);
-        facts
-            .filter(|_| node.fault.is_none())
-            .map_or(&[], |facts| &facts.resources)
-    }
-
-    /// Fills the terms of all children of a queue.
-    fn divide_below(&mut self, parent: QueueId, definitions: &Definitions, keys: &GovernedKeys) {
+    /// Fills the terms of all children of a queue, whose definitions are given by number. Entries
+    /// of a queue that is not Ready count for nothing.
+    fn divide_below(&mut self, parent: QueueId, by_number: &[&QueueFacts], keys: &GovernedKeys) {
         let children = self.node(parent).children.clone();
-        let named = children
-            .iter()
-            .flat_map(|&id| self.entries_of(id, definitions));
-        let mut divided: Vec<GovernedId> = named
-            .filter_map(|entry| keys.lookup(&entry.name, entry.product.as_deref()))
-            .chain(iter::once(GovernedId::GPU))
-            .collect();
+        let mut entries: Vec<(QueueId, GovernedId, &QueueResource)> = Vec::new();
+        for &id in children.iter().filter(|id| self.node(**id).fault.is_none()) {
+            for entry in &by_number[id.index()].resources {
+                let key = keys.lookup(&entry.name, entry.product.as_deref());
+                entries.extend(key.map(|key| (id, key, entry)));
+            }
+        }
+        let mut divided: Vec<GovernedId> = entries.iter().map(|(_, key, _)| *key).collect();
+        divided.push(GovernedId::GPU);
         divided.sort_unstable();
         divided.dedup();
-        let columns = self.columns(parent, divided);
+        let terms: SmallVec<[(GovernedId, Terms); 2]> = divided
+            .into_iter()
+            .map(|key| (key, Terms::of(None, self.reach(parent, key))))
+            .collect();
         for id in children {
-            let terms = terms_of_entries(self.entries_of(id, definitions), &columns, keys);
-            self.nodes[id.index()].terms = terms;
+            self.nodes[id.index()].terms.clone_from(&terms);
+        }
+        for (id, key, entry) in entries {
+            let terms = &mut self.nodes[id.index()].terms;
+            if let Some((_, terms)) = terms.iter_mut().find(|(known, _)| *known == key) {
+                *terms = Terms::of(Some(entry), terms.reach);
+            }
         }
     }
 
-    /// Every weight of a queue counts for what it says.
-    pub(super) fn weigh_as_said(&mut self, id: QueueId) {
-        for (_, terms) in &mut self.nodes[id.index()].terms {
+    /// Notes that the rules by which a queue's gangs fare have changed.
+    pub(super) fn set_rules(&mut self, id: QueueId, edits: u64) {
+        self.nodes[id.index()].rules = edits;
+    }
+
+    /// Every weight counts for what it says.
+    pub(super) fn weigh_as_said(&mut self) {
+        for (_, terms) in self.nodes.iter_mut().flat_map(|node| &mut node.terms) {
             terms.weight = u64::from(terms.said_weight) * WEIGHT_ONE;
         }
     }
@@ -207,12 +240,6 @@ impl Structure {
         }
     }
 
-    /// These keys with the most that a queue can have of each.
-    fn columns(&self, queue: QueueId, keys: Vec<GovernedId>) -> Columns {
-        let keys = keys.into_iter();
-        keys.map(|key| (key, self.reach(queue, key))).collect()
-    }
-
     /// The most that a queue can have of a key by its own limit and those above.
     pub(super) fn reach(&self, queue: QueueId, key: GovernedId) -> Amount {
         self.path(queue)
@@ -221,52 +248,10 @@ impl Structure {
     }
 }
 
-/// The keys that are divided among siblings, sorted, each with the most that their parent can have
-/// of it.
-type Columns = SmallVec<[(GovernedId, Amount); 4]>;
-
-fn terms_of_entries(
-    entries: &[QueueResource],
-    columns: &Columns,
-    keys: &GovernedKeys,
-) -> SmallVec<[(GovernedId, Terms); 2]> {
-    let mut terms: SmallVec<[(GovernedId, Terms); 2]> = columns
-        .iter()
-        .map(|&(key, reach)| (key, Terms::of(None, reach)))
-        .collect();
-    for entry in entries {
-        let key = keys.lookup(&entry.name, entry.product.as_deref());
-        if let Some((_, terms)) = terms.iter_mut().find(|(known, _)| Some(*known) == key) {
-            *terms = Terms::of(Some(entry), terms.reach);
-        }
-    }
-    terms
-}
-
-/// Gives every queue its number: the one that it had, else the lowest free one.
+/// Gives every queue its number: the one that it had, else the lowest that none has had.
 fn number(definitions: &[&QueueFacts], old: &Structure) -> Vec<QueueId> {
-    let mut taken = vec![false; old.nodes.len() + definitions.len() + 1];
-    taken[0] = true;
-    let kept: Vec<Option<QueueId>> = definitions
-        .iter()
-        .map(|facts| old.find(&facts.name))
-        .collect();
-    for id in kept.iter().flatten() {
-        taken[id.index()] = true;
-    }
-    let mut free = (0u32..)
-        .zip(taken)
-        .filter(|(_, taken)| !taken)
-        .map(|(number, _)| QueueId(number));
-    kept.into_iter()
-        .map(|id| id.or_else(|| free.next()).unwrap_or(QueueId::ROOT))
-        .collect()
-}
-
-/// The queue `default` where nobody has defined it.
-fn undefined_default() -> QueueFacts {
-    QueueFacts {
-        generation: 0,
-        ..QueueFacts::new(Uid(0), DEFAULT)
-    }
+    let mut free = (1..).map(QueueId).filter(|id| !old.node(*id).exists);
+    let mut number = |name| old.find(name).or_else(|| free.next());
+    let numbers = definitions.iter().map(|facts| number(&facts.name));
+    numbers.map(|id| id.unwrap_or(QueueId::ROOT)).collect()
 }

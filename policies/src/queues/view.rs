@@ -1,14 +1,22 @@
 //! What the engine looks up in the tree.
 
-use super::{GovernedId, QueueId, QueueTree};
+use super::{GovernedId, QueueId, QueueTree, View};
 use crate::facts::{Amount, PastUse, QueueResource, Uid};
 use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            structure: &self.structure,
+            keys: &self.keys,
+            ledger: &self.ledger,
+        }
+    }
+
     /// All queues, parents before children, siblings by name.
     #[must_use]
     pub fn ids(&self) -> Vec<QueueId> {
-        self.structure.walk().top_down
+        self.structure.queues().to_vec()
     }
 
     /// The queue and its ancestors, the root not among them.
@@ -50,8 +58,8 @@ impl QueueTree {
     }
 
     /// What the queue holds, where that is not nothing.
-    pub fn held(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, Amount)> {
-        let row = self.ledger.held.row(queue);
+    pub fn allocated(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, Amount)> {
+        let row = self.ledger.allocated.row(queue);
         let cells = self.ledger.all_keys().map(|key| (key, row[key.index()]));
         cells.filter(|(_, amount)| *amount > 0)
     }

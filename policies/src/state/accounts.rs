@@ -180,7 +180,7 @@ impl ClusterState {
         self.nodes[node].take(pod, &self.classes[class], cards);
         self.node_changed(node, false);
         self.charge(pod, Some(node));
-        if self.account(pod).is_none() {
+        if self.pods[pod].account().is_none() {
             self.capacity.stale.insert(node);
         }
     }
@@ -194,19 +194,15 @@ impl ClusterState {
         self.nodes[node].give_back(pod, &self.classes[class], cards);
         // tests plant bugs here: room-comes-free
         self.node_changed(node, announce);
-        if self.account(pod).is_none() {
+        if self.pods[pod].account().is_none() {
             self.capacity.stale.insert(node);
         }
         if announce {
-            if let Some(account) = self.account(pod) {
+            if let Some(account) = self.pods[pod].account() {
                 self.released.insert(account.queue);
             }
             self.drop_node_if_unused(node);
         }
-    }
-
-    fn account(&self, pod: PodId) -> Option<&Account> {
-        self.pods[pod].own.as_ref()?.account.as_ref()
     }
 
     /// Books a pod anew in the queue that it already counts in: on a node, or waiting. What its
@@ -235,8 +231,8 @@ impl ClusterState {
     /// Books what a pod asks for, or while it is on a node what it holds.
     fn book(&mut self, pod: PodId, queue: QueueId, preemptible: bool, node: Option<NodeId>) {
         let demand = self.demand(self.pods[pod].class, node);
-        let held = node.is_some();
-        if held {
+        let allocated = node.is_some();
+        if allocated {
             self.queues.charge(queue, &demand, preemptible);
         } else {
             self.queues.add_requested(queue, &demand);
@@ -246,7 +242,7 @@ impl ClusterState {
                 queue,
                 demand,
                 preemptible,
-                held,
+                allocated,
             });
         }
     }
@@ -254,7 +250,7 @@ impl ClusterState {
     /// Takes what a pod asks for or holds off the books.
     fn take_account(&mut self, pod: PodId) -> Option<Account> {
         let account = self.pods[pod].own.as_mut()?.account.take()?;
-        if account.held {
+        if account.allocated {
             self.queues
                 .release(account.queue, &account.demand, account.preemptible);
         } else {
@@ -275,8 +271,8 @@ impl ClusterState {
 
     /// Makes a pod count in this queue, or in none.
     pub(crate) fn settle_account(&mut self, pod: PodId, queue: Option<(QueueId, bool)>) {
-        let current = self
-            .account(pod)
+        let current = self.pods[pod]
+            .account()
             .map(|account| (account.queue, account.preemptible));
         let queue = queue.filter(|_| !matches!(self.pods[pod].stage, Stage::Ended { .. }));
         if current == queue {
@@ -295,8 +291,8 @@ impl ClusterState {
     pub(crate) fn leave_queue(&mut self, gang: GangId, queue: QueueId) {
         for index in 0..self.gangs[gang].members.len() {
             let pod = self.gangs[gang].members[index];
-            if self
-                .account(pod)
+            if self.pods[pod]
+                .account()
                 .is_some_and(|account| account.queue == queue)
             {
                 self.settle_account(pod, None);
@@ -308,20 +304,17 @@ impl ClusterState {
     /// opened anew, and whatever names a queue by its number is void.
     pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) -> bool {
         match self.queues.refresh(now_ms) {
-            Refreshed::Unchanged => {}
+            Refreshed::Unchanged => return false,
             Refreshed::Edited { rules, bounds } => {
                 for queue in rules {
                     let gangs = self.submitted.to(self.queues.name(queue));
                     self.touched.extend(gangs);
                 }
                 self.released.extend(bounds);
+                return false;
             }
             Refreshed::Rebuilt => self.rules_changed(),
         }
-        if self.governed_epoch == self.queues.governed_epoch() {
-            return false;
-        }
-        self.governed_epoch = self.queues.governed_epoch();
         self.keep_reaches();
         for class in self.classes.ids() {
             self.classes[class].governed = None;
@@ -410,7 +403,11 @@ impl ClusterState {
             .filter(|(_, allocatable, _)| *allocatable > 0)
             .map(|(resource, allocatable, _)| (resource, allocatable))
             .collect();
-        for pod in node.pods.iter().filter(|pod| self.account(**pod).is_none()) {
+        for pod in node
+            .pods
+            .iter()
+            .filter(|pod| self.pods[**pod].account().is_none())
+        {
             for (resource, amount) in &self.classes[self.pods[*pod].class].requests {
                 if let Some((_, left)) = amounts.iter_mut().find(|(id, _)| id == resource) {
                     *left = left.saturating_sub(*amount);

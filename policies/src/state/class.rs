@@ -8,16 +8,13 @@ use crate::facts::{
 };
 use crate::filter::Filter;
 use crate::gpu;
-use crate::ids::{Id, KindId, NodeId, ResourceId, TopologyId};
+use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
 use crate::queues::Demand;
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
-use crate::state::node::Node;
-use crate::state::offered::Offered;
 use crate::state::reach::{Confined, Reach};
-use crate::tell::explain::Described;
 use crate::topology::Topology;
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// All pods of one shape.
@@ -82,7 +79,7 @@ impl Class {
         shape: Arc<PodShape>,
         names: &mut ResourceNames,
         kinds: &mut Kinds,
-        offered: &Offered,
+        is_offered: impl FnOnce(&[Box<str>]) -> bool,
     ) -> Self {
         let requests = names.vector(&shape.requests);
         let in_order = names.in_order(requests.clone());
@@ -109,7 +106,7 @@ impl Class {
         });
         Self {
             cards: shape.cards,
-            is_offered: offered.has(&shape.requests, &models),
+            is_offered: is_offered(&models),
             models,
             kind,
             gpus,
@@ -172,6 +169,15 @@ pub(crate) struct Table {
     /// that are refused one after the other are told the same.
     pub(crate) described: Option<(u64, Described)>,
     sums: SmallVec<[DomainSums; 1]>,
+}
+
+/// What the nodes say to a class.
+#[derive(Debug, Clone)]
+pub(crate) struct Described {
+    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+    pub(crate) text: String,
+    /// What most of them have too little of.
+    pub(crate) scarce: Option<ResourceId>,
 }
 
 /// The counts of a table, summed by the domains of one topology.
@@ -252,25 +258,20 @@ impl Table {
             .map(|(filter, nodes)| (filter, *nodes))
     }
 
-    /// Looks at one node again. Whether more fit there than before.
-    pub(crate) fn update(
+    /// Notes how many fit on a node now.
+    pub(crate) fn set_count(
         &mut self,
-        class: &Class,
         id: NodeId,
-        node: Option<&Node>,
-        topologies: &crate::ids::Slab<TopologyId, Topology>,
-    ) -> bool {
+        fits: u32,
+        topologies: &Slab<TopologyId, Topology>,
+    ) {
         let index = id.index();
         if self.counts.len() <= index {
             self.counts.resize(index + 1, 0);
         }
-        let fits = match node {
-            Some(node) if self.is_eligible(id) => node.multiplicity(class),
-            _ => 0,
-        };
         let before = core::mem::replace(&mut self.counts[index], fits);
         if fits == before {
-            return false;
+            return;
         }
         let shift = |sum: &mut u64| *sum = *sum + u64::from(fits) - u64::from(before);
         shift(&mut self.total);
@@ -285,7 +286,6 @@ impl Table {
                 }
             }
         }
-        fits > before
     }
 
     /// How many fit in each domain of a topology.

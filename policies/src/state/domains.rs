@@ -11,11 +11,8 @@
 
 use super::ClusterState;
 use super::topologies::DEFAULT_TOPOLOGY;
-use crate::ids::{DomainId, Id, NodeId};
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use crate::ids::{ById, DomainId, NodeId};
+use alloc::collections::{BTreeMap, BTreeSet};
 
 /// Domains with more free nodes than this are alike.
 const COUNTED: usize = 64;
@@ -23,8 +20,8 @@ const COUNTED: usize = 64;
 /// The nodes that are free as a whole, by domain.
 #[derive(Debug, Default)]
 pub(crate) struct FreeNodes {
-    /// The domain in which each node is counted, by node.
-    counted_in: Vec<Option<DomainId>>,
+    /// The domain in which each node is counted.
+    counted_in: ById<NodeId, Option<DomainId>>,
     nodes: BTreeMap<DomainId, BTreeSet<NodeId>>,
     /// Domains whose nodes have other places among equals than they are known under.
     stale: BTreeSet<DomainId>,
@@ -40,7 +37,7 @@ impl FreeNodes {
 
     /// The domain in which a node is counted; `None`: it is not free, or in no domain.
     pub(crate) fn counted_in(&self, node: NodeId) -> Option<DomainId> {
-        self.counted_in.get(node.index()).copied().flatten()
+        self.counted_in[node]
     }
 
     /// Whether the nodes of a domain have other places than they are known under.
@@ -55,10 +52,7 @@ impl FreeNodes {
 
     /// Counts a free node in this domain, and nowhere else.
     fn set(&mut self, node: NodeId, domain: Option<DomainId>) {
-        if self.counted_in.len() <= node.index() {
-            self.counted_in.resize(node.index() + 1, None);
-        }
-        let before = core::mem::replace(&mut self.counted_in[node.index()], domain);
+        let before = core::mem::replace(&mut self.counted_in[node], domain);
         if before == domain {
             return;
         }

@@ -4,7 +4,7 @@
 //! Binpack reads it upwards, spread downwards; the first node that fits is the best one.
 
 use crate::facts::Amount;
-use crate::ids::{Id, NodeId, ResourceId};
+use crate::ids::{ById, NodeId, ResourceId};
 use crate::resources::ResourceNames;
 use crate::state::node::{Node, Standing};
 use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
@@ -44,8 +44,8 @@ struct LaneIndex {
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     buckets: BTreeMap<FreeKey, Bucket>,
-    /// Where each node stands, by node.
-    keys: Vec<Option<(FreeKey, Standing)>>,
+    /// Where each node stands.
+    keys: ById<NodeId, Option<(FreeKey, Standing)>>,
 }
 
 impl Lanes {
@@ -107,10 +107,7 @@ impl LaneIndex {
 impl Buckets {
     /// Puts a node under a key, with its standing; `None`: it is not there.
     pub(crate) fn set(&mut self, id: NodeId, now: Option<(FreeKey, Standing)>) {
-        if self.keys.len() <= id.index() {
-            self.keys.resize(id.index() + 1, None);
-        }
-        let before = core::mem::replace(&mut self.keys[id.index()], now);
+        let before = core::mem::replace(&mut self.keys[id], now);
         if before == now {
             return;
         }

@@ -59,8 +59,7 @@ impl ClusterState {
             .collect();
         for pod in pods {
             self.regroup(pod);
-            self.touched
-                .extend(self.pods[pod].own.as_ref().and_then(|own| own.gang));
+            self.touched.extend(self.pods[pod].gang());
         }
     }
 
@@ -150,24 +149,15 @@ impl ClusterState {
 
     /// Remembers which pods an owner may make a gang of.
     pub(crate) fn note_owner(&mut self, pod: PodId) {
-        if let Some(owner) = self.pods[pod]
-            .own
-            .as_ref()
-            .and_then(|own| own.owner.as_ref())
-        {
+        if let Some(owner) = self.pods[pod].owner() {
             self.owned.entry(owner.uid).or_default().insert(pod);
         }
     }
 
     pub(crate) fn forget_owner(&mut self, pod: PodId) {
-        let Some(owner) = self.pods[pod]
-            .own
-            .as_ref()
-            .and_then(|own| own.owner.as_ref())
-        else {
+        let Some(uid) = self.pods[pod].owner().map(|owner| owner.uid) else {
             return;
         };
-        let uid = owner.uid;
         if let Some(pods) = self.owned.get_mut(&uid) {
             pods.remove(&pod);
             if pods.is_empty() {
@@ -197,8 +187,7 @@ impl ClusterState {
         if !pod.glance.needs_job {
             return None;
         }
-        let owner = pod.own.as_ref()?.owner.as_ref()?;
-        let known = self.jobs.contains_key(&owner.uid);
+        let known = self.jobs.contains_key(&pod.owner()?.uid);
         (!known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
     }
 

@@ -2,8 +2,9 @@
 
 use super::ClusterState;
 use super::node::{KnownNode, Node};
-use crate::facts::{Amount, NodeFacts, UnixMs, amount};
-use crate::gpu::{GPU, GpuNode};
+use super::reach::gpus;
+use crate::facts::{NodeFacts, UnixMs};
+use crate::gpu::GpuNode;
 use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
@@ -103,7 +104,7 @@ impl ClusterState {
 
     /// The gangs with members on a node are looked at again.
     fn touch_gangs_on(&mut self, id: NodeId) {
-        let gang = |pod: &PodId| self.pods[*pod].own.as_ref()?.gang;
+        let gang = |pod: &PodId| self.pods[*pod].gang();
         self.touched
             .extend(self.nodes[id].pods.iter().filter_map(gang));
     }
@@ -130,11 +131,6 @@ impl ClusterState {
             self.freed.insert(id);
         }
     }
-}
-
-/// How many GPUs a node has, working or not.
-pub(super) fn gpus(node: &NodeFacts) -> Amount {
-    amount(&node.allocatable, GPU).max(amount(&node.capacity, GPU))
 }
 
 /// Whether filters see no difference between two states of a node.

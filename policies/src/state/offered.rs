@@ -4,13 +4,12 @@
 //! when the first node with some resource or GPU model comes, or the last one goes.
 
 use super::ClusterState;
-use super::class::Class;
 use super::node::KnownNode;
 use crate::facts::{Amounts, QueueResource};
 use crate::ids::ClassId;
 use crate::names::{suggestion, there_are};
 use crate::resources::GPU;
-use crate::state::pod::Stage;
+use crate::state::pod::{Pod, Stage};
 use alloc::{
     boxed::Box,
     collections::{BTreeMap, BTreeSet},
@@ -112,10 +111,9 @@ impl Offered {
         !self.slots.0.is_empty()
     }
 
-    /// Whether a class knows whether nodes have what it asks for, or will be told.
-    pub(crate) fn is_told_to(&self, class: &Class) -> bool {
-        let is_offered = self.has(&class.shape.requests, &class.models);
-        self.names_changed || class.is_offered == is_offered
+    /// Whether all classes have been told whether nodes have what they ask for.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.names_changed
     }
 
     /// A sentence for the entries of a queue that count resources or models that no node has, with
@@ -208,7 +206,7 @@ impl ClusterState {
         let pods = self.pods.iter().map(|(_, pod)| pod);
         let waiting = pods.filter(|pod| pod.stage == Stage::Waiting);
         let affected = waiting.filter(|pod| changed.contains(&pod.class));
-        let gangs = affected.filter_map(|pod| pod.own.as_ref()?.gang);
+        let gangs = affected.filter_map(Pod::gang);
         self.touched.extend(gangs);
     }
 }

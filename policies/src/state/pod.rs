@@ -120,10 +120,25 @@ pub(crate) struct Account {
     pub(crate) demand: Demand,
     pub(crate) preemptible: bool,
     /// It takes room (and does not only ask for it).
-    pub(crate) held: bool,
+    pub(crate) allocated: bool,
 }
 
 impl Pod {
+    /// The gang that it is a member of.
+    pub(crate) fn gang(&self) -> Option<GangId> {
+        self.own.as_ref()?.gang
+    }
+
+    /// The controlling owner.
+    pub(crate) fn owner(&self) -> Option<&OwnerReference> {
+        self.own.as_ref()?.owner.as_ref()
+    }
+
+    /// What it counts for in its queue.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.own.as_ref()?.account.as_ref()
+    }
+
     pub(crate) fn reference(&self) -> PodReference {
         PodReference {
             namespace: self.namespace.clone(),

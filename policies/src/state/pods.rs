@@ -77,7 +77,7 @@ impl ClusterState {
             self.note_owner(pod);
             self.regroup(pod);
         }
-        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        let gang = self.pods[pod].gang();
         self.touched.extend(gang);
     }
 
@@ -92,10 +92,7 @@ impl ClusterState {
         if let Some(node) = node {
             self.vacate(pod, node, false);
             // A smaller pod leaves room in its queue too.
-            let account = self.pods[pod]
-                .own
-                .as_ref()
-                .and_then(|own| own.account.as_ref());
+            let account = self.pods[pod].account();
             self.released.extend(account.map(|account| account.queue));
         }
         self.close_account(pod);
@@ -150,7 +147,7 @@ impl ClusterState {
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);
         }
-        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        let gang = self.pods[pod].gang();
         if before != after {
             self.touched.extend(gang);
         }
@@ -168,7 +165,7 @@ impl ClusterState {
         if let Some(node) = self.pods[pod].stage.node() {
             self.vacate(pod, node, true);
         }
-        let gang = self.pods[pod].own.as_ref().and_then(|own| own.gang);
+        let gang = self.pods[pod].gang();
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
             // A member that has done its part and is cleaned away is not lost.
             let departed = &mut self.gangs[gang].departed;

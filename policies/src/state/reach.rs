@@ -6,9 +6,8 @@
 //! node that has been lost for so long that its cards are not divided any more does not count.
 
 use super::ClusterState;
-use super::class::Class;
-use super::nodes::gpus;
-use super::pod::{Pod, Stage};
+use super::pod::Stage;
+use crate::facts::{Amount, NodeFacts, amount};
 use crate::filter;
 use crate::ids::{ClassId, Id, ModelId, NodeId, PodId};
 use crate::queues::GovernedId;
@@ -100,6 +99,11 @@ pub(crate) struct Confined {
     pub(crate) to_slots: bool,
 }
 
+/// How many GPUs a node has, working or not.
+pub(super) fn gpus(node: &NodeFacts) -> Amount {
+    amount(&node.allocatable, GPU).max(amount(&node.capacity, GPU))
+}
+
 impl ClusterState {
     /// Begins or ends to follow reaches: they say nothing while no queue has an entry for a model
     /// and no node offers slots.
@@ -128,7 +132,7 @@ impl ClusterState {
         }
         let mut reach = Reach::default();
         for (node, _) in self.nodes.iter() {
-            reach.set(node, self.mark(class, node));
+            reach.set(node, self.mark(id, node));
         }
         Some(reach)
     }
@@ -139,7 +143,7 @@ impl ClusterState {
             return;
         }
         for id in self.classes.ids() {
-            let mark = self.mark(&self.classes[id], node);
+            let mark = self.mark(id, node);
             let reach = self.classes[id].reach.as_mut();
             if reach.is_some_and(|reach| reach.set(node, mark)) {
                 self.reached_anew.insert(id);
@@ -147,7 +151,8 @@ impl ClusterState {
         }
     }
 
-    fn mark(&self, class: &Class, id: NodeId) -> Mark {
+    fn mark(&self, class: ClassId, id: NodeId) -> Mark {
+        let class = &self.classes[class];
         let Some(known) = self.nodes.get(id).and_then(|node| node.known.as_ref()) else {
             return Mark::Useless;
         };
@@ -206,13 +211,12 @@ impl ClusterState {
             self.classes[class].confined = self.confined_of(class);
         }
         for (pod, account) in pods.into_iter().zip(accounts) {
-            let Pod { own, stage, .. } = &self.pods[pod];
-            let (gang, node) = (own.as_ref().and_then(|own| own.gang), stage.node());
-            if *stage == Stage::Waiting {
-                self.touched.extend(gang);
+            let stage = self.pods[pod].stage;
+            if stage == Stage::Waiting {
+                self.touched.extend(self.pods[pod].gang());
             }
             if let Some((queue, preemptible)) = account {
-                self.open_account(pod, queue, preemptible, node);
+                self.open_account(pod, queue, preemptible, stage.node());
             }
         }
     }

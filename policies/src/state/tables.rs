@@ -4,7 +4,7 @@ use super::ClusterState;
 use super::class::{Class, Table};
 use crate::facts::PodShape;
 use crate::filter::{self, Filter};
-use crate::ids::{ClassId, Id, NodeId};
+use crate::ids::{ById, ClassId, NodeId};
 use alloc::{boxed::Box, collections::VecDeque, sync::Arc, vec::Vec};
 
 /// How many classes without pods are kept, so that a class that comes and goes keeps its table.
@@ -15,16 +15,13 @@ const IDLE_CLASSES: usize = 256;
 pub(crate) struct ChangeLog {
     start: u64,
     nodes: VecDeque<NodeId>,
-    /// Where each node stands last, by node.
-    last: Vec<u64>,
+    /// Where each node stands last.
+    last: ById<NodeId, u64>,
 }
 
 impl ChangeLog {
     pub(crate) fn push(&mut self, node: NodeId, nodes: usize) {
-        if self.last.len() <= node.index() {
-            self.last.resize(node.index() + 1, 0);
-        }
-        self.last[node.index()] = self.end();
+        self.last[node] = self.end();
         self.nodes.push_back(node);
         // Reading a longer log costs more than looking at every node once.
         while self.nodes.len() > nodes.max(1024) {
@@ -41,7 +38,7 @@ impl ChangeLog {
     pub(crate) fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
         let skip = usize::try_from(cursor.checked_sub(self.start)?).ok()?;
         let changes = (cursor..).zip(self.nodes.iter().skip(skip));
-        let last = changes.filter(|(position, node)| self.last[node.index()] == *position);
+        let last = changes.filter(|(position, node)| self.last[**node] == *position);
         Some(last.map(|(_, node)| *node))
     }
 }
@@ -52,12 +49,9 @@ impl ClusterState {
         let id = match self.class_ids.get(shape) {
             Some(id) => *id,
             None => {
-                let class = Class::new(
-                    shape.clone(),
-                    &mut self.resource_names,
-                    &mut self.kinds,
-                    &self.offered,
-                );
+                let is_offered = |models: &[_]| self.offered.has(&shape.requests, models);
+                let (names, kinds) = (&mut self.resource_names, &mut self.kinds);
+                let class = Class::new(shape.clone(), names, kinds, is_offered);
                 let id = self.classes.insert(class);
                 self.class_ids.insert(shape.clone(), id);
                 self.begin_reach(id);
@@ -115,18 +109,15 @@ impl ClusterState {
             None => (Box::new(self.judge_all(id)), true),
         };
         let class = &self.classes[id];
-        match self.changes.since(table.cursor).filter(|_| !fresh) {
-            Some(changed) => {
-                for node in changed {
-                    table.update(class, node, self.nodes.get(node), &self.topologies);
-                }
-            }
-            None => {
-                for index in 0..self.nodes.bound() {
-                    let node = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
-                    table.update(class, node, self.nodes.get(node), &self.topologies);
-                }
-            }
+        let cursor = table.cursor;
+        let mut update = |id: NodeId| {
+            let node = self.nodes.get(id).filter(|_| table.is_eligible(id));
+            let fits = node.map_or(0, |node| node.multiplicity(class));
+            table.set_count(id, fits, &self.topologies);
+        };
+        match self.changes.since(cursor).filter(|_| !fresh) {
+            Some(changed) => changed.for_each(&mut update),
+            None => self.nodes.numbers().for_each(&mut update),
         }
         table.cursor = self.changes.end();
         self.classes[id].table = Some(table);

@@ -22,7 +22,7 @@ mod sub_groups;
 mod together;
 mod words;
 
-pub(crate) use words::{Described, model_limits, refusal};
+pub(crate) use words::{model_limits, refusal};
 
 use crate::explain::{
     Ahead, ExcessReport, Explanation, Holder, NodeCounts, NotFound, Proof, QueueStanding, Rank,
@@ -384,7 +384,7 @@ fn excess_report(state: &ClusterState, over: &Excess) -> ExcessReport {
             Bound::Quota => "quota",
         },
         allowed: over.allowed,
-        held: over.held,
+        held: over.allocated,
         asked: over.asked,
     }
 }

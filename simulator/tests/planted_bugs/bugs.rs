@@ -118,9 +118,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a share is off by one: a limit lets one more in",
         "limit",
-        "Some(&(_, asked)) if asked > 0 && held.saturating_add(asked) > allowed + 1 => {
-            Err(Excess { queue, key, bound, allowed, held, asked })
-        }",
+        "let exceeds = asked > 0 && allocated.saturating_add(asked) > allowed + 1;",
     ),
     bug(
         "members that were bound before are not counted: a gang starts with too few",
@@ -160,7 +158,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "who starts forgets what queues have used",
         "past-after-a-start",
-        "if self.past.kept.is_some() || self.past.used.contains_key(name) {",
+        "if self.past.kept.is_some() || self.past.used.contains_key(&queue) {",
     ),
     bug(
         "who starts counts a minute twice",

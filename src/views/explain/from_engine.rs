@@ -181,7 +181,7 @@ impl From<QuotaClaim> for QuotaView {
     fn from(claim: QuotaClaim) -> Self {
         let in_words = |amount| quantity_of(&claim.resource, amount);
         Self {
-            held: in_words(claim.held),
+            held: in_words(claim.allocated),
             quota: in_words(claim.quota),
             counts_as: in_words(claim.counts_as),
             resource: claim.resource.into(),

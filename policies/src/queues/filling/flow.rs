@@ -15,7 +15,7 @@
 
 mod turn;
 
-use super::Given;
+use super::Division;
 use super::number::Number;
 use crate::facts::Amount;
 use crate::queues::node::Node;
@@ -78,7 +78,7 @@ pub(super) struct State {
 
 /// A filling that goes on.
 pub(super) struct Filling<'a> {
-    given: Given<'a>,
+    given: &'a Division,
     keys: usize,
     state: State,
     /// Cells that were looked at since it went on.
@@ -87,7 +87,7 @@ pub(super) struct Filling<'a> {
 
 impl<'a> Filling<'a> {
     /// Begins with empty queues.
-    pub(super) fn begin(given: Given<'a>, work: &mut u64) -> Self {
+    pub(super) fn begin(given: &'a Division, work: &mut u64) -> Self {
         let queues = given.structure.len();
         let keys = given.capacity.len();
         let state = State {
@@ -98,7 +98,7 @@ impl<'a> Filling<'a> {
             instant: 0,
         };
         let mut filling = Self::resume(given, state);
-        for id in given.walk.with_root() {
+        for &id in given.structure.with_root() {
             filling.note_full(id);
             filling.take_up_parts(id);
         }
@@ -109,7 +109,7 @@ impl<'a> Filling<'a> {
     }
 
     /// Goes on where a filling was interrupted.
-    pub(super) fn resume(given: Given<'a>, state: State) -> Self {
+    pub(super) fn resume(given: &'a Division, state: State) -> Self {
         Self {
             given,
             keys: given.capacity.len(),
@@ -247,7 +247,7 @@ impl<'a> Filling<'a> {
     }
 
     fn catch_up_below(&mut self, id: QueueId) {
-        for &below in self.given.walk.below(id) {
+        for &below in self.given.structure.below(id) {
             self.catch_up(below);
         }
     }
@@ -313,8 +313,8 @@ impl<'a> Filling<'a> {
     }
 
     fn settle_below(&mut self, id: QueueId) {
-        self.work += self.given.walk.below(id).len() as u64 * self.keys as u64;
-        let below = self.given.walk.below(id);
+        self.work += self.given.structure.below(id).len() as u64 * self.keys as u64;
+        let below = self.given.structure.below(id);
         for &id in below {
             self.note_full(id);
         }
@@ -428,7 +428,7 @@ impl<'a> Filling<'a> {
         if let Some(turn) = self.progress(id).turn {
             let (over_quota, ..) = turn.group;
             if !over_quota {
-                for (key, terms) in node.quota_terms(self.given.keys, |key| self.gets(id, key)) {
+                for (key, terms) in node.quota_terms(&self.given.keys, |key| self.gets(id, key)) {
                     let left = Number::from(terms.quota).minus(self.amount(id, key.index()));
                     note(left, self.flow(id, *key));
                 }

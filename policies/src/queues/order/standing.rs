@@ -73,7 +73,7 @@ pub struct QuotaClaim {
     /// `resource` or `resource@product`.
     pub resource: Box<str>,
     /// What the queue holds of it.
-    pub held: Amount,
+    pub allocated: Amount,
     /// The quota; 0: it has none of this.
     pub quota: Amount,
     /// What the quota counts as: no more than what the queue above it holds, or than there is.
@@ -136,11 +136,7 @@ impl QueueTree {
     /// For people: it computes the order anew, and changes nothing.
     #[must_use]
     pub fn standing(&self, leaf: QueueId, heads: Vec<(QueueId, Demand)>) -> Vec<Level> {
-        let view = View {
-            structure: &self.structure,
-            keys: &self.keys,
-            ledger: &self.ledger,
-        };
+        let view = self.view();
         let mut order = Order::default();
         order.reset(view.structure, view.keys.interned());
         for (queue, demand) in heads {
@@ -219,8 +215,8 @@ impl Order {
     fn quota(&self, view: View<'_>, queue: QueueId) -> Option<QuotaClaim> {
         let head = self.heads[self.sends[queue.index()]?.index()].as_ref()?;
         let asks = |key| head.iter().any(|(asked, _)| *asked == key);
-        let held = view.ledger.held.row(queue);
-        let quotas = quotas(view, view.structure.node(queue), held, asks);
+        let allocated = view.ledger.allocated.row(queue);
+        let quotas = quotas(view, view.structure.node(queue), allocated, asks);
         let decides = quotas.min_by_key(|quota| {
             let place = Reverse(view.keys.place(quota.key));
             let used = quota.used();
@@ -228,7 +224,7 @@ impl Order {
         })?;
         Some(QuotaClaim {
             resource: view.keys.name(decides.key).into(),
-            held: decides.held,
+            allocated: decides.allocated,
             quota: decides.quota,
             counts_as: decides.counts_as,
         })

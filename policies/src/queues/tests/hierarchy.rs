@@ -1,5 +1,6 @@
 use super::*;
 use crate::facts::{Placement, Problem};
+use crate::queues::Refreshed;
 use crate::status::QueueFault;
 
 fn below(name: &str, parent: &str) -> QueueFacts {
@@ -144,46 +145,42 @@ fn readiness_has_a_time_and_comes_back() {
 }
 
 #[test]
-fn numbers_stay_while_a_queue_exists_and_the_epoch_tells_when_charges_are_gone() {
+fn numbers_stay_while_a_queue_exists_and_it_is_told_when_charges_are_gone() {
     let mut tree = tree(vec![below("a", ""), below("b", ""), below("c", "")]);
     let (a, c) = (tree.at("a"), tree.at("c"));
     tree.capacities(&[(GPU, 8)]);
     tree.hold("a", &[(GPU, 2)]);
-    let mut epoch = tree.governed_epoch();
-    let mut risen =
-        |tree: &QueueTree| core::mem::replace(&mut epoch, tree.governed_epoch()) != epoch;
+    let are_gone = |tree: &mut QueueTree, now_ms| tree.refresh(now_ms) == Refreshed::Rebuilt;
     let held = |tree: &mut QueueTree| tree.status(a).allocated.len();
 
     let mut changed = below("a", "");
     changed.priority = 7;
     changed.generation = 2;
     tree.apply(changed);
-    tree.refresh(6);
-    assert!(!risen(&tree));
+    assert!(!are_gone(&mut tree, 6));
     assert_eq!(held(&mut tree), 1);
     assert_eq!(tree.status(a).observed_generation, 2);
 
     tree.delete("b");
-    tree.refresh(7);
-    assert!(!risen(&tree), "nothing else has changed");
+    assert!(!are_gone(&mut tree, 7), "nothing else has changed");
     assert_eq!(held(&mut tree), 1);
     assert_eq!((tree.at("a"), tree.at("c")), (a, c));
     assert_eq!(tree.find("b"), None);
 
     tree.apply(with(below("c", ""), &[entry("cpu", 1, None, 1)]));
-    tree.refresh(8);
-    assert!(risen(&tree), "cpu is governed now");
+    assert!(are_gone(&mut tree, 8), "cpu is governed now");
     assert_eq!(held(&mut tree), 0);
     assert_eq!(tree.at("c"), c);
 
     tree.apply(below("c", "a"));
-    tree.refresh(9);
-    assert!(risen(&tree), "another parent, and cpu is not governed");
+    assert!(
+        are_gone(&mut tree, 9),
+        "another parent, and cpu is not governed"
+    );
     assert_eq!(tree.governed_id("cpu", None), None);
     assert_eq!(tree.at("c"), c);
 
-    tree.refresh(10);
-    assert!(!risen(&tree));
+    assert!(!are_gone(&mut tree, 10));
     // Numbers that are not in use any more are no trouble.
     tree.replace(Vec::new());
     tree.refresh(11);
@@ -274,5 +271,5 @@ fn what_a_queue_outside_the_hierarchy_holds_is_on_the_roots_books() {
     tree.hold("orphan", &[(GPU, 6)]);
     tree.want("a", &[(GPU, 6)]);
     assert_eq!(tree.fair("a", GPU) + tree.fair("orphan", GPU), 8);
-    assert_eq!(tree.ledger.held.row(QueueId::ROOT)[0], 6);
+    assert_eq!(tree.ledger.allocated.row(QueueId::ROOT)[0], 6);
 }

@@ -11,6 +11,7 @@ use crate::place::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::queues::QueueId;
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
+use crate::state::class::Described;
 use crate::state::node::Lacking;
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 use core::cmp::Reverse;
@@ -280,15 +281,6 @@ pub(crate) fn area_name(state: &ClusterState, area: Area) -> Option<String> {
         Area::Domain(topology, domain) => Some(state.topologies[topology].display(domain)),
         Area::Node(node) => Some(state.nodes[node].name.as_ref().into()),
     }
-}
-
-/// What the nodes say to a class.
-#[derive(Debug, Clone)]
-pub(crate) struct Described {
-    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
-    text: String,
-    /// What most of them have too little of.
-    scarce: Option<ResourceId>,
 }
 
 fn nodes(state: &mut ClusterState, class: ClassId) -> Described {

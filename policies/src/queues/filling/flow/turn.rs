@@ -79,7 +79,7 @@ impl Filling<'_> {
     fn within_quota(&self, id: QueueId) -> bool {
         let mut terms = self
             .node(id)
-            .quota_terms(self.given.keys, |key| self.gets(id, key))
+            .quota_terms(&self.given.keys, |key| self.gets(id, key))
             .peekable();
         terms.peek().is_some()
             && terms.all(|(key, terms)| {
@@ -100,7 +100,7 @@ impl Filling<'_> {
                 .given
                 .parent_amount
                 .row(self.given.structure.parent_id(id));
-            node.quota_terms(self.given.keys, |key| self.gets(id, key))
+            node.quota_terms(&self.given.keys, |key| self.gets(id, key))
                 .map(|(key, terms)| {
                     let quota = terms.quota.min(most[key.index()]).max(1);
                     gauge(*key, Number::from(quota))

@@ -144,7 +144,7 @@ proptest! {
         let mut tree = filled(definitions(&leaves, false), &leaves, false);
         let unit = tree.demand(&[(GPU, 1)]);
         let ids: Vec<QueueId> = (0..leaves.len()).map(|at| tree.at(&format!("leaf{at}"))).collect();
-        let held = |tree: &QueueTree, at: usize| tree.ledger.held.row(ids[at])[0];
+        let held = |tree: &QueueTree, at: usize| tree.ledger.allocated.row(ids[at])[0];
         let mut left = CAPACITY;
         while left > 0 {
             for (at, leaf) in leaves.iter().enumerate() {

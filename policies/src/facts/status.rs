@@ -1,6 +1,6 @@
 //! What users see of gangs and queues: in the objects' status, in `plan` and in `queues`.
 
-use crate::facts::{Amount, PastUse, UnixMs};
+use super::{Amount, UnixMs};
 use crate::reason::Reason;
 use alloc::{boxed::Box, vec::Vec};
 
@@ -146,4 +146,13 @@ pub struct QueueStatus {
     pub pending: u32,
     /// Gangs whose minimum is met.
     pub running: u32,
+}
+
+/// What a queue has used on average, the past counting ever less.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PastUse {
+    /// Up to when it is counted.
+    pub at_ms: UnixMs,
+    /// By `resource` or `resource@product`, sorted, in thousandths of base units.
+    pub averages: Vec<(Box<str>, u64)>,
 }

@@ -1,18 +1,17 @@
 //! The fragmentation of the whole cluster, kept current from the log of changed nodes.
 
 use super::view::View;
-use crate::ids::{Id, NodeId};
+use crate::ids::{ById, NodeId};
 use crate::report::Fragmentation;
 use crate::state::ClusterState;
 use crate::state::node::Node;
-use alloc::vec::Vec;
 
 /// Sums over all nodes. They are exact, so that no order of changes makes a difference.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterSums {
     /// What each node adds: fragmented (see [`super::fragmentation::Fragmented::weighted`]) and
     /// free thousandths.
-    nodes: Vec<(u128, u64)>,
+    nodes: ById<NodeId, (u128, u64)>,
     weighted: u128,
     free_thousandths: u64,
     cursor: Option<u64>,
@@ -21,10 +20,7 @@ pub(crate) struct ClusterSums {
 
 impl ClusterSums {
     fn set(&mut self, id: NodeId, now: (u128, u64)) {
-        if self.nodes.len() <= id.index() {
-            self.nodes.resize(id.index() + 1, (0, 0));
-        }
-        let before = core::mem::replace(&mut self.nodes[id.index()], now);
+        let before = core::mem::replace(&mut self.nodes[id], now);
         self.weighted = self.weighted + now.0 - before.0;
         self.free_thousandths = self.free_thousandths + now.1 - before.1;
     }
@@ -45,10 +41,8 @@ impl ClusterState {
         match known.and_then(|cursor| self.changes.since(cursor)) {
             Some(changed) => changed.for_each(|id| update(id, self.nodes.get(id))),
             None => {
-                for index in 0..self.nodes.bound() {
-                    let id = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
-                    update(id, self.nodes.get(id));
-                }
+                let all = self.nodes.numbers();
+                all.for_each(|id| update(id, self.nodes.get(id)));
             }
         }
         (sums.cursor, sums.version) = (Some(self.changes.end()), scores.version);

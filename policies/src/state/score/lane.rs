@@ -6,7 +6,7 @@ use super::score;
 use super::target::Target;
 use super::view::View;
 use crate::facts::{Placement, TargetWorkload};
-use crate::ids::{Id, KindId, NodeId};
+use crate::ids::{KindId, NodeId};
 use crate::state::kinds::Kind;
 use crate::state::lanes::{Bucket, Buckets, FreeKey};
 use crate::state::node::Node;
@@ -128,10 +128,8 @@ impl ClusterState {
                 .chain(reordered)
                 .for_each(|id| update(id, self.nodes.get(id))),
             None => {
-                for index in 0..self.nodes.bound() {
-                    let id = NodeId::new(u32::try_from(index).unwrap_or(u32::MAX));
-                    update(id, self.nodes.get(id));
-                }
+                let all = self.nodes.numbers();
+                all.for_each(|id| update(id, self.nodes.get(id)));
             }
         }
         lane.cursor = Some(self.changes.end());
