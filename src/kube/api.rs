@@ -50,9 +50,9 @@ pub fn manifest(crd: &CustomResourceDefinition) -> anyhow::Result<String> {
     Ok(serde_saphyr::to_string(&value)?)
 }
 
-/// Makes spaces of the line breaks in descriptions: these come from doc comments, and `kubectl
-/// explain` breaks lines itself. And leaves out what the API server drops as a default: it would
-/// make every later apply look like a change.
+/// Makes spaces of the line breaks in descriptions, which come from doc comments: `kubectl explain`
+/// breaks lines itself. And leaves out what the API server drops as a default, which would make
+/// every later apply look like a change.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -103,8 +103,8 @@ impl Converter {
         }
     }
 
-    /// Sets the time, in Unix milliseconds. A time in an object that is later than this counts as
-    /// this, because the clock of another machine may be ahead. Set it before each batch.
+    /// Sets the time, in Unix milliseconds. Later times in objects count as this time, because
+    /// clocks of other machines may be ahead. Set it before each batch.
     pub fn set_now(&mut self, now_ms: UnixMs) {
         self.now_ms = now_ms;
     }

@@ -8,9 +8,10 @@ use std::borrow::Cow;
 /// A length of time as users write it: `90s`, `10m`, `2h30m`, `500ms` or `0`.
 ///
 /// Whole hours, minutes, seconds and milliseconds, larger units first, each at most once. It is
-/// what Go's `time.ParseDuration` reads, less fractions, days and surprises. None is longer than a
-/// hundred years ([`MAX_HOURS`]), and so many minutes or seconds that hours would say it better are
-/// refused too: then whatever the API server adds up fits into the number that it has for
+/// what Go's `time.ParseDuration` reads, less fractions, days and surprises. No duration is longer
+/// than a hundred years ([`MAX_HOURS`]), and numbers of minutes or seconds that should be written
+/// in hours are refused too: so every sum that the API server makes fits into its type for
+/// durations.
 /// durations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -94,9 +94,9 @@ impl fmt::Write for Shortened {
     }
 }
 
-/// What a decoder says of a value of the wrong type, without the names of our types: `must be an
-/// object, not 5` of ``invalid type: integer `5`, expected struct PodSpec``. Any other message
-/// stays as it is, without the place in a text that it may name.
+/// What a decoder says of a value of the wrong type, without the names of our types:
+/// `must be an object, not 5` of ``invalid type: integer `5`, expected struct PodSpec``. Any
+/// other message stays as it is, without the place in a text that it may name.
 pub(super) fn in_plain_words(error: &str) -> String {
     let error = error.split(" at line ").next().unwrap_or(error);
     let wrong = ["invalid type: ", "invalid value: "];
