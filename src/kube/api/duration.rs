@@ -12,7 +12,6 @@ use std::borrow::Cow;
 /// than a hundred years ([`MAX_HOURS`]), and numbers of minutes or seconds that should be written
 /// in hours are refused too: so every sum that the API server makes fits into its type for
 /// durations.
-/// durations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Duration(pub String);

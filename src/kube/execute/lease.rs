@@ -18,9 +18,9 @@ const THROTTLED: &str = "the API server throttles requests (429): look at its lo
 /// A Lease object, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseName {
-    /// Its namespace.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
 }
 

@@ -1,7 +1,7 @@
 //! An observer that follows the pods of the demo at the API server by itself and keeps the books.
 //!
-//! It shares nothing with the scheduler, so that what it says is evidence: which gang started when
-//! and where, what each node holds, and whether any rule was broken at any moment.
+//! The witness shares nothing with the scheduler, so that what it says is evidence: which gang
+//! started when and where, what each node holds, and whether any rule was broken at any moment.
 
 mod follow;
 

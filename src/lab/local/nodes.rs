@@ -1,7 +1,7 @@
 //! Fake GPU nodes.
 //!
-//! They carry the labels that NVIDIA's GPU feature discovery gives to real nodes of the same kind,
-//! and the annotation by which kwok knows that it plays them.
+//! Fake nodes carry the labels that NVIDIA's GPU feature discovery gives to real nodes of the same
+//! kind, and the annotation by which kwok knows that it plays them.
 
 use std::collections::BTreeMap;
 
