@@ -25,7 +25,7 @@ use anyhow::{Context, anyhow};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The results of the build script; empty: not known.
+/// What the build script has found out; empty: not known.
 const COMMIT: &str = env!("GPU_BATCH_BUILD_COMMIT");
 const EPOCH: &str = env!("GPU_BATCH_BUILD_EPOCH");
 const PROFILE: &str = env!("GPU_BATCH_BUILD_PROFILE");
@@ -61,14 +61,14 @@ enum Command {
 /// How a command failed, and with it the exit code.
 #[derive(Debug)]
 enum Failure {
-    /// Exit code 1: it was asked for in the right way and did not work.
+    /// Exit code 1: the command was used correctly and did not succeed.
     Failed(anyhow::Error),
     /// Exit code 2: bad usage or bad input; the message names the file, the object and the field.
     BadInput(anyhow::Error),
 }
 
 impl Failure {
-    /// Says one thing more.
+    /// Adds something to the message of the error.
     fn and(self, more: &str) -> Self {
         let with = |error: anyhow::Error| anyhow!("{error:#}; {more}");
         match self {
@@ -116,7 +116,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Waits for work that talks to others and does not compute.
+/// Waits for a future that does I/O and computes little.
 fn wait_for<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -131,7 +131,7 @@ fn reader_left(error: &anyhow::Error) -> bool {
     cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
-/// The version with what was built, where and how, a line each.
+/// The version, and what was built, where and how, a line each.
 fn long_version() -> String {
     let built = EPOCH.parse::<u64>().ok();
     let built = built.map(|built_s| seconds(built_s.saturating_mul(1_000)));

@@ -1,8 +1,7 @@
-//! What the parts of a running scheduler share: a clock, the way into the loop, how things are and
-//! what is measured.
+//! What the parts of a running scheduler share: clock, inbox, health and metrics.
 //!
-//! They lie below everybody: the watches and the requests tell them, the loop takes from them, the
-//! pages show them, and none of these has to know another.
+//! The watches and the requests write to these handles, the loop takes from them, the pages show
+//! them, and so none of these parts has to know another.
 
 pub(crate) mod health;
 pub(crate) mod inbox;
@@ -17,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
-/// How long an answer of the loop may take.
+/// How long the loop may take to answer a question.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All handles of one scheduler.
@@ -41,7 +40,7 @@ impl Handles {
         }
     }
 
-    /// Reports of at most a second ago; `None` if the loop does not answer.
+    /// Reports that are at most a second old; `None` if the loop does not answer.
     pub(crate) async fn reports(&self) -> Option<Arc<Reports>> {
         self.ask(Question::Reports).await
     }
@@ -95,7 +94,7 @@ impl Clock {
             .saturating_add(whole_ms(self.started.elapsed()))
     }
 
-    /// How long it is until then; zero if it has passed.
+    /// How long it is from now until a time; zero if the time has passed.
     pub(crate) fn until(&self, then_ms: UnixMs) -> Duration {
         Duration::from_millis(then_ms.saturating_sub(self.now_ms()))
     }

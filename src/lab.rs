@@ -1,4 +1,4 @@
-//! What shows, measures and tries the scheduler. Nothing of the scheduler names it.
+//! What shows, measures and tries out the scheduler. No part of the scheduler names this room.
 
 pub(crate) mod bench;
 pub(crate) mod demo;

@@ -1,7 +1,7 @@
 //! The live shell of gpu-batch: watches in, requests out, and the command line.
 //!
-//! Nothing is decided here: no comparison of nodes, gangs or queues. Whatever is decided is decided
-//! in [`gpu_batch_policies`].
+//! Nothing is decided here: no comparison of nodes, gangs or queues. Every decision is made in
+//! [`gpu_batch_policies`].
 //!
 //! A room knows the rooms above it in this list, and none below:
 //!

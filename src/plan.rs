@@ -7,8 +7,8 @@
 //!                                              report -> table or JSON
 //! ```
 //!
-//! The same engine decides that decides in a cluster; only the world around it is a model in which
-//! every command succeeds at once. The same files give the same bytes.
+//! The engine that decides in a cluster decides here, too; only the world around it is a model in
+//! which every command succeeds at once. Equal files give equal bytes.
 
 mod cluster;
 mod controllers;

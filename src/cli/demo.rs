@@ -79,7 +79,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     if std::env::var_os("RUST_LOG").is_some() {
-        // Without being asked for, a log would only tear the table.
+        // A log that the user has not asked for would only tear the table.
         log::init(LogFormat::Text, "warn");
     }
     args.record.check()?;

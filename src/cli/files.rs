@@ -94,7 +94,7 @@ async fn capture(cluster: &ClusterArgs) -> Result<(Captured, String), Failure> {
     Ok((captured, cluster.namespace_in(Some(&config)).to_owned()))
 }
 
-/// The clock, or what `GPU_BATCH_NOW` says instead.
+/// The time in Unix milliseconds: the clock's, or what `GPU_BATCH_NOW` says.
 fn now() -> anyhow::Result<UnixMs> {
     let Some(text) = std::env::var_os("GPU_BATCH_NOW") else {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH)?;

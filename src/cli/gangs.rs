@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let mut found: Gangs = if args.files.are_named() {
-        // Here the namespace is no place for objects that name none.
+        // Here the namespace is a filter, and not the place of objects that name none.
         let cluster = ClusterArgs {
             namespace: None,
             ..args.scheduler.cluster.clone()

@@ -17,16 +17,16 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let mut program = super::Cli::command();
-    // Now each command knows its whole name, and `help` is a command.
+    // After this each command knows its whole name, and `help` is a command.
     program.build();
     let results = Results::make(&args.out)?;
     write(&program, &results)
 }
 
-/// Writes the page of a command and of all below it, except of those that are hidden.
+/// Writes the page of a command and the pages of all commands below it, except of hidden ones.
 fn write(command: &clap::Command, results: &Results) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or(command.get_name());
-    // Its second line would say the long version.
+    // With a long version, the second line of the page would show it.
     let page = clap_mangen::Man::new(command.clone().long_version(None));
     results.write(&format!("{name}.1"), |file| page.render(file))?;
     let shown = command.get_subcommands();

@@ -9,9 +9,9 @@ use anyhow::Context;
 use std::path::PathBuf;
 use tracing::warn;
 
-/// The namespace of names that have none, where neither an option nor a context says one.
+/// The namespace of names that have none, where neither an option nor a context names one.
 const DEFAULT_NAMESPACE: &str = "default";
-/// Less than this holds hardly a minute of a busy cluster.
+/// The smallest size of journals, in bytes: less holds hardly a minute of a busy cluster.
 const SIZE_MIN: u64 = 1 << 20;
 
 /// The cluster, and the namespace of names that have none.
@@ -29,7 +29,7 @@ pub(super) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The ids of the options that name a cluster, for those that conflict with them.
+    /// The ids of the options that name a cluster, for options that conflict with them.
     pub(super) const NAMING: [&'static str; 2] = ["kubeconfig", "context"];
 
     /// How the cluster is named.
@@ -97,7 +97,7 @@ pub(super) struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// Whether a journal may take that place. Nothing is changed.
+    /// Checks that a journal may be made at the path. Nothing is changed.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Some(path) = &self.file else {
             return Ok(());
@@ -106,8 +106,8 @@ impl RecordArgs {
         checked.map_err(Failure::BadInput)
     }
 
-    /// Makes the file, if there is to be one and it can be made: recording keeps no scheduler from
-    /// starting.
+    /// Makes the file, if the session is to be recorded and the file can be made: a failed
+    /// recording keeps no scheduler from starting.
     pub(super) fn create_or_warn(&self) -> Option<JournalFile> {
         let path = self.file.as_ref()?;
         let file = JournalFile::create(path, self.bytes_max);
@@ -117,7 +117,7 @@ impl RecordArgs {
         .ok()
     }
 
-    /// Makes the file, if there is to be one.
+    /// Makes the file, if the session is to be recorded.
     pub(super) fn create(&self) -> Result<Option<JournalFile>, Failure> {
         let Some(path) = &self.file else {
             return Ok(None);

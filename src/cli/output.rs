@@ -16,7 +16,7 @@ pub(super) enum Output {
     Json,
 }
 
-/// Prints a result. Whoever reads it may stop reading, as `head` does.
+/// Prints a result. It is no error if the reader closes the pipe, as `head` does.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -31,11 +31,11 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Makes the folder if it is not there. Called before the work, so that a wrong name costs
-    /// nobody a long wait.
+    /// Makes the folder if it does not exist. Called before the work, so that a wrong name is told
+    /// at once and not after a long wait.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] if it cannot be made.
+    /// [`Failure::BadInput`] if the folder cannot be made.
     pub(super) fn make(folder: &Path) -> Result<Self, Failure> {
         let made = std::fs::create_dir_all(folder);
         made.with_context(|| failed(folder))
@@ -47,8 +47,8 @@ impl Results {
     /// Writes one file.
     ///
     /// # Errors
-    /// [`Failure::BadInput`] if nobody may write it there, [`Failure::Failed`] if writing fails on
-    /// the way.
+    /// [`Failure::BadInput`] if the file cannot be created, [`Failure::Failed`] if writing fails
+    /// later.
     pub(super) fn write(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
 //! A progress bar for long work: what is done, how much a second, how long it still takes.
 //!
-//! The work counts and knows neither the bar nor a clock; a thread looks at the counter and draws,
-//! on standard error and only if that is a terminal. In a pipe nothing is printed.
+//! The work counts and knows neither the bar nor a clock; a thread looks at the counter and draws
+//! the bar, on standard error and only if that is a terminal. In a pipe nothing is printed.
 
 use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
@@ -42,7 +42,7 @@ impl Progress {
             .with_key(
                 "speed",
                 |state: &ProgressState, out: &mut dyn fmt::Write| {
-                    // What cannot be shown is not worth an end of the work.
+                    // An error of drawing must not end the work.
                     let _ = write!(out, "{:.0}", HumanFloatCount(state.per_sec()));
                 },
             );
@@ -76,7 +76,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.drawing.take() {
             drop(sender);
-            // It only draws: if it panicked, the work is none the worse.
+            // The thread only draws: if it panicked, the work is none the worse.
             let _ = thread.join();
         }
     }

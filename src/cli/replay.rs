@@ -109,7 +109,7 @@ fn what_if(args: &Args, mut reader: Reader<BufReader<File>>) -> Result<(), Failu
     damage.map_or(Ok(()), |damage| Err(bad(&args.journal, damage)))
 }
 
-/// What somebody needs who wants the same page again.
+/// What a reader needs to make the same page again.
 fn facts(args: &Args, session: &Session) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let span = replay::span(session);
@@ -131,7 +131,7 @@ fn read_queues(files: &[PathBuf]) -> anyhow::Result<Vec<QueueFacts>> {
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    // Its notes are about what a plan needs.
+    // The notes are about what a plan needs, so they are not shown.
     let reading = Reading {
         scheduler_name: "gpu-batch",
         namespace: "default",

@@ -37,7 +37,7 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
 
 async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failure> {
     let cluster = args.cluster.config().await?;
-    // Not before: a start that fails takes no journal's place.
+    // Not created before this point: a start that fails replaces no journal.
     let journal = args.record.create_or_warn();
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for SIGINT")?;
@@ -69,7 +69,7 @@ async fn schedule(args: Args, configuration: Configuration) -> Result<(), Failur
     Ok(scheduler.stop().await?)
 }
 
-/// The configuration with which the scheduler must begin anew, once it must.
+/// Resolves to the configuration with which the scheduler must begin anew, once it must.
 fn changed(
     scheduler: &mut Scheduler,
     file: Option<PathBuf>,
@@ -79,7 +79,7 @@ fn changed(
         match anew {
             Some(anew) => match anew.await {
                 Ok(configuration) => configuration,
-                // The follower is gone with its scheduler, which says so itself.
+                // The follower is gone together with its scheduler, which says so itself.
                 Err(_) => std::future::pending().await,
             },
             None => std::future::pending().await,

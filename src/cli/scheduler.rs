@@ -16,7 +16,7 @@ use std::time::Duration;
 const HERE: &str = "http://127.0.0.1:8080";
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// What can be done where the way through the API server does not lead to the scheduler.
+/// What a user can do where the way through the API server does not lead to the scheduler.
 const OTHERWISE: &str = "name another Lease with --lease, another cluster with --kubeconfig or \
                          --context, or the scheduler's address with --server";
 
@@ -36,11 +36,11 @@ pub(super) struct SchedulerArgs {
 }
 
 impl SchedulerArgs {
-    /// The ids of the options that say where a scheduler is asked, for those that conflict with
+    /// The ids of the options that say where a scheduler is asked, for options that conflict with
     /// them.
     pub(super) const ADDRESS: [&'static str; 2] = ["lease", "server"];
 
-    /// Finds out where to ask. Nobody is asked yet.
+    /// Finds out where to ask; sends no request yet.
     ///
     /// # Errors
     /// [`Failure::BadInput`] if what is named cannot be used, or no cluster is found.
@@ -60,7 +60,7 @@ impl SchedulerArgs {
 
 /// A scheduler that can be asked.
 pub(super) struct Scheduler<'a> {
-    /// The namespace of a name that has none.
+    /// The namespace of names that have none.
     pub(super) namespace: String,
     place: Place<'a>,
 }
@@ -77,8 +77,8 @@ impl Scheduler<'_> {
     /// Asks the scheduler for a page, and reads the answer.
     ///
     /// # Errors
-    /// [`Failure::Failed`] if nobody answers or the scheduler refuses, [`Failure::BadInput`] if it
-    /// says that there is no such thing.
+    /// [`Failure::Failed`] if there is no answer or the scheduler refuses, [`Failure::BadInput`] if
+    /// it answers that there is no such gang or pod.
     pub(super) async fn ask<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         match &self.place {
             Place::At(server) => {
@@ -94,8 +94,8 @@ impl Scheduler<'_> {
     }
 }
 
-/// Asks the scheduler that leads in a cluster. `here`: where one of this machine is asked, which
-/// the API server does not lead to.
+/// Asks the scheduler that leads in a cluster. `here`: the address at which a scheduler of this
+/// machine is asked if the Lease names one, because the API server does not lead to it.
 async fn in_cluster<T: DeserializeOwned>(
     (lease, config): (&LeaseName, &kube::Config),
     here: &Uri,
@@ -163,7 +163,7 @@ async fn directly(server: &Uri, path: &str) -> Result<Page, Failure> {
         .map_err(|obstacle| anyhow!("no scheduler answers at {}: {obstacle}", base(server)).into())
 }
 
-/// An address as users write it.
+/// An address as users write it, without a slash at its end.
 fn base(server: &Uri) -> String {
     server.to_string().trim_end_matches('/').to_owned()
 }
@@ -197,7 +197,8 @@ fn lease(text: &str) -> Result<LeaseName, String> {
     }
 }
 
-/// Reads where a scheduler serves its pages. The client panics where there is no scheme.
+/// Reads the address at which a scheduler serves its pages. The client panics on one without a
+/// scheme.
 fn address(text: &str) -> Result<Uri, String> {
     let whole = text.parse::<Uri>().ok().filter(|address| {
         let page = address.path_and_query().map_or("", |page| page.as_str());

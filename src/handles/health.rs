@@ -1,7 +1,7 @@
-//! How the shell is doing, for `/healthz`, `/readyz` and the log. Written by the driver, the
-//! watches and the executor.
+//! How the watches, the loop and the lease are doing, for `/healthz`, `/readyz` and the log.
+//! Written by the driver, the watches and the executor.
 //!
-//! A trouble is logged when it begins and when it is over, however often it is met, and stands on
+//! A trouble is logged when it begins and when it ends, however often it is met, and stands on
 //! `/readyz` in between.
 
 use gpu_batch_policies::event::Kind;
@@ -11,38 +11,38 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::{info, warn};
 
-/// The kinds that our own definitions make.
+/// The kinds that our CustomResourceDefinitions define.
 const DEFINED: [Kind; 3] = [Kind::Queue, Kind::PodGroup, Kind::Topology];
 
 /// How the watch of one kind is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WatchState {
-    /// Its first list is being read.
+    /// The first list of the kind is being read.
     Listing,
-    /// It is listed and watched.
+    /// The kind is listed and watched.
     Watching,
     /// The API server does not serve the kind; it counts as listed empty.
     NotServed,
-    /// The API server answers nothing: [`Health::failed`] says why.
+    /// The API server answers nothing; [`Health::outage`] says why.
     CutOff,
-    /// It fails, and is tried again. The message says what is missing.
+    /// The list or the watch fails, and is tried again. The message says what is missing.
     Failing(String),
 }
 
-/// What keeps the API server from answering anything, whatever it is asked for: told once, and not
-/// by each of those who ask.
+/// Why the API server answers nothing, whatever it is asked for: logged once, and not by each part
+/// that sends requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outage {
     /// There is no connection.
     Unreachable(String),
-    /// A connection would be possible, and its certificate is not to be trusted.
+    /// The API server can be connected to, but its certificate is not trusted.
     Untrusted(String),
-    /// The API server, or who gives us a token for it, does not know us.
+    /// The API server, or the program that gives us a token for it, does not accept who we are.
     Unauthorized(String),
 }
 
 impl Outage {
-    /// Whether the two are told in the same words but for details that change.
+    /// Whether two outages are told in the same sentence, but for details that change.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -67,10 +67,10 @@ impl Outage {
     }
 }
 
-/// Why the lease cannot be written: each with the sentence that says it, and what to do.
+/// Why the lease cannot be written. Each holds the sentence that says so, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LeaseTrouble {
-    /// The API server says no.
+    /// The API server refuses to write it.
     Refused(String),
     /// The API server throttles.
     Throttled(String),
@@ -84,8 +84,8 @@ impl LeaseTrouble {
         sentence
     }
 
-    /// Whether the other outage is no news to somebody who was told of this one. Each refusal has a
-    /// remedy of its own and is news.
+    /// Whether the other trouble is no news once this one was logged. Each refusal has a remedy of
+    /// its own and is news.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Refused(one), Self::Refused(other)) => one == other,
@@ -102,9 +102,9 @@ pub(crate) struct Health {
     synced: AtomicBool,
     leader: AtomicBool,
     watches: Mutex<BTreeMap<Kind, WatchState>>,
-    /// Why the API server answers nothing.
+    /// Why the API server answers nothing; `None`: it answers.
     outage: Mutex<Option<Outage>>,
-    /// Why nobody can write the lease here.
+    /// Why the lease cannot be written; `None`: nothing is known to keep it from being written.
     lease_trouble: Mutex<Option<LeaseTrouble>>,
 }
 
@@ -121,7 +121,7 @@ impl Health {
         }
     }
 
-    /// Calls the API server by its address.
+    /// Sets the address by which the API server is named to users.
     pub(crate) fn with_server(self, server: String) -> Self {
         Self { server, ..self }
     }
@@ -144,7 +144,7 @@ impl Health {
         }
     }
 
-    /// The API server does not answer; nothing that was asked for was served.
+    /// Notes that the API server serves nothing, and why; logged if it is news.
     pub(crate) fn failed(&self, outage: Outage) {
         let mut known = lock(&self.outage);
         let is_news = known.as_ref().is_none_or(|known| !known.is_like(&outage));
@@ -154,21 +154,21 @@ impl Health {
         *known = Some(outage);
     }
 
-    /// The API server has answered, whatever it said.
+    /// Notes that the API server has answered, whatever the answer was.
     pub(crate) fn answered(&self) {
         if lock(&self.outage).take().is_some() {
             info!("the API server {} answers again", self.server);
         }
     }
 
-    /// Why the API server answers nothing, if it does not.
+    /// Why the API server answers nothing; `None`: it answers.
     pub(crate) fn outage(&self) -> Option<String> {
         let outage = lock(&self.outage);
         Some(outage.as_ref()?.sentence(&self.server))
     }
 
-    /// The lease cannot be written. That other requests are answered does not end this: when etcd
-    /// pauses, some are.
+    /// Notes that the lease cannot be written; logged if it is news. Answers to other requests do
+    /// not end this: while etcd pauses, the API server still answers some.
     pub(crate) fn lease_failed(&self, trouble: LeaseTrouble) {
         let mut known = lock(&self.lease_trouble);
         if known.as_ref().is_none_or(|known| !known.is_like(&trouble)) {
@@ -177,14 +177,15 @@ impl Health {
         *known = Some(trouble);
     }
 
-    /// The lease could be read or written.
+    /// Notes that the lease can be written: a write succeeded, or some process holds it.
     pub(crate) fn lease_served(&self) {
         if lock(&self.lease_trouble).take().is_some() {
             info!("the Lease can be written now");
         }
     }
 
-    /// Why the lease cannot be written, as far as that is known.
+    /// Why the lease cannot be written, an outage included; `None`: nothing is known to keep it
+    /// from being written.
     pub(crate) fn lease_trouble(&self) -> Option<String> {
         self.outage().or_else(|| self.trouble_of_lease_alone())
     }
@@ -235,7 +236,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What to do where the definitions are missing.
+/// What to do where definitions of our kinds are missing; `None`: all are there.
 fn undefined(watches: &BTreeMap<Kind, WatchState>) -> Option<String> {
     let missing = DEFINED
         .iter()

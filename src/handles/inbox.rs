@@ -1,4 +1,5 @@
-//! The one way into the loop: watch events, outcomes and questions, with what answers them.
+//! The one way into the loop: watch events, outcomes, settings and questions; and what answers
+//! them.
 
 use gpu_batch_policies::event::{Event, Kind, ObjectKey};
 use gpu_batch_policies::explain::{Explanation, NotFound};
@@ -10,17 +11,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// How many entries may wait before the watches are held back.
+/// How many events may wait before the watches are held back.
 const CAPACITY: usize = 1 << 16;
 
-/// A bounded channel that coalesces per object and never drops one.
+/// A bounded channel that keeps only the latest news of each object, and loses no object.
 ///
-/// Of each object only the latest news waits, in the place of the first; a list of a kind replaces
-/// all news of the kind before it. Outcomes and questions are never coalesced.
+/// The latest news of an object stands where the first news of it stood; a list of a kind replaces
+/// all news of that kind. Outcomes, settings and questions are never coalesced.
 ///
 /// Memory is bounded by the objects that exist. If the driver falls behind and 65,536 different
 /// objects wait, [`Inbox::watched`] waits too: then the watches read no more, the API server ends
-/// those that lag, and they go on from where they were (or list again). News of an object that
+/// watches that lag, and they go on from where they were (or list again). News of an object that
 /// waits already always gets in, and so do outcomes: the engine bounds how many there are.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -31,8 +32,9 @@ pub(crate) struct Inbox {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// In the order of arrival; `None` where a list has made an entry worthless.
+    /// In the order of arrival; `None` where a list has replaced the news.
     events: Vec<Option<Event>>,
+    /// Where in `events` the news of an object waits.
     places: HashMap<ObjectKey, usize>,
     questions: Vec<Question>,
     stopping: bool,
@@ -50,7 +52,7 @@ pub(crate) struct Batch {
 /// A copy of what users see, taken from the engine on demand and at most once a second.
 #[derive(Debug, Clone, Default)]
 pub struct Reports {
-    /// When it was taken.
+    /// When the copy was taken, in Unix milliseconds.
     pub taken_ms: UnixMs,
     /// Whether every kind has been listed, so that decisions are made.
     pub is_synced: bool,
@@ -71,7 +73,7 @@ pub(crate) enum Question {
     Explain(Asked, oneshot::Sender<Explained>),
 }
 
-/// Of what an explanation is asked for.
+/// The gang or the pod that is to be explained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A gang by its name.
@@ -85,16 +87,16 @@ pub(crate) enum Asked {
 pub(crate) enum Explained {
     Explanation(Box<Explanation>),
     NotFound(NotFound),
-    /// This process decides nothing now: it has not read everything, or another one leads.
+    /// This process decides nothing now: it has not listed everything, or another process leads.
     NotLeading,
 }
 
 impl Inbox {
-    /// Puts in news of the world; waits while the inbox is full.
+    /// Puts in an event of a watch; waits while the inbox is full.
     pub(crate) async fn watched(&self, event: Event) {
         let mut event = event;
         loop {
-            // Made before the attempt, so that a drain in between is not missed.
+            // Made before the attempt, so that a `take` in between is not missed.
             let taken = self.taken.notified();
             match self.lock().watched(event) {
                 Ok(()) => break,
@@ -111,7 +113,7 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Puts in other settings.
+    /// Puts in settings that have changed.
     pub(crate) fn configured(&self, settings: Settings) {
         let event = Event::Configured(Box::new(settings));
         self.lock().events.push(Some(event));
@@ -130,8 +132,8 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Takes everything out; waits for at most `wait` if there is nothing. `known_stopping`: the
-    /// driver knows that it was asked to stop, so that is no news any more.
+    /// Takes everything out; waits for at most `wait` if the inbox is empty. `known_stopping`: the
+    /// driver knows already that it is to stop, so that this does not end the wait.
     pub(crate) fn take(&self, wait: Duration, known_stopping: bool) -> Batch {
         let nothing = |pending: &mut Pending| {
             pending.events.is_empty()
@@ -158,13 +160,13 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        // Nothing panics while it holds the lock, so what is behind it is whole.
+        // Nothing panics while it holds this lock, so the entries behind it are whole.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Pending {
-    /// Gives the event back if there is no room for it.
+    /// Puts in an event; gives it back if there is no room for it.
     fn watched(&mut self, event: Event) -> Result<(), Event> {
         let key = match &event {
             Event::Applied(object) => object.key(),
@@ -190,7 +192,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Drops what waits of a kind, because a list replaces it.
+    /// Drops the waiting news of a kind, because a list replaces it.
     fn forget(&mut self, kind: Kind) {
         self.places.retain(|key, _| key.kind() != kind);
         for slot in &mut self.events {

@@ -1,4 +1,4 @@
-//! Everything that is measured: `docs/metrics.md` says what it means.
+//! Everything that is measured; `docs/metrics.md` says what each metric means.
 
 use crate::handles::inbox::Reports;
 use gpu_batch_policies::command::EvictionCause;
@@ -55,8 +55,8 @@ struct QueueResourceLabels {
     resource: String,
 }
 
-/// Everything that is measured. Labels are bounded by the configuration and the number of queues;
-/// no gang, pod or node is ever a label.
+/// All metrics of the process. Labels are bounded by the configuration and the number of queues; no
+/// gang, pod or node is ever a label.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -69,7 +69,7 @@ pub(crate) struct Metrics {
     pub(crate) recording: Gauge,
     pub(crate) recorded_bytes: Counter,
     pub(crate) recordings_stopped: Counter,
-    /// 1 while the configuration file is not what is in force.
+    /// 1 while the configuration file is refused, so that older settings are in force.
     pub(crate) configuration_refused: Gauge,
     configuration_changes: Family<ResultLabels, Counter>,
     commands: Family<CommandLabels, Counter>,
@@ -246,7 +246,7 @@ impl Metrics {
         self.configuration_changes.get_or_create(&labels).inc();
     }
 
-    /// How many binds have been done.
+    /// How many binds the API server has done since the start.
     pub(crate) fn binds(&self) -> u64 {
         let labels = CommandLabels {
             action: "bind",
@@ -270,7 +270,7 @@ impl Metrics {
             .inc();
     }
 
-    /// Everything as OpenMetrics text, with the state as in these reports.
+    /// All metrics as OpenMetrics text, with the state as in these reports.
     pub(crate) fn encode(&self, reports: &Reports) -> Result<String, std::fmt::Error> {
         self.take_in(reports);
         self.resident_memory
@@ -324,12 +324,13 @@ fn set(family: &Family<QueueResourceLabels, FloatGauge>, queue: &str, amounts: &
     }
 }
 
-/// For people to look at: exact up to 2^53, which is 8 PiB.
+/// An amount for people to look at: exact up to 2^53, which is 8 PiB.
 fn float(amount: Amount) -> f64 {
     amount as f64
 }
 
-/// `VmRSS` of `/proc/self/status`; `None` where there is no such file.
+/// The resident memory of this process in bytes: `VmRSS` of `/proc/self/status`. `None` where there
+/// is no such file.
 fn resident_memory_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

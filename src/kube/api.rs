@@ -43,15 +43,16 @@ pub fn crds() -> [CustomResourceDefinition; 3] {
 /// One definition as YAML.
 ///
 /// # Errors
-/// The serializer's, which a definition does not meet.
+/// The serializer's error; no definition causes one.
 pub fn manifest(crd: &CustomResourceDefinition) -> anyhow::Result<String> {
     let mut value = serde_json::to_value(crd)?;
     tidy(&mut value);
     Ok(serde_saphyr::to_string(&value)?)
 }
 
-/// Descriptions come from doc comments, whose line breaks mean nothing to `kubectl explain`. And
-/// what the API server drops as a default would make every later apply look like a change.
+/// Makes spaces of the line breaks in descriptions, which come from doc comments: `kubectl explain`
+/// breaks lines itself. And leaves out what the API server drops as a default, which would make
+/// every later apply look like a change.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {

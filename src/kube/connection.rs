@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why there is no connection; each with the whole reason, because the libraries below repeat
-/// themselves when their errors are printed as a chain.
+/// Why there is no connection. Each message has the whole reason in it, because the libraries below
+/// repeat themselves when their errors are printed as a chain.
 #[derive(Debug, Error)]
 pub enum ConnectionError {
     /// The kubeconfig that was asked for cannot be used.
@@ -58,8 +58,8 @@ pub(crate) fn reason(error: &dyn Error) -> String {
     text
 }
 
-/// What stands in the way of a request that was not answered, for people: the first cause alone,
-/// because all above it only pass it on.
+/// Why a request was not answered, for people: the innermost cause alone, because the errors around
+/// it only pass it on.
 pub(crate) fn obstacle(error: &kube::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(next) = cause.source() {
@@ -78,7 +78,7 @@ pub(crate) fn obstacle(error: &kube::Error) -> String {
     }
 }
 
-/// The outage that an error shows; `None`: the error is of one request alone.
+/// The outage that an error shows; `None`: only this one request has failed.
 pub(crate) fn outage(error: &kube::Error) -> Option<Outage> {
     match error {
         kube::Error::Api(status) if status.code == 401 => {
@@ -99,7 +99,7 @@ pub(crate) fn outage(error: &kube::Error) -> Option<Outage> {
     }
 }
 
-/// An error of this type among an error and its causes.
+/// The error of type `E` among an error and its causes.
 fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
     let mut error = Some(error);
     while let Some(one) = error {
@@ -156,13 +156,14 @@ pub async fn config(
     }
 }
 
-/// Makes a client that sends each request exactly once, and never asks a proxy for this machine.
+/// Makes a client that sends each request exactly once, and asks no proxy for a server on this
+/// machine.
 ///
 /// kube would repeat a request after 429, 503 and 504, up to 15 times, binds and evictions
 /// included, long after the engine has given the request up; an eviction that a disruption budget
-/// forbids *is* a 429. Repeating is decided by the engine alone. Each client has connections of its
-/// own (HTTP/1.1, one for each request that is under way), so a request on one client never waits
-/// for another's.
+/// forbids *is* a 429. The engine alone decides what is repeated. Each client has connections of
+/// its own (HTTP/1.1, one for each request that is under way), so a request on one client never
+/// waits for a request on another.
 ///
 /// # Errors
 /// If the configuration cannot be used, e.g. because of its certificates.

@@ -67,7 +67,8 @@ pub trait Watched: DeserializeOwned + Send + 'static {
 
 /// What conversion needs to know beside the object.
 ///
-/// Each watcher has its own. Equal shapes of pods are shared: 140,000 pods have a few hundred.
+/// Each watcher has its own. Equal shapes of pods are shared: 140,000 pods have a few hundred
+/// shapes.
 #[derive(Debug)]
 pub struct Converter {
     scheduler_name: Box<str>,
@@ -75,12 +76,13 @@ pub struct Converter {
     shapes: HashSet<Arc<PodShape>>,
     /// How many shapes there may be before unused ones are dropped.
     shapes_before_sweep: usize,
-    /// By name, from files only: the value, and whether its pods never preempt.
+    /// PriorityClasses by name, from files only: the value, and whether pods of the class never
+    /// preempt.
     priority_classes: BTreeMap<Box<str>, (i64, bool)>,
-    /// The class of pods in files that name none.
+    /// The PriorityClass of pods in files that name none.
     default_priority_class: Option<Box<str>>,
-    /// What the API server would have refused of the Node, or of the pod of ours, that was read
-    /// last. Only files have such.
+    /// Why the API server would have refused the Node, or the pod of ours, that was read last. Only
+    /// objects from files have such problems.
     impossible: Vec<Problem>,
 }
 
@@ -101,18 +103,18 @@ impl Converter {
         }
     }
 
-    /// Sets the time. Times of objects that lie in the future count as now, so that no clock that
-    /// is ahead makes a pod younger than new. Set it before each batch.
+    /// Sets the time, in Unix milliseconds. Later times in objects count as this time, because
+    /// clocks of other machines may be ahead. Set it before each batch.
     pub fn set_now(&mut self, now_ms: UnixMs) {
         self.now_ms = now_ms;
     }
 
-    /// A time of an object, but never the future.
+    /// A time of an object; a time in the future counts as now.
     fn past(&self, time: Timestamp) -> UnixMs {
         time.0.min(self.now_ms)
     }
 
-    /// The one copy of a shape.
+    /// The shared copy of a shape.
     fn share(&mut self, shape: PodShape) -> Arc<PodShape> {
         if let Some(shared) = self.shapes.get(&shape) {
             return Arc::clone(shared);

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
 
-/// No request takes longer, whatever the command says: the driver counts on it when it drains.
+/// No request takes longer, whatever its command says: the driver relies on it when it drains.
 const DEADLINE_MAX: Duration = Duration::from_secs(20);
 const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -40,15 +40,15 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Executor {
     runtime: Handle,
     requests: kube::Client,
-    /// A client of its own, so that the lease never waits behind anything.
+    /// A client for the lease alone, so that its requests never wait behind others.
     lease_requests: kube::Client,
     lease: LeaseName,
-    /// When the holder of the lease took it, as far as that was seen; else 0.
+    /// When the holder of the lease took it, in Unix milliseconds, as far as that was seen; else 0.
     acquired_ms: AtomicU64,
-    /// The name that speaks in Kubernetes events.
+    /// The `reportingInstance` of our Kubernetes events.
     instance: String,
     handles: Handles,
-    /// When a sort of request was last warned about.
+    /// When each sort of request was last warned about.
     warned: Mutex<BTreeMap<&'static str, Instant>>,
 }
 
@@ -89,7 +89,8 @@ impl Executor {
                 .min(DEADLINE_MAX);
             let started = Instant::now();
             // A process that was stopped for a while may find commands whose time is over: another
-            // may lead by now. A timeout alone would send the request before it looks at the clock.
+            // process may lead by now. A timeout alone would send the request before it looks at
+            // the clock.
             if limit.is_zero() {
                 reply.outcome = unanswered("its time was over before it was sent");
             } else {
@@ -98,7 +99,7 @@ impl Executor {
                     let silent = unanswered(&format!(
                         "the API server has not answered within {limit:.1?}"
                     ));
-                    // It may be etcd that pauses: other requests may be answered meanwhile.
+                    // Perhaps only etcd pauses: other requests may be answered meanwhile.
                     if matches!(command.action, Action::Lease(_)) {
                         executor.lease_failed(&silent, "");
                     }
@@ -135,7 +136,7 @@ impl Executor {
         }
     }
 
-    /// Whether the API server answers at all.
+    /// Tells the health whether the API server answers at all.
     fn tell_health(&self, answer: &Result<Answer, ExchangeError>) {
         let outage = match answer {
             Ok(answer) if classify::is_unauthorized(answer) => {
@@ -169,7 +170,7 @@ impl Executor {
             _ => {}
         }
         match outcome {
-            // Told by the health, once and with what to do.
+            // The health logs this, once and with what to do.
             Outcome::Refused { .. } | Outcome::Unknown { .. }
                 if matches!(action, Action::Lease(_)) => {}
             Outcome::Unknown { .. } if self.handles.health.lease_trouble().is_some() => {}
@@ -187,8 +188,10 @@ impl Executor {
         }
     }
 
-    /// A candidate that cannot write the lease is no standby. That it can read it says nothing. To
-    /// be answered nothing, or as a stranger, is no trouble of the lease alone.
+    /// Tells the health whether the lease can be written: a candidate that cannot write it is no
+    /// standby. That a lease without a holder can be read proves nothing. An API server that does
+    /// not answer, or does not accept who we are, is an outage and not a trouble of the lease
+    /// alone.
     fn lease_answered(
         &self,
         request: &LeaseRequest,
@@ -218,7 +221,7 @@ impl Executor {
         }
     }
 
-    /// At most one warning a second for each sort of request; an outage is not told line by line.
+    /// Whether a request may be warned about: at most once a second for each sort of request.
     fn may_warn(&self, action_name: &'static str) -> bool {
         let now = Instant::now();
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,11 +4,11 @@
 //!   Lease --holder--> Pod --port `http`--> pods/portforward --kubelet--> the pod's loopback
 //! ```
 //!
-//! The API server says who the user is and whether this may be, the kubelet connects inside the
-//! pod. So the pages that are for the same machine alone stay there, and the scheduler needs no
-//! rights and sees no credentials. Not used: the subresource `proxy`, which connects to the pod's
-//! address as any other pod could, without a word about the user; the scheduler could not tell them
-//! apart.
+//! The API server knows who the user is and says whether the user may do this, and the kubelet
+//! connects inside the pod. So the pages that are only for the pod's own machine stay closed to
+//! others, and the scheduler needs no rights and sees no credentials. Not used: the subresource
+//! `proxy`, which connects to the pod's address as any other pod could, without saying who the user
+//! is; the scheduler could not tell users and other pods apart.
 
 use crate::kube::connection::{obstacle, reason};
 use crate::kube::execute::LeaseName;
@@ -28,12 +28,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The name of the port on which a scheduler's container serves its pages.
 const PORT_NAME: &str = "http";
-/// The port where no container names one.
+/// The port where no container names one [`PORT_NAME`].
 const PORT: u16 = 8080;
-/// The largest page that is taken for one of ours: a gang takes less than 1 KiB of the longest.
+/// The largest page that is read; in the longest page a gang takes less than 1 KiB.
 const PAGE_MAX_BYTES: usize = 256 << 20;
 
-/// A pod of which only the ports are read: all other fields would be compiled in for nothing.
+/// A pod of which only the ports are read, so that decoders of all other fields are not compiled
+/// in.
 type Ports = Object<Option<PodSpec>, IgnoredAny>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -92,7 +93,7 @@ pub(crate) enum LeaderError {
         /// The name of the Lease.
         name: String,
     },
-    /// The holder of the Lease is no pod beside it.
+    /// The holder of the Lease is no pod in the Lease's namespace.
     #[error("the scheduler that leads, {holder}, is not a pod of the namespace {namespace}")]
     NoPod {
         /// The holder that the Lease names.
@@ -100,7 +101,7 @@ pub(crate) enum LeaderError {
         /// The namespace of the Lease.
         namespace: String,
     },
-    /// The way to the pod is open, and its scheduler does not answer.
+    /// The connection to the pod is open, and the scheduler in it does not answer.
     #[error("the scheduler in the pod {pod} does not answer: {because}")]
     Silent {
         /// The name of the pod.
@@ -113,8 +114,8 @@ pub(crate) enum LeaderError {
 /// Asks the holder of a Lease, which is a pod in the Lease's namespace, for a page.
 ///
 /// # Errors
-/// If the API server does not let the user through, or the scheduler does not answer. What the page
-/// says is no error.
+/// If the API server does not let the user through, or the scheduler does not answer. A page that
+/// says that something is wrong is no error.
 pub(crate) async fn page(
     client: &Client,
     lease: &LeaseName,
@@ -153,14 +154,14 @@ pub(crate) async fn page(
         return Err(silent("its port was not forwarded".to_owned()));
     };
     tokio::select! {
-        // What the kubelet says explains why the connection ends.
+        // First what the kubelet says: it explains why the connection ends.
         biased;
         Some(message) = told => Err(silent(message)),
         page = ask(stream, path) => page.map_err(silent),
     }
 }
 
-/// Whether a pod can have this name, so that nothing else of the API can be meant by it.
+/// Whether a holder can be the name of a pod, so that its path can mean nothing else of the API.
 fn may_be_a_pod(holder: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
     holder.chars().all(fits) && holder.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -173,7 +174,7 @@ fn port(pod: &Ports) -> u16 {
     named.map_or(PORT, |port| port.container_port)
 }
 
-/// One request over a connection that is there already.
+/// Sends one request over an open connection.
 async fn ask<S>(stream: S, path: &str) -> Result<Page, String>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

@@ -1,10 +1,10 @@
 //! Kubernetes objects, decoded only as far as they are used.
 //!
 //! A cluster has 140,000 pods, and most of what the API server says about them decides nothing. The
-//! structs here name the fields that do; everything else is skipped while it is read. Core kinds
-//! are decoded with types, because the API server has validated them; the specs of our own kinds
-//! stay JSON values, because the scheduler never trusts a schema that may be older or newer than
-//! itself, and one wrong field must cost one object its schedule and not the watch its list.
+//! structs here have the fields that do; all others are skipped while they are read. Core kinds are
+//! decoded with types, because the API server has validated them. The specs of our own kinds stay
+//! JSON values, because the scheduler never trusts a schema that may be older or newer than itself,
+//! and a wrong field must harm only the object that has it, and not stop the list.
 
 mod kinds;
 mod meta;

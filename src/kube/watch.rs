@@ -15,7 +15,7 @@
 //! refused and asked for again, which `/readyz` shows.
 //!
 //! Not used: kube's own watcher, because it decodes whole objects, and most of the memory and time
-//! of a large cluster is in fields that nobody reads.
+//! of a large cluster is in fields that are not used.
 
 mod failure;
 mod list;
@@ -37,12 +37,12 @@ use tracing::{debug, info, warn};
 /// How soon a kind that is not served is looked for again.
 const NOT_SERVED_RETRY: Duration = Duration::from_secs(5);
 
-/// What every watcher shares.
+/// What all watchers share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) client: kube::Client,
     pub(crate) handles: Handles,
-    /// Changes when everything is to be listed anew; closed when nobody listens any more.
+    /// Changes when everything is to be listed anew; closed when the driver is gone.
     pub(crate) relist: watch::Receiver<u64>,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Shared {
 pub(crate) struct Watcher<T> {
     shared: Shared,
     converter: Converter,
-    /// Where the watch goes on; `None`: with a list.
+    /// The version from which the watch goes on; `None`: a list comes first.
     position: Option<u64>,
     /// The newest version that was ever seen.
     newest: u64,
-    /// An empty list was delivered because the kind is not served.
+    /// Whether an empty list was delivered because the kind is not served.
     not_served: bool,
-    /// A watch in the binary form said what could not be read.
+    /// Whether a watch in the binary form had an object that could not be read: it now uses JSON.
     json_only: bool,
     backoff: Backoff,
     /// The last failure that was logged, so that a lasting one is logged once.
@@ -95,7 +95,7 @@ impl<T: Watched> Watcher<T> {
                 },
                 Some(position) => self.follow(position).await,
             };
-            // That a kind is still not served is no news.
+            // A kind that is still not served is no news.
             if !(self.not_served && matches!(failure, Failure::NotServed)) {
                 self.shared
                     .handles

@@ -1,7 +1,7 @@
 //! Measures every figure that the documentation claims.
 //!
-//! `engine` drives the decision engine alone, with generated facts and a world that does at once
-//! what it is told. `live` runs the whole scheduler against a real API server, beside a *bare
+//! `engine` drives the decision engine alone, with generated facts and a world that carries
+//! commands out at once. `live` runs the whole scheduler against a real API server, beside a *bare
 //! binder* that only sends the bindings: what the scheduler costs is the difference. `simulate`
 //! runs traces in virtual time.
 
@@ -13,7 +13,7 @@ mod row;
 
 pub(crate) use row::{Bound, Row, table};
 
-/// The value below which this part of the samples lies (nearest rank); 0 without samples.
+/// The value below which the fraction `part` of the samples lies (nearest rank); 0 without samples.
 fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let last = samples.len().saturating_sub(1);

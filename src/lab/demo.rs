@@ -3,7 +3,7 @@
 //! On a local control plane everything but the machines is real: etcd, the API server, the
 //! controllers that make pods from Jobs, and the scheduler of this program. The embedded demo has
 //! the simulator's model world in place of Kubernetes, and the same engine. What the table shows
-//! and the end checks comes from an observer of its own that follows the pods.
+//! and the final checks look at comes from an observer that follows the pods by itself.
 //!
 //! ```text
 //!   stream --Jobs, PodGroups--> API server <--watch, bind--> scheduler (driver) --reports--+
@@ -12,7 +12,7 @@
 //!                                   +--pods--> witness ------books------> table, summary, checks
 //! ```
 
-/// Prints a line. A reader who has left (`| head`) must not keep the demo from clearing up.
+/// Prints a line. A reader that has gone (`| head`) must not keep the demo from clearing up.
 macro_rules! say {
     ($($part:tt)*) => {{
         use std::io::Write;
@@ -47,14 +47,14 @@ pub(crate) struct Options {
     pub gangs: u32,
     /// How long it should take from the first gang to the end of the last.
     pub length: Duration,
-    /// The cluster that it runs on.
+    /// The cluster that the demo runs on.
     pub place: Place,
 }
 
 /// What a demo runs on.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// A local control plane, built from source once. Where that needs Go and there is none, the
+    /// A local control plane, built from source once. Where a build needs Go and there is none, the
     /// demo is embedded instead, and says so.
     Local {
         /// The control plane and a scheduler run on when the demo has ended.
@@ -62,7 +62,7 @@ pub(crate) enum Place {
     },
     /// A local control plane that runs on with a scheduler, without the demo's queues and gangs.
     Empty {
-        /// How many nodes it has.
+        /// How many nodes the control plane has.
         nodes: u32,
     },
     /// A cluster for tests that the user has.
@@ -74,15 +74,15 @@ pub(crate) enum Place {
 /// A cluster for tests that the user has.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterOfTheUser {
-    /// How to reach it.
+    /// The kubeconfig by which the cluster is reached.
     pub kubeconfig: PathBuf,
     /// The context of the kubeconfig; `None`: the current one.
     pub context: Option<String>,
-    /// The user has agreed to what will be created.
+    /// Whether the user has agreed to what will be created.
     pub confirmed: bool,
 }
 
-/// How the model world goes.
+/// How the model world runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Embedded {
     /// How many seconds pass in the world in one second, at least 1.
@@ -92,7 +92,7 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// A first look in seconds.
+    /// For a first look: it takes seconds.
     pub(crate) const QUICK: Self = Self {
         speed: 10,
         chaos: None,
@@ -100,8 +100,8 @@ impl Embedded {
 }
 
 /// Runs the demo and prints what it shows, until all gangs have ended, time is up, or the process
-/// is interrupted (SIGINT, SIGTERM). Nothing is left running, unless it was asked to be kept. A
-/// journal records the scheduler.
+/// is interrupted (SIGINT, SIGTERM). Nothing is left running, unless the user wants to keep it. A
+/// `journal` records the scheduler.
 ///
 /// # Errors
 /// If there is no cluster, if the scheduler ends, or if the final checks find a violation.
@@ -124,7 +124,8 @@ pub(crate) fn run(options: &Options, journal: Option<JournalFile>) -> anyhow::Re
     }
 }
 
-/// `None`: they would have to be built, and Go is missing. What is to be kept must be real.
+/// Finds the programs of the control plane. `None`: they would have to be built, and Go is missing;
+/// with `keep` that is an error, because only a real control plane can be kept.
 fn find_binaries(keep: bool) -> anyhow::Result<Option<Binaries>> {
     match preparation::find_binaries(keep) {
         Err(error @ LocalError::GoMissing { .. }) if !keep => {
@@ -137,7 +138,7 @@ fn find_binaries(keep: bool) -> anyhow::Result<Option<Binaries>> {
     }
 }
 
-/// SIGINT and SIGTERM. A second one is not waited for: what is under way takes seconds.
+/// Waits for SIGINT and SIGTERM. A second signal changes nothing: the end takes only seconds.
 struct Interrupt {
     interrupt: Signal,
     terminate: Signal,

@@ -3,7 +3,7 @@
 //! The demo, `bench live` and the integration tests run on it. Nothing is installed and nothing
 //! needs root: the programs are built once from source with Go ([`binaries`]), started on free
 //! ports of the loopback interface with their data in a temporary folder ([`control_plane`]), and
-//! none of them outlives the process that started them, however that process ends.
+//! no program outlives the process that started it, however that process ends.
 //!
 //! ```text
 //!   Binaries::find_or_build --> ControlPlane::start --> client() --> nodes::create

@@ -1,9 +1,9 @@
 //! Compares the engine's state with what the API server lists: no news may ever be lost.
 //!
-//! A second engine gets the new lists of nodes and pods and nothing else, and both say in the same
-//! words where every pod is and what every node holds. The watches are a little behind a list, and
-//! binds are under way; so only what differs in the same way again and again is reported. Good is
-//! nothing.
+//! A second engine gets the new lists of nodes and pods and nothing else, and both engines say in
+//! one form where every pod is and what every node holds. The watches are a little behind a list,
+//! and binds are under way; so only a difference that is there in every look is reported. No
+//! difference is the good result.
 
 use crate::handles::Handles;
 use crate::kube::convert::{Converter, Watched};
@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use thiserror::Error;
 
-/// How often a difference must be seen.
+/// How many looks must show a difference.
 const LOOKS: usize = 4;
-/// How long between two looks.
+/// How long to wait between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Why there is no comparison.
@@ -43,8 +43,8 @@ pub(crate) struct Comparer {
 }
 
 impl Comparer {
-    /// What the engine has otherwise than the API server, a sentence each. Takes the time and the
-    /// memory of a list of all nodes and pods.
+    /// What the engine has otherwise than the API server, a sentence each. Takes the memory of a
+    /// list of all nodes and pods, and the time of up to four such lists.
     pub(crate) async fn compare(&self) -> Result<Vec<String>, ComparerError> {
         let mut lasting = self.differences().await?;
         for _ in 1..LOOKS {

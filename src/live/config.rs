@@ -1,8 +1,8 @@
 //! The configuration file: what an administrator may set, in one typed value.
 //!
 //! The file's fields, their documentation and their defaults stand in [`file`]; [`check`] turns
-//! them into a [`Configuration`] or says everything that is wrong with them. [`follow`] takes over
-//! what changes in the file while the scheduler runs.
+//! them into a [`Configuration`] or lists everything that is wrong with them. [`follow`] takes over
+//! changes of the file while the scheduler runs.
 
 mod changes;
 mod check;
@@ -26,7 +26,7 @@ use std::path::Path;
 /// Everything that can be configured, read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// The file as it is written, with the defaults of what it does not say.
+    /// The file as it is written, with defaults for the keys that it leaves out.
     pub file: ConfigurationFile,
     /// What the engine decides by.
     pub settings: Settings,
@@ -34,7 +34,7 @@ pub struct Configuration {
     pub scheduler_name: String,
     /// Where health, readiness and metrics are served.
     pub serve_address: SocketAddr,
-    /// The lease that leaders hold; of no use where leadership is assumed.
+    /// The lease that leaders hold; not used where leadership is assumed.
     pub lease: LeaseName,
     /// How log lines are written.
     pub log_format: LogFormat,
@@ -45,7 +45,7 @@ pub struct Configuration {
 /// A configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidConfiguration {
-    /// The file.
+    /// The name of the file, for messages.
     pub file: String,
     /// The mistakes: each with its key and what is allowed, or with the place in the text.
     pub problems: Vec<String>,
@@ -64,7 +64,7 @@ impl fmt::Display for InvalidConfiguration {
 impl std::error::Error for InvalidConfiguration {}
 
 impl Configuration {
-    /// Reads a file; without one, everything has its default.
+    /// Reads a file; without a file, everything has its default.
     ///
     /// # Errors
     /// Everything that is wrong with the file, with the keys and what is allowed.
@@ -82,7 +82,7 @@ impl Configuration {
         }
     }
 
-    /// Reads the text of a file; `name` is how messages call it.
+    /// Reads the text of a file; `name` is what messages call the file.
     ///
     /// # Errors
     /// Everything that is wrong with the text, with the keys and what is allowed.
@@ -102,10 +102,10 @@ impl Configuration {
         }
     }
 
-    /// Checks a file that has been read; `name` is how messages call it.
+    /// Checks a file that has been read; `name` is what messages call the file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Everything that is wrong with the file, with the keys and what is allowed.
     pub fn of(file: &ConfigurationFile, name: &str) -> Result<Self, InvalidConfiguration> {
         check::check(file).map_err(|problems| InvalidConfiguration {
             file: name.to_owned(),

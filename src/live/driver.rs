@@ -1,4 +1,4 @@
-//! The one loop: watches and outcomes in, commands out.
+//! The one loop: events of watches and outcomes in, commands out.
 //!
 //! ```text
 //!  watches ---Applied, Deleted, Listed---+
@@ -34,11 +34,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-/// The loop turns at least so often, so that `/healthz` can tell a stuck loop from an idle one.
+/// The longest wait for events, so that `/healthz` can tell a stuck loop from an idle one.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How long a stopping driver waits for requests that are under way.
 const DRAIN: Duration = Duration::from_secs(5);
-/// So many panics within [`PANIC_WINDOW`] end the process.
+/// This many panics within [`PANIC_WINDOW`] end the process.
 const PANICS_MAX: usize = 3;
 const PANIC_WINDOW: Duration = Duration::from_secs(600);
 /// How old a copy for `/metrics` may be.
@@ -49,25 +49,25 @@ pub(super) struct Driver {
     engine: Engine,
     handles: Handles,
     executor: Arc<Executor>,
-    /// Counts up to make every watch list anew.
+    /// Counted up to make every watcher list anew.
     relist: watch::Sender<u64>,
     latency: Latency,
     standing: Standing,
-    /// Commands without an outcome.
+    /// How many commands have no outcome yet.
     in_flight: usize,
     /// When the engine panicked, oldest first.
     panics: VecDeque<Instant>,
-    /// Set once the driver is stopping: when it gives up waiting.
+    /// When a stopping driver gives up waiting; `None`: it is not stopping.
     stop_by: Option<Instant>,
     reports: Arc<Reports>,
     recording: Option<Recording>,
-    /// The settings that came last, if they have changed since the start.
+    /// The settings that came last; `None`: they have not changed since the start.
     configured: Option<Settings>,
 }
 
 /// How the loop ended.
 pub(super) enum Ended {
-    /// It was asked to.
+    /// The loop was asked to stop.
     Stopped,
     /// The engine panicked too often.
     Panicked,
@@ -99,7 +99,7 @@ impl Driver {
         }
     }
 
-    /// Turns until it is asked to stop, or the engine panics too often.
+    /// Turns until the driver is asked to stop, or the engine panics too often.
     pub(super) fn run(mut self) -> Ended {
         loop {
             let batch = self.handles.inbox.take(self.wait(), self.stop_by.is_some());
@@ -122,7 +122,7 @@ impl Driver {
             self.follow_recording();
             if let Some(stop_by) = self.stop_by {
                 if self.in_flight == 0 && self.engine.is_drained() && !self.is_due() {
-                    // A Lease that could not be given back is not tried again.
+                    // The Lease could not be given back; this is not tried again.
                     if !self.engine.is_shut_down() && self.standing.holds_lease() {
                         warn!("the Lease is not given back: it holds until it runs out");
                     }
@@ -158,7 +158,7 @@ impl Driver {
         deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms)
     }
 
-    /// One step, if there is anything to do. The error is a panic of the engine.
+    /// Makes one step, if there is anything to do. The error is a panic of the engine.
     fn turn(&mut self, mut events: Vec<Event>) -> Result<(), Box<dyn Any + Send>> {
         let now_ms = self.handles.clock.now_ms();
         if self.is_due() {
@@ -217,8 +217,9 @@ impl Driver {
         }
     }
 
-    /// Throws the engine away and starts a new one from a new list of everything; it leaves the
-    /// gang alone that was in hand. `false`: this has happened too often.
+    /// Throws the engine away and starts a new one from a new list of everything. The new engine
+    /// leaves the gang alone that was in hand at the panic. `false`: the engine has panicked too
+    /// often.
     fn recover(&mut self, panic: &(dyn Any + Send)) -> bool {
         let message = panic_message(panic);
         match self.engine.gang_in_hand() {
@@ -243,7 +244,8 @@ impl Driver {
         true
     }
 
-    /// Puts an engine that knows nothing in the place of this one, and has everything listed anew.
+    /// Puts an engine that knows nothing in the place of the old one, and has everything listed
+    /// anew.
     fn begin_anew(&mut self, engine: Engine) {
         self.engine = engine;
         self.standing.begin_anew();
@@ -270,7 +272,7 @@ impl Driver {
         }
     }
 
-    /// An engine that takes over must be told, too.
+    /// Remembers changed settings for a new engine, which must be given them, too.
     fn remember_settings(&mut self, events: &[Event]) {
         let configured = events.iter().rev().find_map(|event| match event {
             Event::Configured(settings) => Some(&**settings),
@@ -289,7 +291,7 @@ impl Driver {
     }
 
     /// Begins a new journal where the file is full: with a new engine, because a journal tells all
-    /// that its engine knows. Who stops needs no new file any more.
+    /// that its engine knows. A driver that is stopping needs no new file.
     fn follow_recording(&mut self) {
         let Some(recording) = &mut self.recording else {
             return;
@@ -311,7 +313,7 @@ impl Driver {
                     if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
                         self.reports = Arc::new(take_reports(&mut self.engine, now_ms));
                     }
-                    // Whoever asked may have gone away.
+                    // The asker may have gone away.
                     let _ = asker.send(Arc::clone(&self.reports));
                 }
                 Question::Audit(asker) => {
@@ -359,7 +361,7 @@ fn outcomes(events: &[Event]) -> usize {
         .count()
 }
 
-/// A count as a histogram wants it; exact below 2^32.
+/// A count for a histogram; exact below 2^32.
 fn count(items: usize) -> f64 {
     f64::from(u32::try_from(items).unwrap_or(u32::MAX))
 }

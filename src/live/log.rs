@@ -11,7 +11,7 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-/// The client's own lines for failed requests only repeat ours, without the reason.
+/// The client's own lines for failed requests repeat ours without the reason.
 const SILENCED: &str = "kube_client::client::builder=off";
 
 /// How log lines are written.
@@ -24,34 +24,35 @@ pub enum LogFormat {
     Json,
 }
 
-/// The filter of the log; set once this process has started its log.
+/// The filter of the log; set once this process has started logging here.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
-/// Whether lines are JSON objects.
+/// Whether log lines are JSON objects.
 static JSON: AtomicBool = AtomicBool::new(false);
 
-/// Starts logging for the process. What is logged says `RUST_LOG`, else `level` (directives of
-/// `EnvFilter`). A second call does nothing, so that a program around the scheduler keeps its log.
+/// Starts logging for the process. The environment variable `RUST_LOG` says which lines are logged,
+/// else `level` does (directives of `EnvFilter`). A second call does nothing, so that a program
+/// around the scheduler keeps its log.
 pub(crate) fn init(format: LogFormat, level: &str) {
     let (filter, handle) = reload::Layer::new(filter(level));
     let log = tracing_subscriber::registry().with(filter).with(lines());
-    // An error means that logging has been started before.
+    // An error means that logging was started before.
     if log.try_init().is_ok() {
         JSON.store(format == LogFormat::Json, Ordering::Relaxed);
         FILTER.get_or_init(|| handle);
     }
 }
 
-/// Changes how lines look and what is logged, if this process has started its log here; `RUST_LOG`
-/// still goes first.
+/// Changes how lines look and which are logged, if [`init`] has started the log of this process;
+/// `RUST_LOG` still goes first.
 pub(crate) fn change(format: LogFormat, level: &str) {
     if let Some(handle) = FILTER.get() {
         JSON.store(format == LogFormat::Json, Ordering::Relaxed);
-        // It only fails once the log is gone.
+        // The reload fails only once the log is gone.
         drop(handle.reload(filter(level)));
     }
 }
 
-/// Both formats, of which one writes: a format cannot take over the spans that another one began.
+/// Both formats, of which one writes: a format cannot take over the spans that the other one began.
 fn lines<S: Subscriber + for<'a> LookupSpan<'a>>() -> impl Layer<S> {
     let text = fmt::layer()
         .with_target(false)

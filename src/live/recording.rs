@@ -4,8 +4,8 @@
 //!  loop: encode ---block, at the latest after a second---> [64 blocks] ---> thread: deflate, write
 //! ```
 //!
-//! Recording never holds the loop up: a block that finds the channel full, or a disk that takes no
-//! more, ends the recording with one warning, and the scheduler goes on.
+//! Recording never holds the loop up: if a block finds the channel full, or the disk takes no more,
+//! the recording ends with one warning, and the scheduler goes on.
 //!
 //! A journal must begin with an engine that knows nothing. When the file is full, the loop
 //! therefore starts a new engine from new lists, as after a panic, and its journal is the new file.
@@ -29,9 +29,9 @@ use tracing::{info, warn};
 
 /// How many blocks may wait for the disk.
 const BLOCKS_WAITING_MAX: usize = 64;
-/// A record is on its way to the file after at most this.
+/// A record leaves for the file after this time at the latest.
 const SEALED_AFTER: Duration = Duration::from_secs(1);
-/// A file that is full sooner than this is too small for its world: each new one costs a list of
+/// A file that is full sooner than this is too small for its world: each new file costs a list of
 /// everything.
 const FILE_LASTS_MIN: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for the disk.
@@ -41,33 +41,33 @@ const LAST_WRITES_MAX: Duration = Duration::from_secs(3);
 pub(super) struct Recording {
     settings: Settings,
     metrics: Arc<Metrics>,
-    /// `None` once it has ended.
+    /// `None` once the recording has ended.
     running: Option<Running>,
 }
 
 struct Running {
     recorder: Recorder,
-    /// When the oldest of what is not sealed was recorded.
+    /// When the oldest record that is not sealed into a block was made.
     unsealed_since: Option<Instant>,
     file_since: Instant,
-    /// The bytes of the file, written by the thread. Each file has its own, so that what is still
-    /// on its way to the last one is not counted in the next.
+    /// The size of the file in bytes, kept by the thread. Each file has its own counter, so that
+    /// blocks that are still on their way to the last file are not counted in the next.
     file_bytes: Arc<AtomicU64>,
     rotates_at_bytes: u64,
     blocks: SyncSender<ToWrite>,
-    /// Ends with the thread, after why it ended if it could not write.
+    /// Closed when the thread ends; before that it gets the error if the thread could not write.
     thread: Receiver<JournalFileError>,
 }
 
-/// What the thread gets.
+/// What is sent to the thread.
 enum ToWrite {
     Block(Vec<u8>),
-    /// What follows goes into a new file, whose size is to be kept here.
+    /// The blocks that follow go into a new file, whose size is to be kept in this counter.
     NewFile(Arc<AtomicU64>),
 }
 
 impl Recording {
-    /// Begins with an engine of these settings that knows nothing.
+    /// Begins to record an engine that has these settings and knows nothing.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -109,40 +109,40 @@ impl Recording {
         &self.settings
     }
 
-    /// The engine is about to make a step.
+    /// Records the events of a step that is about to be made.
     pub(super) fn events(&mut self, now_ms: UnixMs, events: &[Event]) {
         self.record(|recorder| recorder.events(now_ms, events));
     }
 
-    /// The step has brought this. What came together is on its way when this returns.
+    /// Records the commands of the step. A full or overdue block is on its way when this returns.
     pub(super) fn commands(&mut self, commands: &[Command]) {
         self.record(|recorder| recorder.commands(commands));
         self.seal_if(|running| running.recorder.is_full() || running.is_due());
     }
 
-    /// The step has panicked.
+    /// Records that the step has panicked.
     pub(super) fn panicked(&mut self, message: &str) {
         self.record(|recorder| recorder.panicked(message));
         self.seal_if(|_| true);
     }
 
-    /// The engine was told to stop.
+    /// Records that the engine was told to stop.
     pub(super) fn shut_down(&mut self) {
         self.record(Recorder::shut_down);
     }
 
-    /// Nothing has happened for a while: what was recorded may be due.
+    /// Seals a block that is due, where nothing else has happened for a while.
     pub(super) fn turned(&mut self) {
         self.seal_if(Running::is_due);
     }
 
-    /// How long it is until [`Recording::turned`] has something to do.
+    /// How long it is until [`Recording::turned`] has something to do; `None`: it has nothing.
     pub(super) fn wait(&self) -> Option<Duration> {
         let since = self.running.as_ref()?.unsealed_since?;
         Some(SEALED_AFTER.saturating_sub(since.elapsed()))
     }
 
-    /// Whether the file is full. If it was so too soon, the recording ends instead.
+    /// Whether the file is full. If it became full too soon, the recording ends instead.
     pub(super) fn is_file_full(&mut self) -> bool {
         let Some(running) = &self.running else {
             return false;
@@ -161,7 +161,7 @@ impl Recording {
         true
     }
 
-    /// A new engine begins that knows nothing, and with it a new file.
+    /// Begins a new file, for a new engine that knows nothing.
     pub(super) fn begin_file(&mut self) {
         self.seal_if(|_| true);
         let Some(running) = &mut self.running else {
@@ -221,7 +221,7 @@ impl Recording {
 
 #[cfg(test)]
 impl Recording {
-    /// As if the file were full, after a good while.
+    /// Lets the file count as full, and as old enough.
     pub(super) fn pretend_full(&mut self) {
         if let Some(running) = &mut self.running {
             running.rotates_at_bytes = 0;
@@ -258,7 +258,7 @@ fn new_recorder(settings: &Settings) -> Recorder {
     Recorder::new(env!("CARGO_PKG_VERSION"), settings)
 }
 
-/// Writes until the other end is gone.
+/// Writes until the loop's end of the recording is gone.
 fn write(
     mut file: JournalFile,
     to_write: &Receiver<ToWrite>,

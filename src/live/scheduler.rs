@@ -25,10 +25,10 @@ use tracing::info;
 /// Why the scheduler cannot start or go on.
 #[derive(Debug, Error)]
 pub enum SchedulerError {
-    /// The API server's client cannot be made.
+    /// The client of the API server cannot be made.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The address for `/metrics` cannot be used, or the thread of the loop cannot be started.
+    /// The address for `/metrics` and the other pages cannot be used.
     #[error("failed to listen on {address}")]
     Listen {
         /// The address.
@@ -36,7 +36,7 @@ pub enum SchedulerError {
         /// Why.
         source: std::io::Error,
     },
-    /// The thread of the loop cannot be started.
+    /// The thread of the loop, or of the recording, cannot be started.
     #[error("failed to start the thread of the loop")]
     Thread(#[source] std::io::Error),
     /// The engine panicked again and again; the log says where.
@@ -45,7 +45,7 @@ pub enum SchedulerError {
 }
 
 /// A running scheduler, in this process. Dropping it stops it without waiting for requests under
-/// way; [`Scheduler::stop`] waits.
+/// way; [`Scheduler::stop`] waits for them.
 pub struct Scheduler {
     handles: Handles,
     in_force: Arc<InForce>,
@@ -69,7 +69,7 @@ impl Scheduler {
         Self::start_recorded(cluster, configuration, None).await
     }
 
-    /// Starts as [`Scheduler::start`] does, and records everything into a file if there is one.
+    /// Starts as [`Scheduler::start`] does, and records everything into `journal` if there is one.
     ///
     /// # Errors
     /// As [`Scheduler::start`].
@@ -135,9 +135,10 @@ impl Scheduler {
         })
     }
 
-    /// From now on takes over what changes in its configuration file. What it was built around
-    /// (its name, its address, leader election) it cannot change: then the answer comes, with the
-    /// configuration with which another one is to be started after this one was stopped.
+    /// From now on takes over changes of the configuration file. The scheduler cannot change what
+    /// it was built around (its name, its address, leader election): when the file changes that,
+    /// the receiver gets the configuration with which the caller should start another scheduler
+    /// after stopping this one.
     pub fn follow_configuration(&mut self, path: PathBuf) -> oneshot::Receiver<Configuration> {
         let follower = Follower::new(
             path,
@@ -156,7 +157,7 @@ impl Scheduler {
         self.in_force.get().0
     }
 
-    /// Where it listens; the port is the real one if port 0 was asked for.
+    /// Where the scheduler listens; the port is the real one if port 0 was asked for.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -178,7 +179,7 @@ impl Scheduler {
         self.handles.metrics.binds()
     }
 
-    /// Whether it has listed everything and may act.
+    /// Whether the scheduler has listed everything and may act.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.handles.health.missing().is_empty() && self.handles.health.is_leader()
@@ -187,7 +188,7 @@ impl Scheduler {
     /// Waits until the scheduler ends by itself, which it only does in distress.
     ///
     /// # Errors
-    /// Says why it ended.
+    /// [`SchedulerError::Panicked`]: the engine panicked too often.
     pub async fn ended(&mut self) -> Result<(), SchedulerError> {
         match (&mut self.ended).await {
             Ok(Ended::Stopped) => Ok(()),
@@ -195,8 +196,8 @@ impl Scheduler {
         }
     }
 
-    /// Stops planning, waits for requests under way for at most five seconds, gives the lease back
-    /// last. Afterwards its address is free.
+    /// Stops planning, waits for requests under way for at most five seconds, and gives the lease
+    /// back last. Afterwards the address is free.
     ///
     /// # Errors
     /// If the scheduler had ended in distress before.
@@ -214,7 +215,7 @@ impl Drop for Scheduler {
     }
 }
 
-/// The name that speaks in Kubernetes events: the replica's, where there are several.
+/// The `reportingInstance` of Kubernetes events: the replica's name, where there are several.
 fn instance(settings: &Settings) -> String {
     match &settings.leadership {
         Leadership::Elected(lease) => lease.identity.to_string(),
@@ -229,7 +230,8 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Schedu
     Ok((listener, address))
 }
 
-/// In the order in which lists of the world are best read: what others refer to comes first.
+/// Starts a watcher for each kind, in the order in which lists are best read: objects that others
+/// refer to come first.
 fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &str) {
     watch_kind::<objects::Namespace>(tasks, shared, scheduler_name);
     watch_kind::<objects::PriorityClass>(tasks, shared, scheduler_name);

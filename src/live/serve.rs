@@ -13,10 +13,10 @@
 //!
 //! Nothing here touches the engine: the driver is asked for copies, at most one a second of each,
 //! and for explanations, at most ten a second. The pages that anybody may ask for name queues, and
-//! pods and nodes only in the violation of an invariant; whatever else users wrote into their
-//! objects never gets there. [`connections`] bounds what that costs. Explanations and the list of
-//! gangs name gangs, nodes and their taints, so they are for whoever is on this machine or is let
-//! through to it by Kubernetes (`pods/portforward`, see [`crate::kube::leader`]).
+//! pods and nodes only in the violation of an invariant; nothing else that users wrote into their
+//! objects gets there. [`connections`] bounds what requests cost. Explanations and the list of
+//! gangs name gangs, nodes and their taints, so they are only for users of this machine and for
+//! users that Kubernetes forwards to it (`pods/portforward`, see [`crate::kube::leader`]).
 
 mod connections;
 mod pages;
@@ -37,19 +37,20 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The loop is stuck if it has not turned for so long; idle, it turns every five seconds.
+/// The loop counts as stuck if it has not turned for this long; when idle, it turns every five
+/// seconds.
 const STUCK_AFTER_MS: u64 = 30_000;
-/// How old the answer of an audit may be: it holds up the loop, whoever asks for it.
+/// How old the answer of an audit may be: each audit holds the loop up.
 const AUDIT_MAX_AGE: Duration = Duration::from_secs(1);
-/// How old the answer of a comparison may be: it lists all nodes and pods, whoever asks for it.
+/// How old the answer of a comparison may be: each comparison lists all nodes and pods.
 const COMPARISON_MAX_AGE: Duration = Duration::from_secs(10);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the last audit found, and when. Held while one is made, so that there is one at a time.
+/// What the last audit found, and when. Locked while an audit runs, so that there is one at a time.
 type LastAudit = Arc<Mutex<Option<(Instant, Vec<String>)>>>;
 
-/// What the last comparison said, and when it began. Held while one runs, so that there is one at a
-/// time.
+/// What the last comparison said, and when it began. Locked while one runs, so that there is one at
+/// a time.
 type LastComparison = Arc<Mutex<Option<(Instant, StatusCode, String)>>>;
 
 /// Serves until the task is cancelled.
@@ -164,7 +165,8 @@ fn silent() -> Response {
         .into_response()
 }
 
-/// Answers for what decides nothing now: it has not read everything, or another one leads.
+/// The answer of a process that decides nothing now: it has not listed everything, or another
+/// leads.
 fn not_leading() -> Response {
     let message = "this scheduler does not lead, or has not read everything yet; the Lease names \
                    the one that leads\n";

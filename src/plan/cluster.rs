@@ -12,7 +12,7 @@ use thiserror::Error;
 const PAGE_OBJECTS: u32 = 500;
 /// How long a page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// What users are told that the objects come from.
+/// What users are told as the source of these objects.
 const NAME: &str = "the cluster";
 
 /// What a cluster holds that a plan may need.
@@ -20,12 +20,12 @@ const NAME: &str = "the cluster";
 pub struct Captured {
     /// Lists of objects, page by page.
     pub(super) lists: Vec<(Source, Value)>,
-    /// What a user should know about them.
+    /// What a user should know about these objects, a sentence each.
     pub(super) notes: Vec<String>,
 }
 
 impl Captured {
-    /// Whether a pod names a PodGroup of Kubernetes' own.
+    /// Whether a pod names a native PodGroup (`scheduling.k8s.io`).
     fn names_groups(&self) -> bool {
         let items = self.lists.iter().map(|(_, list)| list["items"].as_array());
         let mut objects = items.flatten().flatten();
@@ -33,7 +33,7 @@ impl Captured {
     }
 }
 
-/// Why there is nothing to plan with.
+/// Why the cluster could not be read.
 #[derive(Debug, Error)]
 pub(crate) enum NotCaptured {
     /// The API server does not list what every plan needs.
@@ -59,7 +59,7 @@ struct Listed {
 /// How much a plan needs a kind.
 #[derive(PartialEq)]
 enum Need {
-    /// A plan without the kind would be about an empty cluster: there is none.
+    /// A plan without the kind would be about an empty cluster, so none is made.
     Vital,
     /// A plan without the kind is made, and says so in a note.
     Usual,
@@ -106,8 +106,8 @@ impl Listed {
 /// Lists everything that a plan may need. Rights to list are enough.
 ///
 /// # Errors
-/// If the API server does not answer, or does not list nodes or pods. Another kind that it does not
-/// list is named in a note.
+/// If the API server does not answer, or does not list nodes or pods. Any other kind that the API
+/// server does not list is named in a note.
 pub(crate) async fn capture(client: &Client) -> Result<Captured, NotCaptured> {
     let mut captured = Captured::default();
     let mut not_installed = Vec::new();
@@ -166,7 +166,7 @@ async fn pages(
         let next = page.pointer("/metadata/continue").and_then(Value::as_str);
         token = next.unwrap_or_default().to_owned();
         for item in page["items"].as_array_mut().into_iter().flatten() {
-            // The field is never read, and up to a half of an object.
+            // The field is never read, and can be half of an object.
             if let Some(metadata) = item["metadata"].as_object_mut() {
                 metadata.remove("managedFields");
             }

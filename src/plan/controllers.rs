@@ -1,9 +1,9 @@
 //! The pods that the controllers of a cluster would make of the Jobs, Deployments, ReplicaSets and
 //! StatefulSets of files.
 //!
-//! One look of each controller: pods that are there count, and those that are missing are made.
-//! Nothing here is about scheduling. Names end with a number where a cluster has random letters, so
-//! that the same files give the same names.
+//! Each controller acts once: pods that exist count, and missing pods are made. Nothing here is
+//! about scheduling. Names end with a number where a cluster has random letters, so that equal
+//! files give equal names.
 
 mod job;
 mod members;
@@ -15,13 +15,13 @@ use members::Members;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// How many pods one owner may get. Kubernetes allows as many of an Indexed Job.
+/// How many pods one owner may get; Kubernetes allows this many of an Indexed Job.
 const PODS_MAX: usize = 100_000;
 
 type Result<T> = std::result::Result<T, RefusedDocument>;
 
-/// Owners of pods, in the order in which they make them: those first whose pods must have certain
-/// names; ReplicaSets before the Deployments that look for their pods.
+/// Owners of pods, in the order in which they make them: first the owners whose pods must have
+/// certain names; ReplicaSets before the Deployments, which look for their pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Controller {
     StatefulSet,
@@ -67,7 +67,7 @@ impl Owner<'_> {
         reference
     }
 
-    /// The UID of the owner; only an object of a cluster has one.
+    /// The UID of the owner; only an object that was read from a cluster has one.
     fn uid(&self) -> Option<&str> {
         self.object.pointer("/metadata/uid")?.as_str()
     }
@@ -87,7 +87,7 @@ impl Owner<'_> {
         Err(self.refused(field, message))
     }
 
-    /// How many pods are made where so many are missing.
+    /// How many pods are made if `missing` are missing.
     fn to_make(&self, missing: i64, field: &str) -> Result<usize> {
         match usize::try_from(missing) {
             Ok(missing) if missing > PODS_MAX => {
@@ -99,7 +99,7 @@ impl Owner<'_> {
         }
     }
 
-    /// Refuses the owner if its kind does not allow how its pods are restarted.
+    /// Refuses the owner if its kind does not allow the restart policy of its pods.
     fn check_restarts(&self, allowed: &[&str]) -> Result<()> {
         let policy = self.template.pointer("/spec/restartPolicy");
         let policy = policy.and_then(Value::as_str).unwrap_or("Always");
@@ -121,7 +121,7 @@ struct Made {
     /// The entry for the owner in `metadata.ownerReferences` of the pods.
     owner: Value,
     pods: Vec<Birth>,
-    /// A sentence for the user, if there is one to be said.
+    /// What the user should know, in a sentence.
     note: Option<String>,
 }
 
@@ -134,20 +134,20 @@ struct Birth {
     volumes: Vec<Value>,
 }
 
-/// Names that pods of a namespace have.
+/// The names in a namespace that pods have.
 struct Names<'a> {
     namespace: &'a str,
     taken: &'a mut BTreeSet<(String, String)>,
 }
 
 impl Names<'_> {
-    /// Takes a name; `false` if a pod has it.
+    /// Takes a name; `false` if a pod has this name already.
     fn take(&mut self, name: &str) -> bool {
         self.taken
             .insert((self.namespace.to_owned(), name.to_owned()))
     }
 
-    /// Takes a name of one's own, which a letter tells from one that is taken.
+    /// Takes a name that no pod has: `name`, with `-x` added as long as it is taken.
     fn take_like(&mut self, name: String) -> String {
         let mut free = name;
         while !self.take(&free) {
@@ -156,15 +156,15 @@ impl Names<'_> {
         free
     }
 
-    /// Takes the next free ones of `BASE-0`, `BASE-1` and so on.
+    /// Takes the next free names of `BASE-0`, `BASE-1` and so on.
     fn take_numbered(&mut self, base: &str, count: usize) -> Vec<String> {
         let names = (0_u64..).map(|number| format!("{base}-{number}"));
         names.filter(|name| self.take(name)).take(count).collect()
     }
 }
 
-/// Adds the pods that are missing, and takes out the owners that the scheduler does not know.
-/// Returns notes.
+/// Adds the missing pods, and takes out the owners, whose kinds the scheduler does not know.
+/// Returns notes for the user.
 pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
     let mut notes = Vec::new();
     let mut made = Vec::new();

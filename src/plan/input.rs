@@ -21,18 +21,18 @@ const ERRORS_TOLD: usize = 20;
 pub struct Reading<'a> {
     /// Pods with this `schedulerName` are ours.
     pub scheduler_name: &'a str,
-    /// Where objects are that name no namespace.
+    /// The namespace of objects that name none.
     pub namespace: &'a str,
-    /// No object is younger.
+    /// The time in Unix milliseconds; no object may be younger.
     pub now_ms: UnixMs,
 }
 
-/// What cluster and files hold.
+/// What cluster and files have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input {
     /// The objects.
     pub objects: Vec<Object>,
-    /// What a user should know about them: sentences for standard error.
+    /// What a user should know about the objects: sentences for standard error.
     pub notes: Vec<String>,
 }
 
@@ -56,15 +56,15 @@ impl std::error::Error for BadInput {}
 /// Reads files, folders (their `.yaml`, `.yml` and `.json` files, not those of folders in them) and
 /// standard input (`-`), over the objects of a cluster if there is one.
 ///
-/// It is as if the files were applied one after the other: of objects with one name the last one
-/// counts. Then owners get the pods that they lack, as the controllers of a cluster make them.
+/// It is as if the files were applied one after the other: of several objects with one name the
+/// last counts. Then owners get the pods that they lack, as the controllers of a cluster make them.
 ///
-/// A field of a Node or a Pod that the API server would have refused is an error. What a cluster
-/// may well have, though it is wrong, is what the scheduler itself judges: it becomes a note, and
-/// the plan shows what comes of it, for that object alone.
+/// A field of a Node or a Pod that the API server would have refused is an error. A mistake that an
+/// object in a cluster may have is judged by the scheduler itself: it becomes a note, and the plan
+/// shows what follows from it, for that object alone.
 ///
 /// # Errors
-/// Everything that cannot be read, and that no cluster has.
+/// Everything that cannot be read, and everything that the API server would have refused.
 pub fn read(
     cluster: Option<Captured>,
     paths: &[PathBuf],
@@ -90,7 +90,7 @@ pub fn read(
     let read = from_files(gathered.objects, &mut converter);
     for refused in gathered.refused.iter().chain(&read.refused) {
         let error = refusal(refused);
-        // A Job is read twice: for its pods, and for the scheduler.
+        // A Job is read twice, for its pods and for the scheduler, so its errors come twice.
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -141,7 +141,7 @@ fn load(path: &Path, documents: &mut Vec<(Source, Value)>) -> Result<(), String>
     files.iter().try_for_each(|file| load(file, documents))
 }
 
-/// Takes a text apart into documents. JSON is YAML too, but is read faster as what it is.
+/// Takes a text apart into documents. JSON is YAML too, but is read faster as JSON.
 fn parse(name: &str, text: &str, documents: &mut Vec<(Source, Value)>) -> Result<(), String> {
     let json = || -> Option<Vec<Value>> {
         let stream = serde_json::Deserializer::from_str(text).into_iter();

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-/// What a cluster has written into an object, and no file of a user's holds: it stays when a later
-/// file has the object, unless that has its own. Of the pods it says where they run; with it stay
-/// the annotations of their bindings.
+/// Fields that a cluster has written into an object, and that no file of a user has: they stay when
+/// a later file has the object, unless the later object has its own. For pods they say where the
+/// pods run; the annotations of their bindings stay as well.
 const OF_THE_CLUSTER: [&[&str]; 6] = [
     &["metadata", "uid"],
     &["metadata", "creationTimestamp"],
@@ -22,7 +22,7 @@ const OF_THE_CLUSTER: [&[&str]; 6] = [
 /// The files whose objects replace each other: the later and the earlier one.
 type Files = (Arc<str>, Arc<str>);
 
-/// The last object of each kind, namespace and name, with notes about those that were replaced.
+/// The last object of each kind, namespace and name, with notes about objects that were replaced.
 pub(super) fn last_of_each(objects: Vec<Sourced>) -> (Vec<Sourced>, Vec<String>) {
     let mut places = BTreeMap::new();
     let mut last: Vec<Sourced> = Vec::with_capacity(objects.len());

@@ -5,12 +5,12 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// A file, or a document of one with several.
+/// A file, or one of its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
     /// How a user would name the file.
     pub(super) file: Arc<str>,
-    /// From 1, where there are several.
+    /// The number of the document, from 1, where the file has several.
     pub(super) document: Option<usize>,
 }
 

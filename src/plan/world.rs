@@ -22,9 +22,9 @@ pub(crate) enum Evicted {
 /// How the world goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// What the engine decides by. Leadership and the bounds of requests are of no use here.
+    /// What the engine decides by. Leadership and the bounds of requests are not used here.
     pub settings: Settings,
-    /// The time of the first cycle; each further one is 1 s later.
+    /// The time of the first cycle in Unix milliseconds; each further cycle is 1 s later.
     pub now_ms: UnixMs,
     /// How many cycles there are, at least 1.
     pub cycles: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Options {
     pub evicted: Evicted,
 }
 
-/// The engine did not come to rest: a bug.
+/// The engine did not come to rest, which is a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the engine did not come to rest in cycle {cycle}; please report this with the files")]
 pub(crate) struct NotQuiet {
@@ -40,15 +40,16 @@ pub(crate) struct NotQuiet {
     pub cycle: u32,
 }
 
-/// How many steps a cycle may take. One with 140,000 pods takes some hundreds.
+/// How many steps a cycle may take. A cycle with 140,000 pods takes some hundreds.
 const STEPS_MAX: u32 = 100_000;
 /// The length of a cycle.
 const CYCLE_MS: UnixMs = 1_000;
-/// No API server is here to be spared.
+/// Requests need no bound: there is no API server that must be spared.
 const UNBOUNDED: u32 = u32::MAX;
 
-/// Lets the engine plan: each cycle loads all changes as one batch and steps until quiet. Room of
-/// evicted and leaving pods is free in the next cycle; between cycles bound pods begin to run.
+/// Lets the engine plan: each cycle hands in all changes as one batch and steps until the engine is
+/// quiet. Room of evicted and leaving pods is free in the next cycle; between cycles bound pods
+/// begin to run.
 ///
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end.
@@ -73,7 +74,8 @@ pub(crate) fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQui
 /// Why a gang, or the gang of a pod, waits after the last cycle.
 ///
 /// # Errors
-/// [`NotQuiet`] if a cycle does not end; inside, that there is nothing of that name.
+/// [`NotQuiet`] if a cycle does not end; in the inner result [`NotFound`] if there is no such gang
+/// or pod.
 pub(crate) fn explain(
     objects: Vec<Object>,
     options: Options,
@@ -83,7 +85,7 @@ pub(crate) fn explain(
     Ok(world.engine.explain(subject))
 }
 
-/// All gangs after the last cycle, and when that is.
+/// All gangs after the last cycle, and the time of that cycle.
 ///
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end.
@@ -98,9 +100,9 @@ struct World {
     after_eviction: Evicted,
     pods: BTreeMap<Uid, PodFacts>,
     queues: BTreeMap<Box<str>, QueueFacts>,
-    /// Evicted in this cycle.
+    /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
-    /// How many pods came back.
+    /// How many evicted pods came back.
     recreated: u128,
 }
 
@@ -121,7 +123,7 @@ impl World {
             }
             events = world.pass();
         }
-        // Of those that wait it is told what is true at the end.
+        // The messages of waiting gangs are made anew, so that they are true at the end.
         world.engine.review();
         let quiet = world.settle(Vec::from([Event::Continue]));
         quiet.ok_or(NotQuiet { cycle: cycles })?;
@@ -157,7 +159,8 @@ impl World {
         }
     }
 
-    /// Steps until nothing is left to do; `None` if that takes for ever.
+    /// Steps until the engine has nothing left to do; `None` if that takes more than [`STEPS_MAX`]
+    /// steps.
     fn settle(&mut self, mut events: Vec<Event>) -> Option<()> {
         for _ in 0..STEPS_MAX {
             let commands = self.engine.step(self.now_ms, events);
@@ -201,7 +204,7 @@ impl World {
         }
     }
 
-    /// From one cycle to the next: what leaves is gone, what is bound runs.
+    /// From one cycle to the next: leaving pods are gone, bound pods run.
     fn pass(&mut self) -> Vec<Event> {
         self.now_ms = self.now_ms.saturating_add(CYCLE_MS);
         let now_ms = self.now_ms;
@@ -227,7 +230,7 @@ impl World {
     }
 }
 
-/// What a controller makes of an evicted pod: another one of the same name.
+/// The pod that a controller makes in the place of an evicted one, with the same name.
 fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     PodFacts {
         uid,
@@ -246,7 +249,7 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     }
 }
 
-/// Everything as the first list of every kind.
+/// The objects as the first lists of all kinds.
 fn listings(objects: Vec<Object>) -> Vec<Event> {
     let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
     for object in objects {

@@ -1,6 +1,6 @@
 //! Explanations as they are written in JSON; [`draw`](fn@draw) makes text of them for people.
 //!
-//! The running scheduler serves the JSON and `gpu-batch explain` draws it, so both say the same.
+//! The running scheduler serves the JSON and `gpu-batch explain` draws it, so page and table agree.
 
 mod draw;
 mod from_engine;
@@ -17,35 +17,35 @@ use std::collections::BTreeMap;
 pub struct ExplanationView {
     /// `NS/NAME` of a PodGroup; `NS/KIND/NAME` of an implicit gang: `NS/job/NAME`, `NS/pod/NAME`.
     pub gang: String,
-    /// The pod that was asked about; `null`: the gang was.
+    /// The pod that was asked about; `null`: the question was about the gang.
     pub pod: Option<PodView>,
-    /// The queue that it names, existing or not.
+    /// The queue that the gang names, existing or not.
     pub queue: String,
     /// Pending, Binding, Running, Succeeded or Failed.
     pub phase: String,
-    /// Its members, by what has become of them.
+    /// The members of the gang, by what has become of them.
     pub members: Members,
-    /// How many more members must get a place before it runs.
+    /// How many more members must get a place before the gang runs.
     pub needed: u32,
-    /// Why it waits; `null`: nothing of it waits.
+    /// Why the gang waits; `null`: no member of it waits.
     pub reason: Option<String>,
     /// The reason as a sentence.
     pub message: String,
     /// `Proved`: there is no place. `Bounded`: none was found within the bound of the search.
-    /// `null`: it waits for something else.
+    /// `null`: the gang waits for something else.
     pub proof: Option<String>,
-    /// How near its members come to fit together, where they are of several shapes or sub-groups;
+    /// How near the members come to fit together, where they are of several shapes or sub-groups.
     /// `null`: they are not, none or all of them have places, or they ask for parts of cards.
     pub together: Option<TogetherView>,
-    /// The shortages on nodes, for each shape of its members.
+    /// The shortages on nodes, for each shape of the members.
     pub shortages: Vec<ShortageView>,
-    /// The bound of a queue that it would exceed.
+    /// The bound of a queue that the gang would exceed.
     pub excess: Option<ExcessView>,
-    /// Its place in the order; `null`: something keeps it out of it.
+    /// The gang's place in the order; `null`: something keeps the gang out of the order.
     pub standing: Option<StandingView>,
-    /// What would let it start, a sentence each, the nearest first.
+    /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
-    /// What else its owner should know, a sentence each: it holds nothing up.
+    /// What else the gang's owner should know, a sentence each; none of it keeps the gang waiting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -56,9 +56,9 @@ pub struct ExplanationView {
 pub struct PodView {
     /// `NS/NAME`.
     pub name: String,
-    /// Whether it waits for a node.
+    /// Whether the pod waits for a node.
     pub waits: bool,
-    /// Its node, also while the binding is on its way.
+    /// The pod's node, also while the binding is on its way.
     pub node: Option<String>,
     /// Whether the binding is on its way: the API server has not said yet that the pod is on the
     /// node.
@@ -70,19 +70,20 @@ pub struct PodView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TogetherView {
-    /// Within what the gang must be: the name of a level, `node` or `cluster`.
+    /// The area within which the gang must be: the name of a level, `node` or `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
     pub domain: Option<String>,
     /// How many members must be placed.
     pub need: u64,
-    /// How many of them have a place together.
+    /// How many of the members that must be placed have a place together.
     pub placed: u64,
-    /// Whether no way to place them leaves out fewer; else none was found within a bound.
+    /// Whether it is proved that no way to place the members leaves out fewer; else no such way was
+    /// found within a bound.
     pub proved: bool,
-    /// How many have none.
+    /// How many members have no place.
     pub members_short: u64,
-    /// The GPUs that those ask for.
+    /// The GPUs that the members without a place ask for.
     pub gpus_short: u64,
     /// The members without a place, in one way to place the most.
     pub left: Vec<LeftOutView>,
@@ -92,19 +93,21 @@ pub struct TogetherView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftOutView {
-    /// Their sub-group by path; `null`: the gang has none.
+    /// The sub-group of the members, by path; `null`: the gang has none.
     pub sub_group: Option<String>,
     /// How many members of the sub-group, or of the gang, must be placed.
     pub need: u64,
-    /// How many of this shape have no place.
+    /// How many members of this shape have no place.
     pub members: u64,
-    /// What one of them asks for, in words that tell the shapes apart.
+    /// What one such member asks for, in words that tell the shapes apart.
     pub asks: String,
-    /// GPUs of all of them.
+    /// The GPUs of all such members.
     pub gpus: u64,
-    /// The level of which the sub-group, or one above it, requires one domain; `null`: none does.
+    /// The level of which the sub-group, or one above it, requires one domain; `null`: none
+    /// requires one.
     pub level: Option<String>,
-    /// The domain of that level in which others of that group have their places; `null`: none has.
+    /// The domain of that level in which other members of the group have their places; `null`: no
+    /// member has one.
     pub domain: Option<String>,
 }
 
@@ -112,55 +115,57 @@ pub struct LeftOutView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortageView {
-    /// The sub-groups whose members these are, by path; several lack the same, each for itself.
-    /// Empty: members of the whole gang.
+    /// The sub-groups of these members, by path; each of several sub-groups lacks this room for
+    /// itself. Empty: members of the whole gang.
     pub sub_groups: Vec<String>,
-    /// The sub-groups that require one domain of the level; empty: the gang does, or nobody.
+    /// The sub-groups that require one domain of the level; empty: the whole gang does, or nothing
+    /// requires one.
     pub required_by: Vec<String>,
     /// What one member asks for: quantities by resource.
     pub requests: BTreeMap<String, String>,
-    /// What of it matters, in words: its GPUs or other scarcest resource, and what most nodes have
-    /// too little of.
+    /// What of the requests matters, in words: GPUs or another scarcest resource, and what most
+    /// nodes have too little of.
     pub asks: String,
-    /// The labels that its nodes must have: `zone=a or b`.
+    /// The labels that the members require of a node: `zone=a or b`.
     pub selects: Vec<String>,
-    /// A sentence for each resource that it asks for and no node has.
+    /// A sentence for each resource that the members ask for and no node has.
     #[serde(default)]
     pub unknown_resources: Vec<String>,
-    /// A sentence for each label that it insists on and no node has.
+    /// A sentence for each label that the members require and no node has.
     pub unknown_labels: Vec<String>,
-    /// A sentence about a level down to that one whose label no node has, which makes each node a
-    /// domain of its own; `null`: there is none.
+    /// A sentence about this level or one above it whose label no node has, which makes each node a
+    /// domain of its own; `null`: there is no such level.
     pub unlabelled_level: Option<String>,
     /// The limits on GPU models that leave fewer GPUs than these members ask for, in words.
     #[serde(default)]
     pub model_limits: Option<String>,
-    /// Within what they must fit together: the name of a level, `node` or `cluster`.
+    /// The area within which the members must fit together: the name of a level, `node` or
+    /// `cluster`.
     pub level: String,
     /// The domain or node that comes nearest; `null`: the cluster.
     pub domain: Option<String>,
-    /// How many domains of the level there are for them.
+    /// How many domains of the level there are for the members.
     pub domains: u32,
-    /// How many of these have room for all of them.
+    /// How many of these domains have room for all the members.
     pub domains_with_room: u32,
     /// How many members must be placed; of several sub-groups, how many of each.
     pub need: u64,
-    /// How many fit there now.
+    /// How many members fit in the domain that comes nearest, now.
     pub fits: u64,
-    /// How many do not.
+    /// How many members do not fit in the domain that comes nearest.
     pub members_short: u64,
-    /// The GPUs that those ask for.
+    /// The GPUs that the members without room ask for.
     pub gpus_short: u64,
-    /// How many would fit in the best domain of the level if all nodes were empty.
+    /// How many members would fit in the best domain of the level if all nodes were empty.
     pub fits_empty: u64,
-    /// How many fit in the whole cluster now.
+    /// How many members fit in the whole cluster now.
     pub fits_anywhere: u64,
     /// The nodes of the domain that comes nearest.
     pub nearest: NodesView,
     /// All nodes.
     pub all: NodesView,
-    /// The gangs that hold the missing resource there: first those that end first, then those that
-    /// hold most.
+    /// The gangs that hold the missing resource in the domain that comes nearest: first those that
+    /// end first, then those that hold most.
     pub holders: Vec<HolderView>,
 }
 
@@ -168,23 +173,23 @@ pub struct ShortageView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodesView {
-    /// How many there are.
+    /// How many nodes there are.
     pub nodes: u32,
-    /// How many have room for at least one.
+    /// How many nodes have room for at least one member.
     pub with_room: u32,
-    /// Why the others have none, most nodes first.
+    /// Why the other nodes have no room, most nodes first.
     pub refused: Vec<RefusedView>,
 }
 
-/// Nodes that refuse a member for the same thing.
+/// Nodes that refuse a member for one cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedView {
     /// The predicate of the sentence about these nodes: `had insufficient nvidia.com/gpu`.
     pub because: String,
-    /// How many they are.
+    /// How many nodes there are of this sort.
     pub nodes: u32,
-    /// How many members their free amounts would hold; 0 where an amount is missing.
+    /// How many members the free amounts of these nodes would hold; 0 where an amount is missing.
     pub would_hold: u64,
 }
 
@@ -194,13 +199,13 @@ pub struct RefusedView {
 pub struct HolderView {
     /// A gang; `null`: pods of other schedulers.
     pub gang: Option<String>,
-    /// How much, in words.
+    /// How much the holder holds, in words.
     pub holds: String,
-    /// On how many nodes.
+    /// On how many nodes the holder holds it.
     pub nodes: u32,
-    /// How many members would fit there if it ended, as far as what is scarcest goes.
+    /// How many members would fit there if the holder ended, as far as the scarcest resource goes.
     pub makes_room_for: u64,
-    /// When it is expected to end; `null`: nobody said.
+    /// When the holder is expected to end; `null`: not known.
     pub ends: Option<String>,
 }
 
@@ -208,17 +213,17 @@ pub struct HolderView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExcessView {
-    /// Whose bound.
+    /// The queue whose bound it is.
     pub queue: String,
     /// `resource` or `resource@product`.
     pub resource: String,
     /// `limit` or `quota`.
     pub bound: String,
-    /// How much is allowed.
+    /// How much the bound allows.
     pub allowed: String,
-    /// How much is held; of a quota by non-preemptible gangs alone.
+    /// How much is held in the queue; of a quota, how much non-preemptible gangs hold.
     pub held: String,
-    /// How much is asked for on top.
+    /// How much the gang asks for on top.
     pub asked: String,
 }
 
@@ -226,35 +231,35 @@ pub struct ExcessView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StandingView {
-    /// Its place in the line of its queue; 1 is the first.
+    /// The gang's place in the line of its queue; 1 is the first.
     pub position: u32,
-    /// How long the line is.
+    /// How many gangs stand in the line.
     pub length: u32,
-    /// A part of it is bound: it comes before everything else.
+    /// Whether a part of the gang is bound: then it comes before everything else.
     pub unfinished: bool,
-    /// It replaces lost members.
+    /// Whether the gang replaces lost members.
     pub replacement: bool,
-    /// Its priority.
+    /// The gang's priority.
     pub priority: i32,
-    /// Its minimum runs, and this is beyond it.
+    /// Whether the gang's minimum runs, so that what waits is surplus.
     pub surplus: bool,
-    /// When it was created.
+    /// When the gang was created.
     pub created: String,
-    /// Those right before it, the nearest first.
+    /// The gangs right before it, the nearest first.
     pub before: Vec<AheadView>,
-    /// Its queue and those above it among their siblings, the highest first.
+    /// The gang's queue and the queues above it among their siblings, the highest first.
     pub levels: Vec<LevelView>,
 }
 
-/// A gang that stands before it.
+/// A gang that stands before the explained one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AheadView {
-    /// Its name.
+    /// The name of the gang before.
     pub gang: String,
-    /// What puts it before.
+    /// What puts it before the explained gang.
     pub because: String,
-    /// Why it waits itself.
+    /// Why the gang before waits itself.
     pub reason: String,
 }
 
@@ -262,17 +267,17 @@ pub struct AheadView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LevelView {
-    /// Its name.
+    /// The name of the queue.
     pub queue: String,
     /// The queue above; `null`: the root.
     pub parent: Option<String>,
-    /// Its place among the siblings for which gangs wait; 1 is served first.
+    /// The queue's place among the siblings for which gangs wait; 1 is served first.
     pub position: u32,
-    /// How many those are, itself among them.
+    /// How many siblings have waiting gangs, the queue among them.
     pub siblings: u32,
-    /// The claim by which it is compared.
+    /// The claim by which the queue is compared.
     pub claim: ClaimView,
-    /// The sibling that is served right before it.
+    /// The sibling that is served right before the queue.
     pub before: Option<SiblingView>,
 }
 
@@ -280,16 +285,16 @@ pub struct LevelView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiblingView {
-    /// Its name.
+    /// The name of the sibling.
     pub queue: String,
-    /// The claim by which it is compared.
+    /// The claim by which the sibling is compared.
     pub claim: ClaimView,
-    /// What puts it before: Quota, Priority, Weight, Share, Age or Name.
+    /// What puts the sibling before the queue: Quota, Priority, Weight, Share, Age or Name.
     pub decided_by: String,
-    /// The gang that it would send: the first in its line, or in that of a queue below it.
+    /// The gang that the sibling would send: the first in its line, or in that of a queue below it.
     pub gang: String,
-    /// Why that gang waits. `WaitingForTurn`: it is tried before. Everything else: it was refused,
-    /// and is passed over until something helps it.
+    /// Why that gang waits. `WaitingForTurn`: it is tried before the explained one. Any other
+    /// reason: it was refused, and is passed over until something helps it.
     pub reason: String,
 }
 
@@ -299,9 +304,9 @@ pub struct SiblingView {
 pub struct QuotaView {
     /// `resource` or `resource@product`.
     pub resource: String,
-    /// What the queue holds of it.
+    /// How much of the resource the queue holds.
     pub held: String,
-    /// The quota; `0`: it has none of this.
+    /// The quota; `0`: the queue has none of the resource.
     pub quota: String,
     /// The amount that the quota counts as: no more than what the queue above it holds, or than
     /// there is.
@@ -312,31 +317,31 @@ pub struct QuotaView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimView {
-    /// Whether it has a quota at all.
+    /// Whether the queue has a quota at all.
     pub has_quota: bool,
-    /// Which part of its quota is used; `null`: it has none left for the gang.
+    /// Which part of the queue's quota is used; `null`: none is left for the gang.
     pub quota_used: Option<String>,
-    /// The quota that this is about; `null`: it has none at all, or the gang asks for nothing that
-    /// is divided.
+    /// The quota whose use is compared; `null`: the queue has none at all, or the gang asks for
+    /// nothing that is divided.
     #[serde(default)]
     pub quota: Option<QuotaView>,
-    /// Its priority.
+    /// The queue's priority.
     pub priority: i32,
-    /// Its weight is 0 for something that the gang asks for.
+    /// Whether the queue's weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// The share that is compared: its dominant share over its weight, as that counts.
+    /// The share that is compared: the dominant share over the weight, as the weight counts.
     pub share: String,
-    /// Its dominant share: what it uses of the resource, of all that is divided.
+    /// The queue's dominant share: its largest share of a resource that is divided.
     pub dominant_share: String,
-    /// The resource of that share; `null`: it uses nothing.
+    /// The resource of the dominant share; `null`: the queue uses nothing.
     pub resource: Option<String>,
-    /// The amount of the resource that it uses. Of a queue with queues below, without what one of
-    /// those has beyond its turn.
+    /// How much of that resource the queue uses. For a queue with queues below, without what one of
+    /// these has beyond its turn.
     pub used: Option<String>,
-    /// How much of the resource is divided.
+    /// How much of that resource is divided.
     pub of: Option<String>,
-    /// Its weight for the resource.
+    /// The queue's weight for that resource.
     pub weight: Option<u16>,
-    /// What the weight counts because of past use; `null`: what it says.
+    /// What the weight counts because of past use; `null`: it counts as it is written.
     pub counted_weight: Option<String>,
 }

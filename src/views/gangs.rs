@@ -1,6 +1,6 @@
 //! The list of gangs, as it is drawn and as it is written in JSON.
 //!
-//! The running scheduler serves the JSON and `gpu-batch gangs` draws it, so both say the same.
+//! The running scheduler serves the JSON and `gpu-batch gangs` draws it, so page and table agree.
 
 use crate::kube::api::Members;
 use crate::kube::format::seconds;
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// Gangs at one moment.
+/// The gangs at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Gangs {
-    /// The moment.
+    /// The moment, as Kubernetes writes times.
     pub at: String,
     /// The gangs, in the order of their names.
     pub gangs: Vec<GangView>,
@@ -30,30 +30,30 @@ pub(crate) struct Gangs {
 pub(crate) struct GangView {
     /// `NS/NAME` of a PodGroup; `NS/job/NAME`, `NS/pod/NAME` and the like of an implicit gang.
     pub gang: String,
-    /// The queue that it names, existing or not.
+    /// The queue that the gang names, existing or not.
     pub queue: String,
     /// Pending, Binding, Running, Succeeded or Failed.
     pub phase: String,
-    /// Its members, by how far they have come.
+    /// The members of the gang, by how far they have come.
     pub members: Members,
-    /// The GPUs that its members hold and ask for.
+    /// The GPUs that the members hold and ask for.
     pub gpus: Gpus,
-    /// Whether any of it waits, surplus members included.
+    /// Whether any member waits, surplus members included.
     pub waits: bool,
-    /// Why it waits; `null`: its minimum is met, or nothing of it waits.
+    /// Why the gang waits; `null`: its minimum is met, or no member waits.
     pub reason: Option<String>,
     /// The reason as a sentence.
     pub message: String,
-    /// When its PodGroup, or the oldest of its pods, was created.
+    /// When the gang's PodGroup, or the oldest of its pods, was created.
     pub created: String,
 }
 
 /// GPUs of a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Gpus {
-    /// The GPUs that its bound members hold.
+    /// The GPUs that the bound members hold.
     pub held: String,
-    /// The GPUs that its waiting members ask for.
+    /// The GPUs that the waiting members ask for.
     pub asked: String,
 }
 
@@ -99,7 +99,7 @@ impl From<&GangReport> for GangView {
 }
 
 impl GangView {
-    /// The namespace that it is in.
+    /// The namespace of the gang.
     #[must_use]
     pub(crate) fn namespace(&self) -> &str {
         let (namespace, _) = self.gang.split_once('/').unwrap_or_default();

@@ -29,11 +29,12 @@ pub(crate) struct Plan {
 pub(crate) struct PodView {
     /// Running, Bound, Evicted, Pending, Gated, Leaving, Succeeded or Failed.
     pub state: &'static str,
-    /// Its node; of an evicted or leaving pod, the one that it leaves.
+    /// The pod's node; of an evicted or leaving pod, the node that it leaves.
     pub node: Option<String>,
-    /// Its cards, where the scheduler chooses them; for plain `nvidia.com/gpu` the kubelet does.
+    /// The pod's cards, where the scheduler chooses them; for plain `nvidia.com/gpu` the kubelet
+    /// does.
     pub devices: Vec<String>,
-    /// Why it waits.
+    /// Why the pod waits.
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
     pub message: String,
@@ -44,21 +45,21 @@ pub(crate) struct PodView {
 pub(crate) struct GroupView {
     /// Pending, Binding, Running, Succeeded or Failed.
     pub phase: &'static str,
-    /// Why it waits.
+    /// Why the gang waits.
     pub reason: Option<&'static str>,
     /// The reason as a sentence.
     pub message: String,
-    /// The queue that it names, existing or not.
+    /// The queue that the gang names, existing or not.
     pub queue: String,
-    /// How many members it has, by what has become of them.
+    /// How many members the gang has, by what has become of them.
     pub members: Members,
-    /// Nodes of its bound members, each once.
+    /// The nodes of the bound members, each once.
     pub nodes: Vec<String>,
 }
 
 impl Plan {
-    /// What the engine says of everything. `evicted`: pods that were evicted in the last cycle;
-    /// `facts`: the Queue objects.
+    /// The plan that the engine's reports make. `evicted`: pods that were evicted in the last
+    /// cycle; `facts`: the Queue objects.
     pub(crate) fn of(
         cycles: u32,
         pods: Vec<PodReport>,
@@ -134,7 +135,7 @@ impl GroupView {
         }
     }
 
-    /// The message, if anything waits.
+    /// The message, if any member waits.
     fn told(&self) -> &str {
         let members = &self.members;
         let settled = members.bound + members.succeeded + members.failed;
@@ -202,8 +203,8 @@ fn pods(plan: &Plan, screen: Screen) -> String {
     table::draw(&["POD", "STATE", "NODE", "REASON"], rows.collect(), screen)
 }
 
-/// The messages stand here and not with the pods, because all that wait in a gang wait for the
-/// same.
+/// The table of gangs. Messages stand here and not with the pods, because all waiting members of a
+/// gang have one message.
 fn groups(plan: &Plan, screen: Screen) -> String {
     let rows = plan.pod_groups.iter().map(|(name, group)| {
         let members = &group.members;

@@ -21,39 +21,39 @@ const GPU: &str = "nvidia.com/gpu";
 pub(crate) struct QueueView {
     /// The queue above; `None`: the root.
     pub parent: Option<String>,
-    /// Whether it can be used; `None` while no scheduler has looked at it.
+    /// Whether the queue can be used; `None` while no scheduler has looked at it.
     pub ready: Option<bool>,
-    /// Why it is not Ready.
+    /// Why the queue is not Ready.
     pub reason: Option<String>,
     /// The reason as a sentence; of a Ready queue, what there is to know of its entries.
     pub message: String,
-    /// Whether it admits nothing new.
+    /// Whether the queue admits nothing new.
     pub closed: bool,
-    /// Between siblings, over quota: higher first.
+    /// The queue's priority between siblings, over quota: higher first.
     pub priority: i32,
-    /// Its part of what is over quota, beside those of its siblings.
+    /// The queue's weight for what is over quota, beside those of its siblings.
     pub weight: BTreeMap<String, i64>,
-    /// The amounts that it is guaranteed.
+    /// The amounts that the queue is guaranteed.
     pub quota: Quantities,
-    /// The amounts that it never exceeds.
+    /// The amounts that the queue never exceeds.
     pub limit: Quantities,
-    /// The amounts that its gangs hold.
+    /// The amounts that the queue's gangs hold.
     pub allocated: Quantities,
-    /// The amounts that its gangs hold and ask for.
+    /// The amounts that the queue's gangs hold and ask for.
     pub requested: Quantities,
-    /// What fairness would give it now.
+    /// What fairness would give the queue now.
     pub fair_share: Quantities,
-    /// Its dominant share of the cluster.
+    /// The queue's dominant share of the cluster.
     pub dominant_share: String,
-    /// Its average past use, where the past counts.
+    /// The queue's average past use; empty where the past does not count.
     #[serde(skip_serializing_if = "Quantities::is_empty")]
     pub past_use: Quantities,
-    /// Its gangs, and those of all queues below.
+    /// The queue's gangs, and those of all queues below.
     pub pod_groups: PodGroupCounts,
 }
 
 impl QueueView {
-    /// A queue as the engine reports it; `facts`: its object, if it has one.
+    /// A queue as the engine reports it; `facts`: the Queue object, if there is one.
     #[must_use]
     pub(crate) fn of_report(report: &QueueReport, facts: Option<&QueueFacts>) -> Self {
         let status = &report.status;
@@ -142,8 +142,8 @@ impl QueueView {
         }
     }
 
-    /// The resources that are shown of it: GPUs, those that its spec names, and those that it
-    /// holds, asks for or is due.
+    /// The resources that are shown of the queue: GPUs, those that its spec names, and those that
+    /// it holds, asks for or is due.
     fn resources(&self) -> Vec<&str> {
         let maps = [
             &self.quota,
@@ -170,7 +170,7 @@ impl QueueView {
         }
     }
 
-    /// Why it is not Ready, or what there is to know of its entries.
+    /// Why the queue is not Ready, or what there is to know of its entries.
     fn note(&self) -> String {
         match (&self.reason, self.ready) {
             (Some(reason), _) => format!("{reason}: {}", self.message),
@@ -260,11 +260,11 @@ pub(crate) fn draw(queues: &BTreeMap<String, QueueView>, screen: Screen) -> Stri
     table::draw(&headings, rows, screen)
 }
 
-/// A queue with the lines that lead to it.
+/// A queue with the lines of the tree that lead to it.
 struct Branch<'a> {
     name: &'a str,
     lines: String,
-    /// The lines of a second row of the same queue.
+    /// The lines before a second row of the queue.
     continued: String,
 }
 
@@ -276,7 +276,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Queues whose parent does not exist, and one of each cycle, stand at the top.
+    /// The tree. Queues whose parent does not exist, and one queue of each cycle, stand at the top.
     fn of(queues: &'a BTreeMap<String, QueueView>) -> Self {
         let mut tree = Self {
             children: BTreeMap::new(),
@@ -303,7 +303,7 @@ impl<'a> Tree<'a> {
 
     /// Adds a queue and all below it, each once.
     fn add(&mut self, top: &'a str) {
-        // Name, what stands before it, and what stands before those below it.
+        // The name of a queue, the lines before it, and the lines before the queues below it.
         let mut open = vec![(top, String::new(), String::new())];
         while let Some((name, lines, below)) = open.pop() {
             if !self.seen.insert(name) {

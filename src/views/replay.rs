@@ -23,11 +23,11 @@ pub(crate) struct ReplayReport {
     pub to: String,
     /// Steps that were run again.
     pub steps: u64,
-    /// Events that they were given.
+    /// Events that the steps were given.
     pub events: u64,
-    /// Commands that came out.
+    /// Commands that the steps returned.
     pub commands: u64,
-    /// How long that took.
+    /// How long the replay took, in seconds.
     pub seconds: f64,
     /// The first difference; `null`: there is none.
     pub difference: Option<DifferenceReport>,
@@ -39,7 +39,7 @@ pub(crate) struct ReplayReport {
 pub(crate) struct DifferenceReport {
     /// The step, from 1.
     pub step: u64,
-    /// Its time.
+    /// The time of the step.
     pub at: String,
     /// Which command of the step, from 1.
     pub command: usize,
@@ -50,7 +50,7 @@ pub(crate) struct DifferenceReport {
 }
 
 impl ReplayReport {
-    /// The report of a replay that took so long.
+    /// The report of a replay, and of how long it took.
     #[must_use]
     pub(crate) fn new(replayed: &Replayed, took: Duration) -> Self {
         Self {

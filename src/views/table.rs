@@ -7,10 +7,10 @@ pub(crate) use figures::{age, readable};
 use comfy_table::{Attribute, Cell, Color, ColumnConstraint, ContentArrangement, Table, Width};
 use std::io::IsTerminal;
 
-/// How wide a table is where there is no terminal to ask, and at least.
+/// How wide a table is at least, and where there is no terminal to ask; in columns.
 const WIDTH: u16 = 110;
 
-/// The last column is never narrower, even if the table then is too wide.
+/// The width below which the last column never falls, even if the table is then too wide.
 const LAST_COLUMN: Width = Width::Fixed(40);
 
 /// What a cell says of the thing that it stands for.
@@ -18,11 +18,11 @@ const LAST_COLUMN: Width = Width::Fixed(40);
 pub(crate) enum Tone {
     /// Nothing special.
     Plain,
-    /// It is well.
+    /// The thing is well.
     Good,
-    /// It waits.
+    /// The thing waits.
     Waiting,
-    /// It is wrong.
+    /// The thing is wrong.
     Bad,
 }
 
@@ -43,8 +43,8 @@ impl Entry {
     }
 }
 
-/// Text that a terminal shows and does not obey: names in files are other people's, and a control
-/// character in one could move the cursor or set the window's title.
+/// Text in which control characters are escaped: names in files were written by others, and a
+/// control character could move the cursor of a terminal or set the title of its window.
 #[must_use]
 pub(crate) fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -77,7 +77,7 @@ pub(crate) enum Screen {
 }
 
 impl Screen {
-    /// What standard output is.
+    /// The screen that standard output is.
     #[must_use]
     pub(crate) fn of_stdout() -> Self {
         if std::io::stdout().is_terminal() {

@@ -8,7 +8,8 @@ use gpu_batch_simulator::generate::{Scale, Settings, Trace, generate};
 use gpu_batch_simulator::trace::queues;
 use std::path::PathBuf;
 
-/// What the jobs are called in `--out`; `simulate jobs` writes a `jobs.csv`.
+/// The name of the file of jobs in `--out`. Not `jobs.csv`: `simulate jobs` writes a file of that
+/// name.
 const TRACE: &str = "trace.csv";
 
 const QUEUES: &str = "queues.csv";

@@ -13,8 +13,8 @@ use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// How often fair shares are sampled in the time in which jobs are submitted: more than a page
-/// shows.
+/// How many times fair shares are sampled while jobs are submitted: more often than a page can
+/// show.
 const FAIR_SHARES: u64 = 500;
 
 /// Run the jobs of a trace under one or several policies.
@@ -83,7 +83,7 @@ impl Name {
     }
 }
 
-/// A factor in thousandths, from 0.001 to 1000: whole numbers round alike on every machine.
+/// Reads a factor in thousandths, from 0.001 to 1000: with whole numbers all machines round alike.
 fn node_scale(text: &str) -> Result<u64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

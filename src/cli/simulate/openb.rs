@@ -119,7 +119,7 @@ fn bad_input(error: InputError) -> Failure {
     Failure::BadInput(error.into())
 }
 
-/// The seeds that are asked for, each once, rising.
+/// The seeds that were asked for, each once, rising.
 fn seeds(args: &Args, experiment: &Experiment) -> Result<Vec<u64>, Failure> {
     let Some(text) = &args.seeds else {
         return Ok(experiment.seeds().collect());

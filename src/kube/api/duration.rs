@@ -8,9 +8,9 @@ use std::borrow::Cow;
 /// A length of time as users write it: `90s`, `10m`, `2h30m`, `500ms` or `0`.
 ///
 /// Whole hours, minutes, seconds and milliseconds, larger units first, each at most once. It is
-/// what Go's `time.ParseDuration` reads, less fractions, days and surprises. None is longer than a
-/// hundred years ([`MAX_HOURS`]), and so many minutes or seconds that hours would say it better are
-/// refused too: then whatever the API server adds up fits into the number that it has for
+/// what Go's `time.ParseDuration` reads, less fractions, days and surprises. No duration is longer
+/// than a hundred years ([`MAX_HOURS`]), and numbers of minutes or seconds that should be written
+/// in hours are refused too: so every sum that the API server makes fits into its type for
 /// durations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -29,13 +29,13 @@ pub struct Runtime(pub String);
 /// Text that is not a [`Duration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDuration {
-    /// It is something else.
+    /// The text is not written like a duration.
     #[error("`{0}` is not a duration; write it like 90s, 10m or 2h30m")]
     Unreadable(String),
-    /// It is longer than [`MAX_HOURS`], or should be written in hours.
+    /// The duration is longer than [`MAX_HOURS`], or should be written in hours.
     #[error("`{0}` is too long; write it in hours, at most {MAX_HOURS}h, which is a hundred years")]
     TooLong(String),
-    /// It is nothing, where something runs for that long.
+    /// The duration is 0, where a [`Runtime`] is read.
     #[error("`{0}` must be longer than 0s")]
     Nothing(String),
 }
@@ -44,21 +44,21 @@ pub enum InvalidDuration {
 pub(super) const MAX_HOURS: u64 = 876_000;
 const MAX_MS: u64 = MAX_HOURS * 3_600_000;
 
-/// Largest first, as they must be written; with their milliseconds, and the digits that may stand
-/// before them. All digits together are less than 2^63 nanoseconds, beyond which the API server
-/// cannot tell whether a duration is too long.
+/// The units, largest first, as they must be written; with their milliseconds, and the digits that
+/// may stand before them. A duration with all digits is less than 2^63 nanoseconds, beyond which
+/// the API server cannot tell whether a duration is too long.
 const UNITS: [(&str, u64, usize); 4] = [
     ("h", 3_600_000, 6),
     ("m", 60_000, 7),
     ("s", 1_000, 9),
     ("ms", 1, 9),
 ];
-/// `2h30m` and all others, for the API server; with [`MAX_HOURS`] the same language as
-/// [`parse_duration_ms`].
+/// A pattern for `2h30m` and all other durations, for the API server; together with [`MAX_HOURS`]
+/// it accepts what [`parse_duration_ms`] reads.
 const PATTERN: &str = "(0|([0-9]{1,6}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,9}ms)?)";
 /// A pattern for durations with any number of digits.
 const WRITTEN: &str = "(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)";
-/// Longer than the longest text, with its sign.
+/// In characters: more than the longest duration has, with its sign.
 const MAX_LENGTH: u32 = 45;
 
 /// Reads a [`Duration`], in milliseconds.
@@ -104,7 +104,8 @@ pub(crate) fn parse_runtime_ms(text: &str) -> Result<u64, InvalidDuration> {
     }
 }
 
-/// `None`: not a duration. `Some(None)`: one with too many digits.
+/// Reads a duration in milliseconds. `None`: the text is not a duration. `Some(None)`: a duration
+/// with too many digits.
 fn parse(text: &str) -> Option<Option<u64>> {
     let mut rest = text;
     let mut units = UNITS.as_slice();
@@ -169,11 +170,11 @@ impl SignedDuration {
     }
 }
 
-/// The schema of a text whose length, without its sign, is `length` in CEL.
+/// The schema of a text; `length` is a CEL expression for the text without its sign.
 fn schema(sign: &str, length: &str, message: &str) -> Schema {
     let written = format!("self.matches('^{sign}{WRITTEN}$') && self.matches('[0-9]')");
-    // A text that is not written like a duration has been told so by the first rule; CEL could not
-    // tell how long a duration of too many digits is.
+    // The first rule refuses a text that is not written like a duration; CEL could not tell how
+    // long a duration of too many digits is.
     let short = format!("self.matches('^{sign}{PATTERN}$')");
     let short = format!("{short} && duration({length}) <= duration('{MAX_HOURS}h')");
     json_schema!({

@@ -12,14 +12,15 @@ use std::fmt;
 /// The placements that may be written.
 pub(crate) const PLACEMENT_NAMES: [&str; 4] = ["binpack", "spread", "best-fit", "fragmentation"];
 
-/// How nodes are chosen among those that fit; what is `None` is said elsewhere.
+/// How nodes are chosen among those that fit. `None`: the object does not say, and a queue above it
+/// or the configuration does.
 ///
 /// Written as one name for both, or as `{gpu: binpack, cpu: spread}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     /// For pods that ask for a GPU.
     pub gpu: Option<String>,
-    /// For all others.
+    /// For pods that ask for no GPU.
     pub cpu: Option<String>,
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct InvalidPlacement(String);
 /// Reads one placement.
 ///
 /// # Errors
-/// [`InvalidPlacement`] for what is none of [`PLACEMENT_NAMES`].
+/// [`InvalidPlacement`] for a name that is not one of [`PLACEMENT_NAMES`].
 pub(crate) fn parse_placement(name: &str) -> Result<facts::Placement, InvalidPlacement> {
     match name {
         "binpack" => Ok(facts::Placement::Binpack),

@@ -16,7 +16,7 @@ pub(super) const LABEL_MESSAGE: &str =
 /// CEL: a qualified name, as labels and resources are named.
 pub(super) const QUALIFIED: &str = r"self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')";
 
-/// Says that the value may be `null`, which means the same as leaving it out.
+/// Lets the value be `null`, which means the same as leaving it out.
 fn nullable(mut schema: Schema) -> Schema {
     schema.insert("nullable".to_owned(), true.into());
     schema
@@ -42,7 +42,7 @@ pub(super) fn amount(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// [`amount`], or nothing.
+/// [`amount`], or `null`.
 pub(super) fn optional_amount(generator: &mut SchemaGenerator) -> Schema {
     nullable(amount(generator))
 }
@@ -55,7 +55,8 @@ pub(super) fn amounts(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A label selector that makes sense, or nothing. The API server itself would take any.
+/// A label selector whose operators have the values that they need, or `null`. The API server
+/// itself would take any.
 pub(super) fn optional_label_selector(_: &mut SchemaGenerator) -> Schema {
     let with_values = "['In', 'NotIn'].exists(o, o == self.operator)";
     nullable(json_schema!({

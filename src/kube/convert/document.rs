@@ -28,7 +28,7 @@ pub struct RefusedDocument {
     pub message: String,
 }
 
-/// What one object of a file is to the scheduler.
+/// What the scheduler makes of an object of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// A fact.
@@ -95,8 +95,8 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The objects of a document, in which lists (of any depth) are taken apart. Those of kinds with
-/// namespaces that name none are in `namespace`. An empty document has none.
+/// The objects of a document, in which lists (of any depth) are taken apart. An object that belongs
+/// into a namespace and names none is put into `namespace`. An empty document has no objects.
 ///
 /// # Errors
 /// [`RefusedDocument`] if the `items` of a list are no list.
@@ -114,7 +114,7 @@ pub(crate) fn taken_apart(document: Value, namespace: &str) -> Result<Vec<Value>
     Ok(objects)
 }
 
-/// Reads objects, no two of one [`Identity`] among them.
+/// Reads objects, of which no two have the same [`Identity`].
 ///
 /// PriorityClasses are read first wherever they stand, so that pods get their priorities as from
 /// the API server.
@@ -173,11 +173,11 @@ pub(crate) fn refused(
 /// Reads one object (no list), with the defaults that the API server would fill in.
 ///
 /// The priority of a pod comes from the PriorityClasses that this converter has read before. A node
-/// without conditions counts as ready: whoever writes one by hand means it to be.
+/// without conditions counts as ready, because nodes written by hand are meant to be used.
 ///
 /// # Errors
-/// [`RefusedDocument`] where the object cannot be read: no `apiVersion`, `kind` or name, a version
-/// that is not known of a kind that is, or a field of another type than Kubernetes has.
+/// [`RefusedDocument`] where the object cannot be read: it has no `apiVersion`, `kind` or name, its
+/// kind is known and its version is not, or a field is of another type than Kubernetes has.
 pub fn from_value(value: Value, converter: &mut Converter) -> Result<Document, RefusedDocument> {
     let title = title(&value);
     let refuse = |field: &str, message: String| RefusedDocument {
@@ -225,7 +225,7 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How a user would name an object, short whatever the object holds.
+/// The name of an object as a user would write it, shortened if the object holds long texts.
 fn title(value: &Value) -> String {
     let meta = value.get("metadata").unwrap_or(&Value::Null);
     let short = |text| super::problems::shortened(text, limits::PROBLEM_TEXT);
@@ -240,7 +240,8 @@ fn title(value: &Value) -> String {
     }
 }
 
-/// The objects of a list, of lists in it, and so on; one object alone; nothing of `null`.
+/// The objects of a list, of lists in it, and so on; one object that is no list; nothing for
+/// `null`.
 fn flattened(value: Value) -> Result<Vec<Value>, RefusedDocument> {
     let mut open = vec![value];
     let mut flat = Vec::new();
@@ -273,7 +274,7 @@ fn flattened(value: Value) -> Result<Vec<Value>, RefusedDocument> {
     Ok(flat)
 }
 
-/// Items of a `PodList` do not say that they are Pods.
+/// Adds `kind` and `apiVersion` to an item that lacks them, as the items of a `PodList` do.
 fn typed_item(mut item: Value, kind: &str, api_version: &str) -> Value {
     if let Value::Object(fields) = &mut item
         && !kind.is_empty()

@@ -1,4 +1,4 @@
-//! Reads the specs of our own kinds from JSON that nobody has checked.
+//! Reads the specs of our own kinds from JSON that was not checked before.
 
 use super::limits;
 use super::problems::Problems;
@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The value that a field wants which names something.
+/// What a field that names something must be, in words.
 pub(super) const TEXT: &str = "a text";
-/// The value that a switch wants.
+/// What a switch must be, in words.
 pub(super) const TRUTH: &str = "true or false";
 const NO_OBJECT: &str = "is not an object that can be read";
 
@@ -24,12 +24,12 @@ const NO_OBJECT: &str = "is not an object that can be read";
 pub(super) struct Fields {
     path: String,
     map: Map<String, Value>,
-    /// The names of what has been read, there or not.
+    /// The names of the fields that were asked for, present or not.
     known: Vec<&'static str>,
 }
 
 impl Fields {
-    /// Reads an object; `null` is one without fields, anything else is a problem.
+    /// Reads an object. `null` is an object without fields; any other value is a problem.
     pub(super) fn new(path: impl Into<String>, value: Value, problems: &mut Problems) -> Self {
         let path = path.into();
         let map = match value {
@@ -47,7 +47,7 @@ impl Fields {
         }
     }
 
-    /// The whole name of a field.
+    /// A field as users see it: the path of the object, and the name of the field.
     pub(super) fn path(&self, name: &str) -> String {
         format!("{}.{name}", self.path)
     }
@@ -70,13 +70,14 @@ impl Fields {
         problems.push(format_args!("{}.{name}", self.path), message);
     }
 
-    /// A field as it is; `null` is absent.
+    /// The value of a field; `null` counts as absent.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.map.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A field of a type; another type is a problem, which says what is `expected`.
+    /// Reads a field of type `T`; a value of another type is a problem, which says what is
+    /// `expected`.
     pub(super) fn read<T: DeserializeOwned>(
         &mut self,
         name: &'static str,
@@ -101,7 +102,7 @@ impl Fields {
         }
     }
 
-    /// A text that names something; empty is absent.
+    /// A text that names something; an empty text counts as absent.
     pub(super) fn name(&mut self, name: &'static str, problems: &mut Problems) -> Option<Box<str>> {
         let text: Box<str> = self.read(name, TEXT, problems)?;
         match text.len() {
@@ -179,7 +180,7 @@ impl Fields {
         Some(Self::new(self.path(name), value, problems))
     }
 
-    /// The objects of a list; an entry that is none is a problem and left out.
+    /// The objects of a list; an entry that is no object is a problem and left out.
     pub(super) fn objects(
         &mut self,
         name: &'static str,
@@ -202,7 +203,7 @@ impl Fields {
         objects
     }
 
-    /// A placement: one word for both, or `{gpu: word, cpu: word}`.
+    /// A placement: one word for GPU and CPU work, or `{gpu: word, cpu: word}`.
     pub(super) fn placement(
         &mut self,
         name: &'static str,
@@ -239,7 +240,7 @@ impl Fields {
     }
 }
 
-/// What stands in a field, for people.
+/// The value of a field, for people.
 fn in_words(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),

@@ -1,4 +1,4 @@
-//! UIDs for objects: the API server's, or stable ones for what comes from files.
+//! UIDs for objects: the API server's, or stable ones for objects from files.
 
 use crate::kube::objects::Meta;
 use gpu_batch_policies::facts::Uid;
@@ -7,13 +7,13 @@ use gpu_batch_policies::facts::Uid;
 ///
 /// A UUID is read as it is. Any other text, and where there is none `kind/namespace/name`, is
 /// hashed (128-bit FNV-1a), so that the same file gives the same identities on every machine. Two
-/// objects cannot share a hashed identity by chance, but somebody could forge one; that harms only
-/// who reads the forged file.
+/// objects cannot share a hashed identity by chance, but a file can be written so that they do;
+/// that harms only the people who read this file.
 pub(super) fn uid(kind: &str, meta: &Meta) -> Uid {
     named_uid(kind, &meta.namespace, &meta.name, &meta.uid)
 }
 
-/// The identity of an object by its parts, for references to it.
+/// The identity of an object by its parts, for references to the object.
 pub(super) fn named_uid(kind: &str, namespace: &str, name: &str, uid: &str) -> Uid {
     if uid.is_empty() {
         return Uid(hash(&[kind, "/", namespace, "/", name]));

@@ -22,7 +22,8 @@ impl Watched for Job {
     }
 }
 
-/// The facts of a Job. Numbers that no Job can have count as the nearest one.
+/// The facts of a Job. A number that no Job can have counts as the nearest number that a Job can
+/// have.
 pub(super) fn job(job: Job) -> JobFacts {
     let spec = job.spec;
     let completions = match (spec.completions, spec.parallelism) {
@@ -43,8 +44,8 @@ pub(super) fn job(job: Job) -> JobFacts {
     }
 }
 
-/// Whether the first rule that a pod meets when it is evicted says that it does not count: by its
-/// condition, or by the exit code of what was stopped.
+/// Whether, of the rules that match an evicted pod, the first says that the pod's failure does not
+/// count. A rule may match the pod's condition, or the exit code of a container that was stopped.
 fn ignores_evictions(policy: &PodFailurePolicy) -> bool {
     let mut rules = policy.rules.iter().flatten();
     let first = rules.find_map(|rule| {
@@ -58,13 +59,14 @@ fn ignores_evictions(policy: &PodFailurePolicy) -> bool {
             .on_exit_codes
             .as_ref()
             .is_some_and(takes_what_is_stopped);
-        // Not every evicted pod ends with such a code, so to ignore it is not enough.
+        // Not every evicted pod ends with such an exit code, so a rule that ignores them is not
+        // enough.
         (evicted || (stopped && !ignores)).then_some(ignores)
     });
     first.unwrap_or(false)
 }
 
-/// Whether a rule takes the exit code of a container that was told to end, or killed.
+/// Whether a rule matches the exit code of a container that was stopped by SIGTERM or SIGKILL.
 fn takes_what_is_stopped(rule: &OnExitCodes) -> bool {
     const STOPPED: [i64; 2] = [128 + 15, 128 + 9];
     let named = |code: &i64| rule.values.iter().flatten().any(|value| value == code);

@@ -2,8 +2,8 @@
 //! where they stand.
 //!
 //! No object is refused for a key that means nothing: other tools may have keys of their own there
-//! one day. But a queue that is named in an annotation is not named at all, and its author has to
-//! hear of it.
+//! one day. But a queue that is named in an annotation instead of a label is not used, and the
+//! author of the object has to hear of it.
 
 use super::limits;
 use super::problems::Problems;
@@ -32,7 +32,7 @@ pub(super) const SIM_EXIT_CODE: &str = "gpu-batch.io/sim-exit-code";
 /// [`execute`](crate::kube::execute) fills them.
 pub(crate) const OF_BINDINGS: [&str; 3] = [BOUND_QUEUE, BOUND_POD_GROUP, BOUND_MINIMUM];
 
-/// What every key of ours begins with.
+/// The prefix of all our keys.
 pub(super) const PREFIX: &str = "gpu-batch.io/";
 
 /// The labels of pods that mean something.
@@ -94,7 +94,7 @@ fn meaning_nothing(key: &str) -> String {
     let annotations = ANNOTATIONS.into_iter().map(|name| ("annotation", name));
     let written = labels.chain(annotations);
     let word = |key: &'static str| key.trim_start_matches(PREFIX);
-    // The prefix is right: letters are counted behind it.
+    // The prefix is right, so only the letters behind it are compared.
     let short = key
         .get(PREFIX.len()..limits::TEXT.min(key.len()))
         .unwrap_or_default();

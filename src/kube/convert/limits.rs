@@ -1,9 +1,9 @@
 //! How large an object may be before it is refused.
 //!
 //! The API server takes objects of 1.5 MB and does not count labels, taints or tolerations. What is
-//! above a limit here is left out and said so in a problem, so that one flood of labels costs the
-//! object that carries it and not the scheduler. Pods are accounted in full whatever their size:
-//! requests are never left out.
+//! above a limit here is left out, and a problem of the object says so. So a flood of labels harms
+//! only the object that carries it, and not the scheduler. Pods are accounted in full whatever
+//! their size: requests are never left out.
 //!
 //! The arithmetic, for names of at most 317 bytes (a prefix of 253, a slash, 63) and values of at
 //! most 63, with 32 bytes of pointers and 32 of allocation for each pair:

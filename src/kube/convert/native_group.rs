@@ -27,8 +27,8 @@ impl Watched for NativePodGroup {
     }
 }
 
-/// The facts of a native PodGroup. `disruptionMode` is not read: gangs are evicted whole, or by the
-/// surplus of elastic ones, whatever it says.
+/// The facts of a native PodGroup. `disruptionMode` is not read: whatever it says, a gang is
+/// evicted whole, or only its surplus is.
 pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodGroupFacts {
     let mut problems = Problems::default();
     let mut unsupported = Vec::new();
@@ -82,8 +82,8 @@ pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodG
     }
 }
 
-/// Of a `basic` group each pod may start by itself: the first is the minimum, the others are
-/// elastic.
+/// The minimum. In a `basic` group each pod may start by itself: the minimum is 1, the other pods
+/// are surplus.
 fn minimum(spec: &NativePodGroupSpec, problems: &mut Problems) -> u32 {
     let policy = &spec.scheduling_policy;
     match (&policy.basic, &policy.gang) {

@@ -31,8 +31,8 @@ impl Watched for Node {
 
 /// The facts of a node.
 ///
-/// A node with more labels or annotations than there may be is cordoned here: nobody can say what
-/// it would match.
+/// A node with more labels or annotations than there may be is cordoned here: it is not known which
+/// pods the node would fit with those that are left out.
 pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
     let mut problems = Problems::default();
     let uid = identity::uid("Node", &node.metadata);
@@ -64,7 +64,7 @@ pub(super) fn node(node: Node, converter: &mut Converter) -> NodeFacts {
         readiness,
         allocatable,
         capacity,
-        // The device plugin chooses the cards; nobody tells which.
+        // The device plugin chooses the cards and does not say which.
         cards: Vec::new(),
         problems: problems.into_vec(),
     }
@@ -83,7 +83,7 @@ fn readiness(status: &NodeStatus, converter: &Converter) -> Readiness {
     }
 }
 
-/// Annotations of the GPU operator and the name of HAMi's, and whether they are all of them.
+/// The annotations of the GPU operator and the name of HAMi's, and whether these are all of them.
 fn annotations(meta: &Meta, problems: &mut Problems) -> (Labels, bool) {
     let all = meta.annotations.0.iter();
     let operator = all.filter(|(key, _)| key.starts_with("nvidia.com/"));

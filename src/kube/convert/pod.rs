@@ -74,7 +74,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts
 }
 
-/// The minima that a binding of ours has recorded; `None` for everything else.
+/// The minima that a binding of ours has recorded; `None` for any other text.
 fn bound_minima(pod: &Pod) -> Option<Vec<u32>> {
     let text = annotation(pod, keys::BOUND_MINIMUM)?;
     let minima = text.split('/').take(limits::GROUPS_OF_A_POD + 1);
@@ -85,12 +85,12 @@ fn bound_minima(pod: &Pod) -> Option<Vec<u32>> {
     sound.then_some(minima)
 }
 
-/// Whether nothing says that others belong to it.
+/// Whether nothing says that other pods belong to the same gang.
 fn is_alone(facts: &PodFacts) -> bool {
     facts.owner.is_none() && facts.pod_group.is_none() && facts.native_group.is_none()
 }
 
-/// What every pod has.
+/// The facts that pods of all schedulers have.
 fn outline(
     pod: &Pod,
     ours: bool,
@@ -132,7 +132,7 @@ fn outline(
     }
 }
 
-/// The nearest priority that there is.
+/// A priority, brought into the range that Kubernetes has.
 pub(super) fn saturated(priority: i64) -> i32 {
     i32::try_from(priority).unwrap_or(if priority < 0 { i32::MIN } else { i32::MAX })
 }
@@ -140,7 +140,7 @@ pub(super) fn saturated(priority: i64) -> i32 {
 fn phase(pod: &Pod, problems: &mut Problems) -> PodPhase {
     match pod.status.phase.as_deref() {
         None | Some("" | "Pending") => PodPhase::Pending,
-        // The node is silent; what it runs still takes its room.
+        // `Unknown`: the node is silent, and what runs on it still takes its room.
         Some("Running" | "Unknown") => PodPhase::Running,
         Some("Succeeded") => PodPhase::Succeeded,
         Some("Failed") => PodPhase::Failed,
@@ -181,7 +181,7 @@ fn named(value: &str, field: impl std::fmt::Display, problems: &mut Problems) ->
     None
 }
 
-/// What a binding of ours has written; anything longer than a name is not ours.
+/// An annotation that a binding of ours has written; a value longer than a name is not ours.
 fn annotation(pod: &Pod, key: &str) -> Option<Box<str>> {
     let value = pod.metadata.annotations.get(key)?;
     (1..=limits::TEXT)
@@ -201,8 +201,8 @@ fn owner(pod: &Pod) -> Option<OwnerReference> {
     })
 }
 
-/// The Deployment whose ReplicaSet controls the pod: the Deployment controller names ReplicaSets
-/// after itself and the template, whose hash it writes on the pods, too.
+/// The Deployment whose ReplicaSet controls the pod. The Deployment controller names a ReplicaSet
+/// after the Deployment and the hash of the template, and writes the hash on the pods, too.
 fn deployment(pod: &Pod, owner: &OwnerReference) -> Option<Box<str>> {
     let of_apps = owner.api_version.starts_with("apps/") && &*owner.kind == "ReplicaSet";
     let hash = pod.metadata.labels.get(TEMPLATE_HASH).filter(|_| of_apps)?;

@@ -35,7 +35,7 @@ impl Watched for PodGroup {
 }
 
 /// The facts of a PodGroup. A field that this version does not know is a problem, so that the gang
-/// is held and not started without it.
+/// is held and not started as if the field were absent.
 pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts {
     let problems = &mut Problems::default();
     let mut spec = Fields::new("spec", group.spec, problems);
@@ -116,7 +116,7 @@ fn sub_group(mut entry: Fields, problems: &mut Problems) -> SubGroupFacts {
     facts
 }
 
-/// The status of a PodGroup, read back: what is there need not be written again.
+/// The status of a PodGroup, read back: a status that is there already need not be written again.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WrittenStatus {
@@ -138,8 +138,8 @@ struct Members {
     failed: u32,
 }
 
-/// The status, if the scheduler could have written it so. `None` for everything else, which it
-/// writes anew.
+/// The status, if it is written as the scheduler writes it. `None` for any other status, in place
+/// of which the scheduler writes its own.
 fn written_status(status: Value) -> Option<PodGroupStatus> {
     let written: WrittenStatus = serde_json::from_value(status).ok()?;
     let reason = match &written.reason {
@@ -170,7 +170,7 @@ fn written_status(status: Value) -> Option<PodGroupStatus> {
     })
 }
 
-/// Whether a condition is true, and since when it is as it is.
+/// Whether a condition is true, and when it last changed, in Unix milliseconds.
 fn condition(conditions: &[Condition], kind: &str) -> Option<(bool, UnixMs)> {
     let condition = conditions.iter().find(|it| &*it.kind == kind)?;
     Some((

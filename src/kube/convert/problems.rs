@@ -9,13 +9,13 @@ use std::fmt;
 #[derive(Debug, Default)]
 pub(super) struct Problems {
     problems: Vec<Problem>,
-    /// Those of them that no object of an API server has.
+    /// Those of `problems` for which the API server would have refused the object.
     impossible: Vec<Problem>,
 }
 
 impl Problems {
     /// Notes a problem. The field is written as a user would write it, the message as a sentence
-    /// without its point.
+    /// without its full stop.
     pub(super) fn push(&mut self, field: impl fmt::Display, message: impl fmt::Display) {
         if self.problems.len() < limits::PROBLEMS {
             self.problems.push(Problem {
@@ -25,14 +25,15 @@ impl Problems {
         }
     }
 
-    /// Notes a problem that the API server would have refused: the object is from a file.
+    /// Notes a problem for which the API server would have refused the object, which is from a
+    /// file.
     pub(super) fn push_impossible(&mut self, field: impl fmt::Display, message: impl fmt::Display) {
         let before = self.problems.len();
         self.push(field, message);
         self.impossible.extend_from_slice(&self.problems[before..]);
     }
 
-    /// The first `limit` entries; a longer list is a problem.
+    /// The first `limit` entries of a list; a longer list is a problem.
     pub(super) fn at_most<'a, T>(
         &mut self,
         limit: usize,
@@ -49,7 +50,7 @@ impl Problems {
         }
     }
 
-    /// Those problems that no object of an API server has.
+    /// The problems for which the API server would have refused the object.
     pub(super) fn impossible(&self) -> Vec<Problem> {
         self.impossible.clone()
     }
@@ -59,13 +60,14 @@ impl Problems {
     }
 }
 
-/// At most `limit` bytes of a text, ended by dots where it was cut. Nothing longer is ever built.
+/// At most `limit` bytes of a text, ended by dots where it was cut. No longer text is built
+/// meanwhile.
 pub(super) fn shortened(text: impl fmt::Display, limit: usize) -> String {
     let mut short = Shortened {
         text: String::new(),
         limit,
     };
-    // An error only says that the text was cut.
+    // The only error is that the text was cut.
     if fmt::write(&mut short, format_args!("{text}")).is_err() {
         short.text.push_str("...");
     }
@@ -93,8 +95,8 @@ impl fmt::Write for Shortened {
 }
 
 /// What a decoder says of a value of the wrong type, without the names of our types:
-/// `must be an object, not 5` of ``invalid type: integer `5`, expected struct PodSpec``. What says
-/// something else stays as it is, without the place in a text that it may name.
+/// `must be an object, not 5` of ``invalid type: integer `5`, expected struct PodSpec``. Any
+/// other message stays as it is, without the place in a text that it may name.
 pub(super) fn in_plain_words(error: &str) -> String {
     let error = error.split(" at line ").next().unwrap_or(error);
     let wrong = ["invalid type: ", "invalid value: "];

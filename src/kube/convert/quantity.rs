@@ -10,8 +10,8 @@ pub(crate) type Thousandths = u128;
 /// overflow: 1.5 MB hold fewer than 2^21 quantities.
 const THOUSANDTHS_MAX: Thousandths = 1 << 100;
 
-/// More steps than a decimal point can be moved before the outcome is certain: 2^100 has 31 digits,
-/// and what is below a thousandth is rounded up to one.
+/// A decimal point that is moved by more steps than this has a certain outcome: 2^100 has 31
+/// digits, and what is below a thousandth is rounded up to one.
 const MAX_SHIFT: i64 = 64;
 
 /// Why a text is not a quantity.
@@ -28,7 +28,7 @@ pub(crate) enum QuantityError {
 /// Reads a quantity: `[+-]digits[.digits]` and a suffix of `n u m k M G T P E`, of `Ki Mi Gi Ti Pi
 /// Ei`, or of an exponent (`e3`, `E-3`).
 ///
-/// As in Kubernetes, the least bit counts: `0.1n` of something is rounded up, not away.
+/// As in Kubernetes, the least bit counts: `0.1n` of something is rounded up, not down to nothing.
 pub(crate) fn thousandths(text: &str) -> Result<Thousandths, QuantityError> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),

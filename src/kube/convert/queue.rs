@@ -28,7 +28,7 @@ impl Watched for Queue {
 }
 
 /// The facts of a queue. A field that this version does not know is a problem, because a queue that
-/// is only half understood divides wrongly.
+/// is read only in part divides wrongly.
 pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
     let problems = &mut Problems::default();
     let meta = &queue.metadata;
@@ -74,8 +74,8 @@ struct Written {
     average: BTreeMap<Box<str>, String>,
 }
 
-/// What the scheduler has written of a queue's past use. `None` for everything else: its past then
-/// begins now.
+/// What the scheduler has written of a queue's past use. `None` if the status holds anything else:
+/// the queue's past then begins now.
 fn past_use(status: Value) -> Option<PastUse> {
     let Status { past_use } = serde_json::from_value(status).ok()?;
     let averages = past_use.average.into_iter().map(|(key, text)| {
@@ -156,10 +156,10 @@ fn resource(entry: &mut Fields, problems: &mut Problems) -> Option<QueueResource
     })
 }
 
-/// The resource of which queues count each model by itself.
+/// The resource that queues count for each GPU model by itself.
 const GPU: &str = "nvidia.com/gpu";
 
-/// Whether a product is a share or a slice of a card, which no node is counted as.
+/// Whether a product names a share or a slice of a card. No node counts as such a product.
 fn is_part(product: &str) -> bool {
     product.ends_with("-SHARED") || product.contains("-MIG-")
 }

@@ -8,10 +8,11 @@ use gpu_batch_policies::facts::{AMOUNT_MAX, Amounts};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Amounts under way: a resource that is named with 0 is there, which decides some defaults.
+/// Amounts while they are summed up. A resource with amount 0 is present, which decides some
+/// defaults.
 type Sums<'a> = BTreeMap<&'a str, Thousandths>;
 
-/// Resources that HAMi divides cards by. No node offers them, and the kubelet does not look at
+/// Resources by which HAMi divides cards. No node offers them, and the kubelet does not look at
 /// them, so they take no room; a pod of ours that asks for one is held with `Unsupported`.
 pub(super) const VIRTUAL: [&str; 4] = [
     "nvidia.com/gpucores",
@@ -30,7 +31,7 @@ pub(super) const VIRTUAL: [&str; 4] = [
 /// ```
 ///
 /// Containers and sidecars of a bound pod that is being resized count with the maximum of what is
-/// asked, admitted and in force, or without what is asked where that can never be.
+/// asked, admitted and in force; without what is asked where the node can never grant it.
 pub(super) fn requests(pod: &Pod, problems: &mut Problems) -> Amounts {
     let statuses = Statuses::of(pod);
     let mut sums = containers(&pod.spec, &statuses, problems);
@@ -87,7 +88,7 @@ pub(super) fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (ContainerF
 
 const INIT: &str = "initContainers";
 
-/// Where a container stands; only written out where something is wrong with it.
+/// Where a container stands in the spec; written out only where something is wrong with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ContainerField(&'static str, usize);
 
@@ -109,7 +110,7 @@ impl fmt::Display for ContainerField {
 #[derive(Default)]
 struct Statuses<'a> {
     status: Option<&'a PodStatus>,
-    /// The resize that is asked for can never be done on this node.
+    /// Whether the resize that is asked for can never be done on this node.
     infeasible: bool,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Statuses<'a> {
         problems: &mut Problems,
     ) -> Sums<'s> {
         let mut sums = if self.infeasible { Sums::new() } else { asked };
-        // The API server does not ask whether a status makes sense.
+        // The API server does not check whether a status makes sense.
         let mut of_status = Problems::default();
         for quantities in [in_force, admitted] {
             raise(&mut sums, &read(quantities, "status", &mut of_status));
@@ -200,7 +201,7 @@ fn effective<'a>(
     }
 }
 
-/// Requests of a container; a limit without a request is one.
+/// The requests of a container; a limit without a request counts as a request.
 fn asked<'a>(container: &'a Container, field: ContainerField, problems: &mut Problems) -> Sums<'a> {
     let Some(resources) = &container.resources else {
         return Sums::new();
@@ -227,8 +228,8 @@ fn pod_level<'a>(
     let mut asked = read(&resources.requests, "spec.resources.requests", problems);
     let limits = read(&resources.limits, "spec.resources.limits", problems);
     if !limits.is_empty() {
-        // What the API server fills in: the sum of what the containers ask, else the limit. Of
-        // hugepages, which cannot be over-committed, it is the limit.
+        // What the API server fills in: the sum of the containers' requests, else the limit. For
+        // hugepages, which cannot be over-committed, it fills in the limit.
         let unbound = Statuses::default();
         let mut sums = containers(&pod.spec, &unbound, &mut Problems::default());
         sums.retain(|name, _| !name.starts_with(HUGEPAGES));
@@ -296,7 +297,7 @@ fn raise<'a>(sums: &mut Sums<'a>, other: &Sums<'a>) {
     }
 }
 
-/// Base units; what is above [`AMOUNT_MAX`] is a problem and counts as that much.
+/// Sums in base units; a sum above [`AMOUNT_MAX`] is a problem and counts as [`AMOUNT_MAX`].
 fn base_units(sums: Sums<'_>, field: &str, problems: &mut Problems) -> Amounts {
     let mut amounts = Amounts::with_capacity(sums.len());
     for (name, sum) in sums {

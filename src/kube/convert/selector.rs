@@ -65,7 +65,7 @@ pub(super) fn label_selector(
     }
 }
 
-/// What a requirement may not be; the text says what it must be.
+/// Checks a requirement; the error says what the requirement must be.
 type Rule = fn(&Requirement, MatchOperator) -> Result<(), &'static str>;
 
 fn requirements(
@@ -91,7 +91,7 @@ fn requirements(
         };
         if let Err(message) = rule(requirement, operator) {
             let field = format_args!("{field}[{index}]");
-            // Whether the value is a number, the API server does not ask.
+            // The API server does not check whether the value is a number.
             let compares = matches!(operator, MatchOperator::Gt | MatchOperator::Lt);
             if compares && values.len() == 1 {
                 problems.push(field, message);

@@ -7,7 +7,7 @@ use gpu_batch_policies::facts::{
     HostPort, NodeSelectorTerm, PodShape, Protocol, TaintEffect, Toleration, TolerationOperator,
 };
 
-/// The shape of a pod that is ours to place.
+/// The shape of a pod that this scheduler places.
 pub(super) fn own(pod: &Pod, problems: &mut Problems) -> PodShape {
     let spec = &pod.spec;
     let affinity = spec.affinity.as_ref();
@@ -85,9 +85,9 @@ fn tolerations(
 }
 
 enum Unread<'a> {
-    /// A comparison of numbers, which Kubernetes has behind a gate.
+    /// A comparison of numbers, which Kubernetes has behind a feature gate.
     Unsupported,
-    /// A field and its text.
+    /// A field, and its text that means nothing.
     Wrong(&'static str, &'a str),
 }
 
@@ -135,7 +135,7 @@ fn host_ports(pod: &Pod, problems: &mut Problems) -> Vec<HostPort> {
 }
 
 fn host_port(port: &ContainerPort, host_network: bool) -> Result<Option<HostPort>, String> {
-    // In the host's network every port is one of the host's; the API server fills that in.
+    // In the host's network every port is a port of the host; the API server fills `hostPort` in.
     let number = match port.host_port {
         None | Some(0) if host_network => port.container_port.unwrap_or(0),
         None => 0,

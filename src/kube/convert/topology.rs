@@ -83,7 +83,7 @@ fn level(entry: &mut Fields, problems: &mut Problems) -> Option<TopologyLevel> {
     Some(TopologyLevel { name, node_label })
 }
 
-/// Whether no level before it has its name or its label.
+/// Whether no level before this one has its name or its label; else a problem is noted.
 fn is_new(
     level: &TopologyLevel,
     before: &[TopologyLevel],

@@ -2,7 +2,7 @@
 //!
 //! A pod of ours with such a field is held, with the field in its reason; it is never placed as if
 //! the field were not there. Preferences that only order nodes (preferred affinity, spreading with
-//! `ScheduleAnyway`, HAMi's and KAI's scoring policies) are not used yet and hold nothing up.
+//! `ScheduleAnyway`, HAMi's and KAI's scoring policies) are not used yet, and hold no pod.
 
 use super::keys;
 use super::resources::{self, ContainerField};
@@ -43,7 +43,7 @@ pub(super) fn fields(pod: &Pod) -> Vec<Box<str>> {
         fields.push("spec.workloadRef".into());
     }
     if spec.host_network == Some(true) && spec.host_users == Some(false) {
-        // Only some nodes can do both; they declare it.
+        // Only nodes that declare it can do both.
         fields.push("spec.hostUsers".into());
     }
     let of_pod = spec
@@ -109,7 +109,7 @@ fn in_container(field: ContainerField, container: &Container, fields: &mut Vec<B
     let rules = container.restart_policy_rules.iter().flatten();
     for (index, rule) in rules.enumerate() {
         if &*rule.action == "RestartAllContainers" {
-            // Only some nodes can do it; they declare it.
+            // Only nodes that declare it can do this.
             fields.push(format!("{field}.restartPolicyRules[{index}].action").into());
         }
     }

@@ -6,21 +6,22 @@ use gpu_batch_policies::event::Outcome;
 use http::StatusCode;
 use kube::core::Status;
 
-/// How long to wait after a 429 that does not say.
+/// How long to wait after a 429 that does not say how long, in seconds.
 const RETRY_AFTER_DEFAULT_S: u64 = 1;
-/// Longer waits are not believed: flow control asks for a second, and a pause of a day would look
-/// like a hang.
+/// The longest wait that is believed, in seconds: flow control asks for one second, and a pause of
+/// a day would look like a hang.
 const RETRY_AFTER_MAX_S: u64 = 60;
 /// The cause by which an eviction's 429 is known to come from a disruption budget.
 const DISRUPTION_BUDGET: &str = "DisruptionBudget";
-/// What the API server says where a webhook has denied a request: before and after its name.
+/// What the API server says where a webhook has denied a request: before and after the webhook's
+/// name.
 const DENIED: (&str, &str) = ("admission webhook \"", "\" denied the request");
 /// The beginning of the API server's message where it could not call a webhook.
 const NOT_CALLED: &str = "Internal error occurred: failed calling webhook \"";
 /// The reason that comes with [`NOT_CALLED`].
 const INTERNAL_ERROR: &str = "InternalError";
 
-/// What an answer means. Every request is judged here and nowhere else.
+/// What an answer means. Every answer is judged here and nowhere else.
 ///
 /// | answer | outcome |
 /// |---|---|
@@ -35,12 +36,12 @@ const INTERNAL_ERROR: &str = "InternalError";
 /// | other 4xx | Refused |
 /// | everything else, and no answer | Unknown |
 ///
-/// Admission is over before the API server writes anything, so what it refuses was certainly not
-/// done. Of no other 5xx that is known: one may come from etcd, which may have done it anyway.
-/// Nor of a 409, which is what the API server makes of etcd's errors at a binding.
+/// Admission is over before the API server writes anything, so a request that it refuses was
+/// certainly not done. No other 5xx proves this: it may come from etcd, which may have done the
+/// write anyway. Nor does a 409, which the API server also makes of etcd's errors at a binding.
 ///
 /// The simulator's shell has the same table for the model's answers; `tests/it/conformance.rs`
-/// compares what the two make of the same requests.
+/// compares what both tables make of the same requests.
 pub(super) fn classify(answer: &Result<Answer, ExchangeError>) -> Outcome {
     let answer = match answer {
         Ok(answer) => answer,
@@ -72,9 +73,9 @@ pub(super) fn classify(answer: &Result<Answer, ExchangeError>) -> Outcome {
     }
 }
 
-/// Whether admission has stopped the request. A webhook that says no chooses the code. One that
-/// cannot be called, and whose `failurePolicy` is Fail, makes an InternalError of 500. Errors of
-/// etcd can be InternalErrors, too, and only the words tell them apart.
+/// Whether admission has stopped the request. A webhook that denies it chooses the code. A webhook
+/// that cannot be called, and whose `failurePolicy` is Fail, makes an InternalError of 500. Errors
+/// of etcd can be InternalErrors, too, and only the words tell them apart.
 fn admission_refuses(answer: &Answer) -> bool {
     let Some(Status {
         message, reason, ..
@@ -87,7 +88,8 @@ fn admission_refuses(answer: &Answer) -> bool {
     denied || (reason == INTERNAL_ERROR && message.starts_with(NOT_CALLED))
 }
 
-/// Whether the API server does not know us. A webhook that denies with 401 does not say so.
+/// Whether the API server does not accept who we are. A webhook that denies with 401 does not mean
+/// that.
 pub(super) fn is_unauthorized(answer: &Answer) -> bool {
     answer.status == StatusCode::UNAUTHORIZED && !admission_refuses(answer)
 }

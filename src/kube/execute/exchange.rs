@@ -38,7 +38,7 @@ pub enum ExchangeError {
     /// The request could not be formed; nothing was sent.
     #[error("failed to form the request")]
     Malformed(#[from] http::Error),
-    /// It may have been sent, and even done.
+    /// The request may have been sent, and even done.
     #[error("failed to exchange a request with the API server")]
     Lost(#[from] kube::Error),
 }
@@ -99,8 +99,8 @@ pub async fn exchange(client: &kube::Client, request: Request) -> Result<Answer,
     result
 }
 
-/// The body of an answer must be read even where nobody looks at it: otherwise the connection
-/// cannot be used again.
+/// The body of an answer must be read even where it is not used: otherwise the connection cannot be
+/// used again.
 async fn send(client: &kube::Client, request: Request) -> Result<Answer, ExchangeError> {
     let request = http::Request::builder()
         .method(request.method)

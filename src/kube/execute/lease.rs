@@ -18,9 +18,9 @@ const THROTTLED: &str = "the API server throttles requests (429): look at its lo
 /// A Lease object, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseName {
-    /// Its namespace.
+    /// The namespace of the Lease.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Lease.
     pub name: String,
 }
 
@@ -46,7 +46,7 @@ struct Spec {
     acquire_time: Option<Box<str>>,
 }
 
-/// When the lease in this answer was taken by its holder, if it says so.
+/// When the holder took the lease, in Unix milliseconds, if the answer says so.
 pub(super) fn acquired_ms(answer: &Answer) -> Option<UnixMs> {
     let lease: Lease = serde_json::from_slice(&answer.body).ok()?;
     let acquired: Timestamp = lease.spec.acquire_time?.parse().ok()?;
@@ -83,9 +83,9 @@ fn remedy(lease: &LeaseName, refusal: &str) -> String {
     }
 }
 
-/// A replacement carries the expected resourceVersion, so it fails with a conflict if the lease has
-/// changed. `acquired_ms`: when its holder took it, which a renewal keeps, also that of a restarted
-/// process.
+/// The request that reads or writes the lease. A replacement carries the expected resourceVersion,
+/// so it fails with a conflict if the lease has changed. `acquired_ms`: when the holder took the
+/// lease; a renewal keeps it, also after the process was restarted.
 pub(super) fn request(
     lease: &LeaseName,
     request: &LeaseRequest,
@@ -146,8 +146,8 @@ pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeErr
                 message: format!("the lease that was answered cannot be read: {error}").into(),
             },
         },
-        // There is no lease to be missing before it is created: its namespace is. Nobody can lead
-        // then, and somebody must hear of it.
+        // A lease that is to be created cannot be missing itself: its namespace is. No process can
+        // lead then, and users must hear of it.
         (Outcome::NotFound, Ok(answer)) if creates(request) => Outcome::Refused {
             message: message(&answer).into(),
         },

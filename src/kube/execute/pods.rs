@@ -22,9 +22,9 @@ struct Binding<'a> {
 struct BindingMetadata<'a> {
     namespace: &'a str,
     name: &'a str,
-    /// A precondition: another pod under the same name is not bound.
+    /// A precondition: another pod of the same name is not bound.
     uid: String,
-    /// The API server adds them to the pod in the same write.
+    /// Annotations that the API server adds to the pod in the same write.
     annotations: BTreeMap<&'static str, String>,
 }
 
@@ -69,13 +69,14 @@ fn annotations(bind: &Bind) -> BTreeMap<&'static str, String> {
         .collect()
 }
 
-/// `3`, or with sub-groups `2/1/3`, from the gang's down to that of the leaf.
+/// The minima as an annotation: `3`, or with sub-groups `2/1/3`, from the gang's down to the
+/// leaf's.
 fn minimum(minima: &[u32]) -> Option<String> {
     let words: Vec<String> = minima.iter().map(u32::to_string).collect();
     (!words.is_empty()).then(|| words.join("/"))
 }
 
-/// Why a pod was evicted, for the log; the event on its group says it with the numbers.
+/// Why a pod was evicted, for the log; the Kubernetes event on its group says it with the numbers.
 pub(super) fn why_evicted(cause: EvictionCause) -> &'static str {
     match cause {
         EvictionCause::Stale => {
@@ -87,7 +88,7 @@ pub(super) fn why_evicted(cause: EvictionCause) -> &'static str {
     }
 }
 
-/// An Eviction, so that disruption budgets are respected by the API server.
+/// The request that evicts a pod: an Eviction, so that the API server respects disruption budgets.
 pub(super) fn evict(pod: &PodReference) -> Request {
     let (namespace, name) = (&*pod.namespace, &*pod.name);
     Request::post(
@@ -101,7 +102,7 @@ pub(super) fn evict(pod: &PodReference) -> Request {
     )
 }
 
-/// A pod as far as it is read back.
+/// The fields of a pod that are read back.
 #[derive(Deserialize)]
 struct Pod {
     metadata: Metadata,

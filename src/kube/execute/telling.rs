@@ -8,16 +8,17 @@ use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus, Staleness};
 use serde_json::{Map, Value, json};
 
-/// The API server takes no longer notes.
+/// The longest note of a Kubernetes event that the API server takes.
 const NOTE_MAX_BYTES: usize = 1_024;
-/// Leaves room for the suffix in the 253 bytes of a name.
+/// The longest part of an object's name in the name of an event: the suffix must fit into 253
+/// bytes, too.
 const NAME_MAX_BYTES: usize = 200;
 /// Where events about objects without a namespace go.
 const CLUSTER_NAMESPACE: &str = "default";
 
-/// The status of our own kinds is replaced as a whole, because a merge would keep resources and
-/// reasons that no longer exist. Of others' objects only one condition is merged in. All of them
-/// fail if the object's UID is another one.
+/// The request that writes a status. The status of our own kinds is replaced as a whole, because a
+/// merge would keep resources and reasons that no longer exist. Into objects of other kinds only
+/// one condition is merged. The request fails if the object's UID is another one.
 pub(super) fn patch(patch: &StatusPatch) -> Request {
     match patch {
         StatusPatch::PodGroup {
@@ -189,9 +190,9 @@ fn amounts(amounts: &GovernedAmounts) -> Map<String, Value> {
         .collect()
 }
 
-/// An event of `events.k8s.io/v1`. Its name is that of the object, for people, and what makes it
-/// unique: time and command. What is told once has a name that follows from what is told of which
-/// object, so that the API server refuses it where it has it already.
+/// The request that makes an event of `events.k8s.io/v1`. Its name is the name of the object, for
+/// people, and what makes it unique: time and command. An event that is told only once has a name
+/// that follows from its object and its text, so that the API server refuses it the second time.
 pub(super) fn publish(
     announcement: &Announcement,
     id: CommandId,
@@ -236,7 +237,7 @@ pub(super) fn publish(
     )
 }
 
-/// A number that follows from the object and what is said of it (64-bit FNV-1a).
+/// A number that follows from the object, the reason and the message (64-bit FNV-1a).
 fn digest(announcement: &Announcement) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -251,7 +252,7 @@ fn digest(announcement: &Announcement) -> u64 {
     })
 }
 
-/// The longest beginning of whole characters that fits.
+/// The longest beginning of a text that has at most `bytes_max` bytes and cuts no character.
 fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {

@@ -1,5 +1,5 @@
-//! Commands as requests, and answers as outcomes. Nothing here talks to anybody, so that the very
-//! same requests can be held against the simulator's model of the API server.
+//! Commands as requests, and answers as outcomes. Nothing here sends anything, so that the very
+//! same requests can be compared with the simulator's model of the API server.
 
 use super::exchange::{Answer, ExchangeError, Request};
 use super::lease::LeaseName;
@@ -13,13 +13,13 @@ use gpu_batch_policies::facts::{GroupSource, UnixMs};
 pub struct Stamp<'a> {
     /// The lease that elects the leader.
     pub lease: &'a LeaseName,
-    /// The name that speaks in Kubernetes events.
+    /// The `reportingInstance` of Kubernetes events.
     pub instance: &'a str,
     /// The command; it makes the names of events unique.
     pub id: CommandId,
-    /// When the holder of the lease took it; 0: nobody knows.
+    /// When the holder of the lease took it, in Unix milliseconds; 0: not known.
     pub acquired_ms: UnixMs,
-    /// The time.
+    /// The time, in Unix milliseconds.
     pub now_ms: UnixMs,
 }
 

@@ -1,4 +1,4 @@
-//! The kinds beside the pod. Those of `gpu-batch.io` are JSON that nobody has checked.
+//! The kinds beside the pod. The specs of those of `gpu-batch.io` are JSON that was not checked.
 
 use super::{Condition, Meta, Pairs, Quantity, Requirement, null_is_default};
 use serde::Deserialize;
@@ -112,7 +112,7 @@ pub struct JobSpec {
     pub pod_failure_policy: Option<PodFailurePolicy>,
 }
 
-/// `podFailurePolicy` of a Job: of its rules the first that a failed pod meets holds.
+/// `podFailurePolicy` of a Job: the first rule that matches a failed pod applies.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct PodFailurePolicy {
     /// `rules`.
@@ -127,7 +127,7 @@ pub struct PodFailureRule {
     pub action: Box<str>,
     /// `onExitCodes`.
     pub on_exit_codes: Option<OnExitCodes>,
-    /// `onPodConditions`: it takes a pod with any of them.
+    /// `onPodConditions`: the rule matches a pod with any of them.
     pub on_pod_conditions: Option<Vec<OnPodCondition>>,
 }
 

@@ -6,7 +6,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 
-/// `metadata` of an object, without what nobody reads (`managedFields` above all).
+/// `metadata` of an object, without what is not used (`managedFields` above all).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
@@ -27,7 +27,7 @@ pub struct Meta {
     pub deletion_timestamp: Option<Timestamp>,
     /// `labels`.
     pub labels: Pairs<Box<str>>,
-    /// `annotations` that somebody here reads.
+    /// `annotations`, as far as they are used.
     pub annotations: Annotations,
     /// `ownerReferences`.
     pub owner_references: Option<Vec<OwnerReference>>,
@@ -60,8 +60,8 @@ pub struct ListMeta {
     pub continue_token: Box<str>,
 }
 
-/// A time as Kubernetes writes it (RFC 3339), in milliseconds. Times before 1970 are 1970, those of
-/// the last two days of the year 9999 are the one before them.
+/// A time as Kubernetes writes it (RFC 3339), in Unix milliseconds. Times before 1970 count as
+/// 1970; times of the year 9999 that `jiff` cannot hold count as the last one that it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub UnixMs);
 
@@ -74,7 +74,7 @@ impl Timestamp {
         Some(Self(UnixMs::try_from(unix_ms).unwrap_or(0)))
     }
 
-    /// The last time that there is, for those after it. Somebody may mean "never" by them.
+    /// The last time that can be held, for times of the year 9999 after it, which may mean "never".
     fn last(text: &str) -> Option<jiff::Timestamp> {
         let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
         let whole = pieces.time().is_some() && pieces.offset().is_some();

@@ -21,7 +21,8 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-/// `spec` of a pod. Numbers are wider than the API's, so that a file's nonsense can be named.
+/// `spec` of a pod. Numbers are wider than the API's, so that a problem can name a wrong one of a
+/// file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSpec {

@@ -1,14 +1,14 @@
 //! Kubernetes' binary form of its own kinds, read into the same structs as JSON.
 //!
-//! An API server needs a fraction of the time for a list in this form, and so does who reads it.
-//! Custom resources have only JSON. A message names its fields by numbers; [`Message`] tables say
-//! which number is which name (`schema`), and then any `Deserialize` can read it. Fields that no
-//! table names are skipped unread.
+//! The API server makes a list in this form in a fraction of the time, and it is read in a fraction
+//! of the time. Custom resources have only JSON. A message names its fields by numbers; [`Message`]
+//! tables say which number is which name (`schema`), and then any `Deserialize` can read it. Fields
+//! that no table names are skipped.
 //!
 //! Not used: types generated from the `.proto` files. They would be a second set of structs beside
-//! the ones that JSON is read into, and hold everything that those leave out.
+//! the ones that JSON is read into, and hold every field that these leave out.
 //!
-//! Differences from JSON, which are kept from whoever reads:
+//! Differences from JSON, which a `Deserialize` does not see:
 //! - the API server writes out empty text and empty times, which JSON leaves out: they are absent;
 //! - a time is a number; it comes as Unix milliseconds;
 //! - a quantity is a message around its text; it comes as the text;

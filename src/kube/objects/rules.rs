@@ -83,7 +83,7 @@ pub struct TopologySpreadConstraint {
     pub when_unsatisfiable: Option<Box<str>>,
 }
 
-/// A volume, of which only matters whether it restricts where the pod can run.
+/// A volume, of which is read only whether it restricts where the pod can run.
 #[derive(Debug, Clone, Default)]
 pub struct Volume {
     /// The field that holds the restricting source, e.g. `persistentVolumeClaim`.
@@ -91,8 +91,8 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Sources that kube-scheduler judges: those that are claims, those that only one pod or node
-    /// may use at a time, and those of which a node attaches only so many.
+    /// Sources that kube-scheduler judges: claims, disks that only one pod or node may use at a
+    /// time, and disks of which a node attaches only so many.
     const RESTRICTING: [&'static str; 10] = [
         "persistentVolumeClaim",
         "ephemeral",

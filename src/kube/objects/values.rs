@@ -1,5 +1,5 @@
 //! Values that many objects have, in one allocation each: labels, annotations and resource lists as
-//! pairs, and quantities as text until somebody needs the number.
+//! pairs, and quantities as text until the number is needed.
 
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs<V>(pub Vec<(Box<str>, V)>);
 
-/// The annotations that somebody here reads; the others, which are many and long, are skipped.
+/// The annotations that are used; the others, which are many and long, are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations(pub Pairs<Box<str>>);
 
@@ -38,7 +38,7 @@ impl<V> Pairs<V> {
         self.0.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
-    /// Whether there is none.
+    /// Whether there is no pair.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -152,8 +152,8 @@ impl Visitor<'_> for KeptKey {
 
 /// A Kubernetes quantity as it was written: `500m`, `2Gi`, `8`.
 ///
-/// The API server always sends text; files may have plain numbers, which mean the same. What it
-/// amounts to depends on the resource and is read by `convert`.
+/// The API server always sends text; files may have plain numbers, which mean the same. The amount
+/// depends on the resource and is read by `convert`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quantity(pub Box<str>);
 

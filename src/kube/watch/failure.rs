@@ -5,9 +5,9 @@ use crate::kube::connection::{outage, reason};
 use kube::core::Status;
 use std::time::Duration;
 
-/// How long it is until the second attempt.
+/// How long to wait before the second attempt.
 const BACKOFF_FIRST: Duration = Duration::from_millis(200);
-/// How long it is at most until any attempt.
+/// The longest wait before an attempt.
 const BACKOFF_LONGEST: Duration = Duration::from_secs(30);
 
 /// Why a list or a watch ended.
@@ -17,7 +17,7 @@ pub(crate) enum Failure {
     Closed { heard: bool },
     /// 410: the history is gone; only a list helps.
     Gone,
-    /// Everything is to be listed anew, or nobody listens any more.
+    /// Everything is to be listed anew, or the driver is gone.
     RelistWanted,
     /// 404: the kind is not served.
     NotServed,

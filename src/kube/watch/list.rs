@@ -27,7 +27,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 const JSON: &str = "application/json";
 
 impl<T: Watched> Watcher<T> {
-    /// Reads everything and delivers it as one event; returns where to watch from.
+    /// Reads all objects and delivers them as one event; returns the version to watch from.
     pub(super) async fn list(&mut self) -> Result<u64, Failure> {
         self.shared.relist.borrow_and_update();
         let (client, clock) = (&self.shared.client, self.shared.handles.clock);
@@ -50,11 +50,11 @@ impl<T: Watched> Watcher<T> {
     }
 }
 
-/// All objects of a kind, page by page, and the version that they are of.
+/// All objects of a kind, page by page, and the version of the list.
 ///
 /// Without a resourceVersion each list is a quorum read, and all its pages show one moment. If that
-/// moment is compacted away before the last page, the API server answers 410, and what was read so
-/// far is dropped. A page is read while the API server makes the next one: in a large cluster the
+/// moment is compacted away before the last page, the API server answers 410, and the pages read so
+/// far are dropped. A page is read while the API server makes the next one: in a large cluster the
 /// start of the scheduler takes little longer than the API server needs.
 pub(crate) async fn list_all<T: Watched>(
     client: &kube::Client,
@@ -66,7 +66,7 @@ pub(crate) async fn list_all<T: Watched>(
     let mut page = Page::fetch::<T>(client.clone(), token.clone()).await?;
     loop {
         let expected = page.token_ahead();
-        // Dropped with this function, and the request with it.
+        // When this function ends, the set is dropped, and the request with it.
         let mut ahead = JoinSet::new();
         if !expected.is_empty() {
             ahead.spawn(Page::fetch::<T>(client.clone(), expected.clone()));
@@ -88,16 +88,16 @@ pub(crate) async fn list_all<T: Watched>(
     }
 }
 
-/// A page as it came.
+/// A page as it came, not decoded.
 pub(crate) struct Page {
     body: Bytes,
-    /// How to read the binary form; `None`: it is JSON.
+    /// How to read the binary form; `None`: the body is JSON.
     binary: Option<&'static protobuf::Message>,
 }
 
 impl Page {
-    /// Asks for the page that `token` stands for, empty: the first; in the binary form, if there
-    /// is one for the kind and the API server speaks it.
+    /// Asks for the page of a token; an empty token stands for the first page. In the binary form,
+    /// if the kind has one and the API server speaks it.
     pub(crate) async fn fetch<T: Watched>(
         client: kube::Client,
         token: String,
@@ -111,7 +111,7 @@ impl Page {
         .await
     }
 
-    /// Asks for the same page in JSON.
+    /// Asks for the page of a token in JSON.
     pub(crate) async fn fetch_json<T: Watched>(
         client: &kube::Client,
         token: &str,
@@ -119,7 +119,7 @@ impl Page {
         Self::fetch_as(client, T::PATH, token, None).await
     }
 
-    /// How many bytes it is.
+    /// How many bytes the body has.
     pub(crate) fn size(&self) -> usize {
         self.body.len()
     }
@@ -161,7 +161,7 @@ impl Page {
         })
     }
 
-    /// The token of the next page, where it can be told without reading the objects; else empty.
+    /// The token of the next page, where it can be found without reading the objects; else empty.
     pub(crate) fn token_ahead(&self) -> String {
         match self.binary {
             Some(_) => protobuf::from_body(&self.body, &protobuf::LIST_HEAD)
@@ -171,8 +171,8 @@ impl Page {
         }
     }
 
-    /// The objects. What cannot be read in the binary form is asked for in JSON, which can be read
-    /// object by object; `token`: what this page was asked for with.
+    /// The objects of the page. A page that cannot be read in the binary form is asked for in JSON,
+    /// which can be read object by object; `token`: the token of this page.
     pub(super) async fn read<T: Watched>(
         &self,
         client: &kube::Client,
@@ -205,7 +205,7 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What the API server says where it does not answer with what was asked for.
+/// What the API server says where it refuses a request.
 pub(super) fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
     let status: Option<Status> = if binary {
         protobuf::from_body(body, &protobuf::STATUS).ok()
@@ -219,12 +219,12 @@ pub(super) fn refusal(code: StatusCode, body: &[u8], binary: bool) -> Status {
     })
 }
 
-/// The token of the next page, where the text names it before the objects, as the API server does
-/// for its own kinds; else empty.
+/// The token of the next page, where the text has it before the objects, as the API server writes
+/// it for its own kinds; else empty.
 fn token_ahead(text: &str) -> &str {
     let head = text.split("\"items\"").next().unwrap_or_default();
     let token = head.split_once("\"continue\":\"").map(|(_, rest)| rest);
-    // It is base64, so the next quote ends it.
+    // The token is base64, so the next quote ends it.
     token.map_or("", |rest| rest.split('"').next().unwrap_or_default())
 }
 
@@ -235,7 +235,7 @@ fn read_json<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
     })
 }
 
-/// Reads a page in which some object cannot be read; of that one only what its metadata say.
+/// Reads a page in which some object cannot be read; of that object only the metadata are used.
 fn one_by_one<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
     let page: ListOf<Box<RawValue>> = serde_json::from_str(text)
         .map_err(|error| Failure::failed(format!("failed to read a list: {error}")))?;
@@ -253,21 +253,21 @@ fn one_by_one<T: Watched>(text: &str) -> Result<ListOf<T>, Failure> {
     })
 }
 
-/// The metadata of an object. All else is skipped without recursion, so that no object is nested
-/// too deeply for it; so are the values of the metadata, because `managedFields` repeats the
-/// object's fields as deep as they are.
+/// The metadata of an object. Everything else is skipped without recursion, so that an object may
+/// be nested as deeply as it likes; so are the values of the metadata, because `managedFields`
+/// repeats the object's fields as deep as they are.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Outline {
     #[serde(default)]
     metadata: BTreeMap<Box<str>, Box<RawValue>>,
-    /// What stands in place of the object's own.
+    /// The error, in place of the object's own spec.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     spec: Option<String>,
 }
 
 impl Outline {
     /// The object with the error in place of its spec: kinds of ours then say that they cannot be
-    /// read. `None`: all that is known of other kinds is in what cannot be read.
+    /// read. `None` for other kinds, whose spec cannot be a text.
     pub(super) fn with_error<T: Watched>(mut self, error: &serde_json::Error) -> Option<T> {
         let name = self.metadata.get("name").map_or("", |name| name.get());
         warn!("{:?} {name} cannot be read: {error}", T::KIND);
@@ -275,13 +275,13 @@ impl Outline {
         self.alone()
     }
 
-    /// The object without anything else, which is enough to name it.
+    /// The object with its metadata alone, which is enough to name it.
     pub(super) fn alone<T: Watched>(&self) -> Option<T> {
         let text = serde_json::to_string(self).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// The version that the watch goes on from.
+    /// The version from which the watch goes on.
     pub(super) fn resource_version(&self) -> String {
         let version = self.metadata.get("resourceVersion");
         let version = version.and_then(|version| serde_json::from_str(version.get()).ok());

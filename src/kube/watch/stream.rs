@@ -21,15 +21,15 @@ use tracing::debug;
 
 /// How long the API server keeps a watch open.
 const WATCH_SECONDS: u64 = 290;
-/// How long it may take to open it.
+/// How long it may take to open a watch.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
-/// A watch that says nothing for so long is dead: bookmarks come every minute.
+/// A watch that says nothing for this long is dead: bookmarks come every minute.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
-/// The longest frame that is believed: etcd takes no object of a tenth of this.
+/// The longest frame that is believed, in bytes: etcd takes no object of a tenth of this.
 const FRAME_BYTES_MAX: u32 = 32 << 20;
 const JSON: &str = "application/json";
 
-/// One line of a watch.
+/// One line of a watch in JSON.
 #[derive(Deserialize)]
 struct Frame<T> {
     #[serde(rename = "type")]
@@ -66,7 +66,7 @@ impl<T: Watched> Watcher<T> {
         self.read(std::pin::pin!(stream), binary).await
     }
 
-    /// Opens a watch: what it says, and how to read it if that is in the binary form.
+    /// Opens a watch: the stream, and how to read it if it is in the binary form.
     async fn open(
         &self,
         path: String,
@@ -91,7 +91,7 @@ impl<T: Watched> Watcher<T> {
         Ok((stream, forms.filter(|_| binary)))
     }
 
-    /// Reads frames until there are no more; says why.
+    /// Reads frames until there are no more; says why there are none.
     async fn read(
         &mut self,
         mut stream: impl AsyncBufRead + Unpin,
@@ -110,7 +110,7 @@ impl<T: Watched> Watcher<T> {
             };
             match read {
                 Ok(Ok(())) if !frame.is_empty() => {}
-                // Ended or cut; the next watch goes on where this one was.
+                // The stream ended or was cut; the next watch goes on where this one was.
                 Ok(_) => return Failure::Closed { heard },
                 Err(_) => {
                     return Failure::failed(format!("the watch said nothing for {SILENCE_MAX:?}"));
@@ -130,8 +130,8 @@ impl<T: Watched> Watcher<T> {
         }
     }
 
-    /// Takes in one frame of the binary form. After one that cannot be read the watch goes on in
-    /// JSON, where an object that cannot be read stops no other.
+    /// Takes in one frame of the binary form. After a frame that cannot be read the watch goes on
+    /// in JSON, where an object that cannot be read stops no other.
     async fn take_binary(
         &mut self,
         frame: &[u8],
@@ -188,8 +188,8 @@ impl<T: Watched> Watcher<T> {
         Ok(())
     }
 
-    /// A line whose object is not of the kind: an error, or an object that cannot be read, of which
-    /// only the metadata count, so that it stops no other.
+    /// Takes in a line whose object is not of the kind: an error, or an object that cannot be read.
+    /// Of such an object only the metadata are used, so that it stops no other.
     async fn take_unreadable(
         &mut self,
         line: &[u8],
@@ -238,13 +238,13 @@ fn error_of(line: &[u8]) -> Failure {
 fn of_error(status: Status) -> Failure {
     match status.into() {
         // Only the status code of the request can say that the kind is not served: a 404 inside a
-        // watch ends it like a version that is gone.
+        // watch counts as a version that is gone.
         Failure::NotServed => Failure::Gone,
         failure => failure,
     }
 }
 
-/// Reads the next frame; nothing at the end of the stream.
+/// Reads the next frame into `frame`, which stays empty at the end of the stream.
 async fn read_frame(
     stream: &mut (impl AsyncBufRead + Unpin),
     binary: bool,

@@ -1,7 +1,6 @@
 //! The decision engine alone: generated facts in, every command answered at once.
 //!
-//! Times are those that the thread spends on a processor, so that a busy machine does not spoil
-//! them.
+//! Times are processor times of the thread, so that a busy machine does not spoil them.
 
 mod domains;
 mod events;

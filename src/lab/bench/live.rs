@@ -1,8 +1,8 @@
 //! The whole scheduler against a real API server, beside a bare binder in the same run.
 //!
-//! The *bare binder* knows the answer and only posts the bindings, with the scheduler's own client
-//! and as many requests under way; nobody can be faster against this API server on this machine.
-//! Both work on pods of the same kind, made anew for each run, and take turns.
+//! The *bare binder* is given the places and only posts the bindings, with the scheduler's own
+//! client and as many requests under way; no scheduler can be faster against this API server on
+//! this machine. Both work on equal pods, made anew for each run, and take turns.
 //!
 //! ```text
 //!   for each repetition:   create pods -> bare binder -> delete      (the order alternates)
@@ -28,11 +28,11 @@ use run::{Run, Runs, measure};
 struct Workload {
     name: &'static str,
     nodes: usize,
-    /// Gangs; with one member each, pods without a PodGroup.
+    /// How many gangs there are; gangs of one member are pods without a PodGroup.
     gangs: usize,
     members: usize,
     gpus: u32,
-    /// What others take, and how the bare binder did beside them.
+    /// What other schedulers take, and how the bare binder did beside them.
     peers: &'static str,
     /// The figure that has a target of its own: a rate of single pods, or a time.
     target: Target,
@@ -40,10 +40,10 @@ struct Workload {
 
 #[derive(Debug, Clone, Copy)]
 enum Target {
-    /// At least this part of the bare binder's rate.
+    /// The rate must be at least this part of the bare binder's.
     Rate(f64),
-    /// At most so many seconds from the start; at most so many times the bare binder's time when it
-    /// runs already.
+    /// First: at most this many seconds from the scheduler's start. Second: at most this many times
+    /// the bare binder's time if the scheduler runs already.
     Times(f64, f64),
 }
 

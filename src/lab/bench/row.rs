@@ -1,4 +1,4 @@
-//! One measured figure, tables of them, and by how much they grow with the size of a scenario.
+//! One measured figure, tables of figures, and how much they grow with the size of a scenario.
 
 use super::as_f64;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// One measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Row {
-    /// The benchmark that measured it, as `--filter` knows it.
+    /// The benchmark that measured the figure, as `--filter` knows it.
     pub benchmark: &'static str,
     /// The name of the measured quantity.
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub scenario: String,
     /// The figure.
     pub value: f64,
-    /// Its unit.
+    /// The unit of the figure.
     pub unit: &'static str,
     /// The reference: the target, or the figure of a peer in the same run; `None` for figures that
     /// stand for themselves.
@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub ratio: Option<f64>,
     /// On which side of the reference the figure should be.
     pub bound: Option<Bound>,
-    /// What the reference is, and what others take for the same work on such a machine.
+    /// What the reference is, and what other schedulers take for this work on such a machine.
     pub note: &'static str,
 }
 
@@ -85,7 +85,8 @@ impl Row {
         self
     }
 
-    /// Whether the figure is on the right side of its reference; figures without one always are.
+    /// Whether the figure is on the right side of its reference; true for a figure without a
+    /// reference.
     #[must_use]
     pub(crate) fn holds(&self) -> bool {
         match (self.bound, self.reference) {
@@ -184,7 +185,7 @@ fn figure(value: f64) -> String {
     grouped
 }
 
-/// The rows of each size, and after those of each size but the first by how much every figure has
+/// The rows of each size. After the rows of each size but the first: how much every figure has
 /// grown since the size before, beside the growth of the size itself.
 pub(super) fn over_sizes(
     sizes: impl IntoIterator<Item = usize>,
@@ -204,7 +205,7 @@ pub(super) fn over_sizes(
     rows
 }
 
-/// `None`: the smaller size has no such figure.
+/// How much a figure has grown; `None`: the smaller size has no such figure.
 fn growth(before: &[Row], row: &Row, grown: f64) -> Option<Row> {
     let small = before.iter().find(|small| small.name == row.name)?;
     let scenario = format!("growth to {}", row.scenario);

@@ -1,7 +1,7 @@
 //! The simulator: how fast virtual time goes by.
 //!
 //! Times are those that the threads of this process spend on processors. A simulation computes and
-//! never waits, so on a core of its own this is the time that it takes.
+//! never waits, so on a core of its own this is the time that the simulation takes.
 
 mod jobs;
 mod nearness;
@@ -46,10 +46,10 @@ pub(crate) fn run(filter: &str) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A file of the published traces.
+/// The path of a file of the published traces.
 ///
 /// # Errors
-/// If it is not there.
+/// If the file does not exist.
 fn trace(path: &str) -> anyhow::Result<PathBuf> {
     let traces = std::env::var_os("GPU_BATCH_TRACES").unwrap_or_else(|| "../shared/traces".into());
     let path = PathBuf::from(traces).join(path);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct Check {
     pub(super) promise: &'static str,
-    /// How much was looked at.
+    /// How much the check has looked at.
     pub(super) extent: String,
     /// What breaks the promise, in words.
     pub(super) violations: Vec<String>,
@@ -127,8 +127,8 @@ fn bound_once(witness: &Witness, pods: &[Pod]) -> Check {
     }
 }
 
-/// Members of a gang are in one rack. A member that has ended does not count: one that is made anew
-/// then may go to another rack.
+/// Members of a gang are in one rack. A member that has ended does not count: a pod that is made in
+/// its place may go to another rack.
 fn racks(witness: &Witness, nodes: &[Node], pods: &[Pod]) -> Check {
     let rack = |node: &Node| {
         let labels = node.metadata.labels.as_ref()?;

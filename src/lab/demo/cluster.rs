@@ -23,9 +23,9 @@ pub(super) const CONTROL_PLANE: Options = Options {
 
 /// How many objects are created or deleted at the same time.
 const PARALLEL_REQUESTS: usize = 16;
-/// How long kwok may take to notice a node.
+/// How long kwok may take to make a node ready.
 const KWOK_WITHIN: Duration = Duration::from_secs(15);
-/// How long a namespace may take to go.
+/// How long a namespace may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(120);
 
 /// The cluster, and what was created in it.
@@ -34,7 +34,7 @@ pub(super) struct Cluster {
     pub(super) client: Client,
     /// `None`: the user's cluster.
     pub(super) control_plane: Option<ControlPlane>,
-    /// The paths of what was created before the first gang, oldest first.
+    /// The paths of the objects that were created before the first gang, oldest first.
     created: Vec<String>,
 }
 
@@ -67,12 +67,12 @@ impl Cluster {
         })
     }
 
-    /// Whether others use the cluster too.
+    /// Whether the cluster may have other users.
     pub(super) fn is_shared(&self) -> bool {
         self.control_plane.is_none()
     }
 
-    /// Pods with this scheduler name are the demo's; another gpu-batch may run in a shared cluster.
+    /// Pods with this scheduler name are the demo's: another gpu-batch may run in a shared cluster.
     pub(super) fn scheduler_name(&self) -> &'static str {
         if self.is_shared() {
             "gpu-batch-demo"
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// How many nodes there are that no kwok plays.
+    /// How many nodes there are that kwok does not play.
     pub(super) async fn real_nodes(&self) -> anyhow::Result<usize> {
         let nodes = seen::nodes(self.client.clone());
         let nodes = nodes.list(&Default::default()).await;
@@ -102,14 +102,14 @@ impl Cluster {
             let name = name_of(&object).to_owned();
             match create(&self.client, &path, &object).await {
                 Ok(()) => self.created.push(format!("{path}/{name}")),
-                // The user's own definition is as good as ours.
+                // A definition that the user has created already is as good as ours.
                 Err(error) if is_conflict(&error) && self.is_shared() => {}
                 Err(error) => return Err(error).context(format!("failed to create {name}")),
             }
             self.wait_for_definition(&path, &name).await?;
         }
         let client = &self.client;
-        // In order: what was created is deleted from its end.
+        // In order, because objects are deleted in the opposite order.
         let mut results = futures::stream::iter(objects)
             .map(|(path, object)| async move {
                 let name = name_of(&object).to_owned();
@@ -134,7 +134,8 @@ impl Cluster {
         }
     }
 
-    /// Creates a node that is not ready and sees whether kwok makes it so.
+    /// Finds out whether the cluster has kwok: creates a node that is not ready, and waits for kwok
+    /// to make it ready.
     async fn find_kwok(&mut self) -> anyhow::Result<()> {
         let mut node = GpuNode::new("gpu-batch-demo-probe", H100);
         node.labels.insert(PART_OF.0.into(), PART_OF.1.into());
@@ -188,8 +189,8 @@ impl Cluster {
         }
     }
 
-    /// Deletes what was created in a cluster of the user's, the youngest first. A local control
-    /// plane needs none of that: it goes as a whole.
+    /// Deletes the objects that were created in a cluster of the user's, the youngest first. A
+    /// local control plane needs no cleaning: it is removed as a whole.
     pub(super) async fn clean_up(&mut self) -> anyhow::Result<()> {
         let created = std::mem::take(&mut self.created);
         let is_namespace = |path: &&String| path.starts_with("/api/v1/namespaces/");
@@ -197,7 +198,8 @@ impl Cluster {
         for path in &namespaces {
             delete(&self.client, path).await?;
         }
-        // Their pods need the nodes: only a kubelet, here kwok, lets a pod go.
+        // First the namespaces: their pods need the nodes, because only a kubelet, here kwok, lets
+        // a pod go.
         let start = Instant::now();
         for path in &namespaces {
             while !is_gone(self.client.request::<Value>(get(path)?).await) {
@@ -217,7 +219,7 @@ impl Cluster {
     }
 }
 
-/// Creates one object; whatever has become of it is not read.
+/// Creates one object; the API server's answer is not used.
 pub(super) async fn create(client: &Client, path: &str, object: &Value) -> Result<(), kube::Error> {
     let request = http::Request::post(path)
         .header(http::header::CONTENT_TYPE, "application/json")

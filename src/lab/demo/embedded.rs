@@ -18,8 +18,8 @@ use gpu_batch_simulator::journal::pack;
 use model::Model;
 use std::time::{Duration, Instant};
 
-/// How often the table is drawn, of the real time; and how often it is looked whether all is over,
-/// of the world's time.
+/// How often, in real time, the table is drawn; and how often, in the world's time, to look whether
+/// all is over.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Shows the gangs, until all have ended, time is up, or the process is interrupted.
@@ -45,7 +45,7 @@ pub(super) async fn run(
         witness.partial_within = witness::PARTIAL_WITHIN_CHAOS;
     }
     let books = Books::new(witness);
-    // The world begins now and has a time of its own.
+    // The world's time begins now and runs by itself.
     let start = Instant::now();
     let chaos = embedded.chaos.map(|seed| (seed, options.length * 2 / 3));
     let mut model = Model::new(Converter::new("gpu-batch", 0), chaos, journal.is_some());
@@ -66,7 +66,7 @@ pub(super) async fn run(
                 model.tell(&books, start);
             }
             show.look(start + model.elapsed());
-            // A large world may need longer than it should, and whoever watches may have enough.
+            // A large world may need longer than it should, and the user may interrupt it.
             tokio::select! {
                 biased;
                 () = interrupt.wait() => break 'world,

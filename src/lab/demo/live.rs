@@ -18,14 +18,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the witness may take to hear of what the scheduler did last.
+/// How long the witness may take to hear of the scheduler's last actions.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// How long the scheduler that is left running may take to say where it serves.
+/// How long a scheduler that is left running may take to say where it serves.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
 
-/// Prepares the cluster, shows the gangs, and cleans up. `binaries`: of the local control plane;
-/// without them the cluster is the user's.
+/// Prepares the cluster, shows the gangs, and cleans up. `binaries`: the programs of the local
+/// control plane; `None`: the cluster is the user's.
 ///
 /// # Errors
 /// As [`super::run`].
@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut interrupt = Interrupt::new()?;
     let mut cluster = tokio::select! {
         cluster = preparation::prepare(options, binaries) => cluster?,
-        // The control plane goes with the future that starts it.
+        // The control plane ends with the future that starts it.
         () = interrupt.wait(), if binaries.is_some() => return Ok(()),
     };
     let result = run_gangs(options, &cluster, &mut interrupt, journal).await;
@@ -53,7 +53,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The defaults, for the only scheduler of its name, which nobody else asks how it is.
+/// The default configuration, for a scheduler whose name no other one has, and with pages at a free
+/// port of the loopback interface.
 fn configuration(cluster: &Cluster) -> anyhow::Result<Configuration> {
     let defaults = Configuration::load(None)?;
     Ok(Configuration {
@@ -64,7 +65,7 @@ fn configuration(cluster: &Cluster) -> anyhow::Result<Configuration> {
     })
 }
 
-/// Says whether it was interrupted.
+/// Runs the gangs; returns whether the demo was interrupted.
 async fn run_gangs(
     options: &Options,
     cluster: &Cluster,
@@ -117,7 +118,7 @@ async fn run_gangs(
     Ok(interrupted)
 }
 
-/// Hands the gangs to the API server, each at its time.
+/// Sends the gangs to the API server, each at its time.
 struct Stream {
     client: kube::Client,
     scheduler_name: &'static str,
@@ -163,7 +164,7 @@ pub(super) async fn leave_empty(nodes: u32, binaries: &Binaries) -> anyhow::Resu
     let mut interrupt = Interrupt::new()?;
     let cluster = tokio::select! {
         cluster = preparation::prepare_empty(nodes, binaries) => cluster?,
-        // The control plane goes with the future that starts it.
+        // The control plane ends with the future that starts it.
         () = interrupt.wait() => return Ok(()),
     };
     let to_try = ["kubectl get nodes", "gpu-batch queues"];
@@ -173,7 +174,7 @@ pub(super) async fn leave_empty(nodes: u32, binaries: &Binaries) -> anyhow::Resu
     Ok(())
 }
 
-/// Leaves the control plane of the demo behind, with its queues and what still waits.
+/// Leaves the control plane of the demo running, with its queues and the gangs that still wait.
 async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<()> {
     let Some(binaries) = binaries else {
         return Ok(());
@@ -191,7 +192,7 @@ async fn keep(cluster: Cluster, binaries: Option<&Binaries>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Lets a local control plane run on with a scheduler of its own, and says how to use and to end
+/// Lets a local control plane run on with a scheduler of its own, and says how to use and to stop
 /// them. Returns where the scheduler serves.
 async fn leave(
     cluster: Cluster,

@@ -10,8 +10,8 @@ use console::{Term, style, truncate_str};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Finds the programs of the local control plane, or builds them with a line for each and a clock
-/// that shows that it goes on. It blocks, possibly for minutes.
+/// Finds the programs of the local control plane, or builds them: each step gets a line with a
+/// clock that shows that the build goes on. It blocks, possibly for minutes.
 ///
 /// # Errors
 /// As [`Binaries::find_or_build`].
@@ -23,7 +23,7 @@ pub(super) fn find_binaries(keep: bool) -> Result<Binaries, LocalError> {
     let (sender, lines) = mpsc::channel::<String>();
     let clock = std::thread::spawn(move || show_progress(&lines));
     let binaries = Binaries::find_or_build(&programs, |line| {
-        // Whoever shows it ends after us.
+        // The thread that shows the lines lives longer than the build.
         let _ = sender.send(line.to_owned());
     });
     drop(sender);
@@ -52,7 +52,8 @@ fn show_progress(lines: &mpsc::Receiver<String>) {
         if !is_new {
             let _ = terminal.clear_last_lines(1);
         }
-        // A longer line would be wrapped, and clearing one line would leave the other.
+        // A longer line would be wrapped, and clearing the last line would leave the first part of
+        // it.
         let columns = usize::from(terminal.size().1);
         let line = format!("{clock}  {line}");
         let shown = if terminal.is_term() {
@@ -72,7 +73,7 @@ fn show_progress(lines: &mpsc::Receiver<String>) {
     }
 }
 
-/// The cluster with everything in it, ready for gangs.
+/// The cluster with everything in it that gangs need.
 pub(super) async fn prepare(
     options: &Options,
     binaries: Option<&Binaries>,
@@ -89,7 +90,7 @@ pub(super) async fn prepare(
     );
     let objects = setting::objects(cluster.is_shared())?;
     if let Err(error) = cluster.prepare(objects).await {
-        // The first error says more than what the cleaning may meet.
+        // An error of cleaning up would hide this one.
         let _ = cluster.clean_up().await;
         return Err(error);
     }

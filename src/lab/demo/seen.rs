@@ -1,6 +1,6 @@
-//! What the demo reads of pods and nodes.
+//! The fields of pods and nodes that the demo reads.
 //!
-//! Not used: the whole types of `k8s-openapi`. Reading a list and a watch of them compiles a reader
+//! Not used: the whole types of `k8s-openapi`. Reading lists and watches of them compiles a reader
 //! for every field that a pod can have, three times over, which took a quarter of the build of this
 //! package.
 
@@ -42,7 +42,7 @@ pub(super) struct PodStatus {
     pub(super) phase: Option<String>,
 }
 
-/// Nothing of it is read.
+/// No field of the spec is read.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct NodeSpec {}
 

@@ -4,12 +4,12 @@ use crate::kube::api::{API_VERSION, crds};
 use crate::lab::local::nodes::{GpuNode, H100};
 use serde_json::{Value, json};
 
-/// The label by which everything of the demo is found, and its value.
+/// The label that all objects of the demo have, and its value.
 pub(super) const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "gpu-batch-demo");
 /// The label with the name of the gang, on Jobs and pods.
 pub(super) const GANG_LABEL: &str = "app.kubernetes.io/instance";
-/// On a cluster of the user's: the taint that keeps other work off the fake nodes, and the label
-/// that keeps the demo off all others.
+/// On a cluster of the user's: the taint that keeps other pods off the fake nodes, and the label
+/// that keeps the demo's pods off all other nodes.
 pub(super) const DEMO_ONLY: &str = "gpu-batch.io/demo";
 /// The node label of a rack.
 pub(super) const RACK_LABEL: &str = "example.com/rack";
@@ -22,7 +22,7 @@ const NODES_OF_A_RACK: u32 = 8;
 
 /// How many nodes there are.
 pub(super) const NODES: u32 = 64;
-/// How many GPUs they have.
+/// How many GPUs all nodes have.
 pub(super) const GPUS: u32 = NODES * H100.gpus;
 
 /// A team: a namespace and a leaf queue.
@@ -77,8 +77,8 @@ pub(super) fn definitions() -> anyhow::Result<Vec<(String, Value)>> {
         .collect()
 }
 
-/// What there is before the first gang, in the order in which it is created, each with the path of
-/// its collection. `shared`: the cluster has other users.
+/// The objects that exist before the first gang, in the order in which they are created, each with
+/// the path of its collection. `shared`: the cluster has other users.
 pub(super) fn objects(shared: bool) -> anyhow::Result<Vec<(String, Value)>> {
     let custom = |plural: &str| format!("/apis/{API_VERSION}/{plural}");
     let mut objects = vec![(custom("topologies"), topology())];
@@ -108,8 +108,8 @@ pub(super) fn objects(shared: bool) -> anyhow::Result<Vec<(String, Value)>> {
     Ok(objects)
 }
 
-/// What an empty cluster has: what every installation brings, and nodes in two racks or more, of
-/// which neighbours by name are in different ones.
+/// The objects of an empty cluster: those that every installation brings, and nodes in two racks or
+/// more. Nodes whose names follow each other are in different racks.
 pub(super) fn empty(nodes: u32) -> anyhow::Result<Vec<(String, Value)>> {
     let default = json!({
         "apiVersion": API_VERSION, "kind": "Queue", "metadata": {"name": "default"}, "spec": {},
@@ -153,7 +153,7 @@ fn queue(name: &str, parent: Option<&str>, entries: &[(&str, Value)]) -> Value {
     })
 }
 
-/// `a1-1` to `b4-8`: the zone, the rack in it, the node in that.
+/// The nodes `a1-1` to `b4-8`: the zone, the rack in the zone, the node in the rack.
 fn nodes() -> impl Iterator<Item = GpuNode> {
     let racks = ZONES
         .iter()

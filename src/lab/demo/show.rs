@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 /// How often the table is drawn.
 pub(super) const TICK: Duration = Duration::from_secs(1);
-/// After the given time gangs may take a half of it longer to end, and this.
+/// Gangs may take one and a half times the given time to end, and this on top.
 const GRACE: Duration = Duration::from_secs(15);
-/// How long it goes on after the last end, so that what is told of those that still wait is true of
-/// the idle cluster: the scheduler follows with a few of them a second.
+/// How long the demo goes on after the last end, so that the messages of gangs that still wait are
+/// true of the idle cluster: the scheduler writes a few of them a second.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How often a line is written where there is no terminal.
@@ -30,14 +30,15 @@ pub(super) struct Show<'a> {
     start: Instant,
     reports: Arc<Reports>,
     utilisation: Utilisation,
-    /// When the utilisation was looked at last.
+    /// When the utilisation was last added up.
     looked: Instant,
-    /// When it was drawn last, and the bindings until then.
+    /// When the table was drawn last, and the number of bindings at that time.
     before: (Instant, u64),
 }
 
 impl<'a> Show<'a> {
-    /// Begins at `start`. Time is what the caller says: the embedded world has its own.
+    /// Begins at `start`. The caller says what time it is, because the embedded world has its own
+    /// time.
     pub(super) fn new(title: &'static str, books: &'a Books, start: Instant) -> Self {
         Self {
             books,
@@ -51,14 +52,14 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Looks at what is in use. It lasts from the last look until this one.
+    /// Adds up what is in use, as if it had been in use since the last look.
     pub(super) fn look(&mut self, now: Instant) {
         let lasted = now.duration_since(self.looked);
         self.utilisation.add(&self.books.open(), lasted);
         self.looked = now;
     }
 
-    /// Looks, and draws how things stand. Without reports the last ones stay.
+    /// Looks, and draws the table. Without reports the last reports stay.
     pub(super) fn tick(&mut self, reports: Option<Arc<Reports>>, now: Instant) {
         self.look(now);
         self.reports = reports.unwrap_or_else(|| Arc::clone(&self.reports));
@@ -77,7 +78,8 @@ impl<'a> Show<'a> {
         });
     }
 
-    /// Whether all gangs have ended a while ago, but for those that never can start, or time is up.
+    /// Whether the demo is over: time is up, or all gangs but the hopeless ones have ended a while
+    /// ago.
     pub(super) fn is_over(&self, length: Duration, now: Instant) -> bool {
         let witness = self.books.open();
         let mut courses = witness.courses.values();
@@ -90,7 +92,8 @@ impl<'a> Show<'a> {
             })
     }
 
-    /// Takes the table away and prints the summary. `source`: what the checks were made against.
+    /// Takes the table away and prints the summary. `source`: where the checks had their facts
+    /// from.
     ///
     /// # Errors
     /// If a check found a violation.
@@ -109,7 +112,7 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Standard output. The cursor is hidden while the table stands, and comes back when this is
+/// Standard output. The cursor is hidden while the table is shown, and comes back when this is
 /// dropped.
 pub(super) struct Screen {
     terminal: Term,
@@ -131,7 +134,7 @@ impl Screen {
         self.terminal.is_term()
     }
 
-    /// Shows how things stand. That nobody reads it any more is no reason to stop.
+    /// Shows the view. If nobody reads the output any more, that is no reason to stop.
     pub(super) fn show(&mut self, view: &View<'_>) {
         if self.is_terminal() {
             let _ = self.redraw(view);
@@ -149,7 +152,7 @@ impl Screen {
         let (rows, columns) = size;
         match self.drawn {
             Some((before, lines)) if before == size => self.terminal.move_cursor_up(lines)?,
-            // The old lines were wrapped anew: nobody knows where they are.
+            // The terminal has wrapped the old lines anew, so it is not known where they are.
             Some(_) => self.terminal.clear_screen()?,
             None => self.terminal.hide_cursor()?,
         }

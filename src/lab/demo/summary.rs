@@ -1,4 +1,4 @@
-//! The words that are left to say at the end.
+//! What the demo prints at its end.
 
 use super::check::Check;
 use super::table::{Counts, clock, phases, reasons};
@@ -14,10 +14,10 @@ const VIOLATIONS_SHOWN: usize = 10;
 const WAITING_SHOWN: usize = 8;
 /// How many pods of a gang that has not ended are named.
 const PODS_SHOWN: usize = 3;
-/// What stands before a reason.
+/// The columns before a reason.
 const NAME_COLUMNS: usize = 15;
 
-/// GPUs in use over the time in which somebody waited for some.
+/// GPUs in use over the time in which at least one gang waited that could start.
 #[derive(Debug, Default)]
 pub(super) struct Utilisation {
     used_ms: u128,
@@ -25,7 +25,7 @@ pub(super) struct Utilisation {
 }
 
 impl Utilisation {
-    /// Things were so for a while.
+    /// Adds a time in which the use was as it is now.
     pub(super) fn add(&mut self, witness: &Witness, lasted: Duration) {
         let waits = |course: &Course| course.is_waiting() && !course.gang.hopeless;
         if witness.courses.values().any(waits) {
@@ -40,7 +40,7 @@ impl Utilisation {
     }
 }
 
-/// Prints what happened, what was checked against which source, and what still waits.
+/// Prints what happened, what was checked against `source`, and what still waits.
 pub(super) fn print(
     witness: &Witness,
     reports: &Reports,
@@ -108,7 +108,7 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
     );
 }
 
-/// Names the gangs that have started and not ended, and what is left of them.
+/// Names the gangs that have started and not ended, and their pods that have not ended.
 fn print_running(witness: &Witness, reports: &Reports, now: Instant) {
     let courses = witness.courses.values();
     let running: Vec<&Course> = courses.filter(|course| course.is_running()).collect();
@@ -194,7 +194,7 @@ fn print_waiting(witness: &Witness, reports: &Reports) {
     }
 }
 
-/// The words of a text in lines of at most `width` characters, where words allow it.
+/// The words of a text in lines of at most `width` characters; a longer word has a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -210,7 +210,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The smallest that `percent` of the sorted values do not exceed.
+/// The smallest of the sorted values that `percent` of them do not exceed.
 fn quantile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted

@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 const COLORS: [Color; 3] = [Color::Cyan, Color::Magenta, Color::Yellow];
 /// A node by how many eighths of its GPUs are held.
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Lines that are always there.
+/// How many lines are always there.
 const FIXED_LINES: usize = 17;
 
-/// The numbers that are shown.
+/// What the table shows.
 pub(super) struct View<'a> {
     pub(super) title: &'a str,
     pub(super) witness: &'a Witness,
     pub(super) reports: &'a Reports,
     pub(super) now: Instant,
-    /// Since the first gang.
+    /// The time since the first gang.
     pub(super) elapsed: Duration,
     pub(super) binds_per_s: u64,
 }
 
-/// How the gangs stand, with those that have not been submitted left out.
+/// How many gangs wait, run and have ended; gangs that have not been submitted do not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) waiting: usize,
@@ -47,7 +47,7 @@ impl Counts {
     }
 }
 
-/// Draws the table for a terminal of that many columns and rows.
+/// Draws the table for a terminal of `columns` and `rows`.
 pub(super) fn frame(view: &View<'_>, columns: usize, rows: usize) -> Vec<String> {
     let mut lines = header(view, columns);
     lines.extend(racks(view.witness, columns));
@@ -111,8 +111,8 @@ fn header(view: &View<'_>, columns: usize) -> Vec<String> {
     ]
 }
 
-/// A line for each zone: its racks, with a block for each node, as high as it is full and in the
-/// colour of the queue that holds most of it.
+/// A line for each zone: its racks, with a block for each node. The block is as high as the node is
+/// full, in the colour of the queue that holds most of the node.
 fn racks(witness: &Witness, columns: usize) -> Vec<String> {
     let mut zones: BTreeMap<&str, BTreeMap<&str, Vec<&NodeUse>>> = BTreeMap::new();
     for node in witness.nodes.values() {
@@ -184,7 +184,8 @@ fn quota(queue: &str) -> Option<u32> {
     team.map(|team| team.quota).or(parent)
 }
 
-/// Those that wait for ever take half of the rows at most: they would hide all others.
+/// The gangs that have waited longest. Hopeless gangs get the rows that others leave, or half of
+/// all rows if that is more: without a bound they would hide all others.
 fn waiting_longest(view: &View<'_>, rows: usize) -> Vec<String> {
     let waiting = view.witness.courses.values();
     let waiting = waiting.filter(|course| course.is_waiting());
@@ -232,7 +233,7 @@ fn started_last(view: &View<'_>, rows: usize) -> Vec<String> {
     lines
 }
 
-/// The columns that both lists of gangs begin with.
+/// The columns with which both lists of gangs begin.
 fn gang(course: &Course, now: Instant) -> String {
     let gang = &course.gang;
     let queue = pad_str(gang.queue, 14, console::Alignment::Left, Some("…"));
@@ -316,7 +317,7 @@ fn style_of(queue: &str) -> Style {
     team.map_or_else(Style::new, |team| Style::new().fg(COLORS[team]))
 }
 
-/// A bar of `width` columns; `mark` is shown as a line where it would end.
+/// A bar of `width` columns; `mark` is shown as a line where a bar of that amount would end.
 fn bar(part: u64, all: u64, mark: Option<u64>, width: usize, style: &Style) -> String {
     let columns = |amount: u64| {
         let width = u64::try_from(width).unwrap_or(0);
@@ -334,7 +335,7 @@ fn bar(part: u64, all: u64, mark: Option<u64>, width: usize, style: &Style) -> S
         .to_string()
 }
 
-/// The whole GPUs among the amounts.
+/// The amount of GPUs among the amounts.
 fn gpus(amounts: &GovernedAmounts) -> u64 {
     let entry = amounts.iter().find(|(name, _)| **name == *GPU);
     entry.map_or(0, |(_, amount)| *amount)

@@ -1,7 +1,7 @@
-//! An observer of its own: follows the pods of the demo at the API server and does the books.
+//! An observer that follows the pods of the demo at the API server by itself and keeps the books.
 //!
-//! It shares nothing with the scheduler, so that what it says is evidence: which gang started when
-//! and where, what each node holds, and whether any of it broke a rule at any moment.
+//! The witness shares nothing with the scheduler, so that what it says is evidence: which gang
+//! started when and where, what each node holds, and whether any rule was broken at any moment.
 
 mod follow;
 
@@ -15,13 +15,13 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The resource that everything is about.
+/// The resource that the demo is about.
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
-/// How long the members of a gang may be on their way to their nodes.
+/// How long a gang may have some members bound, but fewer than its minimum.
 const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
-/// How long the members of a gang may be on their way where requests get lost: each is missed after
-/// 4 s only, and several can be lost in a row.
+/// As [`PARTIAL_WITHIN`], where requests get lost: a lost request is noticed only after 4 s, and
+/// several can be lost in a row.
 pub(super) const PARTIAL_WITHIN_CHAOS: Duration = Duration::from_secs(40);
 
 /// Amounts by resource, in base units (thousandths of a core, bytes, pieces).
@@ -32,25 +32,25 @@ pub(super) type Amounts = BTreeMap<String, u64>;
 pub(super) struct Course {
     pub(super) gang: Gang,
     pub(super) submitted: Option<Instant>,
-    /// When its first member was bound.
+    /// When the gang's first member was bound.
     pub(super) first_bound: Option<Instant>,
-    /// When its minimum was bound for the first time.
+    /// When the gang's minimum was bound for the first time.
     pub(super) started: Option<Instant>,
-    /// When its last pod ended.
+    /// When the gang's last pod ended.
     pub(super) ended: Option<Instant>,
-    /// Members with a node, ended ones included.
+    /// How many members have a node; members that ended well count, failed ones do not.
     pub(super) bound: u32,
-    /// Members that ended.
+    /// How many members have ended well.
     pub(super) finished: u32,
-    /// Nodes of the members.
+    /// How many of the members that count as bound are on each node.
     pub(super) nodes: BTreeMap<String, u32>,
-    /// Racks of the members that hold room now.
+    /// How many members that hold room now are in each rack.
     pub(super) racks: BTreeMap<String, u32>,
-    /// Where its members were at one time, if that was more than one rack and it requires one.
+    /// The racks of the members at a time when they were in several, though the gang requires one.
     pub(super) scattered: Option<String>,
     /// When the gang came to have some members bound, but fewer than the minimum.
     pub(super) partial_since: Option<Instant>,
-    /// The longest that this ever lasted.
+    /// The longest time that the gang was bound in part.
     pub(super) longest_partial: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Course {
         self.bound >= self.gang.minimum && self.ended.is_none()
     }
 
-    /// From its submission to its start, or to now.
+    /// The time from the gang's submission to its start, or to now.
     pub(super) fn waited(&self, now: Instant) -> Duration {
         self.submitted.map_or(Duration::ZERO, |submitted| {
             self.started
@@ -102,34 +102,35 @@ struct Member {
     pod: String,
     node: Option<String>,
     ended: bool,
-    /// It ended badly: it counts for nothing, another takes its place.
+    /// Whether the pod ended badly: it counts for nothing, and another pod takes its place.
     failed: bool,
     requests: Amounts,
 }
 
 impl Member {
-    /// The node on which it does its part, or did.
+    /// The node on which the member works or worked.
     fn place(&self) -> Option<&String> {
         self.node.as_ref().filter(|_| !self.failed)
     }
 }
 
-/// The books.
+/// The books of the witness.
 #[derive(Debug, Default)]
 pub(super) struct Witness {
     pub(super) courses: BTreeMap<String, Course>,
     pub(super) nodes: BTreeMap<String, NodeUse>,
-    /// By UID: those that exist.
+    /// The pods that exist, by UID.
     members: BTreeMap<String, Member>,
     /// Pods that were seen to get a node.
     pub(super) binds: u64,
     /// Pods that went away with a node, before they ended.
     pub(super) evictions: u64,
-    /// Changes after which all nodes were within capacity, or not.
+    /// How many changes of pods were noted. After each, all nodes were within capacity, or a
+    /// violation was noted.
     pub(super) changes: u64,
     /// Rules that were broken, in words.
     pub(super) violations: Vec<String>,
-    /// How long the members of a gang may be on their way to their nodes.
+    /// How long a gang may have some members bound, but fewer than its minimum.
     pub(super) partial_within: Duration,
 }
 
@@ -160,14 +161,14 @@ impl Witness {
         }
     }
 
-    /// A gang was handed to the API server.
+    /// Notes that a gang was handed to the API server.
     pub(super) fn submitted(&mut self, gang: &str, now: Instant) {
         if let Some(course) = self.courses.get_mut(gang) {
             course.submitted = Some(now);
         }
     }
 
-    /// A pod is as it is now.
+    /// Notes a pod as it is now.
     pub(super) fn saw(&mut self, pod: &Pod, now: Instant) {
         let Some(uid) = pod.metadata.uid.clone() else {
             return;
@@ -188,7 +189,7 @@ impl Witness {
         self.members.insert(uid, new);
     }
 
-    /// A pod is no more.
+    /// Notes that a pod is gone.
     pub(super) fn gone(&mut self, uid: &str, now: Instant) {
         let Some(old) = self.members.remove(uid) else {
             return;
@@ -223,7 +224,7 @@ impl Witness {
             .collect()
     }
 
-    /// GPUs that are held, and that there are.
+    /// How many GPUs are held, and how many there are.
     pub(super) fn gpus(&self) -> (u64, u64) {
         let sum = |of: fn(&NodeUse) -> &Amounts| {
             let nodes = self.nodes.values();
@@ -234,7 +235,7 @@ impl Witness {
         (sum(|node| &node.used), sum(|node| &node.capacity))
     }
 
-    /// Takes a change of one pod into the books.
+    /// Takes a change of a pod into the books.
     fn enter(&mut self, new: &Member, old: Option<&Member>, now: Instant) {
         self.changes += 1;
         let old_node = old.and_then(|old| old.node.as_ref());
@@ -267,7 +268,7 @@ impl Witness {
         course.settle(now);
     }
 
-    /// Takes room on a node, or gives it back.
+    /// Takes room for a member on a node, or gives it back.
     fn hold(&mut self, member: &Member, node: &str, takes: bool) {
         let Some(place) = self.nodes.get_mut(node) else {
             self.violations.push(format!(
@@ -295,7 +296,7 @@ impl Witness {
 }
 
 impl Course {
-    /// A member takes room in a rack, or gives it back.
+    /// Notes that a member takes room in a rack, or gives it back.
     fn hold(&mut self, rack: &str, takes: bool) {
         let members = self.racks.entry(rack.to_owned()).or_insert(0);
         *members = if takes {
@@ -328,7 +329,7 @@ fn change(held: u64, amount: u64, takes: bool) -> u64 {
     }
 }
 
-/// A node with its name.
+/// The name of a node, and the node without pods.
 pub(super) fn node_use(node: &Node) -> (String, NodeUse) {
     let labels = node.metadata.labels.clone().unwrap_or_default();
     let label = |name: &str| labels.get(name).cloned().unwrap_or_default();
@@ -370,7 +371,7 @@ pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     (!node.is_empty()).then_some(node)
 }
 
-/// Whether a pod holds nothing any more.
+/// Whether a pod has ended, so that it holds nothing any more.
 pub(super) fn has_ended(pod: &Pod) -> bool {
     matches!(phase(pod), Some("Succeeded" | "Failed"))
 }
@@ -400,7 +401,7 @@ pub(super) fn requests(pod: &Pod) -> Amounts {
     sum
 }
 
-/// A quantity that cannot be read counts as none: the API server wrote it.
+/// Amounts in base units. A quantity that cannot be read counts as 0; the API server writes none.
 fn amounts(quantities: &BTreeMap<String, Quantity>) -> Amounts {
     let read = |(resource, quantity): (&String, &Quantity)| {
         let amount = quantity::amount(resource, &quantity.0).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The gangs of the demo: made up from a fixed seed, so that every run is given the same.
+//! The gangs of the demo: made up from a fixed seed, so that every run has equal gangs.
 
 mod manifest;
 
@@ -6,11 +6,11 @@ use super::setting::{GPUS, TEAMS, Team};
 use std::time::Duration;
 
 const SEED: u64 = 2026;
-/// The part of the time in which gangs arrive; in the rest they end.
+/// The part of the time in which gangs arrive; the rest is for them to end.
 const ARRIVALS: f64 = 0.6;
 /// The work of all gangs, in thousandths of what all GPUs can do in the whole time.
 const WORK_THOUSANDTHS: u64 = 800;
-/// The part of the first team's gangs that are there at the very start.
+/// The part of the first team's gangs that arrive at the very start.
 const BURST: f64 = 0.45;
 /// How long a gang runs, in seconds, at least and at most.
 const RUN_S: (u32, u32) = (4, 60);
@@ -31,9 +31,9 @@ struct Shape {
     /// How many of 1,000 gangs are of this shape.
     frequency: u32,
     form: Form,
-    /// From and to.
+    /// The least and the greatest number of pods.
     pods: (u32, u32),
-    /// Pods above the minimum are elastic; 0: all pods are needed.
+    /// The minimum: pods above it are surplus; 0: all pods are needed.
     minimum: u32,
     gpus: u32,
     traits: Traits,
@@ -102,20 +102,20 @@ const fn shape(
 /// A gang that will be submitted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gang {
-    /// The name of its Job and, if it has one, its PodGroup; no two are alike.
+    /// The name of the gang's Job and, if it has one, of its PodGroup; no two gangs share a name.
     pub(super) name: String,
     pub(super) namespace: &'static str,
     pub(super) queue: &'static str,
     pub(super) form: Form,
     pub(super) pods: u32,
     pub(super) minimum: u32,
-    /// Of each pod.
+    /// GPUs of each pod.
     pub(super) gpus: u32,
     pub(super) traits: Traits,
-    /// Since the start of the demo.
+    /// When the gang arrives, since the start of the demo.
     pub(super) arrival: Duration,
     pub(super) run_s: u32,
-    /// It asks for what it can never get.
+    /// Whether the gang asks for what it can never get.
     pub(super) hopeless: bool,
 }
 
@@ -125,8 +125,8 @@ impl Gang {
     }
 }
 
-/// `count` gangs for a demo of `length`, by arrival, and a few that wait for ever, so that reasons
-/// can be seen.
+/// `count` gangs for a demo of `length`, by arrival, and a few that wait for ever, so that users
+/// see reasons.
 pub(super) fn gangs(count: u32, length: Duration) -> Vec<Gang> {
     let mut random = fastrand::Rng::with_seed(SEED);
     let mut gangs: Vec<Gang> = (0..count)
@@ -139,7 +139,7 @@ pub(super) fn gangs(count: u32, length: Duration) -> Vec<Gang> {
 }
 
 fn gang(number: u32, length: Duration, random: &mut fastrand::Rng) -> Gang {
-    // The teams come one after the other, so that what the first took over its quota goes back.
+    // The teams begin one after the other, so that what the first took over its quota goes back.
     let (team, from) = match random.u32(0..10) {
         0..4 => (&TEAMS[0], 0.0),
         4..8 => (&TEAMS[1], 0.08),
@@ -166,13 +166,13 @@ fn gang(number: u32, length: Duration, random: &mut fastrand::Rng) -> Gang {
         gpus: shape.gpus,
         traits: shape.traits,
         arrival: length.mul_f64(arrival),
-        // Only the proportions count until they are scaled.
+        // Only the proportions matter: run times are scaled later.
         run_s: random.u32(10..=60),
         hopeless: false,
     }
 }
 
-/// A team with a limit has no use for shapes that take most of it.
+/// Picks a shape. A team with a limit gets no shapes that would take most of it.
 fn pick(team: &Team, random: &mut fastrand::Rng) -> &'static Shape {
     let largest = team.limit.map_or(GPUS, |limit| limit / 2);
     let fitting = || {
@@ -191,7 +191,8 @@ fn pick(team: &Team, random: &mut fastrand::Rng) -> &'static Shape {
     &SHAPES[0]
 }
 
-/// Makes the sum of all work what the cluster can do in the given time, with queues in between.
+/// Scales run times, within [`RUN_S`], so that the sum of all work is [`WORK_THOUSANDTHS`] of what
+/// all GPUs can do in `length`.
 fn scale_run_times(gangs: &mut [Gang], length: Duration) {
     let work: u64 = gangs
         .iter()

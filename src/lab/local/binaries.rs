@@ -1,7 +1,8 @@
 //! The programs of the control plane: found, or built from source once.
 //!
 //! The files of `deploy/local` are part of this binary, so that an installed `gpu-batch` can build
-//! without its source tree. Their hash names the cache folder: other versions, another folder.
+//! without its source tree. Their hash names the cache folder, so that other versions of them use
+//! another folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,7 +53,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The name of its file.
+    /// The name of the program's file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Etcd => "etcd",
@@ -66,7 +67,7 @@ impl Program {
         }
     }
 
-    /// Whether `folder` holds what is needed to run it: kwok does nothing without its stages.
+    /// Whether `folder` has what the program needs to run: kwok does nothing without its stages.
     fn is_in(self, folder: &Path) -> bool {
         folder.join(self.name()).is_file() && (self != Self::Kwok || folder.join("stages").is_dir())
     }
@@ -89,9 +90,9 @@ impl Binaries {
     ///
     /// Looks into the folder that the environment variable `KUBEBUILDER_ASSETS` names, then into
     /// the cache: `local-HASH` in `GPU_BATCH_CACHE`, else in `gpu-batch` below `XDG_CACHE_HOME`,
-    /// else below `~/.cache`. What is in neither is built into the cache, which takes minutes;
-    /// `progress` is given a line at each step. It blocks, and of two processes one waits for the
-    /// other.
+    /// else below `~/.cache`. Programs that are in neither are built into the cache, which takes
+    /// minutes; `progress` is given a line at each step. It blocks; of two processes that build,
+    /// one waits for the other.
     ///
     /// # Errors
     /// [`LocalError::GoMissing`] if something must be built and Go is not installed,
@@ -124,7 +125,8 @@ impl Binaries {
         Ok(Self { folders })
     }
 
-    /// The file of `program`. One that was not asked for is its bare name, to be found on `PATH`.
+    /// The file of `program`. For a program that was not asked for: its bare name, to be found on
+    /// `PATH`.
     pub fn path(&self, program: Program) -> PathBuf {
         match self.folders.get(&program) {
             Some(folder) => folder.join(program.name()),
@@ -146,7 +148,7 @@ impl Binaries {
     }
 }
 
-/// The folder in which everything that is built once is kept.
+/// The folder for everything that is built once.
 fn cache_folder() -> PathBuf {
     let from = |variable: &str, below: &str| {
         std::env::var_os(variable)
@@ -159,8 +161,8 @@ fn cache_folder() -> PathBuf {
         .unwrap_or_else(|| std::env::temp_dir().join("gpu-batch"))
 }
 
-/// Names what a build would produce. Should a later standard library hash differently, the only
-/// consequence is one more build.
+/// A hash that names what a build would produce. If a later standard library hashes differently,
+/// the only consequence is one more build.
 fn module_hash() -> u64 {
     let mut hasher = DefaultHasher::new();
     (MODULE, std::env::consts::OS, std::env::consts::ARCH).hash(&mut hasher);
@@ -201,7 +203,7 @@ fn build(
     run_build(module.path(), programs, cache, progress)
 }
 
-/// Runs `build.sh`. It stays in our process group, so that Ctrl-C ends it together with us.
+/// Runs `build.sh`. It stays in the process group of this process, so that Ctrl-C ends both.
 fn run_build(
     module: &Path,
     programs: &[Program],
@@ -243,7 +245,7 @@ fn run_build(
     })
 }
 
-/// Takes the lock that keeps a second process from the same build; it is held until dropped.
+/// Takes the lock that keeps two processes from building at once; it is held until it is dropped.
 fn lock(path: &Path, progress: &mut impl FnMut(&str)) -> Result<File, LocalError> {
     let file = File::create(path).map_err(LocalError::io("make", path))?;
     match file.try_lock() {

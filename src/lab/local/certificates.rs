@@ -13,9 +13,9 @@ use super::LocalError;
 /// The PEM files that the programs are pointed to.
 #[derive(Debug)]
 pub(super) struct Certificates {
-    /// The authority that signed the two certificates.
+    /// The authority that signed the certificates of server and admin.
     pub(super) authority: PathBuf,
-    /// What the API server shows.
+    /// The certificate of the API server.
     pub(super) server: PathBuf,
     pub(super) server_key: PathBuf,
     /// A user in the group `system:masters`: allowed everything and never throttled.
@@ -23,7 +23,7 @@ pub(super) struct Certificates {
     pub(super) admin_key: PathBuf,
     /// Signs the tokens of service accounts.
     pub(super) service_account_key: PathBuf,
-    /// Checks them: the API server does not derive the public key of this kind of key.
+    /// Checks these tokens: the API server does not derive the public key from this kind of key.
     pub(super) service_account_public_key: PathBuf,
 }
 

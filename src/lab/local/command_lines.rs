@@ -1,14 +1,15 @@
 //! Which programs a control plane has, and the command line of each.
 //!
-//! Set for load on a small machine: no limit below what the machine can do, and no work that nobody
-//! looks at.
+//! Set for load on a small machine: no limit below what the machine can do, and no work whose
+//! result is not used.
 
 use std::path::{Path, PathBuf};
 
 use super::binaries::Program;
 use super::certificates::Certificates;
 
-/// The files of an API server that writes down what it is asked.
+/// The names of the audit log of an API server, and of the policy that says what is written into
+/// it.
 pub(super) const AUDIT_LOG: &str = "audit.log";
 pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
 
@@ -16,7 +17,7 @@ pub(super) const AUDIT_POLICY: &str = "audit-policy.yaml";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The controllers of the controller manager, by the names of its flag `--controllers`; see
-    /// [`CONTROLLERS`]. None: it does not run.
+    /// [`CONTROLLERS`]. Empty: the controller manager does not run.
     pub controllers: &'static [&'static str],
     /// Kubernetes' own scheduler.
     pub kube_scheduler: bool,
@@ -24,7 +25,7 @@ pub struct Options {
     pub kwok: bool,
     /// Workloads and PodGroups of Kubernetes itself (`scheduling.k8s.io/v1alpha2`).
     pub native_gangs: bool,
-    /// The API server writes down who asked for what: see
+    /// The API server writes down which client asked for what: see
     /// [`ControlPlane::audit_log`](super::ControlPlane::audit_log).
     pub audit: bool,
 }
@@ -72,22 +73,24 @@ const ADMISSION_OFF: &str = "ServiceAccount,TaintNodesByCondition,LimitRanger,Re
     RuntimeClass,DefaultStorageClass,DefaultIngressClass,StorageObjectInUseProtection,\
     PersistentVolumeClaimResize";
 
-/// The gates of gangs in Kubernetes itself (KEP-4671 and those that build on it), alpha in 1.36.
+/// The feature gates of gangs in Kubernetes itself (KEP-4671 and others on top of it), alpha in
+/// 1.36.
 const NATIVE_GANG_GATES: &str = "--feature-gates=GenericWorkload=true,GangScheduling=true,\
     TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true";
 
-/// Requests a second that a controller may send; its default of 20 would be what is measured.
+/// Requests a second that a controller may send; with the default of 20, that limit would be
+/// measured.
 const CONTROLLER_QPS: u32 = 5000;
 
 impl Setting<'_> {
-    /// A store without fsync: a crash of the machine may lose everything, and nobody minds.
+    /// etcd without fsync: a crash of the machine may lose everything, which does no harm here.
     pub(super) fn etcd(&self) -> Vec<String> {
         let url = format!("http://127.0.0.1:{}", self.etcd_port);
         vec![
             format!("--data-dir={}", self.folder.join("etcd").display()),
             format!("--listen-client-urls={url}"),
             format!("--advertise-client-urls={url}"),
-            // It has no peers: any port will do, and nobody has to know it.
+            // etcd has no peers: any port will do, and no other program has to know it.
             "--listen-peer-urls=http://127.0.0.1:0".into(),
             "--unsafe-no-fsync".into(),
             format!("--quota-backend-bytes={}", 8_u64 << 30),
@@ -155,7 +158,8 @@ impl Setting<'_> {
         self.controller()
     }
 
-    /// One `--config` for each stage. No leases: nobody watches the heartbeat of a fake node.
+    /// One `--config` for each stage. No leases: no controller watches the heartbeats of fake
+    /// nodes.
     pub(super) fn kwok(&self, stages: &[PathBuf]) -> Vec<String> {
         let mut arguments = vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),
@@ -172,7 +176,7 @@ impl Setting<'_> {
         arguments
     }
 
-    /// What the controller manager and the scheduler share. Port 0: neither serves anything.
+    /// The arguments that controller manager and scheduler share. Port 0: neither serves anything.
     fn controller(&self) -> Vec<String> {
         let mut arguments = vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),

@@ -15,16 +15,16 @@ use super::command_lines::{AUDIT_LOG, AUDIT_POLICY, Options, Setting};
 use super::process::Processes;
 use super::scheduler::address_in;
 
-/// How long the API server may take to become ready. It takes 4 s on an idle machine.
+/// How long the API server may take to become ready. On an idle machine it takes 4 s.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// How often it is asked.
+/// How often the API server is asked whether it is ready.
 const READY_POLL: Duration = Duration::from_millis(50);
 
 /// How often a start is tried when another process takes a port between its choice and its use.
 const PORT_ATTEMPTS: u32 = 3;
 
-/// The scheduler is the only one here, in a cluster without a namespace for its Lease; and another
+/// This scheduler has no other beside it, and the cluster has no namespace for its Lease; another
 /// process of this machine may have the default port.
 const SCHEDULER_CONFIG: &str = "\
 apiVersion: gpu-batch.io/v1alpha1
@@ -43,7 +43,7 @@ rules: [{level: Metadata}]
 
 /// A control plane that runs until this is dropped, or until this process ends in whatever way.
 ///
-/// Dropping it blocks for some milliseconds and removes all its data.
+/// Dropping this blocks for some milliseconds and removes all data of the control plane.
 #[derive(Debug)]
 pub struct ControlPlane {
     processes: Processes,
@@ -52,8 +52,8 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts the programs and waits until the API server is ready and the namespace `default` is
-    /// there. Asynchronous because it waits by asking the API server.
+    /// Starts the programs and waits until the API server is ready and the namespace `default`
+    /// exists. Asynchronous because it waits by asking the API server.
     ///
     /// # Errors
     /// [`LocalError::Ended`] if a program ends (its log says why), [`LocalError::NotReady`] if the
@@ -106,7 +106,7 @@ impl ControlPlane {
                 Program::Kubectl | Program::Helm | Program::GpuBatch => continue,
             };
             if !matches!(program, Program::Etcd | Program::KubeApiserver) {
-                // The rest gives up when it finds no API server.
+                // All other programs give up when they find no API server.
                 control_plane.wait_until_ready().await?;
             }
             control_plane
@@ -117,18 +117,19 @@ impl ControlPlane {
         Ok(control_plane)
     }
 
-    /// The file that kubectl and other clients take. Its user may do everything.
+    /// The kubeconfig for kubectl and other clients. Its user may do everything.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Where etcd serves its API, gRPC and the JSON gateway alike, to anybody on this machine.
+    /// Where etcd serves its API, by gRPC and by the JSON gateway, to every process of this
+    /// machine.
     pub fn etcd_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// The requests that the API server has answered so far, an `audit.k8s.io/v1` Event a line,
-    /// without their bodies; there is no such file without [`Options::audit`].
+    /// The file of the requests that the API server has answered so far, an `audit.k8s.io/v1` Event
+    /// a line, without bodies; it does not exist without [`Options::audit`].
     pub fn audit_log(&self) -> PathBuf {
         self.folder().join(AUDIT_LOG)
     }
@@ -138,8 +139,8 @@ impl ControlPlane {
         self.processes.folder()
     }
 
-    /// A new client, which never retries by itself. It belongs to the runtime it is made in: do not
-    /// share it between tests.
+    /// A new client, which never retries by itself. It belongs to the runtime in which it is made:
+    /// do not share it between tests.
     ///
     /// # Errors
     /// [`LocalError::Client`] if the kubeconfig is damaged.
@@ -158,7 +159,7 @@ impl ControlPlane {
     /// Starts `executable`, which is a `gpu-batch`, as the scheduler. Its log is `gpu-batch.log`.
     ///
     /// # Errors
-    /// [`LocalError::Io`] if it cannot be started.
+    /// [`LocalError::Io`] if the scheduler cannot be started.
     pub fn start_scheduler(&mut self, executable: PathBuf) -> Result<(), LocalError> {
         let config = self.folder().join("gpu-batch.yaml");
         fs::write(&config, SCHEDULER_CONFIG).map_err(LocalError::io("write", &config))?;
@@ -177,7 +178,7 @@ impl ControlPlane {
         address_in(&self.processes.log(Program::GpuBatch))
     }
 
-    /// Stops `program` in its tracks: its connections stay open and nothing is answered.
+    /// Stops `program` with SIGSTOP: its connections stay open and nothing is answered.
     pub fn pause(&mut self, program: Program) {
         self.processes.pause(program);
     }
@@ -202,9 +203,9 @@ impl ControlPlane {
         self.wait_until_ready().await
     }
 
-    /// Lets the control plane run on when this process ends; do not pause anything then, for the
-    /// kernel hangs up on stopped programs whose parent is gone. It ends when the returned file is
-    /// made (`touch`), and then removes its data.
+    /// Lets the control plane run on when this process ends. Do not pause a program then: the
+    /// kernel sends SIGHUP to stopped programs whose parent is gone. The control plane ends when
+    /// the returned file is created (`touch`), and then removes its data.
     #[must_use]
     pub fn keep(self) -> PathBuf {
         self.processes.keep()
@@ -239,8 +240,8 @@ impl ControlPlane {
     }
 }
 
-/// Whether the API server is ready; else what it answered. A paused one does not answer: no longer
-/// than a second is waited for it.
+/// Whether the API server is ready; else what it answered. Waits at most a second, because a paused
+/// API server does not answer.
 async fn readiness(client: &Client) -> Result<(), String> {
     let ask = async {
         for path in ["/readyz", "/api/v1/namespaces/default"] {
@@ -259,7 +260,7 @@ async fn readiness(client: &Client) -> Result<(), String> {
         .unwrap_or(Err("no answer".into()))
 }
 
-/// Ports that nobody uses now. All are held until the last is found, so they differ.
+/// Ports that no process uses now. All are held until the last is found, so that they differ.
 fn free_ports<const N: usize>() -> Result<[u16; N], LocalError> {
     let find = || -> std::io::Result<[u16; N]> {
         let listeners = (0..N)

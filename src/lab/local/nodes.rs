@@ -1,7 +1,7 @@
 //! Fake GPU nodes.
 //!
-//! They carry the labels that NVIDIA's GPU feature discovery gives to real nodes of their kind, and
-//! the annotation by which kwok takes them for its own.
+//! Fake nodes carry the labels that NVIDIA's GPU feature discovery gives to real nodes of the same
+//! kind, and the annotation by which kwok knows that it plays them.
 
 use std::collections::BTreeMap;
 
@@ -86,17 +86,17 @@ pub const GB200: GpuProduct = GpuProduct {
 pub struct GpuNode {
     /// The node's name, also its host name.
     pub name: String,
-    /// The model of its GPUs.
+    /// The model of the node's GPUs.
     pub product: GpuProduct,
-    /// How many of them it offers; fewer than the product's when cards are broken.
+    /// How many GPUs the node offers; fewer than the product has where cards are broken.
     pub gpus: u32,
     /// Label `topology.kubernetes.io/zone`.
     pub zone: String,
     /// Label `example.com/rack`.
     pub rack: String,
-    /// Label `nvidia.com/gpu.clique`: the NVLink domain, of those GPUs that have one across nodes.
+    /// Label `nvidia.com/gpu.clique`: the NVLink domain, for GPUs whose domain spans nodes.
     pub clique: Option<String>,
-    /// More labels; they win over those made from the fields.
+    /// More labels; they replace those made from the fields.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -114,7 +114,7 @@ impl GpuNode {
         }
     }
 
-    /// The Kubernetes object: ready, so that it can be used without kwok too.
+    /// The Kubernetes object of the node; it is ready, so that it can be used without kwok too.
     pub fn object(&self) -> Value {
         let GpuProduct {
             cpu,

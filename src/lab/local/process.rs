@@ -1,4 +1,4 @@
-//! Child processes that never outlive us.
+//! Child processes that never outlive this process.
 //!
 //! However this process ends (a return, a panic, Ctrl-C, `kill -9`), its children end too and their
 //! folder is removed. A watchdog sees to it, a shell that waits for the end of a pipe:
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Only the kernel closes the last end of the pipe, so no signal can get in the way. A child writes
-//! its id before it becomes the program, and holds the pipe open until then: there is no moment in
-//! which it runs unknown. Each child leads a process group of its own, so Ctrl-C on the terminal
-//! does not reach it.
+//! its process id before it becomes the program, and holds the pipe open until then: there is no
+//! moment in which a program runs that the watchdog does not know. Each child leads a process group
+//! of its own, so Ctrl-C on the terminal does not reach it.
 //!
-//! Children are ended with SIGKILL, without asking them first: all they have is in the folder.
+//! Children are ended with SIGKILL, without a warning: all their data is in the folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ use tempfile::TempDir;
 
 use super::{LocalError, Program};
 
-/// Reads "started PID", "ended PID" and "keep" until its input ends.
+/// The watchdog: reads "started PID", "ended PID" and "keep" until its input ends.
 const WATCHDOG: &str = r#"
 trap '' HUP INT QUIT TERM
 folder=$1 groups= keep=
@@ -60,19 +60,19 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done
 "#;
 
-/// Tells the watchdog its process id, then becomes the program in its arguments.
+/// A child: tells the watchdog its process id, then becomes the program in its arguments.
 const CHILD: &str = r#"echo "started $$" >&0 && exec "$@" </dev/null"#;
 
 /// How many of the last lines of a log are shown.
 const LOG_LINES_SHOWN: usize = 20;
 
-/// Programs that run, their folder, and the watchdog that ends both.
+/// Programs that run, their folder, and the watchdog that ends the programs and removes the folder.
 #[derive(Debug)]
 pub(super) struct Processes {
     folder: PathBuf,
     processes: BTreeMap<Program, Process>,
     watchdog: Child,
-    /// `None` once the watchdog has been let go.
+    /// `None` once the watchdog has been told to keep everything.
     pipe: Option<PipeWriter>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Processes {
 struct Process {
     executable: PathBuf,
     arguments: Vec<String>,
-    /// `None` while it is killed.
+    /// `None` after the program was killed.
     child: Option<Child>,
     paused: bool,
 }
@@ -109,7 +109,7 @@ impl Processes {
         })
     }
 
-    /// The folder; it goes when the processes go.
+    /// The folder of all files; it is removed when the processes end.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -163,18 +163,19 @@ impl Processes {
         Ok(())
     }
 
-    /// Stops `program` in its tracks and returns when the last of its threads has stopped; does
+    /// Stops `program` with SIGSTOP and returns when the last of its threads has stopped; does
     /// nothing if it does not run.
     pub(super) fn pause(&mut self, program: Program) {
         let Some(process) = self.processes.get_mut(&program) else {
             return;
         };
-        // A second stop is never reported, so waiting for it would not end.
+        // A second SIGSTOP is never reported, so waiting for it would not end.
         let running = process.child.as_mut().filter(|_| !process.paused);
         let Some(child) = running else {
             return;
         };
-        // Asked first, so that the wait below cannot take the exit status away from `ended`.
+        // The child's status is asked first, so that the wait below cannot take it away from
+        // `ended`.
         if let (Ok(None), Some(group)) = (child.try_wait(), group_of(child)) {
             let _ = killpg(group, Signal::SIGSTOP);
             let _ = waitpid(group, Some(WaitPidFlag::WUNTRACED));
@@ -198,7 +199,7 @@ impl Processes {
             return;
         };
         if let Some(mut child) = process.child.take() {
-            // Errors of both mean that it is gone already.
+            // An error of either call means that the child is gone already.
             let _ = group_of(&child).map(|group| killpg(group, Signal::SIGKILL));
             let _ = child.wait();
             self.tell(&format!("ended {}\n", child.id()));
@@ -237,7 +238,8 @@ impl Processes {
         lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
     }
 
-    /// Lets everything run on after us, until the returned file exists or the folder is removed.
+    /// Lets everything run on after this process, until the returned file exists or the folder is
+    /// removed.
     pub(super) fn keep(mut self) -> PathBuf {
         self.tell("keep\n");
         self.pipe = None;
@@ -251,7 +253,7 @@ impl Processes {
         self.folder.join(format!("{program}.log"))
     }
 
-    /// One line to the watchdog. If it is gone, there is nobody to tell.
+    /// Writes one line to the watchdog. If the watchdog is gone, the line is lost.
     fn tell(&self, line: &str) {
         if let Some(mut pipe) = self.pipe.as_ref() {
             let _ = pipe.write_all(line.as_bytes());

@@ -1,4 +1,4 @@
-//! The scheduler as a process of its own, which can be stopped and killed and whose memory can be
+//! The scheduler as a separate process, which can be stopped and killed and whose memory can be
 //! read.
 
 use std::fs;
@@ -9,14 +9,14 @@ use super::process::Processes;
 use super::{LocalError, Program};
 use crate::kube::connection::Named;
 
-/// Its configuration file.
+/// The name of the scheduler's configuration file.
 const CONFIGURATION: &str = "gpu-batch.yaml";
-/// The words in its log before the address that it serves on.
+/// The words in the scheduler's log before the address on which it serves.
 const BEFORE_ADDRESS: &str = "health and metrics on ";
 
 /// A `gpu-batch run` that ends when this is dropped, or when this process ends in whatever way.
 ///
-/// Dropping it kills it with SIGKILL and blocks for some milliseconds.
+/// Dropping this kills the scheduler with SIGKILL and blocks for some milliseconds.
 #[derive(Debug)]
 pub struct SchedulerProcess {
     processes: Processes,
@@ -27,8 +27,8 @@ impl SchedulerProcess {
     /// `configuration` is the text of its configuration file. Paths may be relative.
     ///
     /// # Errors
-    /// [`LocalError::Io`] if it cannot be started. That it ends at once is no error here: then it
-    /// never has an address, and [`SchedulerProcess::log`] says why.
+    /// [`LocalError::Io`] if the scheduler cannot be started. It is no error here if the scheduler
+    /// ends at once: then it never has an address, and [`SchedulerProcess::log`] says why.
     pub fn start(
         executable: &Path,
         kubeconfig: &Path,
@@ -83,7 +83,7 @@ impl SchedulerProcess {
         Ok(Self { processes })
     }
 
-    /// Writes its configuration file anew; it follows within seconds.
+    /// Writes the configuration file anew; the scheduler follows within seconds.
     ///
     /// # Errors
     /// [`LocalError::Io`] if the file cannot be written.
@@ -92,39 +92,39 @@ impl SchedulerProcess {
         fs::write(&file, configuration).map_err(LocalError::io("write", &file))
     }
 
-    /// Its process id; `None` if it has ended.
+    /// The scheduler's process id; `None` if it has ended.
     pub fn id(&mut self) -> Option<u32> {
-        // Without this, one that ended would count as running.
+        // Without this, a scheduler that has ended would count as running.
         self.processes.ended();
         self.processes.id(Program::GpuBatch)
     }
 
-    /// Where it serves health and metrics now; `None` until it says so in its log.
+    /// Where the scheduler serves health and metrics now; `None` until its log says so.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         address_in(&self.log())
     }
 
-    /// Everything that it has logged.
+    /// Everything that the scheduler has logged.
     #[must_use]
     pub fn log(&self) -> String {
         self.processes.log(Program::GpuBatch)
     }
 
-    /// Stops it in its tracks, as SIGSTOP does.
+    /// Stops the scheduler with SIGSTOP.
     pub fn pause(&mut self) {
         self.processes.pause(Program::GpuBatch);
     }
 
-    /// Lets it go on after [`SchedulerProcess::pause`].
+    /// Lets the scheduler go on after [`SchedulerProcess::pause`].
     pub fn resume(&mut self) {
         self.processes.resume(Program::GpuBatch);
     }
 }
 
-/// Where a scheduler with this log serves health and metrics now; `None` until it has said so.
+/// Where a scheduler with this log serves health and metrics now; `None` until the log says so.
 pub(super) fn address_in(log: &str) -> Option<SocketAddr> {
-    // The last line may be half written.
+    // The last line may be incomplete.
     let (lines, _) = log.rsplit_once('\n')?;
     let (_, address) = lines
         .lines()

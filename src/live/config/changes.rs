@@ -1,10 +1,10 @@
-//! The keys that differ between two files, and those for which the scheduler begins anew.
+//! The keys that differ between two files, and the keys for which the scheduler begins anew.
 
 use super::ConfigurationFile;
 use serde_json::Value;
 
-/// Keys around which the running scheduler was built, with all below them. Their documentation says
-/// that it begins anew.
+/// Keys around which the running scheduler was built, with all keys below them. Their documentation
+/// says that the scheduler begins anew.
 const FOUNDATIONS: [&str; 3] = ["schedulerName", "serveAddress", "leaderElection"];
 
 /// The keys whose values differ, in the order of their names: `placement`, `inFlight.actions`.
@@ -19,7 +19,7 @@ fn compare(key: &str, one: &Value, other: &Value, keys: &mut Vec<String>) {
     if one == other {
         return;
     }
-    // A placement is one word, or one for each sort of work.
+    // A placement is one word, or one word each for GPU and CPU work.
     match (one, other) {
         (Value::Object(one), Value::Object(other)) if one.keys().eq(other.keys()) => {
             for (name, value) in one {

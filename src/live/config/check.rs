@@ -32,7 +32,7 @@ impl Problems {
         }
     }
 
-    /// The value, or its default with a problem noted.
+    /// The value; on an error its default, and a problem is noted.
     fn value<T: Default, E: Display>(&mut self, key: &str, result: Result<T, E>) -> T {
         result.unwrap_or_else(|error| {
             self.add(key, error);
@@ -40,7 +40,7 @@ impl Problems {
         })
     }
 
-    /// A duration that must be longer than nothing.
+    /// A duration in milliseconds that must be longer than 0.
     fn positive(&mut self, key: &str, milliseconds: Result<u64, InvalidDuration>) -> u64 {
         self.require(milliseconds != Ok(0), key, "must be longer than 0s");
         self.value(key, milliseconds)
@@ -50,7 +50,7 @@ impl Problems {
 /// The file as one typed value.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Everything that is wrong with the file.
 pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<String>> {
     let mut problems = Problems::default();
     for (key, text, allowed) in [
@@ -101,8 +101,8 @@ pub(super) fn check(file: &ConfigurationFile) -> Result<Configuration, Vec<Strin
     }
 }
 
-/// Levels, alone or for a module: `info,gpu_batch=debug`. A word that is no level would count as a
-/// module's name, and nothing else would be said any more.
+/// Whether the text is log levels, alone or for a module: `info,gpu_batch=debug`. A word that is no
+/// level would count as a module's name, and nothing of other modules would be logged any more.
 fn is_log_level(text: &str) -> bool {
     let level = |part: &str| {
         part.rsplit('=')
@@ -177,7 +177,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         gpu_placement,
         cpu_placement,
         target_workload: None,
-        // For simulations; nobody wants to live with the others.
+        // The other values are for simulations alone.
         leaf_order: LeafOrder::Age,
         queueing: Queueing::BestEffort,
         aging_ms,

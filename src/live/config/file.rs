@@ -115,7 +115,7 @@ fn duration(milliseconds: u64) -> Duration {
 }
 
 impl ConfigurationFile {
-    /// What a file that says nothing says: the defaults without the version, which must be written.
+    /// The defaults without `apiVersion` and `kind`, which a file must have.
     fn unversioned() -> Self {
         Self {
             api_version: String::new(),
@@ -188,7 +188,7 @@ impl Default for InFlightFile {
 /// The configuration file with every default, and with a comment on every key.
 ///
 /// # Errors
-/// The serializer's, which the defaults do not meet.
+/// The serializer's error; the defaults cause none.
 pub(crate) fn print_defaults() -> anyhow::Result<String> {
     let schema = SchemaSettings::default()
         .with(|settings| settings.inline_subschemas = true)

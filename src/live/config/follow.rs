@@ -1,11 +1,11 @@
 //! Takes changes of the configuration file over while the scheduler runs.
 //!
 //! The file is read every second: a ConfigMap in a pod is replaced by links, of which no event of
-//! the file system tells reliably. What was read twice alike is judged, so that nobody's half
-//! written file is. A file that is wrong is refused whole, and the old configuration goes on; where
-//! only its port is taken, it is tried again until the port is free. One that changes what the
-//! scheduler was built around ends the following: whoever runs the scheduler stops it and starts
-//! another.
+//! the file system tells reliably. A text is judged once two reads in a row have found it, so that
+//! no half-written file is judged. A file that is wrong is refused whole, and the old configuration
+//! goes on; where only its port is taken, the file is tried again until the port is free. A file
+//! that changes what the scheduler was built around ends the following: the caller then stops the
+//! scheduler and starts another one.
 
 use super::changes::{begins_anew, changed_keys};
 use super::read::unreadable;
@@ -32,7 +32,7 @@ enum Refusal {
     PortTaken(InvalidConfiguration),
 }
 
-/// The configuration in force, and why the file is not, if it is not.
+/// The configuration in force, and why the file is refused, if it is.
 #[derive(Debug)]
 pub(crate) struct InForce(Mutex<State>);
 
@@ -50,7 +50,7 @@ impl InForce {
         }))
     }
 
-    /// The file in force, and what is wrong with the newer one that is not.
+    /// The file in force, and what is wrong with a newer one that is refused.
     pub(crate) fn get(&self) -> (ConfigurationFile, Option<String>) {
         let state = self.lock().clone();
         (state.file, state.refused)
@@ -72,12 +72,12 @@ impl InForce {
     }
 }
 
-/// Follows one file.
+/// Follows one configuration file.
 pub(crate) struct Follower {
     path: PathBuf,
     in_force: Arc<InForce>,
     handles: Handles,
-    /// A session that is recorded is one of one scheduler.
+    /// Whether the session is recorded: a journal is of one scheduler, which cannot begin anew.
     recorded: bool,
     last: Option<Read>,
     judged: Option<Read>,
@@ -100,13 +100,13 @@ impl Follower {
         }
     }
 
-    /// Follows until the task is cancelled, or until the scheduler must begin anew: then it tells
-    /// with what.
+    /// Follows the file until the task is cancelled, or until the scheduler must begin anew: then
+    /// it sends the configuration for that.
     pub(crate) async fn run(mut self, anew: oneshot::Sender<Configuration>) {
         loop {
             let text = tokio::fs::read_to_string(&self.path).await;
             if let Some(configuration) = self.look(text.map_err(|error| unreadable(&error))) {
-                // The receiver is gone where the scheduler is being stopped anyhow.
+                // The receiver is gone where the scheduler is being stopped in any case.
                 drop(anew.send(configuration));
                 return;
             }
@@ -114,7 +114,8 @@ impl Follower {
         }
     }
 
-    /// The configuration with which the scheduler must begin anew, if it must.
+    /// Looks at what was read: the configuration with which the scheduler must begin anew, if it
+    /// must.
     fn look(&mut self, read: Read) -> Option<Configuration> {
         let settled = self.last.as_ref() == Some(&read);
         let mut anew = None;
@@ -127,7 +128,7 @@ impl Follower {
 
     fn take_over(&mut self, read: &Read) -> Option<Configuration> {
         let judgement = self.judge(read);
-        // Whether a port is free does not follow from the file.
+        // A refusal for a port is not final: the port may become free without a change of the file.
         let is_final = !matches!(&judgement, Err(Refusal::PortTaken(_)));
         self.judged = is_final.then(|| read.clone());
         match judgement {
@@ -159,7 +160,7 @@ impl Follower {
         None
     }
 
-    /// The new configuration with the keys that are otherwise, or everything that is wrong with it.
+    /// The new configuration with the keys that have changed, or everything that is wrong with it.
     fn judge(&self, read: &Read) -> Result<(Configuration, Vec<String>), Refusal> {
         let name = self.path.display().to_string();
         let invalid = |problems| InvalidConfiguration {
@@ -189,8 +190,8 @@ impl Follower {
     }
 }
 
-/// Whether the scheduler can listen there. Of the port on which it listens now only the address is
-/// tried.
+/// Whether the scheduler can listen at an address. Where it listens on that port already, only the
+/// IP address is tried.
 fn usable(address: SocketAddr, before: &str) -> Result<(), String> {
     let same_port = before.rsplit(':').next() == Some(address.port().to_string().as_str());
     let port = if same_port { 0 } else { address.port() };

@@ -1,4 +1,4 @@
-//! How a scheduler that is no pod signs a Lease: `HOST_16HEXDIGITS`.
+//! How a scheduler that does not run in a pod signs a Lease: `HOST_16HEXDIGITS`.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 /// How many hexadecimal digits the random part has.
 const DIGITS: usize = 16;
 
-/// A name that no other process has, and that does not change while this process lives: several
-/// processes on one host must not sign a Lease alike, or all of them lead.
+/// A name that no other process has, and that does not change while this process lives: if several
+/// processes on one host signed a Lease with one name, all of them would lead.
 pub(super) static NAME: LazyLock<String> = LazyLock::new(|| {
-    // The only random numbers of the standard library that come from the system.
+    // The only random numbers in the standard library that come from the system.
     let random = RandomState::new().build_hasher().finish();
     name_on(host().as_deref().unwrap_or("gpu-batch"), random)
 });
@@ -23,7 +23,7 @@ fn host() -> Option<String> {
     Some(host).filter(|host| !host.is_empty())
 }
 
-/// Whether this is the name of a process of this machine, unless a configuration names it.
+/// Whether a name is that of a process of this machine, unless a configuration has set it.
 pub(crate) fn is_of_this_machine(name: &str) -> bool {
     host().is_some_and(|host| is_on(&host, name))
 }

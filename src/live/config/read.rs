@@ -1,8 +1,8 @@
 //! From the text of a file to its fields.
 //!
 //! What cannot be read is said in the words of the file: the key, what stands there, and what may
-//! stand there. The library's own words are about its types, so the text is looked at once more
-//! where it refuses.
+//! stand there. The library's own messages are about its types, so a text that it refuses is looked
+//! at once more here.
 
 use super::check::IN_FLIGHT;
 use super::file::ConfigurationFile;
@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use serde_saphyr::{DuplicateKeyPolicy, Error, UserMessageFormatter};
 use std::io;
 
-/// Reads a file: what can be read of it, and what cannot, with the keys and what is allowed.
+/// Reads a file: the fields that can be read, and the problems of all others, with the keys and
+/// what is allowed.
 ///
 /// # Errors
 /// The problems that keep the whole file from being read.
@@ -49,7 +50,7 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
     }
 }
 
-/// Why there is nothing to read, and what to do.
+/// Why a file cannot be opened, and what to do.
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file; `gpu-batch config --print-defaults` \
@@ -69,13 +70,13 @@ fn at(error: &Error, problem: &str) -> String {
     }
 }
 
-/// What the library says, without the lines of the text; it names the place.
+/// What the library says, without lines of the text; the message names the place.
 fn in_its_words(error: &Error) -> String {
     let words = error.without_snippet();
     words.render_with_formatter(&UserMessageFormatter)
 }
 
-/// The sentence for a text that is wrong before there are any keys.
+/// The sentence for a text that is no valid YAML, so that there are no keys to name.
 fn syntax(error: &Error) -> String {
     let problem = match error.without_snippet() {
         Error::MultipleDocuments { .. } => {
@@ -90,8 +91,8 @@ fn syntax(error: &Error) -> String {
     at(error, problem)
 }
 
-/// What of a value can be read. Notes each key that there is not, and each value that is of another
-/// sort than the default.
+/// The part of a value that can be read. Notes each key that does not exist, and each value that is
+/// of another sort than the default.
 fn fitting(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>) -> Option<Value> {
     match (value, template) {
         (Value::Object(values), Value::Object(templates)) => {

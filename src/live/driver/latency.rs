@@ -6,7 +6,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use std::collections::HashMap;
 
 /// Measures how long pods of ours wait: from the moment in which this process first sees a pod (for
-/// those that are there when it starts: from their creation) until it is seen bound.
+/// pods that exist when it starts: from their creation) until it sees the pod bound.
 ///
 /// The creation time alone would not do: the API server cuts it to whole seconds.
 #[derive(Debug, Default)]

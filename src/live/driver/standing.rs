@@ -6,7 +6,7 @@ use gpu_batch_policies::lease::LeaseSeen;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use tracing::{info, warn};
 
-/// The last news about this process that the log was told, and the lease as it was then.
+/// What the log was last told about this process, and the lease as it was then.
 #[derive(Debug)]
 pub(super) struct Standing {
     /// How this process signs the lease; `None` without election.
@@ -15,13 +15,13 @@ pub(super) struct Standing {
     server: String,
     /// The lease as it was seen last.
     lease: Option<LeaseSeen>,
-    /// The lease before it came to its present holder; `None`: no other holder was seen.
+    /// The lease before its present holder took it; `None`: no other holder was seen.
     before: Option<LeaseSeen>,
     leads: bool,
     schedules: bool,
-    /// Whether this process has led before, and not ceased because somebody else took the lease.
+    /// Whether this process has led before, and did not cease because another one took the lease.
     lapsed: bool,
-    /// The leader behind which this process was last said to stand by.
+    /// The leader that the log last named when this process stood by.
     behind: Option<Box<str>>,
 }
 
@@ -43,7 +43,7 @@ impl Standing {
         }
     }
 
-    /// A new engine begins, which does not lead yet.
+    /// Notes that a new engine begins, which does not lead yet.
     pub(super) fn begin_anew(&mut self) {
         (self.leads, self.schedules) = (false, false);
     }
@@ -54,7 +54,7 @@ impl Standing {
         holder.is_some() && holder == self.identity.as_ref()
     }
 
-    /// Looks at what the engine is about to be told.
+    /// Notes what the events, which the engine is about to get, say of the lease.
     pub(super) fn observe(&mut self, events: &[Event]) {
         for event in events {
             let Event::Outcome(_, Outcome::Lease(seen)) = event else {
@@ -67,7 +67,7 @@ impl Standing {
         }
     }
 
-    /// Tells what has changed with the last step.
+    /// Logs what has changed with the last step.
     pub(super) fn tell(&mut self, leads: bool, synced: bool, stopping: bool, health: &Health) {
         if leads && !self.leads {
             info!("leading: {}", self.why_leading());
@@ -92,7 +92,7 @@ impl Standing {
         }
     }
 
-    /// Says who leads instead.
+    /// Logs which process leads instead of this one.
     fn tell_behind(&mut self) {
         let Some(lease) = &self.lease else { return };
         let others = !lease.holder.is_empty() && !self.holds_lease();

@@ -1,4 +1,4 @@
-//! The journal's files: the present one and, with `.1` behind its name, the one before.
+//! The journal's files: the present one, and the one before with `.1` behind its name.
 
 use gpu_batch_simulator::journal::{Damage, Reader, beginning};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Only the scheduler's user may read what runs in a cluster.
+/// Only the user that the scheduler runs as may read what runs in a cluster.
 const MODE: u32 = 0o600;
 
 /// A journal on disk that grows, within a bound.
@@ -17,17 +17,17 @@ pub struct JournalFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// Of both files together.
+    /// The bound on both files together.
     bytes_max: u64,
 }
 
 /// Why a journal cannot be written.
 #[derive(Debug, Error)]
 pub enum JournalFileError {
-    /// The file that is there is not ours to replace.
+    /// The file that exists is no journal, so it is not ours to replace.
     #[error("{}: there is a file that is not a journal; it is left alone", .0.display())]
     NotAJournal(PathBuf),
-    /// The bound is reached before the loop could begin a new file.
+    /// The file has reached its bound before the loop could begin a new one.
     #[error("{}: it would be larger than half of the bound", .0.display())]
     Full(PathBuf),
     /// The file cannot be made or written.
@@ -41,9 +41,9 @@ pub enum JournalFileError {
 }
 
 impl JournalFile {
-    /// Begins a journal in a new file that only its owner may read. A journal that is there already
-    /// gets `.1` behind its name, and the one that had it before is gone. Both together stay below
-    /// `bytes_max`.
+    /// Begins a journal in a new file that only its owner may read. A journal that exists already
+    /// gets `.1` behind its name, and an older one of that name is deleted. Both together stay
+    /// below `bytes_max`.
     ///
     /// # Errors
     /// If one of the two files is not a journal, or the new one cannot be made.
@@ -58,10 +58,10 @@ impl JournalFile {
         })
     }
 
-    /// Whether a journal may be made there, without making it.
+    /// Whether a journal may be made at `path`, without making it.
     ///
     /// # Errors
-    /// If one of the two files is there and is not a journal, or there is no such folder.
+    /// If one of the two files exists and is not a journal, or there is no such folder.
     pub fn check(path: &Path) -> Result<(), JournalFileError> {
         fs::metadata(folder(path)).map_err(|error| failed(path, error))?;
         for path in [path, &before(path)] {
@@ -74,7 +74,8 @@ impl JournalFile {
         self.bytes
     }
 
-    /// From this size on a new file should begin: three quarters of its half, for it takes a while.
+    /// The size in bytes from which on a new file should begin: three quarters of the file's bound,
+    /// because the change takes a while.
     pub(super) fn rotates_at_bytes(&self) -> u64 {
         self.bytes_max / 8 * 3
     }
@@ -88,7 +89,7 @@ impl JournalFile {
         if bytes > self.bytes_max / 2 {
             return Err(JournalFileError::Full(self.path.clone()));
         }
-        // In one piece: who is killed leaves a whole block behind.
+        // In one piece: a process that is killed leaves only whole blocks behind.
         let written = self.file.write_all(block);
         written.map_err(|source| self.failed(source))?;
         self.bytes = bytes;
@@ -119,14 +120,14 @@ fn folder(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// The name of the file before.
+/// The name of the file with the journal before.
 fn before(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".1");
     name.into()
 }
 
-/// An empty file is nobody's loss, and is taken for one of ours that was never written.
+/// An empty file may be replaced: it counts as a journal in which nothing was ever written.
 fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -149,9 +150,9 @@ fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
     }
 }
 
-/// Makes a new file, and only when its beginning is on the disk moves the present one away: a disk
-/// that is full loses no journal. A file in which nothing was recorded is not worth the one before
-/// it: a process that starts again and again in vain loses no session.
+/// Makes a new file, and moves the present one away only when the beginning of the new one is on
+/// the disk: a full disk loses no journal. A present file in which nothing was recorded does not
+/// replace the one before it: a process that starts again and again in vain loses no session.
 fn begin(path: &Path) -> Result<File, JournalFileError> {
     let mut new = tempfile::Builder::new()
         .prefix(".journal-")

@@ -1,7 +1,7 @@
-//! Connections that nobody can use to hold up the scheduler: each may take so much time and memory,
-//! and there may be so many. And who is on this machine, to whom more is shown.
+//! Connections that nobody can use to hold up the scheduler: the time and the memory of each, and
+//! their number, are bounded. And which clients are on this machine: they are shown more.
 //!
-//! Not used: `axum::serve`, which waits for a slow client as long as that likes.
+//! Not used: `axum::serve`, which waits for a slow client without a bound.
 
 use axum::Router;
 use axum::extract::Request;
@@ -21,27 +21,27 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
-/// Far below the number of files that a process may open, which the requests to the API server need
-/// too. Whoever comes later waits in the system's queue.
+/// Far below the number of files that a process may open, which requests to the API server need
+/// too. Further connections wait in the system's queue.
 const CONNECTIONS_MAX: usize = 256;
 /// How long the head of a request may take to arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection may last, whatever it does. Scrapers connect again.
+/// How long a connection may last, whatever happens on it. Scrapers connect again.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest head of a request. No page reads a body.
+/// The longest head of a request, in bytes. No page reads a body.
 const HEAD_MAX_BYTES: usize = 16 * 1_024;
 /// How long to wait when the system has no more connections to give.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// The answer to whoever asks by another name.
+/// The answer to a request that names another host.
 const REFUSED: &str = "this page is for this machine alone: ask for it as http://localhost:PORT or \
                        http://127.0.0.1:PORT\n";
 
-/// The pages, by who asks.
+/// The pages, by where the client is.
 pub(super) struct Pages {
-    /// For whoever reaches the port.
+    /// For every client that reaches the port.
     pub(super) everybody: Router,
-    /// For whoever is on this machine: a user of it, or one whom Kubernetes forwards here.
+    /// For clients on this machine: its users, and users whom Kubernetes forwards to it.
     pub(super) local: Router,
 }
 
@@ -52,7 +52,7 @@ impl Pages {
     }
 }
 
-/// Answers on every connection until the task is cancelled, and ends them all with it.
+/// Answers on every connection until the task is cancelled, which ends all connections.
 pub(super) async fn accept(listener: TcpListener, pages: Pages) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
@@ -89,17 +89,17 @@ async fn answer(stream: TcpStream, router: Router) {
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_MAX_BYTES);
     let service = TowerToHyperService::new(router);
-    // An error is the client's: it went away, was too slow, or does not speak HTTP.
+    // The error is the client's: it went away, was too slow, or does not speak HTTP.
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
         debug!("a connection ended: {error}");
     }
 }
 
-/// Answers only what is asked for by a name or an address of the loopback interface.
+/// Answers only requests that name the loopback interface, by name or address.
 ///
-/// A page on the web can have a browser ask a name that its owner has pointed at 127.0.0.1. The
-/// connection then comes from this machine, and only the name in the request tells it from one that
-/// a user of the machine has meant.
+/// A page on the web can make a browser ask for a name that the page's owner has pointed at
+/// 127.0.0.1. The connection then comes from this machine, and only the name in the request tells
+/// it from a request that a user of the machine has meant.
 pub(super) async fn must_be_loopback(request: Request, next: Next) -> Response {
     if is_loopback(request.headers()) {
         next.run(request).await

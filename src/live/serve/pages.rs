@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long it is at least from one explanation to the next: each looks at all nodes and gangs.
+/// The shortest time between two explanations: each looks at all nodes and gangs.
 const EXPLANATION_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The configuration that is in force.
@@ -43,7 +43,7 @@ async fn in_force_now(State(in_force): State<Arc<InForce>>) -> Response {
     }
 }
 
-/// All gangs, for whoever is on this machine.
+/// The page with all gangs, for clients on this machine.
 pub(super) fn gangs(handles: Handles) -> Router {
     Router::new()
         .route("/gangs", get(all_gangs))
@@ -60,13 +60,14 @@ async fn all_gangs(State(handles): State<Handles>) -> Response {
     }
 }
 
-/// When the last explanation was asked for. Held while one is made, so that there is one at a time.
+/// When the last explanation was asked for. Locked while one is made, so that there is one at a
+/// time.
 type LastExplanation = Arc<Mutex<Option<Instant>>>;
 
 /// What the pages of explanations share.
 type Shared = (Handles, LastExplanation);
 
-/// Why gangs wait, for whoever is on this machine.
+/// The pages that say why gangs wait, for clients on this machine.
 pub(super) fn explanations(handles: Handles) -> Router {
     Router::new()
         .route("/explain/podgroup/{*name}", get(of_gang))

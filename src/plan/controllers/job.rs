@@ -42,7 +42,7 @@ struct Status {
     conditions: Option<Vec<Condition>>,
 }
 
-/// The pods that a Job lacks.
+/// The missing pods of a Job.
 pub(super) fn pods(owner: &Owner<'_>, members: &[&Member], names: &mut Names<'_>) -> Result<Made> {
     let job: Job = part_of(owner.object)?;
     let spec = &job.spec;
@@ -103,7 +103,7 @@ impl Job {
             .any(|condition| ENDED.contains(&&*condition.kind) && &*condition.status == "True")
     }
 
-    /// Why nobody makes pods of it for now.
+    /// Why the Job controller makes no pods of the Job for now.
     fn held(&self) -> Option<String> {
         if self.spec.suspend == Some(true) {
             return Some("is suspended".to_owned());
@@ -112,9 +112,9 @@ impl Job {
         (by != CONTROLLER).then(|| format!("is managed by {by}"))
     }
 
-    /// Pods in whose place no other is made.
+    /// The pods that the Job controller does not replace by others.
     fn active<'a>(&self, members: &[&'a Member]) -> Vec<&'a Member> {
-        // A Job with a policy for failures waits until it knows how a pod has ended.
+        // A Job with a policy for failures waits until it is known how a pod has ended.
         let replaces_leaving = match self.spec.pod_replacement_policy.as_deref() {
             Some(policy) => policy != "Failed",
             None => self.spec.pod_failure_policy.is_none(),
@@ -138,13 +138,14 @@ impl Job {
         let succeeded = length(&ended_well).max(self.status.succeeded.unwrap_or(0));
         match completions {
             Some(completions) => parallelism.min(completions.saturating_sub(succeeded)),
-            // One that has succeeded ends a Job that does not count: the others only run out.
+            // A Job without a count of completions ends with its first success: other pods only run
+            // out.
             None if succeeded > 0 => 0,
             None => parallelism,
         }
     }
 
-    /// The lowest indexes that nobody has and that are not done.
+    /// The lowest indexes that no active pod has and that are not done.
     fn free_indexes(
         &self,
         completions: i64,
@@ -199,7 +200,7 @@ fn length<T>(of: &[T]) -> i64 {
     i64::try_from(of.len()).unwrap_or(i64::MAX)
 }
 
-/// `0,2-5,7` as pairs of first and last. What is no number is nothing.
+/// `0,2-5,7` as pairs of first and last. Pieces that are no numbers are left out.
 fn ranges_of(text: Option<&str>) -> Vec<(i64, i64)> {
     let range = |piece: &str| {
         let (first, last) = piece.split_once('-').unwrap_or((piece, piece));

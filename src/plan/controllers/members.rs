@@ -1,4 +1,4 @@
-//! Pods that are there, as the controllers that own them see them.
+//! Existing pods, as the controllers that own them see them.
 
 use super::Sourced;
 use serde_json::Value;
@@ -9,12 +9,12 @@ pub(super) const TEMPLATE_HASH: &str = "pod-template-hash";
 /// The label, and in older clusters the annotation, with the index of a pod of an Indexed Job.
 pub(super) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// How far a pod has come, as controllers count.
+/// How far a pod has come, as controllers count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Pending,
     Running,
-    /// It is being deleted.
+    /// The pod is being deleted.
     Leaving,
     Succeeded,
     Failed,
@@ -26,16 +26,16 @@ impl State {
     }
 }
 
-/// A pod that somebody owns.
+/// A pod that has an owner.
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) state: State,
-    /// The entry of `metadata.ownerReferences` that controls it.
+    /// The entry of `metadata.ownerReferences` whose owner controls the pod.
     pub(super) owner: Value,
-    /// The completion index, of a pod of an Indexed Job.
+    /// The completion index of a pod of an Indexed Job.
     pub(super) index: Option<i64>,
-    /// The hash of its template, of a pod of a Deployment.
+    /// The hash of the template of a pod of a Deployment.
     pub(super) template_hash: Option<String>,
 }
 
@@ -47,12 +47,12 @@ type Key = (String, String, String);
 pub(super) struct Members(BTreeMap<Key, Vec<Member>>);
 
 impl Members {
-    /// The pods of an owner, those of an earlier one of its name left out.
+    /// The pods of an owner, without those of an earlier owner of this name.
     pub(super) fn of<'a>(&'a self, owner: &super::Owner<'_>) -> Vec<&'a Member> {
         let identity = &owner.identity;
         let key = [&identity.namespace, &identity.kind, &identity.name];
         let [namespace, kind, name] = key.map(ToString::to_string);
-        // A pod of a Deployment names the ReplicaSet.
+        // A pod of a Deployment names the ReplicaSet, whose UID says nothing of the Deployment.
         let is_its_own = |member: &&Member| {
             let theirs = member.owner.get("uid").and_then(Value::as_str);
             let same_kind = member.owner["kind"] == *kind;

@@ -35,7 +35,7 @@ struct Ordinals {
     start: Option<i64>,
 }
 
-/// The pods that a ReplicaSet lacks.
+/// The missing pods of a ReplicaSet.
 pub(super) fn of_replica_set(
     owner: &Owner<'_>,
     members: &[&Member],
@@ -50,8 +50,8 @@ pub(super) fn of_replica_set(
     })
 }
 
-/// The pods that a Deployment lacks. What its ReplicaSet is called follows from the pods that are
-/// there; the name of a new one is made up. Pods of an older template count: no update is played.
+/// The missing pods of a Deployment. The name of its ReplicaSet follows from the pods that exist;
+/// if there are none, a name is made up. Pods of an older template count: no update is played.
 pub(super) fn of_deployment(
     owner: &Owner<'_>,
     members: &[&Member],
@@ -80,7 +80,7 @@ pub(super) fn of_deployment(
     })
 }
 
-/// The pods that a StatefulSet lacks; where it starts them one by one, the next of them.
+/// The missing pods of a StatefulSet; where it starts them one by one, only the next of them.
 pub(super) fn of_stateful_set(
     owner: &Owner<'_>,
     members: &[&Member],
@@ -99,7 +99,7 @@ pub(super) fn of_stateful_set(
         }
         let name = format!("{set}-{ordinal}");
         let there = members.iter().find(|member| member.name == name);
-        // Where a pod of somebody else's has the name, the controller waits for it to go.
+        // Where the pod of another owner has the name, the controller waits for that pod to go.
         if there.is_none() && names.take(&name) {
             pods.push(manifest.stateful_pod(name, ordinal));
         }
@@ -187,8 +187,8 @@ fn numbered(names: &mut Names<'_>, base: &str, count: usize, hash: Option<&str>)
         .collect()
 }
 
-/// The hash and the reference of a ReplicaSet that a Deployment would make. In a cluster the hash
-/// is another one; here too it follows from the template.
+/// The hash and the reference of a ReplicaSet that a Deployment would make. The hash follows from
+/// the template, as in a cluster, but is not the one that a cluster would make.
 fn new_replica_set(owner: &Owner<'_>) -> (String, Value) {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
     const LENGTH: usize = 10;

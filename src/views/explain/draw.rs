@@ -8,9 +8,9 @@ use gpu_batch_policies::explain::nodes_that;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// How many shapes are named that have no place beside the others.
+/// How many shapes without a place beside the others are named.
 const LEFT_NAMED: usize = 4;
-/// Of how many shortages it is told what all nodes say: the whole is to be no more than a screen.
+/// For how many shortages the text has what all nodes say: it should fit on one screen.
 const IN_DETAIL: usize = 2;
 /// How many refusals of nodes a line names.
 const REFUSALS_NAMED: usize = 6;
@@ -19,7 +19,7 @@ const REFUSALS_NAMED: usize = 6;
 #[must_use]
 pub fn draw(view: &ExplanationView) -> String {
     let mut text = head(view);
-    // What runs has started: the remedies are for the members beside it.
+    // A gang that runs has started: the remedies are for the members that wait.
     let start = match view.phase.as_str() {
         "Running" => "What would let the members that wait start",
         _ => "What would let it start",
@@ -103,7 +103,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
         ));
     }
     let together: Vec<String> = view.together.iter().flat_map(together).collect();
-    // What no node has is told before everything else.
+    // A shortage of what no node has is told before everything else.
     let in_vain = |one: &ShortageView| one.unknown_resources.len() + one.unknown_labels.len() > 0;
     let (first, last) = if view.shortages.first().is_some_and(in_vain) {
         (Vec::new(), together)
@@ -117,7 +117,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
         if one.members_short == 0 && view.together.is_some() {
             continue;
         }
-        // Several shapes may lack what the same gangs hold.
+        // Several shapes may lack room that the same gangs hold.
         let held = one.holders.iter().map(holder);
         let new = held.filter(|line| said.insert((one.domain.clone(), line.clone())));
         lines.extend(new);
@@ -135,7 +135,7 @@ fn gpus(gpus: u64) -> String {
     }
 }
 
-/// How many have a place together, and who has none.
+/// How many members have a place together, and which have none.
 fn together(together: &TogetherView) -> Vec<String> {
     let place = together.domain.as_deref().unwrap_or("the cluster");
     let (sure, most) = if together.proved {
@@ -179,7 +179,8 @@ fn left_out(left: &LeftOutView) -> String {
     format!("  left over: {who} with {}{each}{others}", left.asks)
 }
 
-/// `in_detail`: with what all nodes say, where it is another domain that comes nearest.
+/// The lines about one shortage. `in_detail`: with what all nodes say, where the shortage is about
+/// a domain and not about all of them.
 fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
     let place = shortage.domain.as_deref().unwrap_or("the cluster");
     let asked = shortage.requests.iter().filter(|(name, _)| *name != "pods");
@@ -214,7 +215,7 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
         "{member} asks for {}{selects}",
         requests.join(", ")
     )];
-    // What no node has comes first: whatever else is short, it is in vain.
+    // What no node has comes first: other room would not help.
     let sentences = shortage.unknown_resources.iter();
     let sentences = sentences.chain(&shortage.unknown_labels);
     lines.extend(sentences.map(|sentence| format!("  {sentence}")));

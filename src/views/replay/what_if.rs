@@ -9,7 +9,7 @@ use gpu_batch_simulator::what_if::{
 use serde::Serialize;
 use std::fmt::Write;
 
-/// So many gangs are listed for people; programs get all.
+/// How many gangs are listed for people; programs get all of them.
 const GANGS_SHOWN: usize = 20;
 
 /// Two courses of one session side by side, as `-o json` prints them.
@@ -18,13 +18,13 @@ const GANGS_SHOWN: usize = 20;
 pub(crate) struct WhatIfReport {
     /// When the recorded scheduler began to decide.
     pub from: String,
-    /// The last thing that was recorded.
+    /// When the record ends.
     pub to: String,
     /// Pods that were evicted, as recorded.
     pub evictions_recorded: u64,
     /// Pods that would have been evicted.
     pub evictions_other: u64,
-    /// Everything together.
+    /// All queues together.
     pub total: QueueRow,
     /// By queue.
     pub queues: Vec<QueueRow>,
@@ -38,7 +38,7 @@ pub(crate) struct WhatIfReport {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QueueRow {
-    /// Its name; `total` has none.
+    /// The name of the queue; `total` has none.
     pub queue: String,
     /// As recorded.
     pub recorded: FiguresRow,
@@ -54,11 +54,11 @@ pub(crate) struct FiguresRow {
     pub started: u32,
     /// Gangs that still waited at the end.
     pub waiting: u32,
-    /// Their mean waiting time.
+    /// The mean waiting time of the gangs that started.
     pub wait_mean_seconds: f64,
-    /// One of a hundred waited longer.
+    /// One gang of a hundred waited longer.
     pub wait_p99_seconds: f64,
-    /// The part of all GPU time that the queue held.
+    /// The part of all GPU time that the queue held, from 0 to 1.
     pub gpu_share: f64,
 }
 
@@ -66,15 +66,16 @@ pub(crate) struct FiguresRow {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GangRow {
-    /// Its name.
+    /// The name of the gang.
     pub gang: String,
-    /// Its queue.
+    /// The queue of the gang.
     pub queue: String,
-    /// When it started, since `from`; `null`: not.
+    /// When the gang started, since `from`; `null`: it did not.
     pub recorded_after_seconds: Option<f64>,
-    /// When it would have started, since `from`; `null`: not.
+    /// When the gang would have started, since `from`; `null`: it would not have.
     pub other_after_seconds: Option<f64>,
-    /// By how much later; `null` where it did not start in one of the two.
+    /// How much later the gang would have started; `null` where it did not start in one of the
+    /// courses.
     pub later_seconds: Option<f64>,
 }
 
@@ -84,9 +85,9 @@ pub(crate) struct GangRow {
 pub(crate) struct PodRow {
     /// `NS/NAME`.
     pub pod: String,
-    /// Its node.
+    /// The node in the record.
     pub recorded: String,
-    /// The other node.
+    /// The node in the other course.
     pub other: String,
 }
 
@@ -159,7 +160,7 @@ fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1e3
 }
 
-/// The report for people: each cell is `recorded -> other`, or one value where both are the same.
+/// The report for people: a cell is `recorded -> other`, or one value where both are equal.
 #[must_use]
 pub(crate) fn draw(report: &WhatIfReport, screen: Screen) -> String {
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! Ages as kubectl shows them, the older the rougher; and amounts, to be read and not to be
-//! reckoned with: JSON has them exactly.
+//! Ages as kubectl shows them, the older the rougher; and amounts rounded for people, while JSON
+//! has them exactly.
 
 use crate::kube::convert::quantity::thousandths;
 
@@ -12,7 +12,7 @@ const YEAR: u64 = 365 * DAY;
 /// A unit: its milliseconds and its letter.
 type Unit = (u64, char);
 
-/// Ages, and the one or two units in which ages below each of them are shown.
+/// For ages below the first number, the one or two units in which they are shown.
 const STEPS: [(u64, Unit, Option<Unit>); 8] = [
     (2 * MINUTE, (SECOND, 's'), None),
     (10 * MINUTE, (MINUTE, 'm'), Some((SECOND, 's'))),
@@ -26,7 +26,7 @@ const STEPS: [(u64, Unit, Option<Unit>); 8] = [
 
 /// Units of bytes, the largest first.
 const BYTES: [(&str, u32); 5] = [("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10)];
-/// More of a unit than this are told in a larger one, if that is not exact either.
+/// From this number of a unit on, a larger unit is used, even if the amount is rounded then.
 const UNITS_MAX: u128 = 10_000;
 
 /// An age as kubectl shows it: `90s`, `5m30s`, `3h`, `12d`.
@@ -58,7 +58,7 @@ pub(crate) fn readable(resource: &str, quantity: &str) -> String {
     if of_bytes || resource.starts_with("hugepages-") {
         return bytes(amount);
     }
-    // A thousandth of a CPU can be asked for; of anything else only averages have parts.
+    // A thousandth of a CPU can be asked for; of other resources only averages have fractions.
     let digits = if resource == "cpu" { 3 } else { 2 };
     match decimal(amount, 1_000, digits) {
         (text, _) if text == "0" && amount > 0 => decimal(amount, 1_000, 3).0,
@@ -82,7 +82,7 @@ fn bytes(amount: u128) -> String {
     text.unwrap_or_else(|| decimal(amount, 1_000, 0).0)
 }
 
-/// A fraction with at most so many digits after the point, and whether that is all of it.
+/// A fraction with at most this many digits after the point, and whether the text is exact.
 fn decimal(amount: u128, over: u128, digits: u32) -> (String, bool) {
     let scale = 10_u128.pow(digits);
     let scaled = amount.saturating_mul(scale);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Groups of jobs that never run which are printed; the files list each job.
+/// How many groups of jobs that never run are printed; the files list each job.
 const NEVER_SHOWN: usize = 20;
 
 const QUEUES: [&str; 7] = [
@@ -81,7 +81,7 @@ fn policy(run: &Evaluated, workload: Workload<'_>) -> Vec<Entry> {
     row
 }
 
-/// The use of the cluster in percent, Jain's index, and who got the least of its quota.
+/// The use of the cluster in percent, Jain's index, and the queue that got the least of its quota.
 pub(super) fn fairness(run: &Evaluated, workload: Workload<'_>) -> [String; 3] {
     let worst = run.fairness.worst().map(|(queue, served)| {
         let name = output::name(Some(queue), workload);
@@ -94,7 +94,7 @@ pub(super) fn fairness(run: &Evaluated, workload: Workload<'_>) -> [String; 3] {
     ]
 }
 
-/// The jobs that never run, those of one queue that have one reason together.
+/// The jobs that never run; those of one queue with one reason are put together.
 fn never(runs: &[Evaluated], workload: Workload<'_>) -> String {
     let mut groups: BTreeMap<(usize, &str, &str), Vec<u64>> = BTreeMap::new();
     for (index, run) in runs.iter().enumerate() {

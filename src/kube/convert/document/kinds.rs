@@ -72,8 +72,8 @@ impl Known {
 }
 
 impl Known {
-    /// Whether clusters may serve the kind in other versions, which nobody here can read:
-    /// Kubernetes has not settled it yet.
+    /// Whether clusters may serve the kind in versions that cannot be read here, because Kubernetes
+    /// has not settled it yet.
     pub(super) fn is_unsettled(&self) -> bool {
         (self.group, self.kind) == ("scheduling.k8s.io", "PodGroup")
     }
@@ -91,7 +91,7 @@ impl Known {
     }
 }
 
-/// Reads a type; of a wrong value the field and what is wrong with it.
+/// Reads a type. The error is the field with a wrong value, and what is wrong with the value.
 pub(super) fn typed<'de, T: Deserialize<'de>>(
     value: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<T, FieldError> {

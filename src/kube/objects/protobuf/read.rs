@@ -6,7 +6,7 @@ use serde::de::value::{BorrowedStrDeserializer, Error};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Something that can be read, once.
+/// A message, a list, a map or a value, to be read once.
 pub(super) enum Reader<'a, 'de> {
     Message(Fields<'de>),
     List(Elements<'a, 'de>),
@@ -25,7 +25,7 @@ impl<'a, 'de> Reader<'a, 'de> {
         })
     }
 
-    /// What a field holds, of which the first value was read.
+    /// What a field holds, whose first value has been read already.
     fn field(
         wire: &'a mut Wire<'de>,
         (number, content, first): (u32, &'static Content, Value<'de>),
@@ -101,7 +101,8 @@ pub(super) fn first_field(message: &[u8]) -> Result<&[u8], Error> {
     Ok(&[])
 }
 
-/// `meta/v1.Time`: its first field is the seconds. JSON has no fractions of them either.
+/// A `meta/v1.Time` in Unix milliseconds: its first field is the seconds. JSON has no fractions
+/// either.
 fn unix_ms(message: &[u8]) -> Result<i64, Error> {
     let mut wire = Wire::new(message);
     while let Some((number, value)) = wire.next()? {
@@ -116,7 +117,7 @@ fn unix_ms(message: &[u8]) -> Result<i64, Error> {
 pub(super) struct Fields<'de> {
     wire: Wire<'de>,
     message: &'static Message,
-    /// The message that this one is embedded in. No message of the tables embeds more deeply.
+    /// The message in which this one is embedded. In the tables no message is embedded more deeply.
     outer: Option<(Wire<'de>, &'static Message)>,
     /// The field whose name was given last.
     current: Option<(u32, &'static Content, Value<'de>)>,

@@ -10,7 +10,7 @@ use super::Content::{
 };
 use super::{Forms, Message};
 
-/// What a list of any kind says before its objects.
+/// What a list of any kind has before its objects.
 pub static LIST_HEAD: Message = Message(&[(1, "metadata", Inner(&LIST_META))]);
 
 /// `Pod` and `PodList`.
@@ -31,7 +31,7 @@ pub static NODE_FORMS: Forms = Forms {
     ]),
 };
 
-/// `Status`: what an API server answers where it refuses.
+/// `Status`: the answer of an API server that refuses a request.
 pub static STATUS: Message = Message(&[
     (3, "message", Text),
     (4, "reason", Text),
@@ -94,7 +94,7 @@ static POD_SPEC: Message = Message(&[
     (38, "schedulingGates", List(&Inner(&NAMED))),
     (39, "resourceClaims", List(&Present)),
     (40, "resources", Inner(&RESOURCES)),
-    // Of Kubernetes 1.35, where `schedulingGroup` was not yet.
+    // Only Kubernetes 1.35 has it, which has no `schedulingGroup`.
     (42, "workloadRef", Present),
     (43, "schedulingGroup", Inner(&SCHEDULING_GROUP)),
 ]);

@@ -5,18 +5,18 @@
 use serde::de::Error as _;
 use serde::de::value::Error;
 
-/// What stands behind a tag.
+/// What follows a tag.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'de> {
-    /// A number, a flag.
+    /// A number or a flag.
     Varint(u64),
-    /// Text, a message.
+    /// Text or a message.
     Bytes(&'de [u8]),
-    /// Four or eight bytes. No field that is read is one.
+    /// Four or eight bytes. No field that is read has this type.
     Fixed,
 }
 
-/// A message that is read from its beginning.
+/// The part of a message that has not been read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wire<'de> {
     rest: &'de [u8],
@@ -52,7 +52,7 @@ impl<'de> Wire<'de> {
         Ok(Some((number, value)))
     }
 
-    /// The next value, if it belongs to the same field: the elements of a list follow each other.
+    /// The next value, if it belongs to this field: the elements of a list follow each other.
     pub(super) fn next_of(&mut self, number: u32) -> Result<Option<Value<'de>>, Error> {
         let mut ahead = *self;
         match ahead.next()? {

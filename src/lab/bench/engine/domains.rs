@@ -8,14 +8,14 @@ use crate::lab::bench::{Bound, Row, median, milliseconds};
 use gpu_batch_policies::event::Object;
 use std::sync::Arc;
 
-/// Numbers of racks of two nodes; the last one is that of the target.
+/// Numbers of racks of two nodes; the target is for the last number.
 const SIZES: [usize; 3] = [2_400, 4_800, 9_600];
 const NODES_IN_RACK: usize = 2;
 const RACKS_IN_BLOCK: usize = 100;
 const REPEATS: usize = 7;
 
-/// A gang that must share one of 9,600 racks, and one that must share one of 96 blocks and should
-/// be in as few racks as possible; and with fewer of them.
+/// A gang that must share one of 9,600 racks, and a gang that must share one of 96 blocks and
+/// should be in as few racks as possible; then both with fewer racks.
 pub(super) fn measure() -> Vec<Row> {
     let gangs = [("rack", 2), ("block", 128)].into_iter();
     gangs

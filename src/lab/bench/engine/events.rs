@@ -7,16 +7,16 @@ use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Bound, Row, milliseconds, quantile};
 pub(super) use world::World;
 
-/// What the clock advances between two events.
+/// How far the clock advances between two events.
 const PAUSE_MS: u64 = 2;
 
-/// Numbers of nodes; the last one is that of the target.
+/// Numbers of nodes; the target is for the last number.
 const SIZES: [usize; 3] = [500, 2_000, 5_000];
 
-/// More than a minute, after which past use is added up.
+/// So many that more than a minute passes, after which past use is added up.
 const EVENTS: usize = 40_000;
 
-/// A world: nodes, pods on and for them, and gangs that wait.
+/// The size of a world: nodes, pods that run or wait, and gangs that wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) nodes: usize,
@@ -25,7 +25,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// 28 pods for each node, and a gang that waits for each five.
+    /// 28 pods for each node, and a gang that waits for each five nodes.
     pub(super) const fn of(nodes: usize) -> Self {
         Self {
             nodes,
@@ -35,14 +35,14 @@ impl Size {
     }
 }
 
-/// Step times, in milliseconds.
+/// Times of steps, in milliseconds.
 #[derive(Debug, Default)]
 struct Samples {
-    /// Of the steps that take in one event of the world.
+    /// Steps that take in one event of the world.
     events: Vec<f64>,
-    /// Of the steps that take in the outcomes of their commands.
+    /// Steps that take in the outcomes of commands.
     outcomes: Vec<f64>,
-    /// Of the steps that go on with a search.
+    /// Steps that go on with a search.
     slices: Vec<f64>,
 }
 

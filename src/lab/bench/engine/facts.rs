@@ -6,16 +6,16 @@ use gpu_batch_policies::facts::{
 };
 use std::sync::Arc;
 
-/// When every session begins.
+/// When every session begins, in Unix milliseconds.
 pub(in crate::lab::bench) const START_MS: u64 = 1_800_000_000_000;
 
 /// The resource that counts GPUs.
 pub(in crate::lab::bench) const GPU: &str = "nvidia.com/gpu";
 
-/// The GPUs of all nodes.
+/// The GPU model of all nodes.
 pub(in crate::lab::bench) const GPU_MODEL: &str = "NVIDIA-H100-80GB-HBM3";
 
-/// When everything was created.
+/// When everything was created, in Unix milliseconds.
 const CREATED_MS: u64 = START_MS - 3_600_000;
 
 const GIB: u64 = 1 << 30;
@@ -26,7 +26,7 @@ pub(in crate::lab::bench) const LEVELS: [&str; 3] = ["zone", "block", "rack"];
 /// Where a node stands: zone, block and rack by number.
 pub(in crate::lab::bench) type Place = [usize; 3];
 
-/// A node of 128 CPUs, 2 TiB and so many GPUs.
+/// A node of 128 CPUs, 2 TiB of memory and `gpus` GPUs.
 pub(in crate::lab::bench) fn node(number: usize, gpus: u64, place: Place) -> NodeFacts {
     let name = format!("node-{number:05}");
     let mut labels: Vec<(Box<str>, Box<str>)> = LEVELS
@@ -52,7 +52,7 @@ pub(in crate::lab::bench) fn node(number: usize, gpus: u64, place: Place) -> Nod
     }
 }
 
-/// A shape of so many thousandths of a CPU, GiB of memory and GPUs.
+/// A shape of `millicpu` thousandths of a CPU, `gib` GiB of memory and `gpus` GPUs.
 pub(in crate::lab::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodShape {
     PodShape {
         requests: amounts(&[
@@ -65,7 +65,7 @@ pub(in crate::lab::bench) fn shape(millicpu: u64, gib: u64, gpus: u64) -> PodSha
     }
 }
 
-/// A pod of ours that waits, a gang of its own.
+/// A single pod of ours that waits.
 pub(in crate::lab::bench) fn pod(number: usize, shape: &Arc<PodShape>) -> PodFacts {
     let name = format!("pod-{number:06}");
     PodFacts {
@@ -82,7 +82,7 @@ pub(in crate::lab::bench) fn running(mut pod: PodFacts, node: &NodeFacts) -> Pod
     pod
 }
 
-/// A PodGroup that needs so many members, in one domain of a level if one is named.
+/// A PodGroup that needs `minimum` members, in one domain of a level if `required` names one.
 pub(in crate::lab::bench) fn pod_group(
     number: usize,
     minimum: u32,

@@ -8,14 +8,14 @@ use crate::lab::bench::{Bound, Row, median, milliseconds};
 use gpu_batch_policies::event::{Event, Object};
 use std::sync::Arc;
 
-/// Numbers of nodes; the last one is that of the target.
+/// Numbers of nodes; the target is for the last number.
 const SIZES: [usize; 3] = [1_250, 2_500, 5_000];
 const ZONES: usize = 5;
 const MEMBERS_OF_LARGEST: usize = 512;
 const REPEATS: usize = 11;
 
-/// 512 pods of 8 GPUs that must share a zone: 5 zones of 1,000 nodes, blocks of 100, racks of 10;
-/// and as much less of all of it.
+/// 512 pods of 8 GPUs that must share a zone: 5 zones of 1,000 nodes, blocks of 100, racks of 10.
+/// With fewer nodes the gang and the zones are smaller in proportion.
 pub(super) fn measure() -> Vec<Row> {
     over_sizes(SIZES, at_size)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const SIZE: Size = Size::of(5_000);
 const EVENTS: usize = 20_000;
-/// What the clock advances between two events.
+/// How far the clock advances between two events.
 const PAUSE_MS: u64 = 2;
 
 pub(super) fn measure() -> Vec<Row> {
@@ -71,7 +71,7 @@ fn lists(objects: Vec<Object>) -> Vec<Event> {
     lists.into_iter().map(Event::Listed).collect()
 }
 
-/// An engine that is recorded.
+/// An engine, and the journal of what goes in and out.
 struct Recorded {
     engine: Engine,
     recorder: Recorder,

@@ -1,8 +1,8 @@
-//! Everything of the policy that a user could have on, so that no figure is without its cost.
+//! Everything of the policy that a user could have on, so that each figure includes what it costs.
 //!
 //! A tree of queues: four departments of five teams, each with quota, limit and weight for GPUs,
-//! for GPUs of a model, and for CPUs; past use adjusts the weights; the Topology `default`. Nothing
-//! is ever refused for a quota or a limit here: they are looked at, and are large enough.
+//! for GPUs of a model, and for CPUs; past use adjusts the weights; the Topology `default`. No gang
+//! is refused for a quota or a limit here: the engine looks at them, and they are large enough.
 
 use super::facts::{GPU, GPU_MODEL, queue, topology};
 use gpu_batch_policies::event::Object;
@@ -14,11 +14,11 @@ const TEAMS: usize = 20;
 
 /// A quarter of a cluster of 1,000 nodes, divided among its teams.
 const QUOTA_GPUS: u64 = 100;
-/// More than any cluster has.
+/// More GPUs than any cluster has.
 const LIMIT_GPUS: u64 = 1_000_000;
 const CPU_MILLIS_PER_GPU: u64 = 16_000;
 
-/// The default settings, and the past counts: half as much after a week.
+/// The default settings, but past use counts: half as much after a week.
 pub(super) fn settings() -> Settings {
     Settings {
         use_half_life_ms: Some(7 * 24 * 3_600_000),
@@ -37,7 +37,7 @@ pub(super) fn objects() -> impl Iterator<Item = Object> {
         .chain([Object::Topology(topology())])
 }
 
-/// The queue of whatever has this number.
+/// The queue of the pod or gang with this number.
 pub(super) fn team(number: usize) -> Box<str> {
     format!("team-{:02}", number % TEAMS).into()
 }

@@ -13,7 +13,8 @@ use gpu_batch_policies::facts::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Leaves below each of 125 queues of the third level: so many hundred queues are 4 deep.
+/// Leaves below each of the 125 queues of the third level: 250, 500 and 1,000 leaves, 4 levels
+/// deep.
 const LEAVES: [usize; 3] = [2, 4, 8];
 /// Children of the root, and of each queue of the first two levels.
 const BRANCHES: usize = 5;
@@ -21,7 +22,7 @@ const BRANCHES: usize = 5;
 const GANGS_PER_LEAF: usize = 50;
 const NODES: usize = 500;
 const GPUS: usize = 8;
-/// What the clock advances between two events.
+/// How far the clock advances between two events.
 const PAUSE_MS: u64 = 2;
 /// Events of each sort.
 const EVENTS: usize = 1_000;
@@ -78,7 +79,7 @@ fn at_size(leaves: usize) -> Vec<Row> {
     rows
 }
 
-/// Answers everything until nothing is left to do.
+/// Answers all commands until the engine has nothing left to do.
 fn settle(session: &mut Session, world: &mut World, commands: Vec<Command>, slices: &mut Vec<f64>) {
     let mut outcomes = done(&commands);
     world.carry_out(&commands);
@@ -92,7 +93,7 @@ fn settle(session: &mut Session, world: &mut World, commands: Vec<Command>, slic
     }
 }
 
-/// A full cluster. Of the gangs that wait, each second one is a single pod.
+/// A full cluster. Every second waiting gang is a single pod.
 struct World {
     nodes: Vec<NodeFacts>,
     inner: Vec<QueueFacts>,
@@ -139,7 +140,8 @@ impl World {
         }
     }
 
-    /// Everything that exists at the beginning: so much waits that the cluster is full at once.
+    /// All objects that exist at the beginning; so many pods wait that they fill the cluster at
+    /// once.
     fn objects(&mut self) -> Vec<Object> {
         let queues = self.inner.iter().chain(&self.leaves).cloned();
         let mut objects: Vec<Object> = queues.map(Object::Queue).collect();
@@ -180,7 +182,7 @@ impl World {
         Object::Pod(pod).into()
     }
 
-    /// A pod ends, and what waits may start.
+    /// A pod ends, so that waiting ones may start.
     fn end(&mut self) -> Event {
         let number = self.random.usize(0..self.running.len());
         let mut ended = self.running.swap_remove(number);
@@ -188,7 +190,7 @@ impl World {
         Object::Pod(ended).into()
     }
 
-    /// A leaf gets another weight; or another quota; or comes; or goes.
+    /// A leaf gets another weight or another quota, or is created, or is deleted.
     fn queue_change(&mut self) -> Event {
         self.changes += 1;
         let number = self.random.usize(0..self.leaves.len());
@@ -207,7 +209,7 @@ impl World {
         Object::Queue(leaf.clone()).into()
     }
 
-    /// Pods that were bound run.
+    /// Lets pods run for which there is a bind.
     fn carry_out(&mut self, commands: &[Command]) {
         for command in commands {
             let Action::Bind(bind) = &command.action else {
@@ -225,7 +227,7 @@ impl World {
     }
 }
 
-/// A queue with a quota of 2 GPUs and 16 cores.
+/// A queue with a quota of 2 GPUs and 16 CPUs.
 fn team(number: usize) -> QueueFacts {
     let entry = |name: &str, quota| QueueResource {
         name: name.into(),

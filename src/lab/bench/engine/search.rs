@@ -1,5 +1,5 @@
-//! Gangs of several shapes for which packing finds no place: how long the search for one holds up
-//! everything else at a time, and in all.
+//! Gangs of several shapes for which packing finds no place: how long the search for a place holds
+//! up everything else at a time, and in all.
 
 use super::facts::{group_name, node, pod, pod_group, running, shape};
 use super::session::Session;
@@ -13,13 +13,14 @@ use std::time::Duration;
 struct Case {
     scenario: &'static str,
     nodes: usize,
-    /// By number of the node: what runs there.
+    /// The pod that runs on a node, by the node's number.
     runs: fn(usize) -> PodShape,
-    /// How many members of each shape.
+    /// How many members there are of each shape, and their thousandths of a CPU and GPUs.
     members: &'static [(usize, [u64; 2])],
 }
 
-/// The first ends at its bound, the second is proved by counting.
+/// In the first case the search ends at its bound, in the second counting proves that there is no
+/// place.
 const CASES: [Case; 2] = [
     Case {
         scenario: "801 pods of 3, 4 and 5 GPUs, 500 nodes with 7 free, one pod too many",

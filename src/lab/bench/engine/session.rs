@@ -1,4 +1,4 @@
-//! An engine and a clock; the time that steps take.
+//! An engine, a clock, and the time that steps take.
 
 use super::facts::START_MS;
 use super::policy;
@@ -24,8 +24,8 @@ pub(super) struct Stepped {
 }
 
 impl Session {
-    /// An engine that leads and knows this world, and plans as soon as it is told that there is
-    /// nothing more ([`Session::listed`]). `in_flight`: how many binds it may have under way.
+    /// An engine that leads and knows these objects, and plans as soon as it gets the last list
+    /// ([`Session::listed`]). `in_flight`: how many binds it may have under way.
     pub(super) fn new(in_flight: u32, world: impl IntoIterator<Item = Object>) -> Self {
         Self::begin(policy::settings(), in_flight, world)
     }
@@ -51,7 +51,7 @@ impl Session {
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != LAST) {
             session.step(vec![nothing_of(kind)]);
         }
-        // Applied one by one, so that the facts do not all exist at the same time.
+        // Handed in one by one, so that the facts do not all exist at once.
         for object in world {
             session.step(vec![object.into()]);
         }
@@ -63,7 +63,7 @@ impl Session {
         vec![nothing_of(LAST)]
     }
 
-    /// One step and how long it took.
+    /// Makes one step and measures it.
     pub(super) fn step(&mut self, events: Vec<Event>) -> Stepped {
         let started = processor_time();
         let commands = self.engine.step(self.now_ms, events);
@@ -75,12 +75,13 @@ impl Session {
         Stepped { commands, took }
     }
 
-    /// Whether the last step left planning for the next slice.
+    /// Whether the last step left planning for another slice.
     pub(super) fn is_unfinished(&self) -> bool {
         self.engine.next_deadline() == Some(self.now_ms)
     }
 
-    /// Plans until nothing is left to be planned; the commands and the time of all slices.
+    /// Plans until nothing is left to be planned. The result has the commands and the time of all
+    /// slices.
     pub(super) fn plan(&mut self, events: Vec<Event>) -> Stepped {
         let mut all = self.step(events);
         while self.is_unfinished() {
@@ -91,7 +92,7 @@ impl Session {
         all
     }
 
-    /// Answers commands until there are none; the time of all steps.
+    /// Answers commands until there are none. The result is the time of all steps.
     pub(super) fn settle(&mut self, mut commands: Vec<Command>) -> Duration {
         let mut took = Duration::ZERO;
         while !commands.is_empty() {
@@ -103,7 +104,7 @@ impl Session {
     }
 }
 
-/// The kind that is listed last; nothing is planned before.
+/// The kind that is listed last; the engine plans nothing before that.
 const LAST: Kind = Kind::Namespace;
 
 fn nothing_of(kind: Kind) -> Event {
@@ -113,7 +114,7 @@ fn nothing_of(kind: Kind) -> Event {
     })
 }
 
-/// Every command was done.
+/// An outcome for each command: it was done.
 pub(super) fn done(commands: &[Command]) -> Vec<Event> {
     commands
         .iter()
@@ -122,7 +123,7 @@ pub(super) fn done(commands: &[Command]) -> Vec<Event> {
 }
 
 /// The time that this thread has spent on a processor. A step computes and never waits, so on a
-/// core of its own this is the time that it takes; what else runs on the machine does not count.
+/// core of its own this is the time that the step takes; other work of the machine does not count.
 pub(super) fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

@@ -19,10 +19,10 @@ const SLICES: usize = 8;
 const MEMBERS_OF_SLICE: usize = 8;
 const REPEATS: usize = 11;
 
-/// One block for all, and in it a rack for each of 8 slices of 8 pods of 8 GPUs. Every rack has
-/// one or two nodes that are taken, which leaves room for one slice; each fifth rack three, which
-/// leaves room for none. Where it is refused, each third rack is such a one, and no block has eight
-/// others.
+/// One block for all members, and in it a rack for each of 8 slices of 8 pods of 8 GPUs. In every
+/// rack one or two nodes are taken, which leaves room for one slice; in each fifth rack three are
+/// taken, which leaves room for none. Where the gang is to be refused, in each third rack three are
+/// taken, and no block has eight other racks.
 pub(super) fn measure() -> Vec<Row> {
     let worlds = [
         ("placing a gang of roles", 5),
@@ -89,7 +89,7 @@ fn placed(number: usize) -> NodeFacts {
     node(number, 8, [block / 10, block, rack])
 }
 
-/// A pod of somebody else that takes a node.
+/// A pod of another scheduler that takes a whole node.
 fn foreign(number: usize, shape: &Arc<PodShape>, node: &NodeFacts) -> PodFacts {
     let mut pod = pod(1_000_000 + number, shape);
     pod.ours = false;

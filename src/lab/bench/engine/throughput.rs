@@ -11,7 +11,7 @@ use gpu_batch_policies::settings::Settings;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers of nodes; the last one is that of the target.
+/// Numbers of nodes; the target is for the last number.
 const SIZES: [usize; 3] = [2_500, 5_000, 10_000];
 const PODS_PER_NODE: usize = 10;
 const SHAPES: usize = 50;
@@ -72,7 +72,8 @@ fn at_size(nodes: usize, gpus: usize, placement: &str, settings: &Settings) -> V
     ]
 }
 
-/// The time until all pods are decided, and until all binds are sent, answered and reported.
+/// The time until all pods are decided, and the time until all binds are sent, answered and
+/// reported.
 fn one_run(nodes: usize, gpus: usize, settings: &Settings) -> [Duration; 2] {
     let pods = nodes * PODS_PER_NODE;
     let shapes: Vec<Arc<PodShape>> = (0..SHAPES).map(one_gpu_shape).map(Arc::new).collect();
@@ -93,7 +94,7 @@ fn one_run(nodes: usize, gpus: usize, settings: &Settings) -> [Duration; 2] {
     [planned.took, planned.took + answered]
 }
 
-/// One GPU, and CPU and memory that differ; every tenth shape is tied to a pool of nodes.
+/// A shape of one GPU, with different CPU and memory; every tenth shape is tied to a pool of nodes.
 fn one_gpu_shape(number: usize) -> PodShape {
     let (millicpu, gib) = (1000 + 100 * (number as u64 % 10), 1 + number as u64 / 10);
     let mut shape = shape(millicpu, gib, 1);

@@ -11,16 +11,16 @@ use kube::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How many objects are created or removed at a time.
+/// How many objects are created or removed at once.
 const AT_A_TIME: u32 = 64;
 
-/// How often it is looked whether something has come or gone.
+/// How often to look whether an object has come or gone.
 const POLL: Duration = Duration::from_millis(100);
 
 /// A cluster with the fake nodes of one workload.
 pub(super) struct Cluster {
     pub(super) config: kube::Config,
-    /// How another process finds it.
+    /// How another process finds the cluster.
     pub(super) named: Named,
     client: Client,
     nodes: usize,
@@ -71,14 +71,14 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Makes so many more nodes.
+    /// Makes `nodes` more nodes.
     pub(super) async fn add_nodes(&mut self, nodes: usize) -> anyhow::Result<()> {
         let numbers = self.nodes..self.nodes + nodes;
         self.nodes += nodes;
         self.create(numbers.map(objects::node).collect()).await
     }
 
-    /// Makes the custom resources known; on a user's cluster they are there.
+    /// Makes the custom resources known; on a user's cluster they must exist already.
     async fn install(&self) -> anyhow::Result<()> {
         let definition = |crd| -> anyhow::Result<Post> {
             Ok(Post {
@@ -155,7 +155,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Removes everything; a local control plane goes as a whole with this.
+    /// Removes everything; a local control plane is removed as a whole when this is dropped.
     pub(super) async fn remove(&self) -> anyhow::Result<()> {
         if self.local.is_some() {
             return Ok(());

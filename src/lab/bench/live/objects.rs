@@ -1,4 +1,4 @@
-//! The objects that are measured with, as JSON; and many requests for them at the same time.
+//! The objects of the measurements, as JSON; and many requests for them at the same time.
 
 use super::Workload;
 use anyhow::{Context, bail};
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
-/// What carries this label belongs to the measurement.
+/// Objects with this label belong to the measurement.
 pub(super) const LABEL: &str = "gpu-batch.io/bench";
 
-/// The pods are for a scheduler of this name, so that one that runs already leaves them alone.
+/// The `schedulerName` of the pods: a scheduler that runs already leaves them alone.
 pub(super) const SCHEDULER: &str = "gpu-batch-bench";
 
 /// The namespace of everything, the scheduler's lease included.
@@ -73,7 +73,7 @@ pub(super) fn pod_groups(workload: &Workload) -> Vec<Post> {
         .collect()
 }
 
-/// A PodGroup of so many members.
+/// A PodGroup with a minimum of `members`.
 pub(super) fn pod_group(name: &str, members: usize) -> Post {
     Post {
         path: format!("/apis/gpu-batch.io/v1alpha1/namespaces/{NAMESPACE}/podgroups"),
@@ -150,10 +150,11 @@ fn pod_name(number: usize) -> String {
     format!("pod-{number}")
 }
 
-/// Posts everything, so many at a time, in tasks of their own. What exists already is left alone.
+/// Posts everything, `at_a_time` requests at once, in tasks of their own. Objects that exist
+/// already are left alone.
 ///
 /// # Errors
-/// One of the requests that failed; others were sent all the same.
+/// One of the requests that failed; others may have been sent.
 pub(super) async fn post_all(
     client: &Client,
     posts: Vec<Post>,

@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often it is asked for something.
+/// How often the process is asked for something.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long it may take to say where it listens, and to be ready.
+/// How long the process may take to say where it listens, and to be ready.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running `gpu-batch run`. Dropping it kills it.
@@ -25,14 +25,15 @@ pub(super) struct Process {
 /// Memory of a process in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
-    /// The memory that it holds now (`VmRSS`).
+    /// The memory that the process holds now (`VmRSS`).
     pub(super) resident: u64,
-    /// The most that it ever held (`VmHWM`).
+    /// The most memory that the process ever held (`VmHWM`).
     pub(super) peak: u64,
 }
 
 impl Process {
-    /// Starts `executable`, a `gpu-batch`, and waits until it listens; it lists the world then.
+    /// Starts `executable`, a `gpu-batch`, and waits until it listens; then it begins to list the
+    /// world.
     pub(super) async fn start(executable: &Path, cluster: &Cluster) -> anyhow::Result<Self> {
         let configuration = format!(
             "apiVersion: gpu-batch.io/v1alpha1\nkind: Configuration\n\
@@ -47,7 +48,7 @@ impl Process {
         Ok(Self { scheduler, pages })
     }
 
-    /// A page that it serves: the answer, whatever its status.
+    /// A page that the scheduler serves: the answer, whatever its status.
     pub(super) async fn page(&self, path: &str) -> anyhow::Result<(http::StatusCode, String)> {
         let request = Request::get(path).body(kube::client::Body::empty())?;
         let answer = self.pages.send(request).await?;
@@ -56,7 +57,7 @@ impl Process {
         Ok((status, String::from_utf8_lossy(&body).into_owned()))
     }
 
-    /// Waits until it has listed everything.
+    /// Waits until the scheduler has listed everything.
     pub(super) async fn ready(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
         while !self.page("/readyz").await?.0.is_success() {
@@ -66,7 +67,7 @@ impl Process {
         Ok(())
     }
 
-    /// The memory that it holds now, and the most that it ever held.
+    /// The memory that the scheduler holds now, and the most that it ever held.
     pub(super) fn memory(&mut self) -> anyhow::Result<Memory> {
         let id = self.scheduler.id();
         let id =
@@ -87,7 +88,7 @@ impl Process {
     }
 }
 
-/// Waits until its log names the address that it serves on.
+/// Waits until the scheduler's log names the address on which it serves.
 async fn address(scheduler: &SchedulerProcess) -> anyhow::Result<SocketAddr> {
     let begun = Instant::now();
     loop {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// How many ticks of `/proc` a second has: the kernel tells the same to every program.
+/// How many ticks of `/proc` a second has: the kernel uses this number for all programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Seconds of processor time, of all threads.

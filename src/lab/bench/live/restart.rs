@@ -5,9 +5,9 @@
 //!   empty cluster: memory -> nodes: memory -> pods -> 3 x (bare lists, restart) -> memory
 //! ```
 //!
-//! The *bare list* reads the pages that the scheduler reads, in the form in which it does, with its
-//! client and at the same time for each kind, and throws them away: nobody can know the world
-//! earlier. Beside it the same in JSON, the form of clients that ask for no other.
+//! The *bare list* reads the pages that the scheduler reads, in its form, with its client, all
+//! kinds at the same time, and throws them away: no scheduler can know the world earlier. Beside it
+//! stands a bare list in JSON, the form of clients that ask for no other.
 
 use super::cluster::Cluster;
 use super::objects::{self, NAMESPACE, Post, node_name};
@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub pods: usize,
 }
 
-/// The world that the documentation speaks of.
+/// The world that the documentation describes.
 pub(crate) const BIG: World = World {
     nodes: 5_000,
     pods: 140_000,
@@ -42,13 +42,13 @@ const REPEATS: usize = 3;
 /// Pods whose requests are formed at once.
 const BATCH: usize = 5_000;
 
-/// How often it is looked whether the pod is bound.
+/// How often to look whether the pod is bound.
 const POLL: Duration = Duration::from_millis(10);
 
 /// How long the first bind may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long the scheduler is left alone before its memory is read: statuses are written then.
+/// How long the scheduler is left alone before its memory is read: it writes statuses meanwhile.
 const REST: Duration = Duration::from_secs(10);
 
 /// The pod that is bound first.
@@ -57,23 +57,23 @@ const FIRST: &str = "first";
 /// The form in which objects are listed.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As the scheduler lists them.
+    /// The form in which the scheduler lists the kind.
     Scheduler,
     Json,
 }
 
-/// A bare list.
+/// What a bare list took.
 #[derive(Clone, Copy)]
 struct Listed {
     seconds: f64,
     bytes: usize,
 }
 
-/// The figures that are compared with each other.
+/// The figures of one repetition, which are compared with each other.
 struct Repetition {
     list: Listed,
     json: Listed,
-    /// Seconds to the first bind.
+    /// Seconds from the start of the process to the first bind.
     restart: f64,
 }
 
@@ -141,7 +141,7 @@ async fn restarts(
     })
 }
 
-/// What the scheduler holds at rest in the world as it is.
+/// The memory that the scheduler holds at rest in the world as it is.
 async fn memory(executable: &Path, cluster: &Cluster) -> anyhow::Result<Memory> {
     let mut process = Process::start(executable, cluster).await?;
     process.ready().await?;
@@ -151,7 +151,7 @@ async fn memory(executable: &Path, cluster: &Cluster) -> anyhow::Result<Memory> 
     Ok(memory)
 }
 
-/// From the start of the process until the waiting pod has a node.
+/// Starts a process; the seconds from its start until the waiting pod has a node.
 async fn first_bind(executable: &Path, cluster: &Cluster) -> anyhow::Result<(Process, f64)> {
     let begun = Instant::now();
     let process = Process::start(executable, cluster).await?;
@@ -163,7 +163,7 @@ async fn first_bind(executable: &Path, cluster: &Cluster) -> anyhow::Result<(Pro
     Ok((process, begun.elapsed().as_secs_f64()))
 }
 
-/// Reads all pages of what a scheduler needs, in one form.
+/// Reads all pages of the kinds that a scheduler needs, in one form.
 async fn bare_list(cluster: &Cluster, form: Form) -> anyhow::Result<Listed> {
     let client = connection::client(&cluster.config)?;
     let begun = Instant::now();
@@ -214,7 +214,8 @@ async fn fill(world: World, cluster: &Cluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A pod with about as much text as one of a training job; on a node, as a member of its gang.
+/// A pod with about as much text as a pod of a training job; with `node`, it is on that node, as a
+/// member of the node's gang.
 fn pod(name: &str, gpus: u32, node: Option<usize>) -> Post {
     let mut post = objects::plain_pod(name, gpus);
     let metadata = &mut post.body["metadata"];

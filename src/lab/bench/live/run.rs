@@ -1,4 +1,5 @@
-//! One workload: the bare binder, the scheduler from its start, the scheduler that runs already.
+//! One workload: the bare binder, the scheduler from its start, and the scheduler that runs
+//! already.
 
 use super::cluster::Cluster;
 use super::objects::{self, NAMESPACE, SCHEDULER, post_all};
@@ -12,7 +13,7 @@ use anyhow::ensure;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Odd, so that one run that something else slowed down decides nothing.
+/// An odd number, so that one run that other work has slowed down does not move the median.
 const REPEATS: usize = 5;
 
 /// How often the scheduler's counter is read.
@@ -21,7 +22,7 @@ const POLL: Duration = Duration::from_millis(2);
 /// How long a run may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One run: how long it took, in seconds, and what it used.
+/// One run: how long it took, in seconds, and the processor time that it used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) took: f64,
@@ -31,12 +32,12 @@ pub(super) struct Run {
 /// The runs of one repetition.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Runs {
-    /// The bare binder, all pods being there.
+    /// The bare binder, when all pods exist.
     pub(super) bare: Run,
-    /// The scheduler, from its start to the last bind, all pods being there.
+    /// The scheduler, from its start to the last bind, when all pods exist.
     pub(super) started: Run,
-    /// The scheduler that runs already, from the creation of the last pod; measured only where that
-    /// has a target.
+    /// The scheduler that runs already, from the creation of the last pod; measured only for
+    /// workloads that have a target for it.
     pub(super) running: Option<Run>,
 }
 
@@ -66,7 +67,7 @@ pub(super) async fn measure(cluster: &Cluster, workload: &Workload) -> anyhow::R
     let mut all = Vec::new();
     for repetition in 0..REPEATS {
         let (bare, started);
-        // The measurement that goes second finds a larger store and a warmer API server.
+        // The second of the two measurements finds a larger store and a warmer API server.
         if repetition % 2 == 0 {
             bare = bare_binder(cluster, workload).await?;
             started = from_start(cluster, workload).await?;
@@ -99,7 +100,7 @@ async fn bare_binder(cluster: &Cluster, workload: &Workload) -> anyhow::Result<R
     let bindings = objects::bindings(workload);
     let at_a_time = configuration()?.settings.in_flight.actions;
     let begun = Begun::now();
-    // A client of its own, as the scheduler has: the connections are made anew.
+    // A new client, as the scheduler has: the connections are made anew.
     let client = connection::client(&cluster.config)?;
     post_all(&client, bindings, at_a_time).await?;
     let run = begun.end();
@@ -139,7 +140,7 @@ async fn start(cluster: &Cluster) -> anyhow::Result<Scheduler> {
     Ok(Scheduler::start(&cluster.config, configuration()?).await?)
 }
 
-/// What `gpu-batch run` has without a configuration file, under a name and a lease of our own.
+/// The configuration of `gpu-batch run` without a file, with a name and a lease of its own.
 fn configuration() -> anyhow::Result<Configuration> {
     let defaults = Configuration::load(None)?;
     Ok(Configuration {

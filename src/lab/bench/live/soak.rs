@@ -5,7 +5,7 @@
 //!   every minute:   memory, /debug/audit, /debug/compare
 //! ```
 //!
-//! The soak is the user and the kubelet: it sets the phases of pods as a kubelet would.
+//! The soak plays the users and the kubelets: it sets the phases of pods as a kubelet would.
 
 use super::cluster::Cluster;
 use super::objects::{self, NAMESPACE};
@@ -21,21 +21,21 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 const GANGS_AN_HOUR: u32 = 1_000;
-/// On average the gangs take two thirds of the GPUs: with too few nodes more and more would wait,
-/// and what they take would look like a leak.
+/// With so many nodes the gangs take two thirds of the GPUs on average: with too few, more and more
+/// gangs would wait, and the memory that they take would look like a leak.
 const NODES: usize = 384;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Minutes before the memory is looked at. From the sixth on about as many gangs go as come.
+/// Minutes before the memory is judged. From the sixth minute on about as many gangs go as come.
 const WARM_UP: usize = 8;
 
-/// How much more memory than after the warm-up counts as flat, as a ratio.
+/// The growth of the memory since the warm-up that still counts as flat, as a ratio.
 const FLAT: f64 = 1.1;
 
-/// How often it is looked whether a gang is bound.
+/// How often to look whether a gang is bound.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How long an ended gang lies around.
+/// How long a gang that has ended stays before it is deleted.
 const LEFT_FOR: Duration = Duration::from_secs(20);
 
 /// What became of the gangs.
@@ -51,15 +51,15 @@ struct Counts {
 struct Samples {
     /// Resident bytes after each minute.
     resident: Vec<u64>,
-    /// Findings: what pages and processes said that is not `ok`.
+    /// What pages and processes said, where it was not `ok`.
     findings: Vec<String>,
 }
 
-/// Its name as a benchmark.
+/// The name of this benchmark.
 pub(crate) const NAME: &str = "soak";
 
-/// Runs `executable`, which is a `gpu-batch`, for so many minutes on a local control plane or on
-/// the user's cluster.
+/// Runs `executable`, which is a `gpu-batch`, for `minutes` on a local control plane or on the
+/// user's cluster.
 ///
 /// # Errors
 /// If there is no cluster, the API server refuses something, or the scheduler ends.
@@ -91,14 +91,15 @@ async fn measure(
     for minute in 1..=minutes {
         tokio::time::sleep((begun + MINUTE * minute).saturating_duration_since(Instant::now()))
             .await;
-        // A user who fails ends the soak.
+        // A task that plays users and fails ends the soak.
         while let Some(ended) = users.try_join_next() {
             ended??;
         }
         sample(&mut process, &mut samples).await?;
         tracing::info!("minute {minute}: {:?}, {counts:?}", samples.resident.last());
     }
-    // The users stop first: objects that they create from now on would be left behind.
+    // The tasks that play users stop first: objects that they create from now on would be left
+    // behind.
     users.shutdown().await;
     drop(process);
     Ok(report(minutes, &counts, &samples))
@@ -116,7 +117,7 @@ async fn sample(process: &mut Process, samples: &mut Samples) -> anyhow::Result<
     Ok(())
 }
 
-/// Submits gangs for ever, each a task.
+/// Submits gangs for ever, each in a task of its own.
 async fn submit(cluster: Arc<Cluster>, counts: Arc<Counts>) -> anyhow::Result<()> {
     let mut gangs = JoinSet::new();
     let mut clock = tokio::time::interval(MINUTE * 60 / GANGS_AN_HOUR);

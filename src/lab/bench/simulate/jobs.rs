@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const REPEATS: usize = 5;
 
-/// So many halves of the nodes that the queues had; with all of them nobody waits.
+/// How many halves of the nodes that the queues had are used; with all nodes no job waits.
 const HALVES: u32 = 1;
 
 const MILLION: Settings = Settings {
@@ -29,7 +29,7 @@ const MILLION: Settings = Settings {
     queues: Some(100),
 };
 
-/// Each policy on one core; two cores for all policies at once.
+/// Each policy on one core; all policies at once on two cores.
 pub(super) fn philly() -> anyhow::Result<Vec<Row>> {
     let jobs = Jobs::read(&trace("philly/philly_jobs_sep_oct.csv.gz")?)?;
     let mut queues = queues::read(&trace("philly/philly_vc_nodes.csv")?)?;
@@ -120,7 +120,7 @@ pub(super) fn million() -> anyhow::Result<Vec<Row>> {
     ])
 }
 
-/// One run on one thread: what came out, how long it took, and how many events it had.
+/// One run on one thread: its result, how long it took, and how many events it had.
 fn one(policy: Policy, workload: Workload<'_>) -> (Run, (Duration, u64)) {
     let events = AtomicU64::new(0);
     let execution = Execution {

@@ -1,7 +1,7 @@
 //! How near each other the members of gangs come in a month, beside first-fit and random.
 //!
-//! Each choice of hosts has a month of its own, in which the same jobs arrive. The same seed gives
-//! the same figures on every machine, but for the one that is a time.
+//! Each choice of hosts gets a month of its own, with equal jobs. A seed gives the same figures on
+//! every machine, but for the figure that is a time.
 
 use super::{processor_time, trace};
 use crate::lab::bench::{Row, as_f64};
@@ -20,8 +20,8 @@ const CHOICES: [(&str, Choice); 3] = [
     ("random", Choice::Random(SEED)),
 ];
 
-/// Two zones of four blocks of twelve racks of eight nodes, whose names follow the racks: as good
-/// as it gets for first-fit.
+/// Two zones of four blocks of twelve racks of eight nodes. The names of the nodes follow the
+/// racks, which is the best case for first-fit.
 pub(super) fn racks() -> anyhow::Result<Vec<Row>> {
     let network = Network::of_racks(2, 4, 12, 8);
     on("96 racks of 8 nodes in 8 blocks", &network)

@@ -10,7 +10,8 @@ const WORKLOADS: [&str; 5] = ["default", "cpu100", "gpushare60", "gpuspec33", "m
 
 const NOTE: &str = "target, one core; the original Go simulator takes about 10 min on two";
 
-/// One run of each policy on one core, and all published curves of the given workloads on all.
+/// One run of each policy on one core, and all published curves of the given workloads on all
+/// cores.
 pub(super) fn measure() -> anyhow::Result<Vec<Row>> {
     let experiments = WORKLOADS.map(experiment);
     let experiments = experiments

@@ -1,6 +1,6 @@
 //! Placements beside each other: the same work on the same cluster in virtual time.
 //!
-//! Nothing here is a measurement of time: the same seed gives the same figures on every machine.
+//! Nothing here is a measurement of time: a seed gives the same figures on every machine.
 
 mod room;
 
@@ -20,15 +20,15 @@ const JOBS: usize = 20_000;
 const GPU_NODES: usize = 60;
 const PLAIN_NODES: usize = 24;
 const GPUS_PER_NODE: u64 = 8;
-/// Of all nodes.
+/// CPUs of each node, with GPUs or without.
 const CPUS_PER_NODE: u64 = 128;
 const NODES_PER_RACK: usize = 4;
-/// From one job to the next, on average: nine tenths of the GPUs are asked for.
+/// The time from one job to the next, on average: nine tenths of the GPUs are asked for.
 const BETWEEN_JOBS_MS: u64 = 47_000;
 /// How often fragmentation is looked at.
 const SAMPLE_MS: u64 = 3_600_000;
 
-/// Of a hundred jobs so many have so many members of so many GPUs.
+/// How many of a hundred jobs have how many members of how many GPUs.
 const SIZES: [(u64, u32, u64); 6] = [
     (35, 1, 1),
     (10, 1, 2),
@@ -37,7 +37,7 @@ const SIZES: [(u64, u32, u64); 6] = [
     (5, 2, 8),
     (2, 4, 8),
 ];
-/// The others ask for none, and for so many CPUs.
+/// All other jobs ask for no GPUs, and for one of these numbers of CPUs.
 const CPUS: [u64; 4] = [16, 32, 48, 64];
 /// How long jobs run, in seconds.
 const RUNTIMES_S: [u64; 10] = [
@@ -139,9 +139,9 @@ struct World<'a> {
     timeline: Timeline,
     shapes: BTreeMap<(u64, u64), Arc<PodShape>>,
     room: Room,
-    /// The nodes of members that have one.
+    /// The node of each member that has one.
     held: BTreeMap<Uid, Box<str>>,
-    /// What ends, by time.
+    /// The members that end at each time.
     ends: BTreeMap<u64, Vec<Uid>>,
     started: usize,
     now_ms: u64,
@@ -150,7 +150,8 @@ struct World<'a> {
     plain_waits_ms: Vec<u64>,
     plain_pods: u64,
     plain_pods_beside_gpus: u64,
-    /// Those of them whose whole gang would have found room elsewhere.
+    /// How many of `plain_pods_beside_gpus` are in gangs that would have found room elsewhere as a
+    /// whole.
     plain_pods_astray: u64,
     /// Fragmented and free thousandths of GPUs, summed over the samples.
     fragmented: (f64, f64),
@@ -171,7 +172,8 @@ impl<'a> World<'a> {
                 next_sample_ms += SAMPLE_MS;
             }
         }
-        // The queue runs empty, which says nothing of a placement but who still had to wait.
+        // From here on no job arrives and the line runs empty, which tells of a placement only how
+        // long the last jobs had to wait. So the sums over time stay as they are now.
         let (sums, until_ms) = (world.room.sums, world.now_ms);
         while let Some(at_ms) = world.next_ms().filter(|_| world.started < jobs.len()) {
             world.advance(at_ms, Vec::new());
@@ -202,7 +204,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A PodGroup for each job; the pods of job N have the numbers from N times 8.
+    /// The events of a job's arrival: a PodGroup and its pods. Job N has the pods with numbers from
+    /// 8 N on.
     fn arrival(&mut self, number: usize, job: &Job) -> Vec<Event> {
         let shape = self
             .shapes
@@ -254,8 +257,8 @@ impl<'a> World<'a> {
     }
 
     fn count(&mut self, moment: &Moment) {
-        // The gangs without GPUs that find room on nodes without: the members of a gang are bound
-        // one after the other.
+        // Whether a gang without GPUs finds room on nodes without GPUs, asked once for each gang:
+        // its members are bound one after the other.
         let mut fits_elsewhere = BTreeMap::new();
         for bind in &moment.bound {
             let uid = bind.pod.uid;
@@ -347,7 +350,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The job of a pod, and which of its members the pod is.
+/// The job of a pod, and the number of the pod among the job's members.
 fn number_of(uid: Uid) -> (usize, u64) {
     let number = u64::try_from(uid.0 & u128::from(u64::MAX)).unwrap_or(u64::MAX);
     (

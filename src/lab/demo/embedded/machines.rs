@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 
 /// From the binding of a pod until it runs.
 const START_MS: UnixMs = 500;
-/// What a pod of a broken node needs until it is gone.
+/// How long a pod that is being deleted takes until it is gone.
 const LEAVE_MS: UnixMs = 1_000;
-/// Of a hundred pods that start while things go wrong, so many are rejected by their kubelet.
+/// How many of a hundred pods that start while things go wrong are rejected by their kubelet.
 const REJECTED_PERCENT: u64 = 2;
 
 /// The label that the Job controller gives the pods of an Indexed Job.
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 
-/// One place in a Job, which is filled again and again until its work is done.
+/// One place in a Job: pods are made for it again and again until its work is done.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) index: u32,
-    /// The pod that fills it.
+    /// The name of the pod that fills the place.
     pub(super) pod: Option<Box<str>>,
     attempts: u32,
-    /// What the kubelet does next, and when.
+    /// When the kubelet does its next action.
     due_ms: Option<UnixMs>,
-    /// Its pod is being deleted, and the kubelet knows.
+    /// Whether the pod is being deleted, and the kubelet knows.
     leaving: bool,
     pub(super) done: bool,
 }
@@ -43,7 +43,7 @@ impl Member {
         }
     }
 
-    /// The next pod of this place, as the Job controller makes it of the template.
+    /// The next pod of the place, as the Job controller makes it from the template.
     pub(super) fn next_pod(&mut self, gang: &Gang, template: &Value) -> Value {
         self.attempts += 1;
         (self.due_ms, self.leaving) = (None, false);
@@ -58,7 +58,7 @@ impl Member {
         pod
     }
 
-    /// What the kubelet makes of its pod by now.
+    /// What the kubelet does about the pod now.
     pub(super) fn kubelet(
         &mut self,
         facts: &PodFacts,
@@ -73,7 +73,7 @@ impl Member {
             PodPhase::Succeeded | PodPhase::Failed => return Kubelet::Nothing,
         };
         if facts.deleting && !self.leaving {
-            // Whatever it was about to do ends now.
+            // The action that was due before is cancelled.
             (self.due_ms, self.leaving) = (None, true);
         }
         let due_ms = *self.due_ms.get_or_insert(now_ms + lasts_ms);
@@ -98,7 +98,7 @@ impl Member {
 pub(super) enum Kubelet {
     Nothing,
     Sets(PodPhase),
-    /// It lets the pod go.
+    /// The kubelet lets the pod go.
     Removes,
 }
 

@@ -21,14 +21,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When this world begins: a time of day like any other.
+/// When the world begins, in Unix milliseconds: an arbitrary moment.
 const BEGIN_MS: UnixMs = 1_800_000_000_000;
-/// The world's time goes on by this.
+/// The length of one step of the world's time.
 const STEP_MS: UnixMs = 20;
-/// Controllers and kubelets look around this often.
+/// How often controllers and kubelets act.
 const CONTROLLERS_MS: UnixMs = 100;
 
-/// What goes wrong between the scheduler and its API server, of a thousand requests or changes.
+/// How many of a thousand requests or changes between the scheduler and its API server go wrong.
 const CHAOS: [(FaultKind, u32); 6] = [
     (FaultKind::RequestLost, 25),
     (FaultKind::ConnectionReset, 25),
@@ -37,7 +37,8 @@ const CHAOS: [(FaultKind, u32); 6] = [
     (FaultKind::Throttled, 50),
     (FaultKind::NewsLate, 50),
 ];
-/// Of a hundred looks of the controllers, so many see the scheduler crash, and its watches cut.
+/// At each turn of the controllers, the chance in percent that the scheduler crashes, and that its
+/// watches are cut.
 const CRASHES_PERCENT: u64 = 1;
 const CUTS_PERCENT: u64 = 1;
 
@@ -60,13 +61,13 @@ pub(super) struct Model {
     crashes: u32,
     watches_cut: u32,
     converter: Converter,
-    /// Faults of the machines; with when all faults end.
+    /// The random numbers for faults of the machines, and when all faults end.
     chaos: Option<(Random, UnixMs)>,
     now_ms: UnixMs,
     arriving: VecDeque<Gang>,
     submitted: Vec<String>,
     jobs: Vec<Job>,
-    /// What the witness has been told.
+    /// The revision up to which the witness has been told.
     told: Version,
     audits: u32,
     violations: Vec<String>,
@@ -74,8 +75,8 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// An empty world. `chaos`: a seed, and for how long things go wrong. `recorded`: for
-    /// [`Model::into_recorded`].
+    /// An empty world. `chaos`: a seed, and for how long things go wrong. `recorded`: whether the
+    /// scheduler is recorded, for [`Model::into_recorded`].
     pub(super) fn new(
         converter: Converter,
         chaos: Option<(u64, Duration)>,
@@ -107,7 +108,7 @@ impl Model {
         }
     }
 
-    /// The time since the beginning.
+    /// The world's time since its beginning.
     pub(super) fn elapsed(&self) -> Duration {
         Duration::from_millis(self.now_ms - BEGIN_MS)
     }
@@ -120,7 +121,7 @@ impl Model {
     /// Creates an object from its manifest.
     ///
     /// # Errors
-    /// If it cannot be read, or exists.
+    /// If the manifest cannot be read, or the object exists already.
     pub(super) fn create(&mut self, manifest: Value) -> anyhow::Result<Arc<Stored>> {
         let object = self.read(manifest)?;
         self.store(object)
@@ -141,12 +142,12 @@ impl Model {
         }
     }
 
-    /// These gangs will be submitted, each at its time.
+    /// Takes the gangs that will be submitted, each at its time.
     pub(super) fn expect(&mut self, gangs: Vec<Gang>) {
         self.arriving = gangs.into();
     }
 
-    /// Time goes on by one step.
+    /// Lets one step of time pass.
     ///
     /// # Errors
     /// If an object of the demo's own cannot be created.
@@ -168,7 +169,8 @@ impl Model {
         Ok(())
     }
 
-    /// The scheduler crashes now and then, and its engine is audited at every step.
+    /// Lets the scheduler take its turn: it crashes now and then, and its engine is audited at
+    /// every step.
     fn scheduler_turns(&mut self) {
         let now_ms = self.now_ms;
         if !self.is_chaotic() {
@@ -221,7 +223,7 @@ impl Model {
         Ok(())
     }
 
-    /// The Job controller and the kubelets do their part for one Job.
+    /// Lets the Job controller and the kubelets do their part for one Job.
     fn look_after(&mut self, index: usize) -> anyhow::Result<()> {
         let mut members = std::mem::take(&mut self.jobs[index].members);
         for member in members.iter_mut().filter(|member| !member.done) {
@@ -233,7 +235,7 @@ impl Model {
                         self.kubelet(index, member, facts);
                     }
                 }
-                // A new place, or its pod is gone or has failed.
+                // A place that never had a pod, or whose pod is gone or has failed.
                 _ => self.fill(index, member)?,
             }
         }
@@ -282,11 +284,11 @@ impl Model {
                 grace_s: Some(0),
             },
         };
-        // A pod that has gone meanwhile needs nothing more.
+        // The request does nothing if the pod has gone meanwhile.
         self.api_server.handle(request, self.now_ms);
     }
 
-    /// Tells the witness what has happened since the last time.
+    /// Tells the witness what has happened since it was told last.
     pub(super) fn tell(&mut self, books: &Books, start: Instant) {
         let now = start + self.elapsed();
         let mut witness = books.open();
@@ -313,7 +315,7 @@ impl Model {
             }
         }
         drop(witness);
-        // No watcher asks for changes older than the latest news.
+        // No watcher asks for changes that are older than this.
         let old = self.api_server.revision().saturating_sub(HISTORY);
         self.api_server.compact(old);
     }
@@ -323,7 +325,7 @@ impl Model {
         self.api_server.pods().filter_map(shown).collect()
     }
 
-    /// What the scheduler says of itself.
+    /// The reports of the scheduler, as it would serve them.
     pub(super) fn reports(&mut self) -> Arc<Reports> {
         let taken_ms = self.now_ms;
         let Some(engine) = self.scheduler.engine_mut() else {

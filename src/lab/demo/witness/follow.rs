@@ -1,4 +1,4 @@
-//! Follows the pods of the demo, and notes what happens to each.
+//! Follows the pods of the demo, and tells the witness what happens to each.
 
 use super::Witness;
 use crate::lab::demo::seen::{self, Pod};
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How soon a watch that ended is begun anew.
+/// How long to wait before a watch that ended is begun anew.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The books, for those who write and those who read them.
+/// The books, shared by the follower that writes them and the table that reads them.
 #[derive(Debug)]
 pub(in crate::lab::demo) struct Books(Mutex<Witness>);
 
@@ -27,11 +27,11 @@ impl Books {
     }
 }
 
-/// Follows the pods of the demo for ever. Whatever goes wrong, it starts again with a list.
+/// Follows the pods of the demo for ever. After any error it starts again with a list.
 pub(in crate::lab::demo) async fn follow(client: Client, books: &Books) {
     let pods = seen::pods(client);
     loop {
-        // An interrupted watch is begun anew, and the list tells what was missed.
+        // An interrupted watch is begun anew, and the list shows what was missed.
         let _ = list_and_watch(&pods, books).await;
         tokio::time::sleep(RETRY).await;
     }
@@ -66,7 +66,8 @@ async fn list_and_watch(pods: &Api<Pod>, books: &Books) -> Result<(), kube::Erro
         match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => witness.saw(&pod, now),
             WatchEvent::Deleted(pod) => {
-                // Its last state may say what no event said before: that it had ended.
+                // The last state of the pod may say what no event said before: that the pod had
+                // ended.
                 witness.saw(&pod, now);
                 if let Some(uid) = &pod.metadata.uid {
                     witness.gone(uid, now);

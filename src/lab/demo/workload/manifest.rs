@@ -5,13 +5,13 @@ use crate::kube::api::API_VERSION;
 use crate::lab::demo::setting::{DEMO_ONLY, GANG_LABEL, PART_OF};
 use serde_json::{Value, json};
 
-/// Cores and GiB of memory that come with each GPU: few, so that it is GPUs that run out.
+/// Cores and GiB of memory for each GPU: so few that GPUs run out first.
 const CPUS_PER_GPU: u32 = 10;
 const MEMORY_GIB_PER_GPU: u32 = 96;
 
 impl Gang {
-    /// Its objects, in the order in which they are created, each with the path of its collection.
-    /// `shared`: the cluster has other users.
+    /// The objects of the gang, in the order in which they are created, each with the path of its
+    /// collection. `shared`: the cluster has other users.
     pub(in crate::lab::demo) fn objects(
         &self,
         scheduler_name: &str,

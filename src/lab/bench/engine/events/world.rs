@@ -11,11 +11,11 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, PodShape};
 use std::sync::Arc;
 
-/// Shapes of the members that wait.
+/// How many shapes the waiting members have.
 const SHAPES: usize = 20;
-/// Members of a gang that waits.
+/// Members of a waiting gang.
 const PENDING_MEMBERS: usize = 8;
-/// Members of a gang that runs.
+/// Members of a running gang.
 const RUNNING_MEMBERS: usize = 16;
 /// Pods of ours on a node: members of gangs, then single ones.
 const MEMBERS_ON_NODE: usize = 4;
@@ -28,7 +28,7 @@ pub(in crate::lab::bench::engine) struct World {
     shapes: Vec<Arc<PodShape>>,
     created: usize,
     random: fastrand::Rng,
-    /// The event that follows an end: another pod in the place of the one that ended.
+    /// The event that follows the end of a pod: another pod takes its place.
     successor: Option<PodFacts>,
 }
 
@@ -76,7 +76,7 @@ impl World {
         running(pod, &self.nodes[on])
     }
 
-    /// Everything that exists at the beginning.
+    /// All objects that exist at the beginning.
     pub(in crate::lab::bench::engine) fn objects(&self) -> impl Iterator<Item = Object> {
         let waiting: Vec<Arc<PodShape>> = (0..SHAPES as u64)
             .map(|number| Arc::new(shape(64_000 + 1_000 * number, 1024, 8)))
@@ -104,7 +104,8 @@ impl World {
             .chain(self.running.iter().cloned().map(Object::Pod))
     }
 
-    /// 70 % news of a pod's status, 20 % a pod that ends or another that starts, 10 % of a node.
+    /// 70 % changes of a pod's status, 20 % a pod that ends or its successor, 10 % changes of a
+    /// node.
     pub(in crate::lab::bench::engine) fn next_event(&mut self) -> Event {
         match self.random.u32(0..10) {
             0..7 => self.pod_status(),
@@ -113,7 +114,7 @@ impl World {
         }
     }
 
-    /// A pod that runs turns Pending or Running: a probe, a restart, an annotation.
+    /// A running pod turns Pending or Running, as with a probe, a restart or an annotation.
     fn pod_status(&mut self) -> Event {
         let number = self.random.usize(0..self.running.len());
         let pod = &mut self.running[number];
@@ -136,7 +137,7 @@ impl World {
         successor.ours = ended.ours;
         successor.queue = ended.queue;
         successor.pod_group = ended.pod_group;
-        // A foreign pod arrives bound; ours wait for the engine.
+        // A foreign pod arrives bound; a pod of ours waits for the engine.
         if !successor.ours {
             successor.node = ended.node;
             successor.phase = PodPhase::Running;
@@ -146,7 +147,7 @@ impl World {
         Event::Deleted(ObjectKey::Pod(uid))
     }
 
-    /// A node's annotation changes, or it is cordoned or opened again.
+    /// An annotation of a node changes, or the node is cordoned or opened again.
     fn node_status(&mut self) -> Event {
         let number = self.random.usize(0..self.nodes.len());
         let node = &mut self.nodes[number];
@@ -159,7 +160,7 @@ impl World {
         Object::Node(node.clone()).into()
     }
 
-    /// Pods that were bound run.
+    /// Lets pods run for which there is a bind.
     pub(in crate::lab::bench::engine) fn carry_out(&mut self, commands: &[Command]) {
         for command in commands {
             let Action::Bind(bind) = &command.action else {

@@ -1,4 +1,4 @@
-//! The use of each node, and how many are free as a whole, over time.
+//! The use of each node, and how many nodes are free as a whole, over time.
 
 use super::{CPUS_PER_NODE, GPU_NODES, GPUS_PER_NODE, NODES_PER_RACK, PLAIN_NODES};
 use crate::lab::bench::engine::facts::node;
@@ -12,7 +12,7 @@ pub(super) struct Amount {
     pub(super) gpus: u64,
 }
 
-/// The nodes: first those with GPUs, then those without, in racks of either sort.
+/// The nodes: first those with GPUs, then those without; each rack has nodes of one sort.
 pub(super) struct Room {
     numbers: BTreeMap<Box<str>, usize>,
     used: Vec<Amount>,
@@ -20,16 +20,16 @@ pub(super) struct Room {
     pub(super) sums: Sums,
 }
 
-/// Each times milliseconds.
+/// Sums of numbers times milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
     /// GPUs in use.
     pub(super) gpus_ms: u64,
-    /// Nodes with GPUs of which no GPU is in use.
+    /// Nodes with GPUs of which no GPU is in use (whole nodes).
     pub(super) whole_ms: u64,
-    /// Racks that have only such nodes.
+    /// Racks that have only whole nodes.
     pub(super) racks_ms: u64,
-    /// Such nodes of the rack that has the most of them.
+    /// Whole nodes of the rack that has the most of them.
     pub(super) in_rack_ms: u64,
     /// Nodes without GPUs on which nothing runs.
     pub(super) plain_ms: u64,
@@ -45,7 +45,7 @@ impl Room {
         }
     }
 
-    /// So much time goes by as things are.
+    /// Adds the time that has passed, in which the use of the nodes was as it is now.
     pub(super) fn pass(&mut self, passed_ms: u64) {
         let (with_gpus, plain) = self.used.split_at(GPU_NODES);
         let whole = |nodes: &[Amount]| nodes.iter().filter(|used| used.gpus == 0).count() as u64;
@@ -66,7 +66,7 @@ impl Room {
         self.numbers[node] < GPU_NODES
     }
 
-    /// How many members of so many CPUs fit on the nodes without GPUs.
+    /// How many members of `cpus` CPUs fit on the nodes without GPUs.
     pub(super) fn fit_without_gpus(&self, cpus: u64) -> u64 {
         let plain = self.used[GPU_NODES..].iter();
         plain.map(|used| (CPUS_PER_NODE - used.cpus) / cpus).sum()
