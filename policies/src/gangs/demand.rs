@@ -47,15 +47,7 @@ pub(crate) fn waiting_pods(state: &ClusterState, id: GangId, now_ms: UnixMs) -> 
     let gang = &state.gangs[id];
     let placeable = |pod: &&PodId| state.may_be_placed(gang, &state.pods[**pod], now_ms);
     let mut pods: Vec<PodId> = gang.members.iter().filter(placeable).copied().collect();
-    let key = |pod: &PodId| {
-        let pod = &state.pods[*pod];
-        (Reverse(pod.priority), pod.created_ms)
-    };
-    pods.sort_by(|a, b| {
-        key(a)
-            .cmp(&key(b))
-            .then_with(|| state.pods[*a].name.cmp(&state.pods[*b].name))
-    });
+    pods.sort_by(|a, b| state.pods[*a].order_in_gang(&state.pods[*b]));
     pods
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn next_of_sub_groups(
     now_ms: UnixMs,
 ) -> Vec<PodId> {
     let requests = requests(state, settings, progress, id, queue, now_ms);
-    let choices = requests.first().map(|request| request.choices().0);
+    let choices = requests.first().map(|request| request.choices(state).0);
     let first = choices.into_iter().flatten().next();
     first.map_or_else(Vec::new, |choice| pods_of(&choice).collect())
 }

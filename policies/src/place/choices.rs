@@ -3,6 +3,7 @@
 use super::Group;
 use super::request::{Request, merged};
 use crate::ids::{ClassId, PodId};
+use crate::state::ClusterState;
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use smallvec::SmallVec;
 
@@ -15,22 +16,22 @@ pub(crate) type Choice = Vec<(usize, Vec<Group>)>;
 impl Request {
     /// The ways to meet the needs, those of the first children and the largest pods first, and
     /// whether these are all.
-    pub(crate) fn choices(&self) -> (Vec<Choice>, bool) {
+    pub(crate) fn choices(&self, state: &ClusterState) -> (Vec<Choice>, bool) {
         let mut complete = true;
-        let choices = self.choices_of(0, &mut complete);
+        let choices = self.choices_of(state, 0, &mut complete);
         (choices, complete)
     }
 
-    fn choices_of(&self, index: usize, complete: &mut bool) -> Vec<Choice> {
+    fn choices_of(&self, state: &ClusterState, index: usize, complete: &mut bool) -> Vec<Choice> {
         let group = &self.groups[index];
         if group.children.is_empty() {
-            return self.choices_of_leaf(index, complete);
+            return self.choices_of_leaf(state, index, complete);
         }
         let mut choices: Vec<Choice> = Vec::new();
         for chosen in combinations(group.children.len(), group.need) {
             let mut products: Vec<Choice> = Vec::from([Choice::new()]);
             for child in chosen {
-                let below = self.choices_of(group.children[child], complete);
+                let below = self.choices_of(state, group.children[child], complete);
                 products = products
                     .iter()
                     .flat_map(|product| {
@@ -55,27 +56,36 @@ impl Request {
         choices
     }
 
-    /// Of a plain gang, members of few GPUs come first: it has choices where its queue is short.
-    fn choices_of_leaf(&self, index: usize, complete: &mut bool) -> Vec<Choice> {
+    /// Of a plain gang, members of few GPUs come first, and of those of equally many the oldest: it
+    /// has choices where its queue is short.
+    fn choices_of_leaf(
+        &self,
+        state: &ClusterState,
+        index: usize,
+        complete: &mut bool,
+    ) -> Vec<Choice> {
         let group = &self.groups[index];
-        let mut classes: Vec<&Group> = group.pods.iter().collect();
+        let mut order: Vec<usize> = (0..group.pods.len()).collect();
         if self.is_plain() {
-            classes.reverse();
+            let gpus = |class: &usize| state.classes[group.pods[*class].class].gpus;
+            let first = |class: &usize| &state.pods[group.pods[*class].pods[0]];
+            order.sort_by(|one, other| {
+                let by_gpus = gpus(one).cmp(&gpus(other));
+                by_gpus.then_with(|| first(one).order_in_gang(first(other)))
+            });
         }
-        let sizes: Vec<usize> = classes.iter().map(|class| class.pods.len()).collect();
+        let sizes: Vec<usize> = order.iter().map(|i| group.pods[*i].pods.len()).collect();
         let (ways, all) = selections(&sizes, group.need);
         *complete &= all;
         let choice = |taken: Vec<usize>| -> Choice {
-            let classes = classes.iter().zip(taken).filter(|(_, taken)| *taken > 0);
-            let taken = classes.map(|(class, taken)| Group {
-                class: class.class,
-                pods: class.pods[..taken].to_vec(),
+            let mut taken: Vec<(usize, usize)> = order.iter().copied().zip(taken).collect();
+            taken.sort_unstable();
+            let taken = taken.into_iter().filter(|(_, taken)| *taken > 0);
+            let taken = taken.map(|(class, taken)| Group {
+                class: group.pods[class].class,
+                pods: group.pods[class].pods[..taken].to_vec(),
             });
-            let mut taken: Vec<Group> = taken.collect();
-            if self.is_plain() {
-                taken.reverse();
-            }
-            Vec::from([(index, taken)])
+            Vec::from([(index, taken.collect())])
         };
         ways.into_iter().map(choice).collect()
     }

@@ -93,7 +93,7 @@ fn anywhere(
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    let (choices, complete) = tree.choices();
+    let (choices, complete) = tree.choices(state);
     let mut known: BTreeSet<Vec<(ClassId, usize)>> = BTreeSet::new();
     let flat = choices
         .iter()

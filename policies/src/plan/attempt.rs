@@ -77,7 +77,7 @@ impl Attempt<'_> {
         let (settings, progress) = (self.settings, self.progress);
         for request in wanted::requests(self.state, settings, progress, id, queue, self.now_ms) {
             *self.work += 20 * request.groups.len() as u64;
-            let choices = request.choices().0;
+            let choices = request.choices(self.state).0;
             let pods: Vec<PodId> = choices.first().into_iter().flat_map(pods_of).collect();
             let demand = self.demand_of(&pods);
             let within = self.check_queue(&demand);
@@ -136,10 +136,13 @@ impl Attempt<'_> {
                 Ok(None) => {}
                 Err(refusal) => return Err(self.refused(&request, choices, refusal)),
             },
-            (_, Err(beyond)) => note(self.state, beyond),
+            (_, Err(beyond)) if choices.is_some() => note(self.state, beyond),
+            // Choices of a plain gang begin with others than the first members.
+            (_, Err(_)) => {}
         }
-        let choices = choices.unwrap_or_else(|| request.choices().0);
-        for choice in choices.iter().filter(|_| choices.len() > 1) {
+        let tried_all = choices.as_ref().is_some_and(|choices| choices.len() == 1);
+        let choices = choices.unwrap_or_else(|| request.choices(self.state).0);
+        for choice in choices.iter().filter(|_| !tried_all) {
             let demand = self.demand_of(&pods_of(choice).collect::<Vec<_>>());
             if let Err(beyond) = self.check_queue(&demand) {
                 note(self.state, beyond);

@@ -7,6 +7,7 @@ use crate::facts::{
 use crate::ids::{ClassId, GangId, NodeId};
 use crate::queues::{Demand, QueueId};
 use alloc::{boxed::Box, vec::Vec};
+use core::cmp::{Ordering, Reverse};
 
 /// A pod, of ours or foreign.
 #[derive(Debug)]
@@ -124,6 +125,13 @@ pub(crate) struct Account {
 }
 
 impl Pod {
+    /// The order in which members of a gang are taken: by priority, age and name.
+    pub(crate) fn order_in_gang(&self, other: &Self) -> Ordering {
+        let key = |pod: &Self| (Reverse(pod.priority), pod.created_ms);
+        let order = key(self).cmp(&key(other));
+        order.then_with(|| self.name.cmp(&other.name))
+    }
+
     /// The gang that it is a member of.
     pub(crate) fn gang(&self) -> Option<GangId> {
         self.own.as_ref()?.gang

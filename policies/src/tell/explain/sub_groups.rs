@@ -50,7 +50,7 @@ pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage
         return Vec::new();
     };
     let limits = request::model_limits(state, queue);
-    let choices = tree.choices().0.into_iter().take(CHOICES_EXPLAINED);
+    let choices = tree.choices(state).0.into_iter().take(CHOICES_EXPLAINED);
     let explained = choices.map(|choice| {
         let mut asked = questions(state, id, &tree, &choice);
         for asked in &mut asked {

@@ -87,7 +87,7 @@ fn most_allowed(
     tree: Request,
     refused: bool,
 ) -> Option<(Request, Most)> {
-    let (choices, _) = tree.choices();
+    let (choices, _) = tree.choices(state);
     let allowed = |choice: &&Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
         let demand = demand::demand_of_pods(state, pods.iter());
