@@ -63,7 +63,7 @@ impl Attempt<'_> {
         if let Err((verdict, over)) = &within
             && pods.len() == need
         {
-            return Err((verdict.clone(), Wake::Over(over.clone().into())));
+            return Err((verdict.clone(), Wake::Over((*over).into())));
         }
         let (id, queue) = (self.gang, self.queue);
         let request = request::request(self.state, self.settings, id, queue, pods, need);

@@ -46,7 +46,7 @@ fn settled(rng: &mut Rng) -> World {
             _ => pod(&name, rng.u64(0..5)),
         };
         let sketch = match on {
-            0..2 => sketch.holds(&[rng.u8(0..4).into()]).on(&format!("n{on}")),
+            0..2 => sketch.holds(&[rng.u8(0..4)]).on(&format!("n{on}")),
             2..5 => sketch.on(&format!("n{on}")),
             5 => sketch.on("stranger"),
             _ => sketch.gate("waits"),
