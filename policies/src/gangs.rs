@@ -1,10 +1,10 @@
 //! What a gang is and how far it has come.
 //!
-//! Everything here follows from the cluster as it is known: what a gang asks for (`spec`), which
-//! of its members have a place (`counts`, `places`), how far it has come and what follows for one that is
-//! below its minimum (`progress`, `lifecycle`), which members it wants next (`wanted`, `demand`), and
-//! what it waits for as long as no node has to be looked at (`judge`). Nothing is planned here,
-//! and nobody is told anything.
+//! Everything here follows from the cluster as it is known: what a gang asks for (`spec`), which of
+//! its members have a place (`counts`, `places`), how far it has come and what follows for one that
+//! is below its minimum (`progress`, `lifecycle`), which members it wants next (`wanted`,
+//! `demand`), and what it waits for as long as no node has to be looked at (`judge`). Nothing is
+//! planned here, and nobody is told anything.
 
 pub(crate) mod accounts;
 pub(crate) mod counts;

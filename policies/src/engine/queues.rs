@@ -19,7 +19,8 @@ impl Engine {
         }
     }
 
-    /// Lets every gang leave a queue that will not be there any more. What runs goes on, as foreign.
+    /// Lets every gang leave a queue that will not be there any more. What runs goes on, as
+    /// foreign.
     fn empty_queue(&mut self, queue: QueueId) {
         let gangs: Vec<GangId> = self
             .state

@@ -187,8 +187,8 @@ impl Engine {
         }
     }
 
-    /// Sees to it that what has become of the gang is told: in its PodGroup, and where it was refused
-    /// or is held also in its pods.
+    /// Sees to it that what has become of the gang is told: in its PodGroup, and where it was
+    /// refused or is held also in its pods.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
         self.teller.dirty_queues = true;
         let gang = &self.state.gangs[id];

@@ -10,8 +10,8 @@
 //! raised since.
 //!
 //! Each binding records the minima that the pod was placed for, so that it does not matter whether
-//! a scheduler ran while they were raised. The condition `Stale` is written after the first member was
-//! bound, and says since when members are lacking: the grace period goes on from there.
+//! a scheduler ran while they were raised. The condition `Stale` is written after the first member
+//! was bound, and says since when members are lacking: the grace period goes on from there.
 //!
 //! Where neither says so, times do. A member that replaces a lost one is younger than the first
 //! binding. If a member has waited since before it, and the bound and the younger members together

@@ -11,8 +11,8 @@
 //! [`first_look`](crate::gangs::first_look) says which it is when an engine begins with a gang of
 //! which members run.
 //!
-//! A sub-group that the gang could do without begins as a whole or not at all, too. One that was cut
-//! off, by a crash or a binding that was refused, is completed before all other gangs; if that
+//! A sub-group that the gang could do without begins as a whole or not at all, too. One that was
+//! cut off, by a crash or a binding that was refused, is completed before all other gangs; if that
 //! fails, its members are evicted at once and the rest of the gang stays. One that was complete and
 //! lost members goes on without them: the gang has its minimum.
 //!

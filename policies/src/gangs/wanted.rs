@@ -1,8 +1,8 @@
 //! Which members a gang with sub-groups needs next, and how their topologies nest.
 //!
-//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Request`], and that is
-//! placed in one transaction. Of a gang that has its minimum, one more pod or one more sub-group as
-//! a whole is placed at a time.
+//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Request`], and that
+//! is placed in one transaction. Of a gang that has its minimum, one more pod or one more sub-group
+//! as a whole is placed at a time.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::{by_leaf, count, has_place};

@@ -32,8 +32,8 @@ pub(crate) struct RequestGroup {
     pub(crate) parent: usize,
     /// The children of which some are to be placed now; those that need nothing are not among them.
     pub(crate) children: Vec<usize>,
-    /// How many of the children, or of a leaf's pods, must be placed. All pods that wait have a part
-    /// in the choice of the domain.
+    /// How many of the children, or of a leaf's pods, must be placed. All pods that wait have a
+    /// part in the choice of the domain.
     pub(crate) need: usize,
     /// The pods of a leaf that wait, by class, the largest class first.
     pub(crate) pods: Vec<Group>,

@@ -4,10 +4,10 @@
 //! touches that. Nobody polls.
 //!
 //! Most refusals are proved by counting: so many pods of a class find no room, so much more of a
-//! resource exceeds a limit. The gangs of a queue that have one *shortfall* stand together, and stay
-//! there when it may be eased: only then the first of them is a candidate, and it is tried when its
-//! queue's turn comes. So room that becomes free is offered in the order of the queues, and a gang
-//! whose turn comes after the room has been taken is not looked at:
+//! resource exceeds a limit. The gangs of a queue that have one *shortfall* stand together, and
+//! stay there when it may be eased: only then the first of them is a candidate, and it is tried
+//! when its queue's turn comes. So room that becomes free is offered in the order of the queues,
+//! and a gang whose turn comes after the room has been taken is not looked at:
 //!
 //! ```text
 //! freed ──> shortfalls that may be eased ──> a line-up: the head of each queue ──> one is tried

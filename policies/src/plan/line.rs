@@ -1,5 +1,5 @@
-//! The lines of queues: which gangs come into them and leave them, and which heads the tree of queues
-//! compares.
+//! The lines of queues: which gangs come into them and leave them, and which heads the tree of
+//! queues compares.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
@@ -81,8 +81,8 @@ impl Planner {
         self.show_heads(state, settings, progress, queue);
     }
 
-    /// Follows what has been freed: where counting says whether it helps, the shortfall may be eased;
-    /// all other gangs are tried again.
+    /// Follows what has been freed: where counting says whether it helps, the shortfall may be
+    /// eased; all other gangs are tried again.
     pub(crate) fn follow_freed(
         &mut self,
         state: &mut ClusterState,

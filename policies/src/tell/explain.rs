@@ -8,8 +8,8 @@
 //! computed once more by the demand that the planning loop itself compares. What each shape of the
 //! members lacks is counted over all nodes (`room`), of each sub-group inside the domain that it
 //! requires (`sub_groups`). The most members that have a place together are looked for
-//! (`together`), and whose ends would do is tried in a transaction that is rolled back (`ends`). What would
-//! help is said last (`advice`).
+//! (`together`), and whose ends would do is tried in a transaction that is rolled back (`ends`).
+//! What would help is said last (`advice`).
 
 mod advice;
 mod ends;
@@ -86,6 +86,10 @@ impl Teller {
         };
         let mut explanation = self.explain_gang(state, settings, progress, waiting, gang, now_ms);
         explanation.pod = pod;
+        if explanation.reason == Some(Reason::QueueNotFound) {
+            let meant = queue_that_was_meant(state, &state.gangs[gang]);
+            explanation.remedies.extend(meant);
+        }
         Ok(explanation)
     }
 
@@ -159,11 +163,6 @@ impl Teller {
         }
         let gang = &state.gangs[id];
         explanation.remedies = remedies(&explanation, &tried, queue_is_fixed(gang));
-        if explanation.reason == Some(Reason::QueueNotFound) {
-            explanation
-                .remedies
-                .extend(queue_that_was_meant(state, gang));
-        }
         explanation
     }
 }
