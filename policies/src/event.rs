@@ -7,7 +7,7 @@ use crate::facts::{
 };
 use crate::lease::LeaseSeen;
 use crate::settings::Settings;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,22 @@ pub enum Event {
     Configured(Box<Settings>),
     /// Time to go on: a deadline has come, or the last step left work for the next slice.
     Continue,
+}
+
+impl Event {
+    /// What an engine hears first: one list of each kind, with these objects.
+    #[must_use]
+    pub fn lists(objects: impl IntoIterator<Item = Object>) -> Vec<Self> {
+        let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
+        for object in objects {
+            by_kind.entry(object.kind()).or_default().push(object);
+        }
+        let listing = |kind| Listing {
+            kind,
+            objects: by_kind.remove(&kind).unwrap_or_default(),
+        };
+        Kind::ALL.map(listing).map(Self::Listed).into()
+    }
 }
 
 /// Kinds of objects that the engine knows.

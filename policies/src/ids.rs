@@ -3,7 +3,7 @@
 //! They are given in the order of arrival, so they decide nothing: among equals the first is the
 //! first by name, and nodes and domains come in the order of [`crate::topology::NodeOrder`] or of
 //! their paths. Equal states give equal decisions and equal words, whatever came before, which
-//! `engine/tests/histories.rs` holds.
+//! `policies/tests/engine/histories.rs` holds.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::marker::PhantomData;

@@ -56,15 +56,6 @@ impl Allowance {
         }
     }
 
-    /// So many steps.
-    #[cfg(test)]
-    pub(crate) fn of(steps: u64, now_ms: UnixMs) -> Self {
-        Self {
-            steps,
-            as_of_ms: now_ms,
-        }
-    }
-
     /// What there is at a time.
     pub(crate) fn left_at(&self, now_ms: UnixMs) -> u64 {
         let passed_ms = now_ms.saturating_sub(self.as_of_ms);

@@ -11,7 +11,7 @@ pub(crate) const SEEDS: &str = "0..20000";
 /// The seeds that a copy without a bug must survive.
 const HEALTHY_SEEDS: &str = "0..200";
 
-/// A copy of `policies` and `simulator` with a build folder of its own.
+/// A copy of the workspace without the root package, with a build folder of its own.
 pub(crate) struct Workshop {
     folder: PathBuf,
 }
@@ -33,7 +33,7 @@ impl Workshop {
     pub(crate) fn new(number: usize) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted-bugs-{number}"));
         let workspace = workspace();
-        for package in ["policies", "simulator"] {
+        for package in ["policies", "simulator", "testing"] {
             let (from, to) = (workspace.join(package), folder.join(package));
             copy(&from.join("src"), &to.join("src"));
             prune(&from.join("src"), &to.join("src"));

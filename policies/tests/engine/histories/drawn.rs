@@ -1,14 +1,14 @@
 //! Worlds of a few objects of every sort.
 
-use super::super::world::{START_MS, amounts, gang, leaf, queue, topology};
 use super::ROUNDS;
-use crate::event::{Kind, Object};
-use crate::facts::{
+use fastrand::Rng;
+use gpu_batch_policies::event::{Kind, Object};
+use gpu_batch_policies::facts::{
     CardFacts, CardRequest, GroupSource, HostPort, NodeFacts, Placement, PodFacts, PodGroupFacts,
     PodPhase, PodShape, Protocol, QueueFacts, QueueResource, SubGroupFacts, TopologyRequest, Uid,
 };
-use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
-use fastrand::Rng;
+use gpu_batch_testing::{START_MS, amounts, gang, leaf, queue, topology};
+use std::sync::Arc;
 
 /// What there is at first, and what happens later.
 pub(super) struct Scene {
@@ -44,7 +44,7 @@ pub(super) fn scene(random: &mut Rng, first_uid: u128) -> Scene {
     }
     drawing.work(6);
     drawing.foreign();
-    let objects = core::mem::take(&mut drawing.objects);
+    let objects = std::mem::take(&mut drawing.objects);
     let mut later = Vec::new();
     for round in 0..ROUNDS {
         drawing.work(3);
@@ -58,7 +58,7 @@ pub(super) fn scene(random: &mut Rng, first_uid: u128) -> Scene {
         let gone = nodes.filter(|_| drawing.random.u32(0..10) == 0);
         later.push(Round {
             gone: gone.cloned().collect(),
-            objects: core::mem::take(&mut drawing.objects),
+            objects: std::mem::take(&mut drawing.objects),
         });
     }
     Scene { objects, later }
@@ -89,13 +89,13 @@ impl Drawing<'_> {
     }
 
     fn topologies(&mut self) {
-        let default = self.any(&[&["zone", "rack"][..], &["rack"], &["zone"]]);
+        let default = self.any(&["zone rack", "rack", "zone"]);
         if !self.one_in(6) {
             self.objects
-                .push(Object::Topology(topology("default", default)));
+                .push(Object::Topology(topology("default", default).facts()));
         }
         self.objects
-            .push(Object::Topology(topology("fabric", &["block", "rack"])));
+            .push(Object::Topology(topology("fabric", "block rack").facts()));
     }
 
     fn queues(&mut self) {
@@ -108,7 +108,7 @@ impl Drawing<'_> {
         let mut facts = QueueFacts {
             uid: self.uid(),
             parent: parent.map(Box::from),
-            ..queue(name)
+            ..queue(name).facts()
         };
         let sorts = [
             ("example.com/z", None),
@@ -159,9 +159,10 @@ impl Drawing<'_> {
         ];
         for (key, values) in labels {
             if !self.one_in(5) {
-                facts = facts.label(key, self.any(&values));
+                facts.labels.push((key.into(), self.any(&values).into()));
             }
         }
+        facts.labels.sort();
         if self.one_in(4) {
             let memory_mib = 81_920;
             facts.cards = (0..gpus).map(|_| CardFacts { memory_mib }).collect();
@@ -255,7 +256,7 @@ impl Drawing<'_> {
             priority: Some(self.random.i32(0..3) / 2),
             preemptible: Some(!self.one_in(4)),
             topology: (!self.one_in(3)).then(|| self.nearness()),
-            ..gang(&own, 1)
+            ..gang(&own, 1).facts()
         };
         if native {
             facts.source = GroupSource::Native;
@@ -307,7 +308,7 @@ impl Drawing<'_> {
         let inner = self.one_in(3);
         let mut groups = Vec::new();
         if inner {
-            groups.push(super::super::world::inner("inner", ""));
+            groups.push(gpu_batch_testing::inner("inner", "").facts());
         }
         for name in ["v", "u", "w"] {
             let parent = if inner && self.random.bool() {
@@ -315,7 +316,7 @@ impl Drawing<'_> {
             } else {
                 ""
             };
-            let mut group = leaf(name, parent, self.random.u32(1..3));
+            let mut group = leaf(name, parent, self.random.u32(1..3)).facts();
             group.topology = self.random.bool().then(|| self.nearness());
             groups.push(group);
         }

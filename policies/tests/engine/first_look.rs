@@ -1,40 +1,32 @@
 //! Whoever takes over knows of a running gang what it is: complete, however far its minimum was
 //! raised, or stale since the loss of a member.
 
-use super::partial::pass;
-use super::world::{START_MS, World, amounts, gang, inner, leaf, node, pod};
-use crate::command::EvictionCause;
-use crate::event::Object;
-use crate::facts::{JobFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape, Uid, UnixMs};
-use crate::status::{Phase, Staleness};
-use alloc::{format, sync::Arc, vec::Vec};
+use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::facts::{JobFacts, OwnerReference, PodFacts, PodGroupFacts, Uid, UnixMs};
+use gpu_batch_policies::status::{Phase, Staleness};
+use gpu_batch_testing::{START_MS, Sketch, To, World, gang, inner, leaf, lost, names, node, pod};
+use std::ops::RangeInclusive;
 
 /// Three members run and fill the cluster; they are all that the minimum asks for.
-fn three_of(group: PodGroupFacts) -> World {
-    let mut world = World::new();
-    world.apply(node("n1", 3));
-    world.apply(group);
-    for name in ["a", "b", "c"] {
-        world.apply(pod(name, 1).of("g"));
-    }
-    world.settle();
+fn three_of(group: Sketch<PodGroupFacts>) -> World {
+    let mut world = World::of((node("n1", 3), group, pod("a b c", 1).of("g")));
     assert_eq!(world.binds, 3);
-    pass(&mut world, 5_000);
+    world.run(5_000);
     world
 }
 
 /// The grace period has this long to run yet: nobody is evicted before, and then the two members
 /// that are left.
 fn check_left_of_grace(world: &mut World, left_ms: u64) {
-    pass(world, left_ms - 1_000);
+    world.run(left_ms - 1_000);
     assert_eq!(world.evictions, 0);
-    pass(world, 3_000);
+    world.run(3_000);
     assert_eq!(world.evictions, 2);
 }
 
 /// No member is evicted, however long the gang runs on as it is.
 fn check_left_alone(world: &mut World) {
-    pass(world, 180_000);
+    world.run(180_000);
     assert_eq!(world.evictions, 0);
 }
 
@@ -49,17 +41,16 @@ enum Down {
     NeverWritten,
 }
 
-fn raise(world: &mut World, group: PodGroupFacts, how: Down) {
+fn raise(world: &mut World, group: Sketch<PodGroupFacts>, how: Down) {
     if matches!(how, Down::Told) {
-        world.apply(group);
-        world.settle();
-        pass(world, 5_000);
+        world.then(group);
+        world.run(5_000);
     } else {
         world.apply(group);
     }
     world.take_over();
     world.settle();
-    pass(world, 180_000);
+    world.run(180_000);
 }
 
 #[test]
@@ -67,26 +58,19 @@ fn a_gang_whose_minimum_was_raised_is_never_evicted_for_it_after_a_restart() {
     for how in [Down::Told, Down::Unseen, Down::NeverWritten] {
         for late in [true, false] {
             let mut world = World::new();
-            world.loses_statuses = matches!(how, Down::NeverWritten);
-            world.apply(node("n1", 3));
-            world.apply(gang("g", 3));
-            for name in ["a", "b", "c"] {
-                world.apply(pod(name, 1).of("g"));
+            if matches!(how, Down::NeverWritten) {
+                world.answers(To::GangStatus, lost());
             }
-            world.settle();
+            world.then((node("n1", 3), gang("g", 3), pod("a b c", 1).of("g")));
             // Two more members wait for room since before the first binding, or came for the new
             // minimum.
-            for name in ["d", "e"] {
-                let more = pod(name, 1).of("g");
-                world.apply(if late { more.late() } else { more });
-            }
-            world.settle();
+            let more = pod("d e", 1).of("g");
+            world.then(if late { more.late() } else { more });
             raise(&mut world, gang("g", 5).generation(2), how);
             assert_eq!(world.evictions, 0, "{how:?}, late: {late}");
             // Room for one more is not enough; for two it is.
-            world.apply(node("n2", 2));
-            world.settle();
-            assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+            world.then(node("n2", 2));
+            assert_eq!(world.phase("g"), Phase::Running);
         }
     }
 }
@@ -94,21 +78,12 @@ fn a_gang_whose_minimum_was_raised_is_never_evicted_for_it_after_a_restart() {
 /// Its minimum was lowered so that it could do without two members, and raised again.
 #[test]
 fn a_minimum_that_was_lowered_and_raised_again_evicts_nobody() {
-    let mut world = World::new();
-    world.apply(node("n1", 5));
-    world.apply(gang("g", 5));
-    for name in ["a", "b", "c", "d", "e"] {
-        world.apply(pod(name, 1).of("g"));
-    }
+    let mut world = World::of((node("n1", 5), gang("g", 5), pod("a b c d e", 1).of("g")));
+    world.then(gang("g", 3).generation(2));
+    world.delete("d e");
     world.settle();
-    world.apply(gang("g", 3).generation(2));
-    world.settle();
-    world.delete("d");
-    world.delete("e");
-    world.settle();
-    world.apply(gang("g", 5).generation(3));
-    world.settle();
-    pass(&mut world, 5_000);
+    world.then(gang("g", 5).generation(3));
+    world.run(5_000);
     world.take_over();
     check_left_alone(&mut world);
 }
@@ -116,24 +91,18 @@ fn a_minimum_that_was_lowered_and_raised_again_evicts_nobody() {
 #[test]
 fn a_minimum_that_is_raised_while_the_gang_is_bound_is_for_the_next_decision() {
     let mut world = World::new();
-    world.apply(node("n1", 3));
-    world.apply(gang("g", 3));
-    for name in ["a", "b", "c"] {
-        world.apply(pod(name, 1).of("g"));
-    }
+    world.apply((node("n1", 3), gang("g", 3), pod("a b c", 1).of("g")));
     // Room is found for the three, and before anybody knows what became of their bindings more are
     // asked for.
     world.step();
-    world.apply(gang("g", 4).generation(2));
-    world.apply(pod("d", 1).of("g"));
-    world.settle();
+    world.then((gang("g", 4).generation(2), pod("d", 1).of("g")));
     assert_eq!(world.binds, 3);
     check_left_alone(&mut world);
 }
 
 /// An Indexed Job of so many pods.
-fn job(pods: u32) -> Object {
-    Object::Job(JobFacts {
+fn job(pods: u32) -> JobFacts {
+    JobFacts {
         uid: Uid(5 << 64),
         namespace: "default".into(),
         name: "train".into(),
@@ -142,86 +111,62 @@ fn job(pods: u32) -> Object {
         completions: Some(pods),
         active_deadline_ms: None,
         ignores_evictions: false,
-    })
+    }
 }
 
-fn pod_of_job(number: u64, created_ms: u64) -> Object {
-    let shape = PodShape {
-        requests: amounts(&[("cpu", 1_000), ("nvidia.com/gpu", 1), ("pods", 1)]),
-        ..PodShape::default()
-    };
-    let (uid, name) = (Uid(number.into()), format!("train-{number}"));
+/// Pods of the Job.
+fn pods_of_job(numbers: RangeInclusive<u32>) -> Sketch<PodFacts> {
     let owner = OwnerReference {
         api_version: "batch/v1".into(),
         kind: "Job".into(),
         name: "train".into(),
         uid: Uid(5 << 64),
     };
-    Object::Pod(PodFacts {
-        created_ms,
-        owner: Some(owner),
-        ..PodFacts::new(uid, "default", &name, Arc::new(shape))
-    })
+    let names: Vec<String> = numbers.map(|number| format!("train-{number}")).collect();
+    pod(&names.join(" "), 1).with(|pod| pod.owner = Some(owner.clone()))
 }
 
 #[test]
 fn a_job_that_asks_for_more_pods_loses_none_after_a_restart() {
-    let mut world = World::new();
-    world.apply(node("n1", 3));
-    world.apply(job(3));
-    for number in 1..=3 {
-        world.apply(pod_of_job(number, START_MS - 60_000));
-    }
-    world.settle();
+    let mut world = World::of((node("n1", 3), job(3), pods_of_job(1..=3)));
     assert_eq!(world.binds, 3);
-    world.apply(job(5));
-    for number in 4..=5 {
-        world.apply(pod_of_job(number, START_MS));
-    }
-    world.settle();
+    world.then((job(5), pods_of_job(4..=5).late()));
     world.take_over();
     world.settle();
-    assert_eq!(world.gang("default/job/train").status.phase, Phase::Pending);
+    assert_eq!(world.phase("job/train"), Phase::Pending);
     check_left_alone(&mut world);
 }
 
 /// A role asks for more pods, and the gang for more of its slices.
 #[test]
 fn raised_minima_of_sub_groups_evict_nobody_after_a_restart() {
-    let slices = |minimum: u32| {
-        let slices = ["a", "b", "c"].map(|name| leaf(name, "all", minimum));
-        let groups: Vec<_> = [inner("all", "")].into_iter().chain(slices).collect();
-        gang("g", 1).sub_groups(&groups)
-    };
     let some = |minimum: u32, of: u32| {
-        let mut group = slices(minimum);
-        group.sub_groups[0].min_sub_groups = Some(of);
-        group
+        let all = inner("all", "").with(|all| all.min_sub_groups = Some(of));
+        gang("g", 1).sub_groups([all, leaf("a b c", "all", minimum)])
     };
     for (changed, what) in [(some(2, 3), "slices"), (some(3, 2), "members")] {
         for told in [true, false] {
             let mut world = World::new();
-            world.loses_statuses = !told;
-            world.apply(node("n1", 4));
-            world.apply(some(2, 2));
+            if !told {
+                world.answers(To::GangStatus, lost());
+            }
+            world.apply((node("n1", 4), some(2, 2)));
             for slice in ["a", "b", "c"] {
-                for number in 0..3 {
-                    world.apply(pod(&format!("{slice}{number}"), 1).of_leaf("g", slice));
-                }
+                world.apply(pod(&names(slice, 3), 1).of_leaf("g", slice));
             }
             world.settle();
             assert_eq!(world.binds, 4, "{what}");
-            pass(&mut world, 5_000);
+            world.run(5_000);
             world.apply(changed.clone().generation(2));
             world.take_over();
-            pass(&mut world, 180_000);
+            world.run(180_000);
             assert_eq!(world.evictions, 0, "{what}, told: {told}");
         }
     }
 }
 
 fn staleness(world: &World) -> Option<Staleness> {
-    world.gang("default/g").status.staleness
+    world.gang("g").status.staleness
 }
 
 /// The condition `Stale` of a gang that lost a member at this time.
@@ -238,23 +183,22 @@ fn the_grace_period_runs_from_the_loss_whoever_leads() {
     for surplus in [false, true] {
         let mut world = three_of(gang("g", 3));
         if surplus {
-            world.apply(pod("d", 2).of("g"));
-            world.settle();
+            world.then(pod("d", 2).of("g"));
         }
         let not_stale = staleness(&world).unwrap();
         assert!(!not_stale.stale && not_stale.since_ms < world.now_ms);
         world.delete("c");
         world.settle();
         let lost_ms = world.now_ms;
-        pass(&mut world, 40_000);
+        world.run(40_000);
         for _ in 0..2 {
             world.take_over();
             world.settle();
             assert_eq!(staleness(&world), stale_since(lost_ms));
-            pass(&mut world, 9_000);
+            world.run(9_000);
         }
         assert_eq!(world.evictions, 0);
-        pass(&mut world, 4_000);
+        world.run(4_000);
         assert_eq!(world.evictions, 2, "surplus: {surplus}");
         assert_eq!(world.cause, Some(EvictionCause::Stale));
         assert_eq!(staleness(&world), None);
@@ -276,10 +220,9 @@ fn a_replacement_that_was_never_bound_replaces_nobody() {
     world.delete("c");
     world.settle();
     let lost_ms = world.now_ms;
-    pass(&mut world, 20_000);
-    world.loses_binds = true;
-    world.apply(pod("d", 1).of("g").late());
-    world.settle();
+    world.run(20_000);
+    world.answers(To::Bind, lost());
+    world.then(pod("d", 1).of("g").late());
     assert_eq!(staleness(&world), stale_since(lost_ms));
     world.apply(node("n1", 2));
     world.take_over();
@@ -291,19 +234,17 @@ fn a_replacement_that_was_never_bound_replaces_nobody() {
 /// Enough members are left for the gang, and too few for one of its roles.
 #[test]
 fn a_role_that_lost_a_member_while_nobody_led_is_below_its_minimum() {
-    let roles = gang("g", 1).sub_groups(&[leaf("a", "", 2), leaf("b", "", 2)]);
-    let mut world = World::new();
-    world.apply(node("n1", 6));
-    world.apply(roles);
-    for name in ["a0", "a1", "a2", "a3", "b0", "b1"] {
-        world.apply(pod(name, 1).of_leaf("g", &name[..1]));
-    }
-    world.settle();
+    let mut world = World::of((
+        node("n1", 6),
+        gang("g", 1).sub_groups(leaf("a b", "", 2)),
+        pod("a0 a1 a2 a3", 1).of_leaf("g", "a"),
+        pod("b0 b1", 1).of_leaf("g", "b"),
+    ));
     assert_eq!(world.binds, 6);
-    pass(&mut world, 5_000);
+    world.run(5_000);
     world.delete("b1");
     world.take_over();
-    pass(&mut world, 63_000);
+    world.run(63_000);
     assert_eq!(world.evictions, 5);
 }
 
@@ -314,7 +255,7 @@ fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart()
     world.settle();
     world.delete("c");
     world.settle();
-    pass(&mut world, 5_000);
+    world.run(5_000);
     world.take_over();
     check_left_alone(&mut world);
 }
@@ -323,21 +264,16 @@ fn a_member_that_did_its_part_and_was_cleaned_away_is_not_lost_after_a_restart()
 #[test]
 fn a_half_bound_gang_is_unwound_in_spite_of_an_old_status() {
     for stale in [false, true] {
-        let mut world = World::new();
-        world.apply(node("n1", 1));
-        let mut group = gang("g", 2);
-        world.apply(group.clone());
-        world.apply(pod("a", 1).of("g"));
-        world.settle();
+        let group = gang("g", 2);
+        let mut world = World::of((node("n1", 1), group.clone(), pod("a", 1).of("g")));
         world.apply(pod("b", 1).of("g").on("n1"));
-        let mut status = world.gang("default/g").status;
+        let mut status = world.gang("g").status;
         let since_ms = START_MS - 60_000;
         status.scheduled_since_ms = since_ms;
         status.staleness = Some(Staleness { stale, since_ms });
-        group.status = Some(status);
-        world.apply(group);
+        world.apply(group.with(|group| group.status = Some(status.clone())));
         world.take_over();
-        pass(&mut world, 1_900);
+        world.run(1_900);
         assert_eq!(world.evictions, 1, "stale: {stale}");
         assert_eq!(world.cause, Some(EvictionCause::Unwind));
     }

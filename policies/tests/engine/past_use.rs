@@ -1,11 +1,10 @@
 //! Past use outlives the engine: whoever takes over serves queues in the same order.
 
-use super::world::{World, node, pod, queue};
-use crate::event::Object;
-use crate::facts::PastUse;
-use crate::settings::Settings;
-use alloc::{boxed::Box, format, string::String, vec::Vec};
 use fastrand::Rng;
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::PastUse;
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{To, World, lost, names, node, pod, queue};
 
 const MINUTE_MS: u64 = 60_000;
 const GPUS: u64 = 12;
@@ -33,10 +32,7 @@ impl Worlds {
             created: 0,
         };
         worlds.each(|world| {
-            world.apply(node("n1", GPUS));
-            for number in 0..QUEUES {
-                world.apply(queue(&format!("q{number}")).limit(GPUS));
-            }
+            world.apply((node("n1", GPUS), queue(&names("q", QUEUES)).limit(GPUS)));
         });
         worlds
     }
@@ -54,7 +50,7 @@ impl Worlds {
     }
 
     fn end_all(&mut self) {
-        for name in core::mem::take(&mut self.running) {
+        for name in std::mem::take(&mut self.running) {
             self.each(|world| world.end(&name));
         }
     }
@@ -79,7 +75,7 @@ impl Worlds {
     }
 
     /// Which pods each world starts when all queues want everything.
-    fn contest(&mut self) -> Vec<Vec<Option<Box<str>>>> {
+    fn contest(&mut self) -> Vec<Vec<Option<String>>> {
         self.end_all();
         let each = (0..QUEUES * 12).map(|at| at % QUEUES);
         let names: Vec<String> = each.map(|number| self.submit(number)).collect();
@@ -109,11 +105,11 @@ fn check(seed: u64, how: Restart) -> bool {
     match how {
         Restart::MidMinute => worlds.each(|world| world.pass(part_ms)),
         Restart::LostStatuses => {
-            worlds.each(|world| world.loses_queues = true);
+            worlds.each(|world| world.answers(To::QueueStatus, lost()));
             for _ in 0..3 {
                 worlds.rest();
             }
-            worlds.each(|world| world.loses_queues = false);
+            worlds.each(|world| world.answers_again(&To::QueueStatus));
         }
         Restart::ClockBehind => {
             worlds.end_all();
@@ -123,7 +119,11 @@ fn check(seed: u64, how: Restart) -> bool {
         }
     }
     worlds.worlds[1].take_over();
-    worlds.worlds[2].forget_past_use();
+    for object in worlds.worlds[2].objects.values_mut() {
+        if let Object::Queue(queue) = object {
+            queue.past_use = None;
+        }
+    }
     worlds.worlds[2].take_over();
     worlds.each(World::settle);
     let started = worlds.contest();
@@ -148,7 +148,7 @@ fn whoever_takes_over_serves_queues_in_the_same_order() {
 
 /// What the status of the queue tells of its past.
 fn told_by(world: &World) -> Option<PastUse> {
-    let queues = world.others.values().find_map(|other| match other {
+    let queues = world.objects.values().find_map(|other| match other {
         Object::Queue(queue) => Some(queue),
         _ => None,
     });
@@ -164,20 +164,18 @@ fn past_use_that_a_late_write_has_taken_away_is_written_again() {
         ..Settings::default()
     };
     let mut world = World::with(settings);
-    world.apply(node("n1", GPUS));
-    world.apply(queue("q0").limit(GPUS));
-    world.apply(pod("p", GPUS).queue("q0"));
-    world.settle();
-    world.pass(MINUTE_MS);
-    world.settle();
+    world.then((
+        node("n1", GPUS),
+        queue("q0").limit(GPUS),
+        pod("p", GPUS).queue("q0"),
+    ));
+    world.later(MINUTE_MS);
     let told = told_by(&world);
     assert!(told.is_some());
-    world.apply(queue("q0").limit(GPUS));
-    world.settle();
+    world.then(queue("q0").limit(GPUS));
     assert_eq!(told_by(&world), None);
     for _ in 0..12 {
-        world.pass(1_000);
-        world.settle();
+        world.later(1_000);
     }
     assert_eq!(told_by(&world), told);
 }

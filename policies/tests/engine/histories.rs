@@ -2,13 +2,12 @@
 
 mod drawn;
 
-use super::world::World;
-use crate::event::Object;
-use crate::explain::{Explanation, Subject};
-use crate::report::{GangReport, PodReport, QueueReport};
-use alloc::{boxed::Box, format, string::String, vec::Vec};
 use drawn::{Scene, scene};
 use fastrand::Rng;
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::explain::{Explanation, Subject};
+use gpu_batch_policies::report::{GangReport, PodReport, QueueReport};
+use gpu_batch_testing::World;
 
 /// How many worlds are drawn.
 const SEEDS: u64 = 300;
@@ -27,7 +26,7 @@ struct Said {
 }
 
 fn said(world: &mut World) -> Said {
-    let engine = world.engine();
+    let engine = &mut world.engine;
     let gangs = engine.gang_reports();
     let explained = gangs.iter();
     let explained = explained.map(|gang| engine.explain(Subject::Gang(&gang.name)).unwrap());
@@ -57,7 +56,7 @@ fn with_a_past(seed: u64) -> World {
     let mut gone: Vec<&Object> = past.objects.iter().collect();
     order.shuffle(&mut gone);
     for object in gone {
-        world.forget(object);
+        world.forget(object.key());
     }
     world.settle();
     world
@@ -80,7 +79,7 @@ fn course(mut world: World, scene: &Scene, mut order: Rng, choice: &mut Rng) -> 
             world.end(&name);
         }
         for object in &later.gone {
-            world.forget(object);
+            world.forget(object.key());
         }
         told(&mut world, &later.objects, &mut order);
         world.settle_and_review();

@@ -1,16 +1,15 @@
 //! Gangs with sub-groups: minima at every level, domains inside domains.
 
-use super::world::{WithTopology, World, gang, inner, leaf, node, pod, queue, topology};
-use crate::command::EvictionCause;
-use crate::facts::PodGroupFacts;
-use crate::reason::Reason;
-use crate::status::Phase;
-use alloc::{boxed::Box, format, vec::Vec};
+use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::facts::PodGroupFacts;
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::status::Phase;
+use gpu_batch_testing::{Sketch, World, gang, inner, leaf, names, node, pod, queue, topology};
 
 /// Two racks of two nodes with 8 GPUs each; the first rack has two NVLink domains.
 fn racks() -> World {
     let mut world = World::new();
-    world.apply(topology("default", &["zone", "rack", "nvlink"]));
+    world.apply(topology("default", "zone rack nvlink"));
     for (name, rack, nvlink) in [
         ("n1", "r1", "d1"),
         ("n2", "r1", "d2"),
@@ -24,22 +23,18 @@ fn racks() -> World {
 }
 
 fn pods(world: &mut World, leaf: &str, count: usize, gpus: u64) {
-    for number in 0..count {
-        let name = format!("{leaf}-{number}");
-        world.apply(pod(&name, gpus).of_leaf("g", leaf));
-    }
+    let names = names(&format!("{leaf}-"), count);
+    world.apply(pod(&names, gpus).of_leaf("g", leaf));
 }
 
-fn nodes(world: &World, leaf: &str, count: usize) -> Vec<Box<str>> {
-    let names = (0..count).map(|number| format!("{leaf}-{number}"));
-    let mut nodes: Vec<Box<str>> = names.filter_map(|name| world.node_of(&name)).collect();
-    nodes.sort();
+fn nodes(world: &World, leaf: &str, count: usize) -> Vec<String> {
+    let mut nodes = world.nodes_of(&names(&format!("{leaf}-"), count));
     nodes.dedup();
     nodes
 }
 
-fn roles() -> PodGroupFacts {
-    gang("g", 1).sub_groups(&[leaf("prefill", "", 2), leaf("decode", "", 1)])
+fn roles() -> Sketch<PodGroupFacts> {
+    gang("g", 1).sub_groups([leaf("prefill", "", 2), leaf("decode", "", 1)])
 }
 
 #[test]
@@ -49,31 +44,29 @@ fn every_role_counts_its_own_members() {
     pods(&mut world, "prefill", 3, 1);
     world.settle();
     assert_eq!(world.binds, 0);
-    assert_eq!(world.reason("default/g"), Some(Reason::WaitingForMembers));
+    assert_eq!(world.reason("g"), Some(Reason::WaitingForMembers));
     assert_eq!(
-        world.message("default/g"),
+        world.message("g"),
         "0 of at least 1 members of sub-group decode exist"
     );
     pods(&mut world, "decode", 1, 1);
     world.settle();
     // The third of prefill is surplus.
     assert_eq!(world.binds, 4);
-    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
-    assert_eq!(world.gang("default/g").status.members.expected, 3);
+    assert_eq!(world.phase("g"), Phase::Running);
+    assert_eq!(world.gang("g").status.members.expected, 3);
 }
 
 #[test]
 fn roles_start_together_or_not_at_all() {
     let mut world = World::new();
-    world.apply(node("n1", 4));
-    world.apply(roles());
+    world.apply((node("n1", 4), roles()));
     pods(&mut world, "prefill", 2, 2);
     pods(&mut world, "decode", 1, 2);
     world.settle();
     assert_eq!(world.binds, 0);
-    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
-    world.apply(node("n2", 2));
-    world.settle();
+    assert_eq!(world.reason("g"), Some(Reason::DoesNotFit));
+    world.then(node("n2", 2));
     assert_eq!(world.binds, 3);
 }
 
@@ -81,58 +74,54 @@ fn roles_start_together_or_not_at_all() {
 fn some_of_the_slices_are_enough_and_the_others_follow_whole() {
     let mut world = World::new();
     world.apply(node("n1", 8));
-    let slices = ["a", "b", "c"].map(|name| leaf(name, "", 4));
-    world.apply(gang("g", 1).sub_groups(&slices).at_least(2));
+    let slices = leaf("a b c", "", 4);
+    world.apply(gang("g", 1).sub_groups(slices).at_least(2));
     for slice in ["a", "b", "c"] {
         pods(&mut world, slice, 4, 1);
     }
     world.settle();
     assert_eq!(world.binds, 8);
-    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+    assert_eq!(world.phase("g"), Phase::Running);
     // Three more: too few for a slice.
-    world.apply(node("n2", 3));
-    world.settle();
+    world.then(node("n2", 3));
     assert_eq!(world.binds, 8);
-    world.apply(node("n3", 1));
-    world.settle();
+    world.then(node("n3", 1));
     assert_eq!(world.binds, 12);
 }
 
 #[test]
 fn room_for_members_of_any_shape_wakes_a_gang_that_may_begin_with_them() {
-    let mut world = World::new();
-    world.apply(node("n1", 4));
-    for other in ["other-1", "other-2"] {
-        world.apply(pod(other, 2).on("n1"));
-    }
-    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 1)]));
-    world.apply(pod("large", 4).of_leaf("g", "a"));
-    world.apply(pod("small", 2).of_leaf("g", "a"));
-    world.settle();
+    let mut world = World::of((
+        node("n1", 4),
+        pod("other-1 other-2", 2).on("n1"),
+        gang("g", 1).sub_groups([leaf("a", "", 1)]),
+        pod("large", 4).of_leaf("g", "a"),
+        pod("small", 2).of_leaf("g", "a"),
+    ));
     assert_eq!(world.binds, 0);
     world.delete("other-1");
     world.settle();
-    assert!(world.node_of("small").is_some());
+    assert!(world.is_placed("small"));
 }
 
 #[test]
 fn a_slice_that_lacks_members_does_not_keep_the_others_waiting() {
     let mut world = racks();
-    let slices = ["a", "b", "c"].map(|name| leaf(name, "", 2));
-    world.apply(gang("g", 1).sub_groups(&slices).at_least(2));
+    let slices = leaf("a b c", "", 2);
+    world.apply(gang("g", 1).sub_groups(slices).at_least(2));
     pods(&mut world, "a", 1, 1);
     pods(&mut world, "b", 2, 1);
     pods(&mut world, "c", 2, 1);
     world.settle();
     assert_eq!(world.binds, 4);
-    assert!(world.node_of("a-0").is_none());
+    assert!(!world.is_placed("a-0"));
 }
 
 #[test]
 fn each_slice_is_in_a_domain_of_its_own_inside_the_domain_of_the_gang() {
     let mut world = racks();
-    let slices = ["a", "b"].map(|name| leaf(name, "", 2).required("nvlink"));
-    world.apply(gang("g", 1).required("rack").sub_groups(&slices));
+    let slices = leaf("a b", "", 2).required("nvlink");
+    world.apply(gang("g", 1).required("rack").sub_groups(slices));
     // A slice of 2 x 8 fits into the second rack alone, which has no room for two.
     pods(&mut world, "a", 2, 4);
     pods(&mut world, "b", 2, 4);
@@ -140,24 +129,26 @@ fn each_slice_is_in_a_domain_of_its_own_inside_the_domain_of_the_gang() {
     assert_eq!(world.binds, 4);
     let (a, b) = (nodes(&world, "a", 2), nodes(&world, "b", 2));
     assert_eq!((a.len(), b.len()), (1, 1));
-    let rack = |nodes: &[Box<str>]| matches!(&*nodes[0], "n1" | "n2");
+    let rack = |nodes: &[String]| matches!(&*nodes[0], "n1" | "n2");
     assert_eq!(rack(&a), rack(&b));
 }
 
 #[test]
 fn a_first_choice_of_domains_that_leads_nowhere_is_taken_back() {
     let mut world = World::new();
-    world.apply(topology("default", &["rack"]));
+    world.apply(topology("default", "rack"));
     // The small slice fits tightest where the large one must go.
-    world.apply(node("n1", 3).label("rack", "r1"));
-    world.apply(node("n2", 4).label("rack", "r2"));
-    world.apply(pod("other", 1).on("n2"));
-    world.apply(node("n3", 2).label("rack", "r3"));
-    world.apply(gang("g", 1).sub_groups(&[
-        leaf("small", "", 1).required("rack"),
-        leaf("middle", "", 1).required("rack"),
-        leaf("large", "", 3).required("rack"),
-    ]));
+    world.apply((
+        node("n1", 3).label("rack", "r1"),
+        node("n2", 4).label("rack", "r2"),
+        pod("other", 1).on("n2"),
+        node("n3", 2).label("rack", "r3"),
+        gang("g", 1).sub_groups([
+            leaf("small", "", 1).required("rack"),
+            leaf("middle", "", 1).required("rack"),
+            leaf("large", "", 3).required("rack"),
+        ]),
+    ));
     pods(&mut world, "small", 1, 2);
     pods(&mut world, "middle", 1, 3);
     pods(&mut world, "large", 3, 1);
@@ -168,7 +159,7 @@ fn a_first_choice_of_domains_that_leads_nowhere_is_taken_back() {
 #[test]
 fn a_slice_that_fits_nowhere_alone_is_named() {
     let mut world = racks();
-    world.apply(gang("g", 1).sub_groups(&[
+    world.apply(gang("g", 1).sub_groups([
         leaf("ring", "", 3).required("nvlink"),
         leaf("router", "", 1),
     ]));
@@ -176,45 +167,44 @@ fn a_slice_that_fits_nowhere_alone_is_named() {
     pods(&mut world, "router", 1, 0);
     world.settle();
     assert_eq!(world.binds, 0);
-    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
-    let message = world.message("default/g");
+    assert_eq!(world.reason("g"), Some(Reason::DoesNotFit));
+    let message = world.message("g");
     assert!(
         message.starts_with("sub-group ring: 3 members with 8 nvidia.com/gpu each"),
         "{message}"
     );
     assert!(message.contains("in one nvlink"), "{message}");
-    world.apply(
+    world.then(
         node("n5", 8)
             .label("zone", "z1")
             .label("rack", "r2")
             .label("nvlink", "d1"),
     );
-    world.settle();
     assert_eq!(world.binds, 4);
 }
 
 #[test]
 fn what_fits_apart_and_not_together_is_proved() {
     let mut world = racks();
-    let slices = ["a", "b", "c", "d"].map(|name| leaf(name, "", 2).required("rack"));
-    world.apply(gang("g", 1).sub_groups(&slices));
+    let slices = leaf("a b c d", "", 2).required("rack");
+    world.apply(gang("g", 1).sub_groups(slices));
     for slice in ["a", "b", "c", "d"] {
         pods(&mut world, slice, 2, 6);
     }
     world.settle();
     assert_eq!(world.binds, 0);
-    assert_eq!(world.reason("default/g"), Some(Reason::DoesNotFit));
+    assert_eq!(world.reason("g"), Some(Reason::DoesNotFit));
 }
 
 #[test]
 fn a_preferred_domain_of_a_slice_may_be_left() {
     let mut world = racks();
-    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 2).preferred("nvlink")]));
+    world.apply(gang("g", 1).sub_groups([leaf("a", "", 2).preferred("nvlink")]));
     pods(&mut world, "a", 2, 8);
     world.settle();
-    assert_eq!(nodes(&world, "a", 2), ["n3".into(), "n4".into()]);
+    assert_eq!(nodes(&world, "a", 2), ["n3", "n4"]);
     let mut world = racks();
-    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 3).preferred("nvlink")]));
+    world.apply(gang("g", 1).sub_groups([leaf("a", "", 3).preferred("nvlink")]));
     pods(&mut world, "a", 3, 8);
     world.settle();
     assert_eq!(world.binds, 3);
@@ -223,8 +213,7 @@ fn a_preferred_domain_of_a_slice_may_be_left() {
 #[test]
 fn two_topologies_hold_at_once() {
     let mut world = World::new();
-    world.apply(topology("default", &["rack"]));
-    world.apply(topology("power", &["feed"]));
+    world.apply((topology("default", "rack"), topology("power", "feed")));
     for (name, rack, feed) in [
         ("n1", "r1", "f1"),
         ("n2", "r1", "f2"),
@@ -236,18 +225,18 @@ fn two_topologies_hold_at_once() {
     world.apply(
         gang("g", 1)
             .required("rack")
-            .sub_groups(&[leaf("a", "", 2).required("feed").in_topology("power")]),
+            .sub_groups([leaf("a", "", 2).required("feed").in_topology("power")]),
     );
     pods(&mut world, "a", 2, 8);
     world.settle();
-    assert_eq!(nodes(&world, "a", 2), ["n3".into(), "n4".into()]);
+    assert_eq!(nodes(&world, "a", 2), ["n3", "n4"]);
 }
 
 #[test]
 fn replacements_return_to_the_domain_of_their_slice() {
     let mut world = racks();
-    let slices = ["a", "b"].map(|name| leaf(name, "", 2).required("rack"));
-    world.apply(gang("g", 1).sub_groups(&slices));
+    let slices = leaf("a b", "", 2).required("rack");
+    world.apply(gang("g", 1).sub_groups(slices));
     pods(&mut world, "a", 2, 4);
     pods(&mut world, "b", 2, 4);
     world.settle();
@@ -255,8 +244,7 @@ fn replacements_return_to_the_domain_of_their_slice() {
     let before = nodes(&world, "a", 2);
     world.delete("a-1");
     world.settle();
-    world.apply(pod("a-1", 4).of_leaf("g", "a").late());
-    world.settle();
+    world.then(pod("a-1", 4).of_leaf("g", "a").late());
     assert_eq!(world.binds, 5);
     let rack = |node: &str| matches!(node, "n1" | "n2");
     for node in nodes(&world, "a", 2) {
@@ -275,13 +263,11 @@ fn a_gang_whose_role_stays_below_its_minimum_is_evicted_whole() {
     // There are more members than the sum of all minima, and decode has none.
     world.delete("decode-0");
     world.settle();
-    let staleness = world.gang("default/g").status.staleness;
+    let staleness = world.gang("g").status.staleness;
     assert!(staleness.is_some_and(|it| it.stale));
-    world.pass(4_999);
-    world.settle();
+    world.later(4_999);
     assert_eq!(world.evictions, 0);
-    world.pass(1);
-    world.settle();
+    world.later(1);
     assert_eq!(world.evictions, 4);
     assert_eq!(world.cause, Some(EvictionCause::Stale));
 }
@@ -289,8 +275,8 @@ fn a_gang_whose_role_stays_below_its_minimum_is_evicted_whole() {
 #[test]
 fn a_gang_that_keeps_enough_slices_is_not_stale() {
     let mut world = racks();
-    let slices = ["a", "b", "c"].map(|name| leaf(name, "", 2));
-    let group = gang("g", 1).sub_groups(&slices).at_least(2);
+    let slices = leaf("a b c", "", 2);
+    let group = gang("g", 1).sub_groups(slices).at_least(2);
     world.apply(group.grace(1_000));
     for slice in ["a", "b", "c"] {
         pods(&mut world, slice, 2, 1);
@@ -299,31 +285,26 @@ fn a_gang_that_keeps_enough_slices_is_not_stale() {
     assert_eq!(world.binds, 6);
     world.delete("a-0");
     world.settle();
-    world.pass(10_000);
-    world.settle();
+    world.later(10_000);
     assert_eq!(world.evictions, 0);
-    assert_eq!(world.gang("default/g").status.phase, Phase::Running);
+    assert_eq!(world.phase("g"), Phase::Running);
     world.delete("b-0");
     world.settle();
-    world.pass(1_000);
-    world.settle();
+    world.later(1_000);
     assert_eq!(world.evictions, 4);
 }
 
 #[test]
 fn a_part_of_a_tree_that_was_never_complete_is_unwound() {
     let mut world = World::new();
-    world.apply(node("n1", 8));
-    world.apply(roles());
+    world.apply((node("n1", 8), roles()));
     for number in 0..3 {
         let name = format!("prefill-{number}");
         world.apply(pod(&name, 1).of_leaf("g", "prefill").on("n1"));
     }
     // It has waited since before the others were bound, and fits nowhere.
-    world.apply(pod("decode-0", 9).of_leaf("g", "decode"));
-    world.settle();
-    world.pass(2_000);
-    world.settle();
+    world.then(pod("decode-0", 9).of_leaf("g", "decode"));
+    world.later(2_000);
     assert_eq!(world.evictions, 3);
     assert_eq!(world.cause, Some(EvictionCause::Unwind));
 }
@@ -331,20 +312,20 @@ fn a_part_of_a_tree_that_was_never_complete_is_unwound() {
 #[test]
 fn pods_without_a_leaf_wait_and_say_why() {
     let mut world = racks();
-    world.apply(gang("g", 1).sub_groups(&[inner("slices", ""), leaf("a", "slices", 1)]));
-    world.apply(pod("x", 1).of("g"));
-    world.settle();
-    assert_eq!(world.reason("default/g"), Some(Reason::SubGroupNotFound));
+    world.then((
+        gang("g", 1).sub_groups([inner("slices", ""), leaf("a", "slices", 1)]),
+        pod("x", 1).of("g"),
+    ));
+    assert_eq!(world.reason("g"), Some(Reason::SubGroupNotFound));
     assert!(
         world
-            .message("default/g")
+            .message("g")
             .contains("label gpu-batch.io/subgroup is missing")
     );
     world.delete("x");
-    world.apply(pod("y", 1).of_leaf("g", "slices"));
-    world.settle();
-    assert_eq!(world.reason("default/g"), Some(Reason::SubGroupNotFound));
-    assert!(world.message("default/g").contains("pods belong to a leaf"));
+    world.then(pod("y", 1).of_leaf("g", "slices"));
+    assert_eq!(world.reason("g"), Some(Reason::SubGroupNotFound));
+    assert!(world.message("g").contains("pods belong to a leaf"));
     // Those that are right do not wait for them.
     pods(&mut world, "a", 1, 1);
     world.settle();
@@ -354,17 +335,16 @@ fn pods_without_a_leaf_wait_and_say_why() {
 #[test]
 fn contradictions_are_told_and_nothing_else_is_disturbed() {
     let mut world = racks();
-    let check = |world: &mut World, group: PodGroupFacts, reason: Reason, says: &str| {
-        world.apply(group);
-        world.settle();
-        assert_eq!(world.reason("default/g"), Some(reason));
-        let message = world.message("default/g");
+    let check = |world: &mut World, group: Sketch<PodGroupFacts>, reason: Reason, says: &str| {
+        world.then(group);
+        assert_eq!(world.reason("g"), Some(reason));
+        let message = world.message("g");
         assert!(message.contains(says), "{message}");
         assert_eq!(world.binds, 0);
     };
     pods(&mut world, "a", 2, 1);
     let wide = gang("g", 1).required("nvlink");
-    let wide = wide.sub_groups(&[leaf("a", "", 2).required("rack")]);
+    let wide = wide.sub_groups([leaf("a", "", 2).required("rack")]);
     let says = "sub-group a: topology.required: rack is wider than the level that the PodGroup";
     check(&mut world, wide, Reason::InvalidSpec, says);
     let below = [
@@ -374,41 +354,39 @@ fn contradictions_are_told_and_nothing_else_is_disturbed() {
     let says = "zone is wider than the level that slices requires";
     check(
         &mut world,
-        gang("g", 1).sub_groups(&below),
+        gang("g", 1).sub_groups(below),
         Reason::InvalidSpec,
         says,
     );
-    let level = gang("g", 1).sub_groups(&[leaf("a", "", 2).required("row")]);
+    let level = gang("g", 1).sub_groups([leaf("a", "", 2).required("row")]);
     check(
         &mut world,
         level,
         Reason::TopologyNotFound,
         "sub-group a: Topology",
     );
-    let other = gang("g", 1).sub_groups(&[leaf("a", "", 2).required("rack").in_topology("x")]);
+    let other = gang("g", 1).sub_groups([leaf("a", "", 2).required("rack").in_topology("x")]);
     check(
         &mut world,
         other,
         Reason::TopologyNotFound,
         "there is no Topology \"x\"; those that exist: default",
     );
-    let cycle = gang("g", 1).sub_groups(&[inner("a", "b"), inner("b", "a")]);
+    let cycle = gang("g", 1).sub_groups([inner("a", "b"), inner("b", "a")]);
     check(&mut world, cycle, Reason::InvalidSpec, "makes a cycle");
-    let orphan = gang("g", 1).sub_groups(&[leaf("a", "nobody", 2)]);
+    let orphan = gang("g", 1).sub_groups([leaf("a", "nobody", 2)]);
     let says = "spec.subGroups[0].parent: there is no sub-group \"nobody\"";
     check(&mut world, orphan, Reason::InvalidSpec, says);
-    let too_many = gang("g", 1).sub_groups(&[leaf("a", "", 2)]).at_least(2);
+    let too_many = gang("g", 1).sub_groups([leaf("a", "", 2)]).at_least(2);
     let says = "spec.minSubGroups: 2 is more than its 1 direct children";
     check(&mut world, too_many, Reason::InvalidSpec, says);
-    let few = gang("g", 1).sub_groups(&[leaf("a", "", 3)]);
+    let few = gang("g", 1).sub_groups([leaf("a", "", 3)]);
     let says = "2 of at least 3 members of sub-group a exist";
     check(&mut world, few, Reason::WaitingForMembers, says);
-    world.apply(pod("single", 1));
-    world.settle();
-    assert!(world.node_of("single").is_some());
+    world.then(pod("single", 1));
+    assert!(world.is_placed("single"));
     world.binds = 0;
-    world.apply(gang("g", 1).sub_groups(&[leaf("a", "", 2)]));
-    world.settle();
+    world.then(gang("g", 1).sub_groups([leaf("a", "", 2)]));
     assert_eq!(world.binds, 2);
 }
 
@@ -417,47 +395,46 @@ fn a_queue_without_room_for_the_first_slices_takes_others() {
     let mut world = racks();
     world.apply(queue("q").limit(5));
     let slices = [leaf("a", "", 1), leaf("b", "", 1), leaf("c", "", 1)];
-    world.apply(gang("g", 1).sub_groups(&slices).at_least(2).queue("q"));
+    world.apply(gang("g", 1).sub_groups(slices).at_least(2).queue("q"));
     pods(&mut world, "a", 1, 4);
     pods(&mut world, "b", 1, 3);
     pods(&mut world, "c", 1, 2);
     world.settle();
     assert_eq!(world.binds, 2);
-    assert!(world.node_of("c-0").is_some());
+    assert!(world.is_placed("c-0"));
 }
 
 #[test]
 fn members_on_a_node_that_is_gone_keep_their_slice_waiting() {
     let mut world = racks();
-    let slices = ["a", "b"].map(|name| leaf(name, "", 1).required("rack"));
-    world.apply(gang("g", 1).sub_groups(&slices));
+    let slices = leaf("a b", "", 1).required("rack");
+    world.apply(gang("g", 1).sub_groups(slices));
     pods(&mut world, "a", 1, 1);
     pods(&mut world, "b", 1, 1);
     world.settle();
     assert_eq!(world.binds, 2);
     let node = world.node_of("a-0").unwrap();
     world.lose_node(&node);
-    world.apply(pod("a-1", 1).of_leaf("g", "a").late());
-    world.settle();
+    world.then(pod("a-1", 1).of_leaf("g", "a").late());
     assert_eq!(world.binds, 2);
-    assert!(world.message("default/g").contains("sub-group a"));
+    assert!(world.message("g").contains("sub-group a"));
 }
 
 #[test]
 fn cliques_of_zeros_and_empty_labels_are_nobody_s_domain() {
     for value in ["00000000-0000-0000-0000-000000000000.0", ""] {
-        let mut world = World::new();
-        world.apply(topology("default", &["clique"]));
-        world.apply(node("n1", 8).label("clique", value));
-        world.apply(node("n2", 8).label("clique", value));
-        world.apply(gang("g", 2).required("clique"));
-        world.apply(pod("a", 8).of("g"));
-        world.apply(pod("b", 8).of("g"));
-        world.settle();
+        let mut world = World::of((
+            topology("default", "clique"),
+            node("n1", 8).label("clique", value),
+            node("n2", 8).label("clique", value),
+            gang("g", 2).required("clique"),
+            pod("a b", 8).of("g"),
+        ));
         assert_eq!(world.binds, 0);
-        world.apply(node("n1", 8).label("clique", "7b968a6d.1"));
-        world.apply(node("n2", 8).label("clique", "7b968a6d.1"));
-        world.settle();
+        world.then((
+            node("n1", 8).label("clique", "7b968a6d.1"),
+            node("n2", 8).label("clique", "7b968a6d.1"),
+        ));
         assert_eq!(world.binds, 2);
     }
 }

@@ -1,11 +1,9 @@
 //! Room that has been freed is offered to those gangs alone that counting says it helps, and nobody
 //! can tell: a world in which every gang is tried again at each event goes the same way.
 
-use super::world::{WithTopology, World, gang, node, pod, queue, topology};
-use crate::facts::QueueFacts;
-use crate::settings::{LeafOrder, Queueing, Settings};
-use alloc::{format, string::String, vec::Vec};
 use fastrand::Rng;
+use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
+use gpu_batch_testing::{World, gang, node, pod, queue, topology};
 
 const WORLDS: u64 = 450;
 const EVENTS: usize = 60;
@@ -49,7 +47,7 @@ impl Both {
             pods: Vec::new(),
             created: 0,
         };
-        both.each(|world| world.apply(topology("default", &["rack"])));
+        both.each(|world| world.apply(topology("default", "rack")));
         for number in 0..NODES {
             both.node(number);
         }
@@ -75,19 +73,19 @@ impl Both {
         };
         self.each(|world| {
             let node = node(&name, gpus).label("rack", &rack);
-            world.apply(node.label("nvidia.com/gpu.product", product));
+            world.apply(node.model(product));
         });
     }
 
     fn queue(&mut self, number: usize) {
         let limit = self.random.u64(0..24);
-        let facts = |limited: bool, product: bool| -> QueueFacts {
+        let facts = |limited: bool, product: bool| {
             let facts = queue(&format!("q{number}"));
-            let mut facts = if limited { facts.limit(limit) } else { facts };
-            for resource in facts.resources.iter_mut().filter(|_| product) {
-                resource.product = Some("H100".into());
+            match (limited, product) {
+                (false, _) => facts,
+                (true, false) => facts.limit(limit),
+                (true, true) => facts.limit_of("H100", limit),
             }
-            facts
         };
         let (limited, product) = (self.random.bool(), self.random.bool());
         self.each(|world| world.apply(facts(limited, product)));
