@@ -29,10 +29,9 @@ mod tests;
 use agenda::Agenda;
 use gpu_batch_policies::command::{Action, Bind, Command, Evict};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::{InFlight, Settings};
-use std::collections::BTreeMap;
 
 /// No limit on binds under way, for the answers come at once; no statuses and no Kubernetes events,
 /// for nobody reads them.
@@ -77,13 +76,8 @@ impl Timeline {
             now_ms: start_ms,
             steps: 0,
         };
-        let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-        for object in objects {
-            lists.entry(object.kind()).or_default().push(object);
-        }
-        for kind in Kind::ALL {
-            let objects = lists.remove(&kind).unwrap_or_default();
-            timeline.schedule(start_ms, Event::Listed(Listing { kind, objects }));
+        for list in Event::lists(objects) {
+            timeline.schedule(start_ms, list);
         }
         timeline
     }

@@ -1,11 +1,11 @@
 use super::Session;
 use crate::journal::{Reader, Recorder, beginning, pack};
-use crate::objects::{node, pod};
+use crate::objects::pod;
 use crate::run::record;
-use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{Placement, PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
-use gpu_batch_policies::settings::{Leadership, Settings};
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{Thing, World, node};
 
 /// The sessions of a world in which nothing goes wrong.
 fn sessions(seed: u64) -> Vec<Session> {
@@ -20,37 +20,20 @@ fn session(recorded: &[u8]) -> Session {
 
 /// A session in which these steps follow each other. Every binding succeeds before the next one.
 fn session_of(steps: impl IntoIterator<Item = (UnixMs, Vec<Event>)>) -> Session {
-    let settings = Settings {
-        leadership: Leadership::Assumed,
-        ..Settings::default()
-    };
-    let mut recorder = Recorder::new("0", &settings);
-    let mut engine = Engine::new(settings);
-    for (now_ms, mut events) in steps {
-        while !events.is_empty() {
-            recorder.events(now_ms, &events);
-            let commands = engine.step(now_ms, events);
+    let mut recorder = Recorder::new("0", &Settings::default());
+    let mut world = World::new();
+    for (now_ms, events) in steps {
+        (world.now_ms, world.events) = (now_ms, events);
+        while !world.events.is_empty() {
+            recorder.events(now_ms, &world.events);
+            let commands = world.commands();
             recorder.commands(&commands);
-            let outcomes = commands.into_iter();
-            events = outcomes
-                .map(|it| Event::Outcome(it.id, Outcome::Done))
-                .collect();
+            for command in commands {
+                world.carry_out(command, Outcome::Done);
+            }
         }
     }
     session(&recorder.seal())
-}
-
-fn lists(nodes: &[&str]) -> Vec<Event> {
-    let node = |(index, name): (usize, &&str)| node(name, Uid(index as u128 + 1), 64, 8, &[]);
-    let objects = || nodes.iter().enumerate().map(node).map(Object::Node);
-    let list = |kind| {
-        let objects = objects().filter(|object| object.kind() == kind);
-        Event::Listed(Listing {
-            kind,
-            objects: objects.collect(),
-        })
-    };
-    Kind::ALL.map(list).into()
 }
 
 /// Here one pod comes just before another one leaves its node, and a third one just after: the
@@ -65,7 +48,7 @@ fn what_happened_in_several_steps_of_one_millisecond_happens_so_again() {
     };
     let first = arrival("first", 11, 1_000);
     let steps = [
-        (0, lists(&["a", "b"])),
+        (0, Event::lists(node("a b", 8).objects())),
         (1_000, vec![Object::Pod(first.clone()).into()]),
         (
             5_000,
