@@ -4,7 +4,7 @@ use crate::views::gangs::Gangs;
 use crate::views::plan::Plan;
 use gpu_batch_policies::command::{Action, Bind, Command};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
 use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
@@ -109,7 +109,7 @@ impl World {
     fn after(objects: Vec<Object>, options: Options) -> Result<Self, NotQuiet> {
         let cycles = options.cycles.max(1);
         let mut world = Self::new(&objects, options);
-        let mut events = listings(objects);
+        let mut events = Event::lists(objects);
         for cycle in 1..=cycles {
             world.settle(events).ok_or(NotQuiet { cycle })?;
             while world.engine.search_on() {
@@ -244,17 +244,4 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
         unscheduled: None,
         ..pod
     }
-}
-
-/// Everything as the first list of every kind.
-fn listings(objects: Vec<Object>) -> Vec<Event> {
-    let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-    for object in objects {
-        by_kind.entry(object.kind()).or_default().push(object);
-    }
-    let listing = |kind| {
-        let objects = by_kind.remove(&kind).unwrap_or_default();
-        Event::Listed(Listing { kind, objects })
-    };
-    Kind::ALL.map(listing).into()
 }

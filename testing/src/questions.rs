@@ -135,8 +135,8 @@ impl World {
         found.unwrap_or_else(|| panic!("no queue {name}")).status
     }
 
-    /// What of a key, such as `nvidia.com/gpu@MODEL`, a queue asks for and holds, and how much of it
-    /// would be fair.
+    /// What of a key, such as `nvidia.com/gpu@MODEL`, a queue asks for and holds, and how much of
+    /// it would be fair.
     #[must_use]
     pub fn share_of(&mut self, queue: &str, key: &str) -> (u64, u64) {
         let status = self.queue(queue);

@@ -7,7 +7,7 @@ use crate::handles::inbox::Inbox;
 use crate::kube::execute::{Executor, LeaseName};
 use crate::live::recording::{JournalFile, Recording};
 use gpu_batch_policies::command::CommandId;
-use gpu_batch_policies::event::{Event, Kind, Listing, Outcome};
+use gpu_batch_policies::event::{Event, Outcome};
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::journal::{Reader, replay};
 use std::sync::Arc;
@@ -106,16 +106,7 @@ async fn a_full_journal_is_followed_by_one_of_a_new_engine_from_new_lists() {
     let file = JournalFile::create(&path, 1 << 20).unwrap();
     let settings = Settings::default();
     driver.recording = Some(Recording::start(file, &settings, &driver.handles.metrics).unwrap());
-    let lists = || {
-        let list = |kind| {
-            Event::Listed(Listing {
-                kind,
-                objects: Vec::new(),
-            })
-        };
-        Kind::ALL.map(list).to_vec()
-    };
-    driver.turn(lists()).unwrap();
+    driver.turn(Event::lists([])).unwrap();
     driver.follow_recording();
     assert!(driver.engine.is_synced());
     assert!(!relisted.has_changed().unwrap());
@@ -124,7 +115,7 @@ async fn a_full_journal_is_followed_by_one_of_a_new_engine_from_new_lists() {
     driver.follow_recording();
     assert!(!driver.engine.is_synced());
     assert!(relisted.has_changed().unwrap());
-    driver.turn(lists()).unwrap();
+    driver.turn(Event::lists([])).unwrap();
     assert!(driver.engine.is_synced());
     drop(driver.recording.take());
     for name in ["j.1", "j"] {

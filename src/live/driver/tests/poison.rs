@@ -8,7 +8,7 @@ use crate::kube::convert::{Converter, Document, from_value};
 use crate::live::driver::Ended;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use gpu_batch_policies::event::{Event, Kind, Listing, Object};
+use gpu_batch_policies::event::{Event, Object};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -58,12 +58,8 @@ pub(super) fn facts(objects: Vec<Value>) -> Vec<Object> {
 
 /// Lists the world, as the watches do at the start and after a panic.
 pub(super) async fn list(inbox: &Inbox, objects: &[Object]) {
-    for kind in Kind::ALL {
-        let of_kind = objects.iter().filter(|object| object.kind() == kind);
-        let objects = of_kind.cloned().collect();
-        inbox
-            .watched(Event::Listed(Listing { kind, objects }))
-            .await;
+    for list in Event::lists(objects.iter().cloned()) {
+        inbox.watched(list).await;
     }
 }
 
