@@ -29,8 +29,6 @@ use crate::bind::Binder;
 
 use crate::plan::Planner;
 
-use crate::plan::review::Review;
-
 use crate::command::{Action, Command, CommandId};
 
 use crate::event::{Event, Kind, Object, Outcome};
@@ -48,6 +46,8 @@ use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 
 use crate::tell::Teller;
+
+use crate::tell::review::Review;
 
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 
@@ -131,17 +131,17 @@ impl Engine {
         self.teller.faults.hear(&self.state, &event);
         match event {
             Event::Applied(object) => {
-                self.planner.review.note();
+                self.teller.review.note();
                 // A queue may become Ready, or not, without a gang that notices.
                 self.teller.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
-                self.planner.review.note();
+                self.teller.review.note();
                 self.state.delete(key);
             }
             Event::Listed(listing) => {
-                self.planner.review.note();
+                self.teller.review.note();
                 self.listed.insert(listing.kind);
                 self.teller.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
@@ -170,7 +170,7 @@ impl Engine {
         }
         self.binder.outbox.limits = settings.in_flight;
         self.settings = settings;
-        self.planner.review.note();
+        self.teller.review.note();
         // Grace periods and placements are looked at with each gang.
         self.state.rules_changed();
     }
@@ -181,7 +181,7 @@ impl Engine {
             flight,
             Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
         ) {
-            self.planner.review.note();
+            self.teller.review.note();
         }
         match flight {
             Some(Flight::Bind(uid)) => self.binder.bind_ended(
@@ -249,6 +249,7 @@ impl Engine {
                 // Another may have led meanwhile, and written what it saw.
                 for gang in self.state.gangs.ids() {
                     self.teller.told[gang].reported = None;
+                    self.teller.told[gang].scheduled = (false, 0);
                 }
                 self.teller.reported_queues.clear();
                 self.teller.dirty_queues = true;
@@ -296,17 +297,12 @@ impl Engine {
         }
         self.count_use(now_ms);
         if !self.binder.leading {
-            self.planner.review = Review::default();
+            self.teller.review = Review::default();
             return;
         }
         if reviewed && !self.stopping {
-            self.planner.review_due(
-                &mut self.state,
-                &self.settings,
-                &self.progress,
-                &mut self.binder.timers,
-                now_ms,
-            );
+            let (teller, view, binder) = self.telling();
+            teller.review_some(view, binder);
         }
         if searched && !self.stopping {
             self.planner
@@ -328,12 +324,10 @@ impl Engine {
             &mut self.binder,
             now_ms,
         );
-        self.planner.plan_review(
-            &self.settings,
-            &mut self.binder.timers,
-            now_ms,
-            self.stopping,
-        );
+        if !self.stopping {
+            let Binder { outbox, timers, .. } = &mut self.binder;
+            self.teller.review.plan(outbox, timers, now_ms);
+        }
         self.planner
             .plan_cut(&mut self.binder.timers, now_ms, self.stopping);
         // What this step itself has freed may let others start: they are woken at once.

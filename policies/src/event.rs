@@ -1,6 +1,6 @@
 //! What goes into the engine. The shells report; the engine draws the conclusions.
 
-use crate::command::CommandId;
+use crate::command::{CommandId, ObjectReference};
 use crate::facts::{
     GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts,
     QueueFacts, TopologyFacts, Uid,
@@ -82,6 +82,20 @@ impl Kind {
             Self::NativePodGroup => ("scheduling.k8s.io/v1alpha2", "PodGroup"),
             Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
             Self::Job => ("batch/v1", "Job"),
+        }
+    }
+}
+
+impl Kind {
+    /// An object of this kind, as events name it.
+    pub(crate) fn reference(self, namespace: &str, name: &str, uid: Uid) -> ObjectReference {
+        let (api_version, kind) = self.api_type();
+        ObjectReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            uid,
         }
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod cut;
 pub(crate) mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
-pub(crate) mod review;
 pub(crate) mod search;
 pub(crate) mod selection;
 pub(crate) mod sub_groups;
@@ -17,7 +16,6 @@ use crate::ids::{ById, GangId};
 use crate::settings::Queueing;
 use agenda::Agenda;
 use cut::Cut;
-use review::Review;
 use search::{Allowance, Search};
 use waiting::Waiting;
 
@@ -31,7 +29,6 @@ pub(crate) struct Planner {
     pub(crate) search: Option<Search>,
     pub(crate) allowance: Allowance,
     pub(crate) cut: Cut,
-    pub(crate) review: Review,
     /// The gang that is being handled.
     pub(crate) in_hand: Option<GangId>,
 }
@@ -44,7 +41,6 @@ impl Planner {
             search: None,
             allowance: Allowance::full(),
             cut: Cut::default(),
-            review: Review::default(),
             in_hand: None,
         }
     }

@@ -3,12 +3,13 @@
 
 pub(crate) mod explain;
 mod faults;
-pub(crate) mod gang;
-pub(crate) mod queues;
+mod gang;
+mod queues;
 pub(crate) mod reports;
+pub(crate) mod review;
 mod status;
-pub(crate) mod told;
-pub(crate) mod why;
+mod told;
+mod why;
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
@@ -19,7 +20,9 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::status::QueueStatus;
 use alloc::collections::BTreeMap;
+use explain::Descriptions;
 use faults::Faults;
+use review::Review;
 use told::Told;
 
 /// What users were last told, and what is still to be told.
@@ -27,6 +30,9 @@ use told::Told;
 pub(crate) struct Teller {
     /// The status and the events that users were last told of each gang.
     pub(crate) told: ById<GangId, Told>,
+    /// Which sentences about refused gangs are made again.
+    pub(crate) review: Review,
+    descriptions: Descriptions,
     pub(crate) faults: Faults,
     /// Something has changed that a queue's status may say.
     pub(crate) dirty_queues: bool,
@@ -44,6 +50,8 @@ impl Teller {
     pub(crate) fn new() -> Self {
         Self {
             told: ById::default(),
+            review: Review::default(),
+            descriptions: Descriptions::default(),
             faults: Faults::default(),
             dirty_queues: true,
             dividing: false,

@@ -15,7 +15,7 @@ pub(crate) enum Timer {
     Binding(Uid),
     /// Write the status of queues.
     QueueStatus,
-    /// Look at some refusals again.
+    /// Tell some refused gangs anew.
     Review,
     /// Search once more for a gang whose search ended early.
     Search,

@@ -1,6 +1,5 @@
 //! What a gang needs and whether it can be tried: looked at whenever an event touches it.
 
-use crate::bind::outbox::StatusKey;
 use crate::bind::timers::Timer;
 use crate::engine::Engine;
 use crate::facts::UnixMs;
@@ -9,7 +8,6 @@ use crate::gangs::progress::Tally;
 use crate::gangs::wait::Wait;
 use crate::gangs::{accounts, judge, spec};
 use crate::ids::GangId;
-use crate::state::pod::Stage;
 
 impl Engine {
     /// Looks at every gang that was touched since the last time.
@@ -116,23 +114,9 @@ impl Engine {
         }
     }
 
-    /// Sees to it that what has become of the gang is told. Of one that waits for its turn or for
-    /// nothing, its pods have nothing to say, nor has anybody but its PodGroup.
+    /// Sees to it that what has become of the gang is told.
     pub(crate) fn report(&mut self, id: GangId, counts: &Counts) {
-        self.teller.dirty_queues = true;
-        let gang = &self.state.gangs[id];
-        let refused = self.planner.waiting[id].wait.verdict().is_some();
-        if refused || gang.object.is_some() || self.teller.told[id].announced.is_some() {
-            self.binder.outbox.status(StatusKey::Gang(id));
-        }
-        if !refused || counts.waiting == 0 || !self.binder.outbox.writes_statuses() {
-            return;
-        }
-        for pod in &self.state.gangs[id].members {
-            let pod = &self.state.pods[*pod];
-            if pod.stage == Stage::Waiting {
-                self.binder.outbox.status(StatusKey::Pod(pod.uid));
-            }
-        }
+        let (teller, view, binder) = self.telling();
+        teller.report(view, &mut binder.outbox, id, counts);
     }
 }

@@ -93,35 +93,27 @@ impl Engine {
                 for (pod, _) in placed {
                     self.binder.start_binding(&mut self.state, pod);
                 }
-                self.planner.review.note();
+                self.teller.review.note();
                 self.planner.waiting[id].wait = Wait::Nothing;
                 self.assess_as_specified(id, now_ms);
             }
-            Err((verdict, wake)) => {
+            Err((refused, wake)) => {
                 self.planner.waiting[id].tried = request::fingerprint(&self.state, id, &counts);
-                self.planner.note_refusal(id, &search, (&verdict, &wake));
+                self.planner.note_refusal(id, &search, (&refused, &wake));
                 self.planner.park(
                     &mut self.state,
                     &self.settings,
                     &self.progress,
                     id,
-                    verdict,
+                    refused,
                     wake,
                 );
                 self.follow_unfinished(id, &counts, now_ms);
+                self.teller.told[id].is_stale = true;
                 self.report(id, &counts);
             }
         }
         self.assess_touched(now_ms);
-    }
-
-    /// Tries all refused gangs again whose refusal may have become untrue, in the next steps, so
-    /// that what is told of them is what is true now. For shells that print one state.
-    pub fn review(&mut self) {
-        let (state, settings) = (&mut self.state, &self.settings);
-        self.planner
-            .review_all(state, settings, &self.progress, self.now_ms);
-        self.unfinished = true;
     }
 }
 

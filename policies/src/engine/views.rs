@@ -1,11 +1,12 @@
 //! What shells, metrics and tests may ask.
 
+use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
 use crate::reason::Reason;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::status::Phase;
-use crate::tell::{View, reports};
+use crate::tell::{Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -24,7 +25,7 @@ impl Engine {
     /// All pods of ours, in the order of namespace, name and UID.
     #[must_use]
     pub fn pod_reports(&self) -> Vec<PodReport> {
-        reports::pod_reports(self.view())
+        self.teller.pod_reports(self.view())
     }
 
     /// All gangs, in the order of their names.
@@ -68,6 +69,26 @@ impl Engine {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.binder.outbox.in_flight()
+    }
+
+    /// Lets everything that is told of refused gangs be made anew in the next steps, so that it is
+    /// true now. For shells that print one state.
+    pub fn review(&mut self) {
+        let (teller, view, binder) = self.telling();
+        teller.review_all(view, &mut binder.outbox);
+        self.unfinished = true;
+    }
+
+    /// The teller, with what it reads and with what it sends.
+    pub(super) fn telling(&mut self) -> (&mut Teller, View<'_>, &mut Binder) {
+        let view = View {
+            state: &self.state,
+            settings: &self.settings,
+            progress: &self.progress,
+            waiting: &self.planner.waiting,
+            now_ms: self.now_ms,
+        };
+        (&mut self.teller, view, &mut self.binder)
     }
 
     fn view(&self) -> View<'_> {

@@ -2,9 +2,10 @@
 
 use crate::facts::Amount;
 use crate::ids::ClassId;
-use crate::place::Scope;
+use crate::place::{Refusal, Scope};
 use crate::queues::{Bound, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,15 +19,16 @@ pub(crate) enum Wait {
     Held(Verdict),
     /// Its turn.
     Turn,
-    /// Room: it was tried and refused, and is tried again when what the verdict names changes.
-    Room(Verdict, Wake),
+    /// Room: it was tried and refused, and is tried again when what the refusal names changes.
+    Room(Refused, Wake),
 }
 
 impl Wait {
     /// Why not, of a gang that is held or was refused.
-    pub(crate) fn verdict(&self) -> Option<&Verdict> {
+    pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Held(verdict) | Self::Room(verdict, _) => Some(verdict),
+            Self::Held(verdict) => Some(verdict.reason),
+            Self::Room(refused, _) => Some(refused.reason),
             Self::Nothing | Self::Turn => None,
         }
     }
@@ -37,8 +39,6 @@ impl Wait {
 pub(crate) struct Verdict {
     pub(crate) reason: Reason,
     pub(crate) message: String,
-    /// Counting alone refused it, so that to say it anew takes no search.
-    pub(crate) counted: bool,
     /// Whether more nodes would help: only then do autoscalers hear of the refusal.
     pub(crate) more_nodes_help: bool,
 }
@@ -48,8 +48,34 @@ impl Verdict {
         Self {
             reason,
             message: message.into(),
-            counted: false,
             more_nodes_help: reason.more_nodes_help(),
+        }
+    }
+}
+
+/// Why a gang that was tried has no place, as of that try. The sentence is made when it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) reason: Reason,
+    /// The refusal by nodes; `None`: its queue has no room for it.
+    pub(crate) by_nodes: Option<Box<Refusal>>,
+}
+
+impl Refused {
+    /// No way to meet the needs of the gang was found.
+    pub(crate) fn without_choice() -> Self {
+        Self {
+            reason: Reason::NotFoundWithinBound,
+            by_nodes: Some(Box::new(Refusal::NotTogether { proved: false })),
+        }
+    }
+}
+
+impl From<Excess> for Refused {
+    fn from(over: Excess) -> Self {
+        Self {
+            reason: over.reason(),
+            by_nodes: None,
         }
     }
 }

@@ -8,10 +8,10 @@ use super::domains::{areas, fineness, room, scopes, scopes_under};
 use super::exact::{Answer, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
-use super::pack::{exactly, in_area, several_classes};
+use super::pack::{counted_of, exactly, in_area, several_classes};
 use super::region::Region;
 use super::tree::{Choice, Tree, TreeGroup, combinations, merged, sizes};
-use super::{Area, Group, Near, Refusal, Request};
+use super::{Area, Group, Near, Refusal, Request, widest_scope};
 use crate::facts::Placement;
 use crate::ids::ClassId;
 use crate::place::Scope;
@@ -49,6 +49,22 @@ pub(crate) fn place_tree(
         txn.rollback(state, start);
     }
     placed
+}
+
+/// What counting alone says against a tree. `None`: it says nothing.
+pub(crate) fn counted_of_tree(state: &mut ClusterState, tree: &Tree) -> Option<Refusal> {
+    let alone = tree.is_nested().then(|| alone(state, tree, &mut 0));
+    let counted = alone.flatten().or_else(|| {
+        let root = &tree.groups[0];
+        let all = tree.flat(tree.pods_below(0), tree.fewest(0));
+        let widest = widest_scope(state, root.near, root.anchor);
+        let counted = counted_of(state, &all, widest)?;
+        Some(match tree.is_nested() {
+            true => not_together(true),
+            false => counted,
+        })
+    });
+    counted.map(|refusal| tree.told_by_sub_groups(refusal))
 }
 
 fn in_domains(

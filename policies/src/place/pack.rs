@@ -5,7 +5,7 @@ use super::exact::{self, Answer, not_together};
 use super::fill::fill;
 use super::memo::Memo;
 use super::tree::Tree;
-use super::{Area, Group, Refusal, Request, widest_scope};
+use super::{Area, Group, Refusal, Request};
 use crate::ids::ClassId;
 use crate::place::Scope;
 use crate::state::ClusterState;
@@ -78,12 +78,17 @@ pub(super) fn exactly(
     answer
 }
 
-/// Whether members of several classes are refused without a search: nowhere in the widest scope is
-/// there room for enough of them, each class counted alone.
-pub(crate) fn counting_refuses(state: &mut ClusterState, request: &Request) -> bool {
-    let widest = widest_scope(state, request.near, request.anchor);
-    let (candidates, _) = candidates(state, request, widest, &mut 0);
-    candidates.is_empty()
+/// What counting alone says against a request: nowhere in the scope is there room for enough of the
+/// members, each class counted alone. `None`: it says nothing.
+pub(crate) fn counted_of(
+    state: &mut ClusterState,
+    request: &Request,
+    scope: Scope,
+) -> Option<Refusal> {
+    let (candidates, best) = candidates(state, request, scope, &mut 0);
+    candidates
+        .is_empty()
+        .then(|| counted(state, request, scope, best))
 }
 
 /// The areas of a scope in which each class alone leaves room for enough members, the tightest
@@ -140,10 +145,12 @@ fn counted(
     scope: Scope,
     best: Option<Area>,
 ) -> Refusal {
+    // Only where every member is needed does one class alone decide when to look again.
+    let decides = request.groups.len() == 1 || request.need == request.members();
     let mut shortest: Option<((bool, u64), ClassId, u64, u64)> = None;
     for group in &request.groups {
         let fits = best.map_or(0, |area| room(state, request, group.class, area));
-        let wanted = group.pods.len() as u64;
+        let wanted = group.pods.len().min(request.need) as u64;
         let short = (
             !state.classes[group.class].is_offered,
             wanted.saturating_sub(fits),
@@ -153,8 +160,7 @@ fn counted(
         }
     }
     match shortest {
-        // Only where every member is needed does one class alone decide when to look again.
-        Some((_, class, fits, need)) if request.need == request.members() => Refusal::TooFew {
+        Some((_, class, fits, need)) if decides => Refusal::TooFew {
             class,
             scope,
             best,

@@ -3,7 +3,7 @@
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Verdict, Wake};
+use crate::gangs::wait::{Refused, Wake};
 use crate::gangs::{demand, request};
 use crate::ids::ById;
 use crate::ids::{GangId, NodeId, PodId};
@@ -32,7 +32,7 @@ pub(crate) struct Attempt<'a> {
 
 /// The places of the members that were placed; else why none was, and what must change before the
 /// gang is tried again.
-pub(crate) type Attempted = Result<Vec<(PodId, NodeId)>, (Verdict, Wake)>;
+pub(crate) type Attempted = Result<Vec<(PodId, NodeId)>, (Refused, Wake)>;
 
 /// Places what the gang wants next, with members that its queue has room for, or nothing.
 ///
@@ -52,9 +52,9 @@ pub(crate) fn try_place(
     let need = attempt.counts.needed.max(1) as usize;
     *attempt.work += 20 * pods.len() as u64;
     let first = demand::demand_of_pods(state, pods.iter().take(need));
-    if let Err((verdict, over)) = bounds::check_queue(state, id, queue, &first) {
+    if let Err(over) = bounds::within_bounds(state, id, queue, &first) {
         if pods.len() == need {
-            return Err((verdict, Wake::Over(over.into())));
+            return Err((over.into(), Wake::Over(over.into())));
         }
         return selection::try_selections(state, settings, progress, attempt, (pods, need));
     }
@@ -64,14 +64,8 @@ pub(crate) fn try_place(
     match place(state, &mut txn, &mut request, attempt.memo, attempt.work) {
         Ok(()) => {}
         Err(refusal) => {
-            return Err(refusal::explain_refusal(
-                state,
-                settings,
-                progress,
-                attempt,
-                &mut request,
-                &refusal,
-            ));
+            let request = &mut request;
+            return Err(refusal::refused(state, progress, attempt, request, refusal));
         }
     }
     // Of one shape, all ask for the same.

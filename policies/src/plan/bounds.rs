@@ -3,7 +3,6 @@
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::demand;
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::Verdict;
 use crate::ids::ById;
 use crate::ids::GangId;
 use crate::place::Request;
@@ -42,7 +41,7 @@ pub(crate) fn keeps_to_queue(
     }
     // The members that are placed are charged already: the queue is checked without them.
     txn.rollback(state, start);
-    if check_queue(state, id, queue, &demand).is_err() {
+    if within_bounds(state, id, queue, &demand).is_err() {
         return false;
     }
     for (pod, node) in placed {
@@ -50,22 +49,6 @@ pub(crate) fn keeps_to_queue(
         txn.place(state, pod, node, placement);
     }
     true
-}
-
-/// Whether the queue has room for so much more of the gang.
-///
-/// # Errors
-/// Why not, and the bound under which something must be released.
-pub(crate) fn check_queue(
-    state: &ClusterState,
-    id: GangId,
-    queue: QueueId,
-    demand: &Demand,
-) -> Result<(), (Verdict, Excess)> {
-    within_bounds(state, id, queue, demand).map_err(|over| {
-        let message = state.queues.describe(&over);
-        (Verdict::new(over.reason(), message), over)
-    })
 }
 
 /// Whether no bound of the queue and those above it is exceeded by so much more of the gang.

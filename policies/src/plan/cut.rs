@@ -13,7 +13,7 @@ use crate::bind::timers::Timer;
 use crate::bind::timers::Timers;
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Verdict, Wake};
+use crate::gangs::wait::{Refused, Wake};
 use crate::ids::ById;
 use crate::ids::GangId;
 use crate::plan::Planner;
@@ -41,9 +41,9 @@ impl Cut {
 
 impl Planner {
     /// Notes whether a refusal is what a whole search says.
-    pub(crate) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Verdict, &Wake)) {
-        let (verdict, wake) = of;
-        let proved = verdict.reason == Reason::DoesNotFit || verdict.reason.is_of_queue();
+    pub(crate) fn note_refusal(&mut self, id: GangId, search: &Search, of: (&Refused, &Wake)) {
+        let (refused, wake) = of;
+        let proved = refused.reason == Reason::DoesNotFit || refused.reason.is_of_queue();
         if matches!(wake, Wake::AnyRoom(..)) && !proved && !search.is_whole() {
             self.cut.gangs.insert(id);
         } else {

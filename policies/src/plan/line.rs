@@ -4,7 +4,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::progress::Start;
-use crate::gangs::wait::{Verdict, Wait, Wake};
+use crate::gangs::wait::{Refused, Wait, Wake};
 use crate::gangs::{demand, parts, request};
 use crate::ids::ById;
 use crate::ids::GangId;
@@ -194,7 +194,7 @@ impl Planner {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         id: GangId,
-        verdict: Verdict,
+        refused: Refused,
         wake: Wake,
     ) {
         let place = self.waiting[id].place.clone();
@@ -204,8 +204,7 @@ impl Planner {
         }
         let waiting = &mut self.waiting[id];
         waiting.place = place;
-        waiting.judged = self.review.now();
-        waiting.wait = Wait::Room(verdict, wake);
+        waiting.wait = Wait::Room(refused, wake);
         if let Some((queue, _)) = waiting.place {
             self.show_heads(state, settings, progress, queue);
         }

@@ -5,7 +5,7 @@
 //! few GPUs first.
 
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Verdict, Wake};
+use crate::gangs::wait::{Refused, Wake};
 use crate::gangs::{demand, request};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
@@ -13,7 +13,6 @@ use crate::place::{place, selections};
 use crate::plan::attempt::Attempt;
 use crate::plan::attempt::Attempted;
 use crate::plan::{bounds, refusal};
-use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::Txn;
@@ -42,8 +41,8 @@ pub(crate) fn try_selections(
         let chosen: Vec<PodId> = chosen.collect();
         *attempt.work += 20 * chosen.len() as u64;
         let demand = demand::demand_of_pods(state, chosen.iter());
-        if let Err((verdict, excess)) = bounds::check_queue(state, id, queue, &demand) {
-            over.get_or_insert(verdict);
+        if let Err(excess) = bounds::within_bounds(state, id, queue, &demand) {
+            over.get_or_insert(excess.into());
             full = bounds::highest(state, queue, full, excess.queue);
             continue;
         }
@@ -52,18 +51,17 @@ pub(crate) fn try_selections(
         match place(state, &mut txn, &mut request, attempt.memo, attempt.work) {
             Ok(()) => return Ok(txn.commit()),
             Err(refusal) => refused.get_or_insert_with(|| {
-                refusal::explain_refusal(state, settings, progress, attempt, &mut request, &refusal)
-                    .0
+                refusal::refused(state, progress, attempt, &mut request, refusal).0
             }),
         };
     }
     let classes = groups.into_iter().map(|group| group.class).collect();
     Err(match (refused, over, full) {
-        (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
+        (None, Some(over), Some(full)) => (over, Wake::Queue(full)),
         (refused, over, full) => {
-            let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
-            let verdict = refused.or(over).unwrap_or_else(unknown);
-            (verdict, Wake::AnyRoom(classes, full))
+            let refused = refused.or(over);
+            let refused = refused.unwrap_or_else(Refused::without_choice);
+            (refused, Wake::AnyRoom(classes, full))
         }
     })
 }

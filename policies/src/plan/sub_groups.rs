@@ -1,7 +1,7 @@
 //! Attempts for gangs with sub-groups.
 
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Shortfall, Verdict, Wake};
+use crate::gangs::wait::{Refused, Shortfall, Wake};
 use crate::gangs::{demand, wanted};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
@@ -9,7 +9,6 @@ use crate::place::{Tree, merged, place_tree, pods_of};
 use crate::plan::attempt::Attempt;
 use crate::plan::attempt::Attempted;
 use crate::plan::{bounds, refusal};
-use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::Txn;
@@ -26,9 +25,9 @@ pub(crate) fn try_sub_groups(
     let (mut first, mut classes, mut full) = (None, Vec::new(), None);
     for tree in wanted::trees(state, settings, progress, id, queue, now_ms) {
         *attempt.work += 20 * tree.groups.len() as u64;
-        match try_tree(state, settings, progress, attempt, &tree) {
+        match try_tree(state, progress, attempt, &tree) {
             Ok(placed) => return Ok(placed),
-            Err((verdict, wake)) => {
+            Err((refused, wake)) => {
                 match wake {
                     Wake::Over(Shortfall::Room { class, .. }) => classes.push(class),
                     Wake::AnyRoom(more, queues) => {
@@ -41,24 +40,22 @@ pub(crate) fn try_sub_groups(
                         full = bounds::highest(state, queue, full, over);
                     }
                 }
-                first.get_or_insert(verdict);
+                first.get_or_insert(refused);
             }
         }
     }
     classes.sort_unstable();
     classes.dedup();
-    let nothing = || Verdict::new(Reason::NotFoundWithinBound, "no member can be placed");
     let wake = match full {
         Some(full) if classes.is_empty() => Wake::Queue(full),
         full => Wake::AnyRoom(classes, full),
     };
-    Err((first.unwrap_or_else(nothing), wake))
+    Err((first.unwrap_or_else(Refused::without_choice), wake))
 }
 
 /// Places what a tree needs, with members that the queue has room for.
 fn try_tree(
     state: &mut ClusterState,
-    settings: &Settings,
     progress: &ById<GangId, Progress>,
     attempt: &mut Attempt<'_>,
     tree: &Tree,
@@ -76,8 +73,8 @@ fn try_tree(
         let pods: Vec<PodId> = pods_of(choice).collect();
         *attempt.work += 20 * pods.len() as u64;
         let demand = demand::demand_of_pods(state, pods.iter());
-        if let Err((verdict, excess)) = bounds::check_queue(state, id, queue, &demand) {
-            over.get_or_insert(verdict);
+        if let Err(excess) = bounds::within_bounds(state, id, queue, &demand) {
+            over.get_or_insert(excess.into());
             full = bounds::highest(state, queue, full, excess.queue);
             continue;
         }
@@ -101,14 +98,7 @@ fn try_tree(
             Ok(()) => {}
             Err(refusal) => {
                 let refusal = tree.told_by_sub_groups(refusal);
-                let (verdict, wake) = refusal::explain_refusal(
-                    state,
-                    settings,
-                    progress,
-                    attempt,
-                    &mut request,
-                    &refusal,
-                );
+                let (why, wake) = refusal::refused(state, progress, attempt, &mut request, refusal);
                 if position == 0 {
                     let wake = match wake {
                         // All choices were tried, whose classes may be others.
@@ -116,18 +106,18 @@ fn try_tree(
                         Wake::AnyRoom(_, full) => Wake::AnyRoom(tree.classes(), full),
                         wake => wake,
                     };
-                    return Err((verdict, wake));
+                    return Err((why, wake));
                 }
-                refused.get_or_insert(verdict);
+                refused.get_or_insert(why);
             }
         }
     }
     Err(match (refused, over, full) {
-        (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
+        (None, Some(over), Some(full)) => (over, Wake::Queue(full)),
         (refused, over, full) => {
-            let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
-            let verdict = refused.or(over).unwrap_or_else(unknown);
-            (verdict, Wake::AnyRoom(tree.classes(), full))
+            let refused = refused.or(over);
+            let refused = refused.unwrap_or_else(Refused::without_choice);
+            (refused, Wake::AnyRoom(tree.classes(), full))
         }
     })
 }

@@ -13,8 +13,6 @@ pub(crate) struct Waiting {
     /// The fingerprint of the last try, so that an event that changes nothing about it wakes
     /// nobody.
     pub(crate) tried: u64,
-    /// How much had happened when the gang was last refused (see `review`).
-    pub(crate) judged: u64,
 }
 
 impl Waiting {

@@ -15,7 +15,6 @@ use crate::state::kinds::{self, Kinds};
 use crate::state::node::Node;
 use crate::state::offered::Offered;
 use crate::state::reach::{Confined, Reach};
-use crate::tell::explain::Described;
 use crate::topology::Topology;
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -168,9 +167,6 @@ pub(crate) struct Table {
     pub(crate) total: u64,
     /// How far in the log of changes this table has read.
     pub(crate) cursor: u64,
-    /// What the nodes say of the class, in words, as of that place in the log: gangs of one class
-    /// that are refused one after the other are told the same.
-    pub(crate) described: Option<(u64, Described)>,
     sums: SmallVec<[DomainSums; 1]>,
 }
 
@@ -195,7 +191,6 @@ impl Table {
             counts: Vec::new(),
             total: 0,
             cursor: 0,
-            described: None,
             sums: SmallVec::new(),
         }
     }

@@ -216,14 +216,8 @@ impl ClusterState {
     /// The object that stands for a gang.
     pub(crate) fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
         if let Some(object) = &gang.object {
-            let (api_version, kind) = Kind::from(object.source).api_type();
-            return Some(ObjectReference {
-                api_version: api_version.into(),
-                kind: kind.into(),
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-                uid: object.uid,
-            });
+            let kind = Kind::from(object.source);
+            return Some(kind.reference(&object.namespace, &object.name, object.uid));
         }
         // A Deployment's pods have several owners: the one that waits is meant.
         let mut members = gang.members.iter().map(|id| &self.pods[*id]);

@@ -1,6 +1,7 @@
 //! One pod and what has become of it.
 
 use crate::command::{ObjectReference, PodReference};
+use crate::event::Kind;
 use crate::facts::{
     CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
@@ -134,13 +135,7 @@ impl Pod {
 
     /// The pod as the object of an event.
     pub(crate) fn object(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: "v1".into(),
-            kind: "Pod".into(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            uid: self.uid,
-        }
+        Kind::Pod.reference(&self.namespace, &self.name, self.uid)
     }
 
     /// The sentence about the failed binding of a pod that has a place and no node.

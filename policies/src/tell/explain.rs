@@ -16,22 +16,25 @@ mod ends;
 mod held;
 mod labels;
 mod line;
+mod more_nodes;
 mod room;
 mod shapes;
 mod sub_groups;
 mod together;
 mod words;
 
-pub(crate) use words::{Described, model_limits, refusal};
+pub(super) use more_nodes::more_nodes_would_help;
+pub(super) use together::tree_to_place;
+pub(super) use words::{Descriptions, model_limits};
 
 use crate::explain::{
     Ahead, ExcessReport, Explanation, Holder, NodeCounts, NotFound, Proof, QueueStanding, Rank,
     Refused, Rivals, Shortage, Standing, Subject, Together, nodes_that,
 };
-use crate::facts::{GroupSource, UnixMs};
+use crate::facts::GroupSource;
 use crate::gangs::counts::{Counts, count};
-use crate::gangs::wait::{Shortfall, Verdict, Wait, Wake};
-use crate::gangs::{demand, request};
+use crate::gangs::request;
+use crate::gangs::wait::{Shortfall, Wait, Wake};
 use crate::ids::{ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
@@ -41,15 +44,14 @@ use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use crate::tell::why::why_it_waits;
-use crate::tell::{Teller, View, faults, reports};
+use crate::tell::why::Said;
+use crate::tell::{Teller, View, faults};
 use advice::{Ends, Tried, remedies};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use held::{Held, held};
-use line::standing;
 use room::{Missing, level, shortage};
 use shapes::told_apart;
 use words::{area_name, asks};
@@ -75,7 +77,7 @@ impl Teller {
                 let gang =
                     gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
                 let mut explanation = self.explain_gang(view, gang);
-                explanation.pod = Some(reports::pod_report(view, pod));
+                explanation.pod = Some(self.pod_report(view, pod));
                 Ok(explanation)
             }
         }
@@ -92,7 +94,7 @@ impl Teller {
         let gang = &state.gangs[id];
         let counts = count(state, id, now_ms);
         let status = self.gang_status(view, id, &counts);
-        let verdict = why_it_waits(state, waiting, id);
+        let verdict = self.why_it_waits(state, waiting, id);
         let turn = (waiting[id].wait == Wait::Turn).then_some(Reason::WaitingForTurn);
         let mut explanation = Explanation {
             gang: (&*state.name_of(gang)).into(),
@@ -107,23 +109,26 @@ impl Teller {
             together: None,
             shortages: Vec::new(),
             excess: None,
-            standing: standing(state, id, waiting, |gang, queue| {
-                demand::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
-            }),
+            standing: self.standing(view, id),
             remedies: Vec::new(),
             notes: faults::notes(state, gang),
         };
         let mut tried = Tried::default();
-        if let (Wait::Room(verdict, wake), Some((queue, _))) =
+        if let (Wait::Room(refused, wake), Some((queue, _))) =
             (&waiting[id].wait, &waiting[id].place)
         {
+            let said = self.told[id].said.as_ref();
+            let (reason, wake, more_nodes_help) = said.map_or_else(
+                || (refused.reason, wake, false),
+                |Said { verdict, wake, .. }| (verdict.reason, wake, verdict.more_nodes_help),
+            );
             let explained = Explained {
                 view,
                 gang: id,
                 queue: *queue,
                 counts: &counts,
             };
-            explained.explain_room((verdict, wake), &mut explanation);
+            explained.explain_room(reason, wake, &mut explanation);
             // What no node has comes first: whatever else is short, it is in vain.
             let in_vain =
                 |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
@@ -137,7 +142,7 @@ impl Teller {
                 &mut explanation,
                 now_ms,
             );
-            tried.other_models_help = verdict.more_nodes_help;
+            tried.other_models_help = more_nodes_help;
             tried.limits_are_used = explained.limits_are_used(wake);
         }
         explanation.remedies = remedies(&explanation, &tried, queue_is_fixed(gang));
@@ -232,9 +237,9 @@ impl Explained<'_> {
     }
 
     /// What the gang lacks as things are now.
-    fn explain_room(&self, (verdict, wake): (&Verdict, &Wake), explanation: &mut Explanation) {
+    fn explain_room(&self, reason: Reason, wake: &Wake, explanation: &mut Explanation) {
         let (state, now_ms) = (self.view.state, self.view.now_ms);
-        let of_queue = verdict.reason.is_of_queue();
+        let of_queue = reason.is_of_queue();
         if let Some(over) = self.over()
             && !of_queue
             && self.wants_all()
@@ -245,7 +250,7 @@ impl Explained<'_> {
             return;
         }
         if !of_queue {
-            explanation.proof = Some(match (wake, verdict.reason) {
+            explanation.proof = Some(match (wake, reason) {
                 (Wake::Over(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
                 _ => Proof::Bounded,
             });

@@ -106,14 +106,9 @@ impl Faults {
         };
         let fault = match problems.first() {
             Some(problem) => {
-                let message = in_words(problem).into();
-                Some(fault(
-                    kind,
-                    name,
-                    uid,
-                    Reason::InvalidSpec.as_str(),
-                    message,
-                ))
+                let regarding = kind.reference("", name, uid);
+                let reason = Reason::InvalidSpec.as_str();
+                Some(fault(regarding, reason, in_words(problem)))
             }
             None if kind == Kind::Node => overcommitment(state, object),
             // What nodes make of a Topology is looked at once the state has taken all in.
@@ -126,18 +121,10 @@ impl Faults {
     /// A pod of ours was seen: what it says under our prefix and in vain.
     fn note_keys(&mut self, pod: &PodFacts) {
         let said: Vec<String> = pod.unknown_keys.iter().map(in_words).collect();
+        let regarding = Kind::Pod.reference(&pod.namespace, &pod.name, pod.uid);
         let fault = (!said.is_empty() && !pod.phase.ended()).then(|| Announcement {
-            regarding: ObjectReference {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid,
-            },
-            warning: true,
-            reason: UNKNOWN_KEY.into(),
-            message: said.join("; ").into(),
             once: true,
+            ..fault(regarding, UNKNOWN_KEY, said.join("; "))
         });
         self.note(ObjectKey::Pod(pod.uid), fault);
     }
@@ -151,19 +138,10 @@ impl Faults {
             if self.is_noted(&key) {
                 continue;
             }
-            let (api_version, kind) = Kind::Job.api_type();
+            let regarding = Kind::Job.reference(&job.namespace, &job.name, job.uid);
             let fault = Announcement {
-                regarding: ObjectReference {
-                    api_version: api_version.into(),
-                    kind: kind.into(),
-                    namespace: job.namespace.clone(),
-                    name: job.name.clone(),
-                    uid: job.uid,
-                },
-                warning: true,
-                reason: FAILS_WHEN_EVICTED.into(),
-                message: FRAGILE.into(),
                 once: true,
+                ..fault(regarding, FAILS_WHEN_EVICTED, FRAGILE)
             };
             self.note(key, Some(fault));
         }
@@ -171,14 +149,13 @@ impl Faults {
 
     /// A queue's status was worked out.
     pub(super) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
-        let wrong = status
-            .fault
-            .as_ref()
-            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
+        let regarding = || Kind::Queue.reference("", name, uid);
+        let wrong = status.fault.as_ref();
+        let wrong = wrong.map(|(wrong, said)| fault(regarding(), wrong.as_str(), said.clone()));
         // Nodes may come that have it, so this is no warning.
         let absent = status.note.as_ref().map(|note| Announcement {
             warning: false,
-            ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
+            ..fault(regarding(), NOT_THERE, note.clone())
         });
         let fault = wrong.or(absent);
         self.note(ObjectKey::Queue(name.into()), fault);
@@ -190,7 +167,11 @@ impl Faults {
         for (name, uid, unlabelled) in state.topology_notes() {
             let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
                 warning: splits,
-                ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
+                ..fault(
+                    Kind::Topology.reference("", &name, uid),
+                    LABEL_NOT_FOUND,
+                    sentence,
+                )
             });
             self.note(ObjectKey::Topology(name), fault);
         }
@@ -244,35 +225,21 @@ fn overcommitment(state: &ClusterState, object: &Object) -> Option<Announcement>
     let message = format!(
         "the pods here use {used} {resource} and {has} are allocatable; no more are placed here"
     );
-    Some(fault(
-        Kind::Node,
-        &facts.name,
-        facts.uid,
-        OVERCOMMITTED,
-        message.into(),
-    ))
+    let regarding = Kind::Node.reference("", &facts.name, facts.uid);
+    Some(fault(regarding, OVERCOMMITTED, message))
 }
 
-/// An event about an object without a namespace.
+/// A warning about an object.
 fn fault(
-    kind: Kind,
-    name: &str,
-    uid: Uid,
+    regarding: ObjectReference,
     reason: &'static str,
-    message: Box<str>,
+    message: impl Into<Box<str>>,
 ) -> Announcement {
-    let (api_version, kind) = kind.api_type();
     Announcement {
-        regarding: ObjectReference {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: "".into(),
-            name: name.into(),
-            uid,
-        },
+        regarding,
         warning: true,
         reason: reason.into(),
-        message,
+        message: message.into(),
         once: false,
     }
 }

@@ -9,7 +9,7 @@ use crate::bind::timers::{Timer, Timers};
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::Outcome;
 use crate::facts::{ScheduledCondition, Uid, UnixMs};
-use crate::gangs::counts::count;
+use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Verdict;
 use crate::ids::{ById, GangId};
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use crate::status::Phase;
-use crate::tell::why::why_it_waits;
+use crate::tell::gang::{scheduled, staleness};
 use crate::tell::{Teller, View};
 use alloc::boxed::Box;
 use alloc::format;
@@ -61,9 +61,18 @@ impl Teller {
                 binder.outbox.status(key);
                 return true;
             }
+            let gang = match key {
+                StatusKey::Gang(gang) => Some(gang),
+                StatusKey::Pod(uid) => gang_of(state, uid),
+                StatusKey::Queue(_) => None,
+            };
+            let before = planner.in_hand;
+            if let Some(gang) = gang.filter(|gang| state.gangs.get(*gang).is_some()) {
+                planner.in_hand = Some(gang);
+                self.say(state, settings, progress, &planner.waiting, gang, now_ms);
+            }
             let patch = match key {
                 StatusKey::Gang(gang) => {
-                    let before = planner.in_hand.replace(gang);
                     let view = View {
                         state,
                         settings,
@@ -71,15 +80,12 @@ impl Teller {
                         waiting: &planner.waiting,
                         now_ms,
                     };
-                    let patch = self.gang_patch(view, binder, gang);
-                    planner.in_hand = before;
-                    patch
+                    self.gang_patch(view, binder, gang)
                 }
-                StatusKey::Pod(uid) => {
-                    Self::pod_patch(state, &planner.waiting, binder, uid, now_ms)
-                }
+                StatusKey::Pod(uid) => self.pod_patch(state, &planner.waiting, binder, uid, now_ms),
                 StatusKey::Queue(queue) => self.queue_patch(state, binder, queue, now_ms),
             };
+            planner.in_hand = before;
             if let Some(patch) = patch {
                 let action = Action::PatchStatus(patch);
                 binder.outbox.send(Flight::Status(key), deadline_ms, action);
@@ -115,10 +121,6 @@ impl Teller {
             binder.timers.set(first_ms, Timer::Gang(id));
             return None;
         }
-        let complete_ms = view.progress[id].start.complete_ms();
-        let told = &mut self.told[id];
-        told.scheduled = (status.scheduled, status.scheduled_since_ms);
-        told.staleness = complete_ms.zip(status.staleness);
         self.announce_reason(view, &mut binder.outbox, id);
         let object = gang.object.as_deref()?;
         let shown = object.status.as_ref();
@@ -145,19 +147,20 @@ impl Teller {
     /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
     fn announce_reason(&mut self, view: View<'_>, outbox: &mut Outbox, id: GangId) {
         let state = view.state;
-        let verdict = why_it_waits(state, view.waiting, id);
+        let verdict = self.why_it_waits(state, view.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
         if self.told[id].announced == reason {
             return;
         }
-        self.told[id].announced = reason;
         let object = state.object_of(&state.gangs[id]);
         if let (Some(verdict), Some(object)) = (verdict, object) {
             outbox.announce(announcement(object, &verdict));
         }
+        self.told[id].announced = reason;
     }
 
     fn pod_patch(
+        &mut self,
         state: &mut ClusterState,
         waiting: &ById<GangId, Waiting>,
         binder: &mut Binder,
@@ -177,7 +180,7 @@ impl Teller {
             binder.timers.set(young_until_ms, Timer::Gang(gang));
             return None;
         }
-        let verdict = why_it_waits(state, waiting, gang)?;
+        let verdict = self.why_it_waits(state, waiting, gang)?;
         let (reason, message) = condition(&verdict);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {
@@ -214,17 +217,51 @@ impl Teller {
         })
     }
 
+    /// Sees to it that what has become of the gang is told. Of one that waits for its turn or for
+    /// nothing, its pods have nothing to say, nor has anybody but its PodGroup.
+    pub(crate) fn report(
+        &mut self,
+        view: View<'_>,
+        outbox: &mut Outbox,
+        id: GangId,
+        counts: &Counts,
+    ) {
+        self.dirty_queues = true;
+        let View { state, now_ms, .. } = view;
+        let (gang, told) = (&state.gangs[id], &mut self.told[id]);
+        told.scheduled = scheduled(gang, told, counts, now_ms);
+        let progress = &view.progress[id];
+        let complete_ms = progress.start.complete_ms();
+        told.staleness = complete_ms.zip(staleness(progress, told, now_ms));
+        let refused = view.waiting[id].wait.reason().is_some();
+        if refused || gang.object.is_some() || told.announced.is_some() {
+            outbox.status(StatusKey::Gang(id));
+        }
+        if !refused || counts.waiting == 0 || !outbox.writes_statuses() {
+            return;
+        }
+        for pod in gang.members.iter().map(|pod| &state.pods[*pod]) {
+            if pod.stage == Stage::Waiting {
+                outbox.status(StatusKey::Pod(pod.uid));
+            }
+        }
+    }
+
     /// Writes a status once more, unless the watch shows that it is there.
     pub(crate) fn rewrite(&mut self, state: &ClusterState, outbox: &mut Outbox, key: StatusKey) {
+        self.forget(state, key);
+        if let StatusKey::Gang(id) = key
+            && state.gangs.get(id).is_some()
+        {
+            outbox.status(key);
+        }
+    }
+
+    /// It is not known any more what was written. Of pods the watch shows it.
+    fn forget(&mut self, state: &ClusterState, key: StatusKey) {
         match key {
-            StatusKey::Gang(id) => {
-                if state.gangs.get(id).is_some() {
-                    self.told[id].reported = None;
-                    outbox.status(key);
-                }
-            }
-            // The watch shows the condition.
-            StatusKey::Pod(_) => {}
+            StatusKey::Gang(id) if state.gangs.get(id).is_some() => self.told[id].reported = None,
+            StatusKey::Gang(_) | StatusKey::Pod(_) => {}
             StatusKey::Queue(queue) => {
                 self.reported_queues.remove(&queue);
                 self.dirty_queues = true;
@@ -254,13 +291,12 @@ impl Teller {
             let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
             timers.set(rewrite_ms, Timer::Rewrite(key));
         }
+        self.forget(state, key);
         match key {
-            StatusKey::Gang(id) => {
-                if state.gangs.get(id).is_some() {
-                    self.told[id].reported = None;
-                    timers.set(again_ms, Timer::Gang(id));
-                }
+            StatusKey::Gang(id) if state.gangs.get(id).is_some() => {
+                timers.set(again_ms, Timer::Gang(id));
             }
+            StatusKey::Gang(_) => {}
             StatusKey::Pod(uid) => {
                 let Some(pod) = state.pod_ids.get(&uid) else {
                     return;
@@ -272,13 +308,14 @@ impl Teller {
                     }
                 }
             }
-            StatusKey::Queue(queue) => {
-                self.reported_queues.remove(&queue);
-                self.dirty_queues = true;
-                timers.set(again_ms, Timer::QueueStatus);
-            }
+            StatusKey::Queue(_) => timers.set(again_ms, Timer::QueueStatus),
         }
     }
+}
+
+/// The gang of a pod that is there.
+fn gang_of(state: &ClusterState, uid: Uid) -> Option<GangId> {
+    state.pods[*state.pod_ids.get(&uid)?].own.as_ref()?.gang
 }
 
 /// News of why a gang waits.

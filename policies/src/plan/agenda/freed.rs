@@ -190,10 +190,7 @@ fn bound_is_over(state: &ClusterState, shortfall: Shortfall) -> bool {
 /// not fit. What was not found within its bound may be found when it is searched again, and limits
 /// on GPU models may leave room elsewhere.
 fn needs_more_room(state: &ClusterState, waiting: &Waiting) -> bool {
-    let proved = waiting
-        .wait
-        .verdict()
-        .is_some_and(|verdict| verdict.reason == Reason::DoesNotFit);
+    let proved = waiting.wait.reason() == Some(Reason::DoesNotFit);
     let limited = |queue| state.queues.has_model_limits(queue);
     proved
         && waiting

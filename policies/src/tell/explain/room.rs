@@ -3,7 +3,7 @@
 use super::held::held;
 use super::labels;
 use super::shapes::selected;
-use super::words::{asks, headline, scarcest, tight_limits, unknown_resources};
+use super::words::{asks, filter_of, scarcest, tight_limits, too_few, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::{self, Filter};
@@ -101,16 +101,11 @@ pub(crate) fn shortage(
     let fit = (missing.need, fits_here);
     let scarce = scarce(&state.resource_names, &all);
     let place = (missing.class, missing.scope, scarce);
-    let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
-    let mut message = nearest.map_or_else(
-        || headline.clone(),
-        |nearest| alloc::format!("{headline}: {nearest}"),
-    );
     let limits = missing.limits.filter(|_| fits_here > 0);
     let limits = limits.and_then(|queue| tight_limits(state, queue, missing.class, missing.need));
-    if let Some(limits) = limits.as_ref().filter(|_| fits_here < missing.need) {
-        message = alloc::format!("{message}; {limits}");
-    }
+    let told = limits.as_deref().filter(|_| fits_here < missing.need);
+    let area = domain.as_deref();
+    let message = too_few(state, place, fit, area, missing.surplus, [None, told]);
     let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
@@ -170,7 +165,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
             judged.fits_empty = node.multiplicity_empty(class);
             if free == 0 {
                 judged.lacking = Some(node.lacking(class));
-                judged.refused = Some(lacking(state, node.lacking(class)));
+                judged.refused = Some(filter_of(state, node.lacking(class)));
             } else if allowed(state, missing, judged.model) == 0 {
                 let product = known.gpu.product.clone().unwrap_or_default();
                 judged.refused = Some(Filter::ModelLimit(product));
@@ -181,14 +176,6 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         }
     }
     judged
-}
-
-fn lacking(state: &ClusterState, lacking: Lacking) -> Filter {
-    match lacking {
-        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-        Lacking::HostPort => Filter::HostPort,
-        Lacking::Cards => Filter::Cards,
-    }
 }
 
 /// How many more members the limits on a GPU model allow.

@@ -83,7 +83,7 @@ pub(crate) fn explain_together(
 }
 
 /// What the gang wants to place next.
-fn tree_to_place(
+pub(in crate::tell) fn tree_to_place(
     state: &ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,

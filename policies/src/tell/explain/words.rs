@@ -2,7 +2,7 @@
 
 use super::shapes::told_apart;
 use super::{labels, nodes_that};
-use crate::facts::{Amount, CardRequest, quantity};
+use crate::facts::{Amount, CardRequest, PodShape, quantity};
 use crate::filter::Filter;
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::names::{first_joined, joined};
@@ -12,7 +12,7 @@ use crate::queues::QueueId;
 use crate::resources::ResourceNames;
 use crate::state::ClusterState;
 use crate::state::node::Lacking;
-use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 use core::cmp::Reverse;
 
 /// How many shapes of members a message names; the rest is counted.
@@ -24,68 +24,103 @@ const LIMITS_NAMED: usize = 3;
 /// How many filters a message names; the rest is summed up.
 const FILTERS_NAMED: usize = 4;
 
-/// Why the members were not placed. `surplus`: the gang runs, and this is one more.
-pub(crate) fn refusal(
-    state: &mut ClusterState,
-    request: &Request,
-    refusal: &Refusal,
-    surplus: bool,
-) -> String {
-    match refusal {
-        Refusal::TooFew {
-            class,
-            scope,
-            best,
-            fits,
-            need,
-        } => {
-            let best = best.and_then(|area| area_name(state, area));
-            let Described { text, scarce } = nodes(state, *class);
-            let (headline, nearest) = headline(
-                state,
-                (*class, *scope, scarce),
-                (*need, *fits),
-                best.as_deref(),
-                surplus,
-            );
-            let nearest = nearest.map_or_else(String::new, |nearest| format!("{nearest}; "));
-            // Nodes that have room count as such; what limits leave of it is told beside them.
-            let limits = request.model_limits.filter(|_| *fits > 0);
-            let limits = limits.and_then(|queue| tight_limits(state, queue, *class, *need));
-            let limits = limits.map_or_else(String::new, |limits| format!("; {limits}"));
-            format!("{headline}: {nearest}{text}{limits}")
+/// What the nodes say to each class, in words: gangs of one class are told the same.
+#[derive(Debug, Default)]
+pub(in crate::tell) struct Descriptions(BTreeMap<ClassId, Description>);
+
+#[derive(Debug)]
+struct Description {
+    /// Which class that was: another may have its number by now.
+    shape: Arc<PodShape>,
+    /// Where the log of changed nodes ended.
+    as_of: u64,
+    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
+    text: String,
+    /// What most of them have too little of.
+    scarce: Option<ResourceId>,
+}
+
+impl Descriptions {
+    /// What the nodes say to a class, and what most of them have too little of.
+    fn of(&mut self, state: &mut ClusterState, class: ClassId) -> (&str, Option<ResourceId>) {
+        let now = state.changes.end();
+        let is_true = |known: &Description| {
+            known.as_of == now && Arc::ptr_eq(&known.shape, &state.classes[class].shape)
+        };
+        if !self.0.get(&class).is_some_and(is_true) {
+            state.refresh(class);
+            self.0.insert(class, describe_nodes(state, class));
         }
-        Refusal::SubGroupsNotTogether {
-            paths,
-            need,
-            proved,
-        } => sub_groups(paths, *need, *proved),
-        Refusal::OfSubGroup {
-            path,
-            groups,
-            need,
-            place,
-            refusal: inner,
-        } => {
-            let message = match &**inner {
-                Refusal::NotTogether { proved } => {
-                    let (near, anchor) = *place;
-                    let place = within(state, near, anchor);
-                    not_together(state, groups, *need, &place, *proved)
-                }
-                inner => self::refusal(state, request, inner, surplus),
-            };
-            format!("sub-group {path}: {message}")
-        }
-        Refusal::NotTogether { proved } => {
-            let place = within(state, request.near, request.anchor);
-            not_together(state, &request.groups, request.need, &place, *proved)
+        let Description { text, scarce, .. } = &self.0[&class];
+        (text, *scarce)
+    }
+
+    /// Why the members were not placed. `surplus`: the gang runs, and this is one more.
+    pub(in crate::tell) fn refusal(
+        &mut self,
+        state: &mut ClusterState,
+        request: &Request,
+        refusal: &Refusal,
+        surplus: bool,
+    ) -> String {
+        match refusal {
+            Refusal::TooFew {
+                class,
+                scope,
+                best,
+                fits,
+                need,
+            } => {
+                let best = best.and_then(|area| area_name(state, area));
+                let (text, scarce) = self.of(state, *class);
+                // Nodes that have room count as such; what limits leave of it is told beside them.
+                let limits = request.model_limits.filter(|_| *fits > 0);
+                let limits = limits.and_then(|queue| tight_limits(state, queue, *class, *need));
+                too_few(
+                    state,
+                    (*class, *scope, scarce),
+                    (*need, *fits),
+                    best.as_deref(),
+                    surplus,
+                    [Some(text), limits.as_deref()],
+                )
+            }
+            Refusal::SubGroupsNotTogether {
+                paths,
+                need,
+                proved,
+            } => sub_groups(paths, *need, *proved),
+            Refusal::OfSubGroup {
+                path,
+                groups,
+                need,
+                place,
+                refusal: inner,
+            } => {
+                let message = match &**inner {
+                    Refusal::NotTogether { proved } => {
+                        let (near, anchor) = *place;
+                        let place = within(state, near, anchor);
+                        not_together(state, groups, *need, &place, *proved)
+                    }
+                    inner => self.refusal(state, request, inner, surplus),
+                };
+                format!("sub-group {path}: {message}")
+            }
+            Refusal::NotTogether { proved } => {
+                let place = within(state, request.near, request.anchor);
+                not_together(state, &request.groups, request.need, &place, *proved)
+            }
         }
     }
 }
 
 /// Which limits on GPU models keep members out that would fit without them.
-pub(crate) fn model_limits(state: &ClusterState, request: &Request, refusal: &Refusal) -> String {
+pub(in crate::tell) fn model_limits(
+    state: &ClusterState,
+    request: &Request,
+    refusal: &Refusal,
+) -> String {
     let text = "limits on GPU models leave no room for the members, which would fit otherwise";
     let (Some(queue), Refusal::TooFew { class, need, .. }) =
         (request.model_limits, refusal.innermost())
@@ -177,18 +212,19 @@ fn within(state: &ClusterState, near: Option<Near>, anchor: Option<NodeId>) -> S
     }
 }
 
-/// `4 members with 8 nvidia.com/gpu each do not fit in one rack`, and `b comes nearest with room
-/// for 3`. `nearest`: the domain or node, if it is not the whole cluster.
-/// `scarce`: see [`asks`].
-pub(super) fn headline(
+/// `4 members with 8 nvidia.com/gpu each do not fit in one rack: b comes nearest with room for 3`,
+/// and more. `nearest`: the domain or node, if it is not the whole cluster. `scarce`: see [`asks`].
+pub(super) fn too_few(
     state: &ClusterState,
     (class, scope, scarce): (ClassId, Scope, Option<ResourceId>),
     (need, fits): (u64, u64),
     nearest: Option<&str>,
     surplus: bool,
-) -> (String, Option<String>) {
-    let wanted = wanted(state, class, scarce, need, surplus);
-    let place = place_of(state, scope);
+    more: [Option<&str>; 2],
+) -> String {
+    let wanted = counted(need, &asks(state, class, scarce), surplus);
+    let do_not = if need == 1 { "does not" } else { "do not" };
+    let headline = format!("{wanted} {do_not} fit {}", place_of(state, scope));
     let nearest = match (nearest, fits) {
         // Of one that does not fit there is nothing to say but why.
         (_, 0) if need == 1 => None,
@@ -196,19 +232,12 @@ pub(super) fn headline(
         (None, _) => Some(format!("there is room for {fits}")),
         (Some(area), _) => Some(format!("{area} comes nearest with room for {fits}")),
     };
-    let do_not = if need == 1 { "does not" } else { "do not" };
-    (format!("{wanted} {do_not} fit {place}"), nearest)
-}
-
-/// `4 members with 8 nvidia.com/gpu each`.
-fn wanted(
-    state: &ClusterState,
-    class: ClassId,
-    scarce: Option<ResourceId>,
-    count: u64,
-    surplus: bool,
-) -> String {
-    counted(count, &asks(state, class, scarce), surplus)
+    let more = more.into_iter().flatten().map(String::from);
+    let all: Vec<String> = nearest.into_iter().chain(more).collect();
+    match all.is_empty() {
+        true => headline,
+        false => format!("{headline}: {}", all.join("; ")),
+    }
 }
 
 /// `4 members with ... each`, where `asks` are the words for what one member asks for.
@@ -281,29 +310,6 @@ pub(crate) fn area_name(state: &ClusterState, area: Area) -> Option<String> {
     }
 }
 
-/// What the nodes say to a class.
-#[derive(Debug, Clone)]
-pub(crate) struct Described {
-    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
-    text: String,
-    /// What most of them have too little of.
-    scarce: Option<ResourceId>,
-}
-
-fn nodes(state: &mut ClusterState, class: ClassId) -> Described {
-    state.refresh(class);
-    let now = state.changes.end();
-    let described = state.table_as_of(class).and_then(|t| t.described.as_ref());
-    if let Some((_, described)) = described.filter(|(then, _)| *then == now) {
-        return described.clone();
-    }
-    let described = describe_nodes(state, class);
-    if let Some(table) = &mut state.classes[class].table {
-        table.described = Some((now, described.clone()));
-    }
-    described
-}
-
 /// What most nodes have too little of; of equals the first.
 pub(super) fn scarcest(
     names: &ResourceNames,
@@ -326,7 +332,16 @@ pub(super) fn unknown_resources(state: &ClusterState, class: ClassId) -> Vec<Str
     }
 }
 
-fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
+/// What a node is told to refuse that has too little of something.
+pub(super) fn filter_of(state: &ClusterState, lacking: Lacking) -> Filter {
+    match lacking {
+        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
+        Lacking::HostPort => Filter::HostPort,
+        Lacking::Cards => Filter::Cards,
+    }
+}
+
+fn describe_nodes(state: &ClusterState, class: ClassId) -> Description {
     let mut refused: BTreeMap<Filter, u32> = state.refusals(class).into_iter().collect();
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     let mut open = 0u32;
@@ -349,12 +364,7 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
     let eligible = open > 0 || !lacking.is_empty();
     let scarce = scarcest(&state.resource_names, &lacking);
     for (missing, nodes) in lacking {
-        let filter = match missing {
-            Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-            Lacking::HostPort => Filter::HostPort,
-            Lacking::Cards => Filter::Cards,
-        };
-        *refused.entry(filter).or_insert(0) += nodes;
+        *refused.entry(filter_of(state, missing)).or_insert(0) += nodes;
     }
     let mut refused: Vec<(Filter, u32)> = refused.into_iter().collect();
     refused.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -385,6 +395,10 @@ fn describe_nodes(state: &ClusterState, class: ClassId) -> Described {
         sentences.extend(labels::unknown(state, &state.classes[class].shape));
     }
     sentences.push(text);
-    let text = sentences.join("; ");
-    Described { text, scarce }
+    Description {
+        shape: Arc::clone(&state.classes[class].shape),
+        as_of: state.changes.end(),
+        text: sentences.join("; "),
+        scarce,
+    }
 }
