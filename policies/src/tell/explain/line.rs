@@ -16,8 +16,8 @@ const BEFORE_NAMED: usize = 3;
 impl Teller {
     /// The place of a gang; `None`: it has none, because something keeps it out of the line.
     ///
-    /// Queues are compared as if everybody first in line were tried now, and the gang itself in its own
-    /// queue, by what the planning loop compares. Looks at every gang once.
+    /// Queues are compared as if everybody first in line were tried now, and the gang itself in its
+    /// own queue, by what the planning loop compares. Looks at every gang once.
     pub(super) fn standing(&self, view: View<'_>, id: GangId) -> Option<Standing> {
         let (state, waiting) = (view.state, view.waiting);
         let demand_of = |gang: GangId, queue: QueueId| {

@@ -1,5 +1,5 @@
-//! Whether more nodes would help a refused gang: only then do its pods say `Unschedulable`, on which
-//! autoscalers act.
+//! Whether more nodes would help a refused gang: only then do its pods say `Unschedulable`, on
+//! which autoscalers act.
 
 use crate::filter;
 use crate::ids::ClassId;
