@@ -14,23 +14,23 @@ mod greedy;
 mod lane;
 mod memo;
 mod method;
-mod most;
 mod nested;
 mod pack;
 mod problem;
+mod read_set;
 mod region;
 mod request;
-mod rooms;
 mod search;
+mod subset;
 mod two_shapes;
 
 pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
 pub(crate) use domains::all_nodes_of;
 pub(crate) use memo::{Memo, SLICE_STEPS};
-pub(crate) use most::{Most, most, places};
 pub(crate) use pack::counting_refuses;
+pub(crate) use read_set::ReadSet;
 pub(crate) use request::{Request, RequestGroup};
-pub(crate) use rooms::Rooms;
+pub(crate) use subset::{Subset, largest_subset, places};
 
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
 use crate::state::ClusterState;
@@ -172,7 +172,6 @@ fn place_groups(
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    request.refresh(state);
     *work += (state.nodes.len() * request.classes().len()) as u64;
     let start = txn.checkpoint();
     let placed = if request.is_plain() {
@@ -218,9 +217,9 @@ pub(crate) fn only_limits_refuse(
     else {
         return false;
     };
-    let areas = domains::areas(state, scope).into_iter();
-    request.model_limits.is_some()
-        && areas
-            .map(|area| domains::counted(state, class, area))
-            .any(|fits| fits >= need)
+    if request.model_limits.is_none() {
+        return false;
+    }
+    let mut areas = domains::areas(state, scope).into_iter();
+    areas.any(|area| domains::counted(state, class, area) >= need)
 }

@@ -247,7 +247,7 @@ fn explain_room(
         now_ms,
     } = refused;
     let of_queue = verdict.reason.is_of_queue();
-    if let Some(over) = bounds::over(state, settings, progress, id, queue, now_ms)
+    if let Some(over) = bounds::excess(state, settings, progress, id, queue, now_ms)
         && !of_queue
         && wants_all(state, id, counts)
     {
@@ -265,7 +265,7 @@ fn explain_room(
     let missing = |class, scope, need| missing(state, (id, queue), counts, class, scope, need);
     match wake {
         Wake::Queue(_) | Wake::Over(Shortfall::Bound { .. }) => {
-            if let Some(over) = bounds::over(state, settings, progress, id, queue, now_ms) {
+            if let Some(over) = bounds::excess(state, settings, progress, id, queue, now_ms) {
                 explain_excess(state, settings, progress, refused, &over, explanation);
             }
         }

@@ -3,8 +3,8 @@
 use crate::facts::{Placement, UnixMs};
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::{demand, near, places};
-use crate::ids::{GangId, PodId};
-use crate::place::{Request, RequestGroup};
+use crate::ids::{GangId, NodeId, PodId};
+use crate::place::{Near, Request, RequestGroup};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -62,24 +62,35 @@ pub(crate) fn request(
     pods: Vec<PodId>,
     need: usize,
 ) -> Request {
-    let groups = demand::by_size(state, pods);
-    let occupied = places::occupied(state, id);
     // A resolved topology was checked when the gang was assessed; one that has gone since makes
     // the gang touched, and it is assessed before it is tried again.
     let near = near::resolve_topology_now(state, id);
     let leaf = RequestGroup {
+        need,
+        pods: demand::by_size(state, pods),
+        ..group(state, near, places::occupied(state, id))
+    };
+    let placement = placement(state, settings, id, queue);
+    Request::new(Vec::from([leaf]), model_limits(state, queue), placement)
+}
+
+/// A group of a request, before its members are chosen: near those that occupy these nodes.
+pub(crate) fn group(
+    state: &ClusterState,
+    near: Option<Near>,
+    occupied: Vec<NodeId>,
+) -> RequestGroup {
+    RequestGroup {
         name: "".into(),
         parent: 0,
         children: Vec::new(),
-        need,
-        pods: groups,
+        need: 0,
+        pods: Vec::new(),
         near,
         // tests plant bugs here: returning-member
         anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
         occupied,
-    };
-    let placement = placement(state, settings, id, queue);
-    Request::new(Vec::from([leaf]), model_limits(state, queue), placement)
+    }
 }
 
 /// The request for all members of a gang without sub-groups that wait, of which as many are

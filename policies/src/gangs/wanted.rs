@@ -14,7 +14,7 @@ use crate::place::{Request, RequestGroup, pods_of};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::state::gang::{GroupTree, SubGroup};
+use crate::state::gang::GroupTree;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -138,7 +138,15 @@ pub(crate) fn requests(
     let waiting: Vec<u32> = by_leaf.iter().map(number).collect();
     let groups: Vec<RequestGroup> = tree
         .groups()
-        .map(|(index, group)| request_group(state, id, tree, index, group))
+        .map(|(index, group)| {
+            let near = near::near_of(state, id, index, group);
+            let occupied = places::occupied_below(state, id, tree, index);
+            RequestGroup {
+                name: group.name.clone(),
+                parent: group.parent,
+                ..request::group(state, near, occupied)
+            }
+        })
         .collect();
     let all = wanted(tree, &held, &waiting, &parts::cut_off(state, progress, id)).into_iter();
     let requests = all.map(|wanted| {
@@ -154,27 +162,6 @@ pub(crate) fn requests(
         Request::new(groups, request::model_limits(state, queue), placement)
     });
     requests.collect()
-}
-
-fn request_group(
-    state: &ClusterState,
-    id: GangId,
-    tree: &GroupTree,
-    index: usize,
-    group: &SubGroup,
-) -> RequestGroup {
-    let near = near::near_of(state, id, index, group);
-    let occupied = places::occupied_below(state, id, tree, index);
-    RequestGroup {
-        name: group.name.clone(),
-        parent: group.parent,
-        children: Vec::new(),
-        need: 0,
-        pods: Vec::new(),
-        near,
-        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
-        occupied,
-    }
 }
 
 /// The pods that a gang with sub-groups wants to place next, as long as nothing speaks against

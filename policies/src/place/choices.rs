@@ -154,27 +154,27 @@ pub(super) fn combinations(of: usize, take: usize) -> Vec<Vec<usize>> {
 /// Which members to take where not all are needed: first those of the largest classes, then those
 /// of the smallest.
 pub(super) fn two_choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
-    let take = |groups: &mut dyn Iterator<Item = &Group>| -> Vec<Group> {
-        let mut left = request.root().need;
-        let mut taken: Vec<Group> = Vec::new();
-        for group in groups {
-            let share = left.min(group.pods.len());
-            left -= share;
-            let pods = group.pods[..share].to_vec();
-            taken.push(Group {
-                class: group.class,
-                pods,
-            });
-        }
-        taken
-    };
-    let largest = take(&mut request.root().pods.iter());
-    if request.root().need == request.members() {
+    let (pods, need) = (&request.root().pods, request.root().need);
+    let largest = first_of(pods.iter(), need);
+    if need == request.members() {
         return SmallVec::from_iter([largest]);
     }
-    let mut smallest = take(&mut request.root().pods.iter().rev());
+    let mut smallest = first_of(pods.iter().rev(), need);
     smallest.reverse();
     SmallVec::from_iter([largest, smallest])
+}
+
+/// The first so many pods.
+fn first_of<'a>(groups: impl Iterator<Item = &'a Group>, mut pods: usize) -> Vec<Group> {
+    let taken = groups.map(|group| {
+        let share = pods.min(group.pods.len());
+        pods -= share;
+        Group {
+            class: group.class,
+            pods: group.pods[..share].to_vec(),
+        }
+    });
+    taken.collect()
 }
 
 /// All ways to take `need` out of groups of these sizes, up to [`CHOICES_MAX`], and whether these

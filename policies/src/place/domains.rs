@@ -158,24 +158,19 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
 
 /// All nodes of an area that the request may use.
 pub(super) fn nodes_of(state: &ClusterState, request: &Request, area: Area) -> Vec<NodeId> {
-    match (area, request.inside.split_first()) {
-        (_, None) => all_nodes_of(state, area),
-        // Whatever else they must be in is smaller than the cluster.
-        (Area::Cluster, Some((first, others))) => {
-            let mut nodes = all_nodes_of(state, *first);
-            nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
-            nodes
-        }
-        (_, Some(_)) => {
-            let mut nodes = all_nodes_of(state, area);
-            let inside = |node: &NodeId| {
-                let mut areas = request.inside.iter();
-                areas.all(|area| is_inside(state, *area, *node))
-            };
-            nodes.retain(inside);
-            nodes
-        }
+    let own = Some(area).filter(|area| *area != Area::Cluster);
+    let areas: Vec<Area> = own.into_iter().chain(request.inside.clone()).collect();
+    nodes_in(state, &areas)
+}
+
+/// All nodes that are in each of these areas; of none: of the whole cluster.
+pub(super) fn nodes_in(state: &ClusterState, areas: &[Area]) -> Vec<NodeId> {
+    let (first, others) = areas.split_first().unwrap_or((&Area::Cluster, &[]));
+    let mut nodes = all_nodes_of(state, *first);
+    if !others.is_empty() {
+        nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
     }
+    nodes
 }
 
 /// Whether a node is in an area.

@@ -3,7 +3,7 @@
 //! A slice makes the whole attempt once more: what was packed in vain is not packed again, what was
 //! answered is remembered, and the question in hand goes on where it stopped. So the transaction of
 //! each slice begins and ends empty, until a place is found. All this is true as long as nothing
-//! changes that the search has read, see [`super::rooms::Rooms`].
+//! changes that the search has read, see [`super::read_set::ReadSet`].
 
 use super::Area;
 use super::method::Method;

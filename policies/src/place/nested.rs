@@ -5,11 +5,11 @@
 //! where, so each choice of members is placed as if there were no tree.
 
 use super::choices::{Choice, combinations, pods_of, sizes};
-use super::domains::{areas, fineness, fits_in, room, scopes, scopes_under};
+use super::domains::{areas, fineness, fits_in, scopes, scopes_under};
 use super::exact::{Answer, exactly, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
-use super::pack::{in_area, several_classes};
+use super::pack::{area_size, in_area, several_classes};
 use super::region::Region;
 use super::request::{Request, RequestGroup};
 use super::{Area, Group, Near, Refusal};
@@ -84,8 +84,8 @@ pub(super) fn in_domains(
     }
 }
 
-/// Without required domains of sub-groups it does not matter who of a class goes where: each choice
-/// of members is placed as a gang without sub-groups.
+/// Without required domains of sub-groups it does not matter which members of a class go where: each
+/// choice of members is placed as a gang without sub-groups.
 fn anywhere(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -109,7 +109,6 @@ fn anywhere(
         memo.choices = left;
         left -= 1;
         offer_all(tree, choice, &mut request);
-        request.refresh(state);
         let start = txn.checkpoint();
         match plain(state, txn, &request, memo, work) {
             Ok(()) => return Ok(()),
@@ -291,7 +290,9 @@ impl Packing<'_> {
         let start = txn.checkpoint();
         if group.children.is_empty() {
             let (request, area) = self.request(index, region, group.pods.clone(), group.need);
-            if self.fill(state, txn, &request, area) && self.descend(state, txn, agenda.clone()) {
+            if in_area(state, txn, &request, area, self.work)
+                && self.descend(state, txn, agenda.clone())
+            {
                 return true;
             }
             txn.rollback(state, start);
@@ -355,10 +356,7 @@ impl Packing<'_> {
                 if fits < fewest {
                     continue;
                 }
-                let room: u64 = pods
-                    .iter()
-                    .map(|g| room(state, &request, g.class, area))
-                    .sum();
+                let room = area_size(state, &request, area);
                 let holds_all = fits == all;
                 found.push((
                     !holds_all,
@@ -403,17 +401,5 @@ impl Packing<'_> {
             index = groups[index].parent;
         }
         groups[index].near
-    }
-
-    /// Packs the pods of a leaf.
-    fn fill(
-        &mut self,
-        state: &mut ClusterState,
-        txn: &mut Txn,
-        request: &Request,
-        area: Area,
-    ) -> bool {
-        request.refresh(state);
-        in_area(state, txn, request, area, self.work)
     }
 }

@@ -71,8 +71,6 @@ fn candidates(
     scope: Scope,
     work: &mut u64,
 ) -> (Vec<Area>, Option<Area>) {
-    // Placements that were tried and taken back have left tables behind that are not current.
-    request.refresh(state);
     let mut candidates: Vec<(u64, Area)> = Vec::new();
     let mut best: Option<(u64, Area)> = None;
     for area in areas(state, scope) {
@@ -90,7 +88,8 @@ fn candidates(
     (candidates, best.map(|(_, area)| area))
 }
 
-fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
+/// How many pods of all classes an area has room for, each class counted alone.
+pub(super) fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
     let groups = request.root().pods.iter();
     groups.map(|g| room(state, request, g.class, area)).sum()
 }

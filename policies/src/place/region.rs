@@ -1,8 +1,8 @@
 //! Where a sub-group may be: inside the domains of the groups above it.
 
 use super::Area;
-use super::domains::{all_nodes_of, areas, is_inside};
-use crate::ids::{NodeId, TopologyId};
+use super::domains::{areas, is_inside, nodes_in};
+use crate::ids::TopologyId;
 use crate::place::Scope;
 use crate::state::ClusterState;
 use alloc::{collections::BTreeSet, vec::Vec};
@@ -19,9 +19,10 @@ impl Region {
     pub(super) fn parts(&self, state: &ClusterState, scope: Scope) -> Vec<Self> {
         let (Scope::Level(id, level) | Scope::DomainOf(id, level, _)) = scope else {
             let nodes = match scope {
-                Scope::OneNode if !self.areas.is_empty() => {
-                    self.nodes(state).into_iter().map(Area::Node).collect()
-                }
+                Scope::OneNode if !self.areas.is_empty() => nodes_in(state, &self.areas)
+                    .into_iter()
+                    .map(Area::Node)
+                    .collect(),
                 Scope::Cluster => return Vec::from([self.clone()]),
                 _ => areas(state, scope),
             };
@@ -47,7 +48,7 @@ impl Region {
             None if !self.areas.is_empty() => {
                 // In the order of their first nodes.
                 let mut known = BTreeSet::new();
-                let nodes = self.nodes(state).into_iter();
+                let nodes = nodes_in(state, &self.areas).into_iter();
                 nodes
                     .filter_map(|node| topology.path(node).get(level).copied())
                     .filter(|domain| known.insert(*domain))
@@ -103,15 +104,6 @@ impl Region {
         }
         region.areas.push(area);
         Some(region)
-    }
-
-    fn nodes(&self, state: &ClusterState) -> Vec<NodeId> {
-        let Some((first, others)) = self.areas.split_first() else {
-            return all_nodes_of(state, Area::Cluster);
-        };
-        let mut nodes = all_nodes_of(state, *first);
-        nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
-        nodes
     }
 
     /// The area of that topology, and the others, in which the nodes must be, too.

@@ -60,10 +60,10 @@ impl Attempt<'_> {
         *self.work += 20 * pods.len() as u64;
         let first = demand::demand_of_pods(self.state, pods.iter().take(need));
         let within = self.check_queue(&first);
-        if let Err((verdict, over)) = &within
+        if let Err((verdict, excess)) = &within
             && pods.len() == need
         {
-            return Err((verdict.clone(), Wake::Over(over.clone().into())));
+            return Err((verdict.clone(), Wake::Over(excess.clone().into())));
         }
         let (id, queue) = (self.gang, self.queue);
         let request = request::request(self.state, self.settings, id, queue, pods, need);
@@ -72,10 +72,10 @@ impl Attempt<'_> {
 
     /// Tries what a gang with sub-groups wants to place next, one alternative after the other.
     fn try_sub_groups(&mut self) -> Attempted {
-        let (id, queue) = (self.gang, self.queue);
+        let (id, leaf) = (self.gang, self.queue);
         let (mut first, mut classes, mut full) = (None, Vec::new(), None);
         let (settings, progress) = (self.settings, self.progress);
-        for request in wanted::requests(self.state, settings, progress, id, queue, self.now_ms) {
+        for request in wanted::requests(self.state, settings, progress, id, leaf, self.now_ms) {
             *self.work += 20 * request.groups.len() as u64;
             let choices = request.choices().0;
             let pods: Vec<PodId> = choices.first().into_iter().flat_map(pods_of).collect();
@@ -88,14 +88,14 @@ impl Attempt<'_> {
             };
             match wake {
                 Wake::Over(Shortfall::Room { class, .. }) => classes.push(class),
-                Wake::AnyRoom(more, queues) => {
+                Wake::AnyRoom(more, limited) => {
                     classes.extend(more);
-                    if let Some(queues) = queues {
-                        full = bounds::highest(self.state, queue, full, queues);
+                    if let Some(queue) = limited {
+                        full = bounds::highest(self.state, leaf, full, queue);
                     }
                 }
-                Wake::Queue(over) | Wake::Over(Shortfall::Bound { queue: over, .. }) => {
-                    full = bounds::highest(self.state, queue, full, over);
+                Wake::Queue(queue) | Wake::Over(Shortfall::Bound { queue, .. }) => {
+                    full = bounds::highest(self.state, leaf, full, queue);
                 }
             }
             first.get_or_insert(verdict);
@@ -125,9 +125,9 @@ impl Attempt<'_> {
     ) -> Attempted {
         let queue = self.queue;
         let mut full = self.state.queues.highest_model_limit(queue);
-        let (mut over, mut refused) = (None, None);
+        let (mut exceeded, mut refused) = (None, None);
         let mut note = |state: &ClusterState, (verdict, excess): (Verdict, Excess)| {
-            over.get_or_insert(verdict);
+            exceeded.get_or_insert(verdict);
             full = bounds::highest(state, queue, full, excess.queue);
         };
         match first {
@@ -157,11 +157,11 @@ impl Attempt<'_> {
                 }
             }
         }
-        Err(match (refused, over, full) {
+        Err(match (refused, exceeded, full) {
             (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
-            (refused, over, full) => {
+            (refused, exceeded, full) => {
                 let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
-                let verdict = refused.or(over).unwrap_or_else(unknown);
+                let verdict = refused.or(exceeded).unwrap_or_else(unknown);
                 (verdict, Wake::AnyRoom(request.classes(), full))
             }
         })

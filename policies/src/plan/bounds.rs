@@ -13,7 +13,7 @@ use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
 
 /// The bound that the gang would exceed now.
-pub(crate) fn over(
+pub(crate) fn excess(
     state: &ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
@@ -62,9 +62,9 @@ pub(crate) fn check_queue(
     queue: QueueId,
     demand: &Demand,
 ) -> Result<(), (Verdict, Excess)> {
-    within_bounds(state, id, queue, demand).map_err(|over| {
-        let message = state.queues.describe(&over);
-        (Verdict::new(over.reason(), message), over)
+    within_bounds(state, id, queue, demand).map_err(|excess| {
+        let message = state.queues.describe(&excess);
+        (Verdict::new(excess.reason(), message), excess)
     })
 }
 

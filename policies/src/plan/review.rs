@@ -157,7 +157,7 @@ impl Planner {
             let of_queue = verdict.reason.is_of_queue();
             let queue = *queue;
             let as_before =
-                bounds::over(state, settings, progress, id, queue, now_ms).is_some() == of_queue;
+                bounds::excess(state, settings, progress, id, queue, now_ms).is_some() == of_queue;
             if as_before
                 && (of_queue || !counting_refuses(state, settings, progress, id, queue, now_ms))
             {

@@ -26,7 +26,7 @@ use crate::gangs::counts::Counts;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, request};
 use crate::ids::{ClassId, GangId};
-use crate::place::{Memo, Rooms, SLICE_STEPS};
+use crate::place::{Memo, ReadSet, SLICE_STEPS};
 use crate::plan::Planner;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
@@ -129,7 +129,7 @@ impl Search {
 struct Basis {
     /// Stands for everything that was asked.
     asked: u64,
-    rooms: Rooms,
+    read: ReadSet,
 }
 
 impl Planner {
@@ -166,11 +166,11 @@ impl Planner {
         self.allowance.refill(now_ms);
         let limits = request::model_limits(state, queue);
         if let Some(basis) = &mut search.basis
-            && !basis.rooms.is_as_read(state, limits)
+            && !basis.read.is_as_read(state, limits)
         {
             search.memo.forget();
             search.whole = false;
-            basis.rooms = rooms(state, id, queue, now_ms);
+            basis.read = read_set(state, id, queue, now_ms);
         }
         let shared = search.first + self.allowance.steps;
         search.whole &= shared >= search.own;
@@ -192,7 +192,7 @@ impl Planner {
         if search.basis.is_none() {
             search.basis = Some(Basis {
                 asked: asked(state, id, queue, counts, now_ms),
-                rooms: rooms(state, id, queue, now_ms),
+                read: read_set(state, id, queue, now_ms),
             });
         }
         self.search = Some(search);
@@ -213,13 +213,13 @@ impl Planner {
     }
 }
 
-pub(crate) fn rooms(state: &mut ClusterState, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
+fn read_set(state: &mut ClusterState, id: GangId, queue: QueueId, now_ms: UnixMs) -> ReadSet {
     let pods = demand::waiting_pods(state, id, now_ms).into_iter();
     let mut classes: Vec<ClassId> = pods.map(|pod| state.pods[pod].class).collect();
     classes.sort_unstable();
     classes.dedup();
     let limits = request::model_limits(state, queue);
-    Rooms::read(state, classes, limits)
+    ReadSet::read(state, classes, limits)
 }
 
 /// Stands for everything about the gang that its place depends on.

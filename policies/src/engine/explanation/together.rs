@@ -9,7 +9,8 @@ use crate::gangs::progress::Progress;
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Request, Scope, most, pods_of, widest_areas, widest_scope,
+    Area, CHOICES_MAX, Choice, Request, Scope, Subset, largest_subset, pods_of, widest_areas,
+    widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -42,18 +43,18 @@ pub(crate) fn explain_together(
         return Tried::default();
     };
     let refused = explanation.proof == Some(Proof::Proved);
-    let Some((tree, most)) = most_allowed(state, (id, queue), tree, refused) else {
+    let Some((tree, subset)) = largest_allowed(state, (id, queue), tree, refused) else {
         return Tried::default();
     };
-    if most.left.is_empty() {
+    if subset.left.is_empty() {
         return Tried {
-            fits: ends::has_room_for(state, (id, queue), &most.placed),
+            fits: ends::has_room_for(state, (id, queue), &subset.placed),
             ..Tried::default()
         };
     }
     let shapes = explanation.shortages.len().max(tree.classes().len());
     if tree.groups.len() > 1 || shapes > 1 {
-        explanation.together = together(state, &tree, &most);
+        explanation.together = together(state, &tree, &subset);
     }
     let shortages = explanation.shortages.iter().enumerate();
     let wishes = shortages
@@ -63,7 +64,7 @@ pub(crate) fn explain_together(
     // Else even empty nodes would not do.
     let possible = |one: &Shortage| one.fits_empty >= one.need;
     let ends = explanation.shortages.iter().all(possible).then(|| {
-        let nearest = told_area(state, &tree, explanation).unwrap_or(most.area);
+        let nearest = told_area(state, &tree, explanation).unwrap_or(subset.area);
         let root = &tree.groups[0];
         let others = widest_areas(state, root.near, root.anchor).into_iter();
         let others = others.filter(|area| *area != nearest);
@@ -78,14 +79,14 @@ pub(crate) fn explain_together(
     }
 }
 
-/// The most that can be placed of members that the queue has room for. Where it has no room for
+/// The largest subset that can be placed of members that the queue has room for. Where it has no room for
 /// some of the choices, one of the others, as a tree of its own.
-fn most_allowed(
+fn largest_allowed(
     state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
     tree: Request,
     refused: bool,
-) -> Option<(Request, Most)> {
+) -> Option<(Request, Subset)> {
     let (choices, _) = tree.choices();
     let allowed = |choice: &&Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
@@ -94,18 +95,20 @@ fn most_allowed(
     };
     let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
     if open.len() == choices.len() {
-        let most = most(state, &tree, refused)?;
-        return Some((tree, most));
+        let subset = largest_subset(state, &tree, refused)?;
+        return Some((tree, subset));
     }
     let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
     let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
         let tree = tree.chosen(choice);
-        let most = most(state, &tree, refused)?;
-        Some((tree, most))
+        let subset = largest_subset(state, &tree, refused)?;
+        Some((tree, subset))
     });
-    let tried: Vec<(Request, Most)> = tried.collect();
-    let proved = all && tried.iter().all(|(_, most)| most.proved);
-    let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
+    let tried: Vec<(Request, Subset)> = tried.collect();
+    let proved = all && tried.iter().all(|(_, subset)| subset.proved);
+    let mut best = tried
+        .into_iter()
+        .min_by_key(|(_, subset)| subset.left.len())?;
     best.1.proved = proved;
     Some(best)
 }
@@ -150,30 +153,30 @@ fn told_area(state: &ClusterState, tree: &Request, explanation: &Explanation) ->
     areas.find(|area| explain::area_name(state, *area) == shortage.domain)
 }
 
-/// The most of its members that find a place together, of which some do not. `None`: none does.
-fn together(state: &ClusterState, tree: &Request, most: &Most) -> Option<Together> {
-    if most.placed.is_empty() {
+/// The members that find a place together, and those that do not. `None`: none does.
+fn together(state: &ClusterState, tree: &Request, subset: &Subset) -> Option<Together> {
+    if subset.placed.is_empty() {
         return None;
     }
     let root = &tree.groups[0];
     let scope = widest_scope(state, root.near, root.anchor);
-    let left = left_out(state, tree, most);
+    let left = left_out(state, tree, subset);
     let gpus = left.iter().map(|left| left.gpus);
     Some(Together {
         level: explain::level(state, scope),
-        domain: explain::area_name(state, most.area),
-        need: (most.placed.len() + most.left.len()) as u64,
-        placed: most.placed.len() as u64,
-        proved: most.proved,
+        domain: explain::area_name(state, subset.area),
+        need: (subset.placed.len() + subset.left.len()) as u64,
+        placed: subset.placed.len() as u64,
+        proved: subset.proved,
         gpus_short: gpus.fold(0, Amount::saturating_add),
         left,
     })
 }
 
 /// The members that have no place, by sub-group and shape.
-fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
+fn left_out(state: &ClusterState, tree: &Request, subset: &Subset) -> Vec<LeftOut> {
     let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
-    for pod in &most.left {
+    for pod in &subset.left {
         let class = state.pods[*pod].class;
         let leaf = leaf_of(tree, class, *pod);
         match found.iter_mut().find(|one| (one.0, one.1) == (leaf, class)) {
@@ -186,9 +189,9 @@ fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
     let asks = explain::told_apart(state, &classes);
     let left = found.into_iter().map(|(leaf, class, members)| {
         let in_leaf = |pod: &PodId| leaf_of(tree, state.pods[*pod].class, *pod) == leaf;
-        let placed = most.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
-        let left = most.left.iter().filter(|pod| in_leaf(pod)).count();
-        let (level, domain) = kept_in(state, tree, most, leaf).unzip();
+        let placed = subset.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
+        let left = subset.left.iter().filter(|pod| in_leaf(pod)).count();
+        let (level, domain) = kept_in(state, tree, subset, leaf).unzip();
         let mut known = classes.iter().zip(&asks);
         let asks = known.find(|(other, _)| **other == class);
         LeftOut {
@@ -212,7 +215,7 @@ fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
 fn kept_in(
     state: &ClusterState,
     tree: &Request,
-    most: &Most,
+    subset: &Subset,
     leaf: usize,
 ) -> Option<(Box<str>, Option<String>)> {
     let requires = |group: &usize| {
@@ -224,7 +227,7 @@ fn kept_in(
         let leaf = leaf_of(tree, state.pods[pod].class, pod);
         tree.above(leaf).any(|above| above == group)
     };
-    let mut placed = most.placed.iter();
+    let mut placed = subset.placed.iter();
     let node: Option<NodeId> = placed.find(|(pod, _)| below(*pod)).map(|(_, node)| *node);
     let near = tree.groups[group].near;
     let anchor = tree.groups[group].anchor.or(node);

@@ -1,4 +1,4 @@
-//! How much of a gang finds a place: for explanations.
+//! The largest subset of a gang's members that finds a place: for explanations.
 //!
 //! A greedy packer begins. Then the exact methods are asked, within a bound of steps, whether fewer
 //! members can be left out: the place of those is a node that nobody has.
@@ -23,9 +23,9 @@ const STEPS: u64 = 100_000;
 /// ended.
 const TRIAL_STEPS: u64 = 20_000;
 
-/// The most that was placed of a gang.
+/// The members that find a place together, of those that a gang needs.
 #[derive(Debug)]
-pub(crate) struct Most {
+pub(crate) struct Subset {
     pub(crate) area: Area,
     pub(crate) placed: Vec<(PodId, NodeId)>,
     /// The members that are needed and have no place.
@@ -34,7 +34,7 @@ pub(crate) struct Most {
     pub(crate) proved: bool,
 }
 
-impl Most {
+impl Subset {
     fn gpus_left(&self, state: &ClusterState) -> Amount {
         let gpus = self
             .left
@@ -44,9 +44,13 @@ impl Most {
     }
 }
 
-/// The most that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
+/// The largest subset that can be placed of a gang that does not fit as a whole. `refused`: that is proved.
 /// `None`: there is no area for it, or the numbers do not say all.
-pub(crate) fn most(state: &mut ClusterState, tree: &Request, refused: bool) -> Option<Most> {
+pub(crate) fn largest_subset(
+    state: &mut ClusterState,
+    tree: &Request,
+    refused: bool,
+) -> Option<Subset> {
     let (candidates, skipped) = candidates(state, tree);
     let problems: Vec<(Area, Problem)> = candidates
         .into_iter()
@@ -55,12 +59,12 @@ pub(crate) fn most(state: &mut ClusterState, tree: &Request, refused: bool) -> O
     if problems.iter().any(|(_, problem)| !problem.exact) {
         return None;
     }
-    let greedy = problems.iter().map(|(area, problem)| Most {
+    let greedy = problems.iter().map(|(area, problem)| Subset {
         area: *area,
         proved: false,
         ..packed(problem)
     });
-    let mut best = greedy.min_by_key(|most| (most.left.len(), most.gpus_left(state)))?;
+    let mut best = greedy.min_by_key(|subset| (subset.left.len(), subset.gpus_left(state)))?;
     let mut steps = STEPS;
     while let Some(fewer) = best.left.len().checked_sub(1) {
         match leaving_out(&problems, fewer, &mut steps) {
@@ -79,7 +83,11 @@ pub(crate) fn most(state: &mut ClusterState, tree: &Request, refused: bool) -> O
 }
 
 /// Places for all but so many; `Some(None)`: there are none, `None`: the steps are used up.
-fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Option<Option<Most>> {
+fn leaving_out(
+    problems: &[(Area, Problem)],
+    pods: usize,
+    steps: &mut u64,
+) -> Option<Option<Subset>> {
     let mut sure = true;
     for (area, problem) in problems {
         // Copying is work, too.
@@ -88,7 +96,7 @@ fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Op
             Progress::Found(found) => {
                 let (left, placed) = found.into_iter().partition(|(_, node)| *node == nowhere());
                 let left: Vec<(PodId, NodeId)> = left;
-                return Some(Some(Most {
+                return Some(Some(Subset {
                     area: *area,
                     placed,
                     left: left.into_iter().map(|(pod, _)| pod).collect(),
@@ -103,14 +111,14 @@ fn leaving_out(problems: &[(Area, Problem)], pods: usize, steps: &mut u64) -> Op
 }
 
 /// What a greedy packer places.
-fn packed(problem: &Problem) -> Most {
+fn packed(problem: &Problem) -> Subset {
     let greedy = Greedy::of(problem);
     let pod = |step: usize| match problem.steps[step] {
         Step::Member { pod, .. } => Some(pod),
         Step::Enter { .. } => None,
     };
     let placed = greedy.placed.iter();
-    Most {
+    Subset {
         area: Area::Cluster,
         placed: placed
             .filter_map(|(step, node)| Some((pod(*step)?, problem.nodes[*node])))

@@ -1,4 +1,5 @@
-//! What a search has read of the cluster, so that it can be told when that has changed.
+//! The read set of a search: what of the cluster its answers depend on, so that it begins anew when
+//! that has changed.
 //!
 //! News that is of no interest to the search (another node, a status, the clock) does not begin it
 //! anew.
@@ -12,7 +13,7 @@ use core::hash::{Hash, Hasher};
 
 /// The room of all nodes for some classes, the domains, and the limits on GPU models.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub(crate) struct ReadSet {
     classes: Vec<ClassId>,
     /// The queue whose limits on GPU models hold, if it has any.
     limits: Option<QueueId>,
@@ -24,7 +25,7 @@ pub(crate) struct Rooms {
     budgets: Vec<(GovernedId, Option<Amount>)>,
 }
 
-impl Rooms {
+impl ReadSet {
     /// Reads what there is now.
     pub(crate) fn read(
         state: &mut ClusterState,
