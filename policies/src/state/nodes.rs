@@ -34,7 +34,12 @@ impl ClusterState {
         let same_offer = same_labels
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
-        let same_reach = same_rules && before.is_some_and(|before| gpus(before) == gpus(&facts));
+        // A node counts again when it becomes ready, whatever kept it from that.
+        let same_reach = same_rules
+            && before.is_some_and(|before| {
+                gpus(before) == gpus(&facts)
+                    && before.readiness.is_ready() == facts.readiness.is_ready()
+            });
         self.capacity.node_changed(id, before, &facts, now_ms);
         if let Some(known) = known.as_ref().filter(|_| !same_offer) {
             self.offered.remove(known);

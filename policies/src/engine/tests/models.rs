@@ -294,3 +294,20 @@ fn slots_of_hami_are_no_cards() {
     world.settle();
     assert_eq!(world.node_of("p").as_deref(), Some("slots"));
 }
+
+/// The world looks after each step whether what classes know of the nodes is right.
+#[test]
+fn a_node_without_a_condition_of_readiness_counts_again_when_it_is_ready() {
+    let mut world = two_models();
+    world.apply(NodeFacts {
+        readiness: Readiness::Unsaid,
+        ..of("h1", 8, "H100")
+    });
+    world.apply(pod("a", 1).queue("team"));
+    world.settle();
+    world.pass(6 * MINUTE_MS);
+    world.settle();
+    world.apply(of("h1", 8, "H100"));
+    world.settle();
+    assert_eq!(world.binds, 1);
+}
