@@ -144,7 +144,7 @@ proptest! {
             let node = pod.stage.node()?;
             Some(Object::Pod(PodFacts {
                 node: Some(state.nodes[node].name.clone()),
-                cards: pod.cards.iter().copied().collect(),
+                cards: pod.cards.to_vec(),
                 ..asking(n, *request)
             }))
         });
