@@ -15,12 +15,12 @@ mod golden;
 use golden::{check, gpu_batch, transcript};
 use gpu_batch::plan::{Reading, read};
 use gpu_batch::views::explain::{ExplanationView, draw};
-use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
+use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::explain::Subject;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Queueing, Settings};
+use gpu_batch_testing::{To, World};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -91,23 +91,18 @@ fn every_case_prints_what_is_expected() {
     }
 }
 
-/// An engine that has been told everything, and its last commands.
-fn told(case: &Path, settings: Settings) -> (Engine, Vec<Command>) {
+/// A world of what the case says.
+fn world_of(case: &Path, settings: Settings) -> World {
     let reading = Reading {
         scheduler_name: "gpu-batch",
         namespace: "default",
         now_ms: NOW_MS,
     };
     let read = read(None, &[case.join("input.yaml")], reading);
-    let objects = read.unwrap().objects;
-    let listing = |kind: Kind| {
-        let of_kind = |object: &&Object| object.kind() == kind;
-        let objects = objects.iter().filter(of_kind).cloned().collect();
-        Event::Listed(Listing { kind, objects })
-    };
-    let mut engine = Engine::new(settings);
-    let commands = engine.step(NOW_MS, Kind::ALL.map(listing).into());
-    (engine, commands)
+    let mut world = World::with(settings);
+    world.now_ms = NOW_MS;
+    world.apply(read.unwrap().objects);
+    world
 }
 
 fn check_engine(case: &Path, engine: &mut Engine) {
@@ -121,15 +116,11 @@ fn check_engine(case: &Path, engine: &mut Engine) {
 #[test]
 fn a_binding_that_the_api_server_refuses_is_explained() {
     let case = data().join("BindingFailed");
-    let (mut engine, commands) = told(&case, Settings::default());
-    let bind = commands
-        .iter()
-        .find(|command| matches!(command.action, Action::Bind(_)));
-    let refused = Outcome::Refused {
-        message: "admission webhook \"policy.example.com\" denied the request".into(),
-    };
-    engine.step(NOW_MS, vec![Event::Outcome(bind.unwrap().id, refused)]);
-    check_engine(&case, &mut engine);
+    let mut world = world_of(&case, Settings::default());
+    let message = "admission webhook \"policy.example.com\" denied the request".into();
+    world.answers(To::Bind, Outcome::Refused { message });
+    world.settle();
+    check_engine(&case, &mut world.engine);
 }
 
 #[test]
@@ -139,7 +130,9 @@ fn a_gang_that_waits_for_its_turn_is_explained() {
         queueing: Queueing::Strict,
         ..Settings::default()
     };
-    check_engine(&case, &mut told(&case, settings).0);
+    let mut world = world_of(&case, settings);
+    world.settle();
+    check_engine(&case, &mut world.engine);
 }
 
 #[test]

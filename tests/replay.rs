@@ -8,6 +8,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use gpu_batch_simulator::journal::VERSION;
+
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 fn gpu_batch(arguments: &[&str]) -> Output {
@@ -79,7 +81,7 @@ fn what_the_page_shows_is_what_comes_out() {
         "--config",
         "examples/what-if-spread.yaml",
     ];
-    assert!(shown(&gpu_batch(&spread), 0).contains("257 pods would have been on another node"));
+    assert!(shown(&gpu_batch(&spread), 0).contains("289 pods would have been on another node"));
 }
 
 #[test]
@@ -89,19 +91,20 @@ fn bad_input_is_named() {
     let journal = path.to_str().unwrap();
     let missing = shown(&gpu_batch(&["replay", journal]), 2);
     assert!(missing.contains(journal), "{missing}");
-    for (bytes, says) in [
-        (&b""[..], "magic: this is not a journal"),
-        (b"kind: Queue", "magic: this is not a journal"),
+    let of_version =
+        |version: u32, rest: &[u8]| [b"gpubjrnl", &version.to_le_bytes()[..], rest].concat();
+    let other_version = format!("version: this is a journal of version {}", VERSION + 1);
+    let cases = [
+        (Vec::new(), "magic: this is not a journal"),
+        (b"kind: Queue".to_vec(), "magic: this is not a journal"),
+        (of_version(VERSION + 1, b""), &other_version),
+        (of_version(VERSION, b""), "block 0: length: the file ends"),
         (
-            b"gpubjrnl\x07\0\0\0",
-            "version: this is a journal of version 7",
-        ),
-        (b"gpubjrnl\x06\0\0\0", "block 0: length: the file ends"),
-        (
-            b"gpubjrnl\x06\0\0\0\xff\xff\xff\xff\0\0",
+            of_version(VERSION, b"\xff\xff\xff\xff\0\0"),
             "block 1: length: the file ends",
         ),
-    ] {
+    ];
+    for (bytes, says) in cases {
         std::fs::write(&path, bytes).unwrap();
         for more in [&[][..], &["--config", "examples/what-if-spread.yaml"]] {
             let output = gpu_batch(&[&["replay", journal], more].concat());

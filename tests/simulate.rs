@@ -135,6 +135,31 @@ fn jobs_that_can_never_run_are_listed() {
 }
 
 #[test]
+fn evictions_are_told_where_they_are_asked_for() {
+    let folder = Folder::new("evictions");
+    folder.write("queues.csv", "vc,node num\na,1\nb,1\n");
+    let jobs = "row,submit_s,duration_s,num_gpus,vc,checkpoint_s\n\
+                1,0,100,8,a,2\n2,5,100,8,a,2\n3,10,50,8,b,\n";
+    folder.write("trace.csv", jobs);
+    let run = simulate(&folder.0, &format!("{JOBS},drf+evictions --out results"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let shown = text(&run.stdout);
+    assert!(shown.contains("GPU HOURS LOST"), "{shown}");
+    assert_eq!(
+        folder.read("results/evictions.csv"),
+        "policy,time_s,row,queue,cause,for_row,for_queue,gpu_seconds_lost\n\
+         drf+evictions,10,2,a,Reclaim,3,b,8\n"
+    );
+    let page = folder.read("results/report.html");
+    assert!(page.contains("Who gave and who got"));
+    let run = simulate(&folder.0, &format!("{JOBS} --out without"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(!folder.0.join("without/evictions.csv").exists());
+    let header = folder.read("without/jobs.csv");
+    assert!(header.starts_with("policy,row,queue,start_s,end_s\n"));
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused() {
     let folder = Folder::new("options");
     let both = "generate --like philly --seed 1 --out x --jobs 5 --gpus 8 --load 7";

@@ -2,14 +2,14 @@
 //!
 //! | | invariant |
 //! |---|---|
-//! | I1 | what is used of a node is the sum of the pods on it |
-//! | I3 | every live pod of ours is in exactly one place |
-//! | I8 | what a queue holds is the sum of its members' accounts, up to the root |
+//! | I1 | what a node counts as used, as leaving and as held is the sum over its pods and holds |
+//! | I3 | every pod of ours is a member of exactly one gang |
+//! | I8 | what a queue holds is the sum of its members' accounts and of its holds, up to the root |
 //!
 //! I2, that we never fill a node above its capacity, is asserted where places are taken
-//! ([`crate::txn::Txn::place`]): afterwards the world may shrink a node under its pods. The others
-//! of the list (one bind for each pod, partial gangs at rest, topology rules) need the
-//! history or a settled world; the simulator checks them.
+//! ([`crate::txn::Txn::place`]): afterwards a node may shrink under its pods. The other invariants
+//! of the list (one bind for each pod, no unfinished gang at rest, topology rules) need the history
+//! or a world at rest; the simulator checks them.
 
 use crate::facts::saturated;
 use crate::ids::{NodeId, PodId, ResourceId};
@@ -23,15 +23,19 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     let mut found = Vec::new();
     rooms(state, &mut found);
+    coming(state, &mut found);
     members(state, &mut found);
     accounts(state, &mut found);
     reaches(state, &mut found);
     tables(state, &mut found);
     free_nodes(state, &mut found);
+    for pod in state.wrongly_guarded() {
+        found.push(format!("pod {pod} is guarded by other disruption budgets"));
+    }
     found
 }
 
-/// I1.
+/// I1: the used amounts and cards of each node are the sums over its pods.
 fn rooms(state: &ClusterState, found: &mut Vec<String>) {
     let mut on_node: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
     for (id, pod) in state.pods.iter() {
@@ -90,7 +94,42 @@ fn rooms(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
-/// I3.
+/// I1: what is leaving and what is held on each node are the sums over its pods and over all holds.
+fn coming(state: &ClusterState, found: &mut Vec<String>) {
+    let mut sums: BTreeMap<(NodeId, ResourceId), (u128, u128)> = BTreeMap::new();
+    for pod in state.pods.iter().map(|(_, pod)| pod) {
+        for node in pod.stage.node().into_iter().filter(|_| pod.leaving) {
+            for (resource, amount) in &state.classes[pod.class].requests {
+                sums.entry((node, *resource)).or_default().0 += u128::from(*amount);
+            }
+        }
+    }
+    for (class, node) in state.holds.iter().flat_map(|hold| &hold.rooms) {
+        for (resource, amount) in &state.classes[*class].requests {
+            sums.entry((*node, *resource)).or_default().1 += u128::from(*amount);
+        }
+    }
+    for (id, node) in state.nodes.iter() {
+        for (resource, leaving, held) in node.coming() {
+            let sum = sums.remove(&(id, resource)).unwrap_or_default();
+            if sum != (leaving, held) {
+                found.push(format!(
+                    "I1: node {} counts {leaving} {} as leaving and {held} as held, the sums are \
+                     {sum:?}",
+                    node.name,
+                    state.resource_names.name(resource)
+                ));
+            }
+        }
+    }
+    let mut leaving: Vec<PodId> = state.holds.leaving().collect();
+    leaving.retain(|pod| state.pods.get(*pod).is_none_or(|pod| !pod.leaving));
+    if !leaving.is_empty() || sums.into_values().any(|sum| sum != (0, 0)) {
+        found.push("I1: what is leaving or held is counted on no node".into());
+    }
+}
+
+/// I3: gangs and members name each other, and each pod of ours is in one gang.
 fn members(state: &ClusterState, found: &mut Vec<String>) {
     let mut listed: BTreeMap<PodId, u32> = BTreeMap::new();
     for (id, gang) in state.gangs.iter() {
@@ -115,7 +154,7 @@ fn members(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
-/// I8.
+/// I8: what queues count as wanted and as allocated is the sum over the accounts of members.
 fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     let mut allocated: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
     let mut wanted: BTreeMap<(QueueId, GovernedId), u128> = BTreeMap::new();
@@ -133,18 +172,22 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
         for (entry, amount) in state.demand(pod.class, None) {
             *wanted.entry((account.queue, entry)).or_insert(0) += u128::from(amount);
         }
-        if account.allocated != pod.stage.node().is_some() {
+        if account.allocated != pod.stage.node().is_some()
+            || account.leaving != (pod.leaving && account.allocated)
+        {
             found.push(format!(
                 "I8: pod {}/{} is booked wrongly",
                 pod.namespace, pod.name
             ));
         }
         for queue in state.queues.path(account.queue) {
-            for (entry, amount) in account.demand.iter().filter(|_| account.allocated) {
+            let stays = account.allocated && !account.leaving;
+            for (entry, amount) in account.demand.iter().filter(|_| stays) {
                 *allocated.entry((queue, *entry)).or_insert(0) += u128::from(*amount);
             }
         }
     }
+    booked_holds(state, &mut allocated);
     for queue in state.queues.ids() {
         for (entry, amount) in state.queues.wanted(queue) {
             let sum = wanted.remove(&(queue, entry)).unwrap_or(0);
@@ -183,7 +226,18 @@ fn accounts(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
-/// I8: what classes know of the nodes that suit them, and what nodes add to what is divided.
+/// Adds what is booked for holds, up to the root.
+fn booked_holds(state: &ClusterState, allocated: &mut BTreeMap<(QueueId, GovernedId), u128>) {
+    for (queue, demand) in state.holds.iter().filter_map(|hold| hold.booked.as_ref()) {
+        for queue in state.queues.path(*queue) {
+            for (entry, amount) in demand {
+                *allocated.entry((queue, *entry)).or_insert(0) += u128::from(*amount);
+            }
+        }
+    }
+}
+
+/// I8: the reaches of classes and the contributions of nodes to the capacity are right.
 fn reaches(state: &ClusterState, found: &mut Vec<String>) {
     for class in state.wrong_reaches() {
         found.push(format!(
@@ -197,7 +251,7 @@ fn reaches(state: &ClusterState, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a pod takes room by our decision and counts in no queue, though its queue is there.
+/// Whether a pod takes room by our decision and counts in no queue, although its queue exists.
 fn is_unpaid(state: &ClusterState, pod: &Pod) -> bool {
     let gang = pod.gang();
     let settled = gang.filter(|gang| !state.touched.contains(gang));
@@ -205,7 +259,7 @@ fn is_unpaid(state: &ClusterState, pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Assumed(_)) && queue.is_some()
 }
 
-/// Each node that is free as a whole is counted in its domain, and knows how many are.
+/// Each node that is free as a whole is counted in its domain, and has its domain's openness.
 fn free_nodes(state: &ClusterState, found: &mut Vec<String>) {
     for (id, node) in state.nodes.iter() {
         let domain = state.free_domain(id);

@@ -3,6 +3,7 @@
 pub(crate) mod bindings;
 pub(crate) mod evictions;
 pub(crate) mod outbox;
+pub(crate) mod takings;
 pub(crate) mod timers;
 
 use crate::command::EvictionCause;
@@ -11,6 +12,7 @@ use crate::settings::InFlight;
 use alloc::collections::BTreeMap;
 use bindings::Binding;
 use outbox::Outbox;
+use takings::Takings;
 use timers::Timers;
 
 /// Binds and evictions on their way, and all that waits to be sent or for a time.
@@ -19,6 +21,7 @@ pub(crate) struct Binder {
     pub(crate) bindings: BTreeMap<Uid, Binding>,
     /// Pods whose eviction was asked for, and why.
     pub(crate) evicting: BTreeMap<Uid, EvictionCause>,
+    pub(crate) takings: Takings,
     pub(crate) outbox: Outbox,
     pub(crate) timers: Timers,
     /// Whether the last step was made as the leader: only then is anything sent.
@@ -30,6 +33,7 @@ impl Binder {
         Self {
             bindings: BTreeMap::new(),
             evicting: BTreeMap::new(),
+            takings: Takings::default(),
             outbox: Outbox::new(limits),
             timers: Timers::default(),
             leading: false,

@@ -1,27 +1,26 @@
-//! What comes out of the engine: each command is one request to the API server.
+//! What the engine returns: commands, of which each is one call to the API server.
 
 use crate::facts::{CardIndex, GroupSource, Uid, UnixMs};
-use crate::lease::LeaseRequest;
-use crate::reason::Reason;
+use crate::lease::LeaseCall;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
-/// Numbers commands; never used twice by one engine.
+/// The number of a command; one engine never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(pub u64);
 
-/// One request to be sent.
+/// One call to be made to the API server.
 ///
-/// The shell sends it at once (the engine bounds how many are under way), gives up at the deadline
-/// with [`Outcome::Unknown`](crate::event::Outcome::Unknown), never repeats it, and reports exactly
-/// one outcome.
+/// The shell sends a command at once (the engine bounds how many are under way), gives up at the
+/// deadline with [`Outcome::Unknown`](crate::event::Outcome::Unknown), never repeats the call, and
+/// reports exactly one outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
-    /// Comes back with the outcome.
+    /// The number of the command, which comes back with the outcome.
     pub id: CommandId,
-    /// When to give up.
+    /// When the shell stops waiting for an answer.
     pub deadline_ms: UnixMs,
-    /// What to do.
+    /// What the command does.
     pub action: Action,
 }
 
@@ -32,13 +31,13 @@ pub enum Action {
     Bind(Bind),
     /// Evicts a pod through the Eviction API, with the UID as precondition.
     Evict(Evict),
-    /// A quorum GET of a pod, answered with
+    /// Reads a pod by a quorum GET, answered with
     /// [`Outcome::Observed`](crate::event::Outcome::Observed).
     Observe(PodReference),
-    /// Writes a status.
+    /// Writes a status, or the condition of a pod.
     PatchStatus(StatusPatch),
     /// Reads or writes the leader's lease.
-    Lease(LeaseRequest),
+    Lease(LeaseCall),
     /// Publishes a Kubernetes event.
     Publish(Announcement),
 }
@@ -46,85 +45,126 @@ pub enum Action {
 /// A pod in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodReference {
-    /// Its namespace.
+    /// The pod's namespace.
     pub namespace: Box<str>,
-    /// Its name.
+    /// The pod's name.
     pub name: Box<str>,
-    /// Its UID, a precondition of every request.
+    /// The pod's UID, a precondition of every request.
     pub uid: Uid,
 }
 
 /// A binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// The pod.
+    /// The pod to bind.
     pub pod: PodReference,
-    /// The node.
+    /// The name of the node to bind the pod to.
     pub node: Box<str>,
-    /// The cards of the node, in rising order; empty for a pod that asks for none by
-    /// [`CardRequest`](crate::facts::CardRequest).
+    /// The cards of the node that the pod gets, in rising order; empty for a pod without a
+    /// [`CardNeed`](crate::facts::CardNeed).
     pub cards: Vec<CardIndex>,
-    /// Becomes the annotation `gpu-batch.io/bound-queue`.
+    /// The queue that the pod is bound for: the annotation `gpu-batch.io/bound-queue`.
     pub queue: Box<str>,
-    /// Becomes the annotation `gpu-batch.io/bound-podgroup`; `None` for implicit gangs.
+    /// The gang's PodGroup: the annotation `gpu-batch.io/bound-podgroup`; `None` for implicit
+    /// gangs.
     pub pod_group: Option<Box<str>>,
-    /// Become the annotation `gpu-batch.io/bound-minimum`: the minima that the pod was placed for,
-    /// from its gang's down to that of its leaf; none for a gang of one.
+    /// The minima that the pod was placed for, from its gang's down to that of its leaf: the
+    /// annotation `gpu-batch.io/bound-minimum`. Empty for a gang of one.
     pub minima: Vec<u32>,
 }
 
 /// An eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evict {
-    /// The pod.
+    /// The pod to evict.
     pub pod: PodReference,
-    /// Why.
+    /// Why the pod is evicted.
     pub cause: EvictionCause,
+    /// For whom; `None` where the cause is a rule about the pod's own gang.
+    pub beneficiary: Option<Beneficiary>,
 }
 
-/// Why a pod is evicted. Reclaim, preempt and consolidate will join with the victim search.
+/// The gang for which a pod is evicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beneficiary {
+    /// The gang by its name: `NS/NAME`, `NS/job/NAME`, `NS/deployment/NAME` or `NS/pod/NAME`.
+    pub gang: Box<str>,
+    /// It is proved that no other set of victims costs less.
+    pub is_optimal: bool,
+}
+
+/// Why a pod is evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EvictionCause {
-    /// Its gang was below its minimum for longer than `stalenessGracePeriod`.
+    /// The pod's gang was below its minimum for longer than `stalenessGracePeriod`.
     Stale,
-    /// Its gang has never had its minimum, and cannot have it now.
+    /// The pod's gang has never had its minimum, and cannot have it now.
     Unwind,
+    /// The pod's queue holds more than its bound, and another queue claims what is its own.
+    Reclaim,
+    /// A gang of higher priority of the same queue takes the room.
+    Preempt,
+    /// The pod has another place, so that its gang makes room by moving.
+    Consolidate,
+}
+
+impl EvictionCause {
+    /// The word that users see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stale => "Stale",
+            Self::Unwind => "Unwind",
+            Self::Reclaim => "Reclaim",
+            Self::Preempt => "Preempt",
+            Self::Consolidate => "Consolidate",
+        }
+    }
 }
 
 /// A status to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatusPatch {
-    /// Of a PodGroup; of a native one only the condition `PodGroupScheduled` is written.
+    /// The status of a PodGroup; of a native one only the condition `PodGroupScheduled` is written.
     PodGroup {
-        /// Which kind.
+        /// Whether the PodGroup is ours or a native one.
         source: GroupSource,
-        /// Its namespace.
+        /// The PodGroup's namespace.
         namespace: Box<str>,
-        /// Its name.
+        /// The PodGroup's name.
         name: Box<str>,
-        /// Its UID.
+        /// The PodGroup's UID.
         uid: Uid,
         /// The new status.
         status: PodGroupStatus,
     },
-    /// Of a queue.
+    /// The status of a queue.
     Queue {
-        /// Its name.
+        /// The queue's name.
         name: Box<str>,
-        /// Its UID.
+        /// The queue's UID.
         uid: Uid,
         /// The new status.
         status: QueueStatus,
     },
+    /// `status.nominatedNodeName` of a pod that waits: where room is being made for it. It is the
+    /// only record of that, from which the next leader learns for whom room is kept.
+    Nominated {
+        /// The pod that waits.
+        pod: PodReference,
+        /// The name of the node; `None`: the nomination is taken back.
+        node: Option<Box<str>>,
+    },
     /// The condition `PodScheduled=False` of a pod that waits.
     Unscheduled {
-        /// The pod.
+        /// The pod that waits.
         pod: PodReference,
-        /// `Unschedulable` where more nodes would help (autoscalers act on it), else our reason.
+        /// The condition's reason: `Unschedulable` where more nodes would help (autoscalers act on
+        /// it), else our own word.
         reason: Box<str>,
-        /// The message.
+        /// The condition's message.
         message: Box<str>,
-        /// When the condition became as it is, for `lastTransitionTime`.
+        /// When the condition became `False`, for `lastTransitionTime`.
         since_ms: UnixMs,
     },
 }
@@ -134,36 +174,29 @@ pub enum StatusPatch {
 pub struct Announcement {
     /// The object that the event is about.
     pub regarding: ObjectReference,
-    /// A warning, or just news.
+    /// Whether the event is a warning and not just news.
     pub warning: bool,
-    /// A word in CamelCase: `Scheduled`, `FailedScheduling`, or a [`Reason`].
+    /// The event's reason, a word in CamelCase: `Scheduled`, `FailedScheduling`, or a
+    /// [`Reason`](crate::reason::Reason).
     pub reason: Cow<'static, str>,
-    /// The message.
+    /// The event's message.
     pub message: Box<str>,
-    /// The API server takes it once, however often it is published: its name follows from what it
-    /// says of which object.
+    /// Whether the API server keeps the event only once, however often it is published: then the
+    /// event's name follows from its object and what it says.
     pub once: bool,
-}
-
-impl Announcement {
-    /// The event's reason for a waiting pod or gang.
-    #[must_use]
-    pub fn reason_of(reason: Reason) -> &'static str {
-        reason.as_str()
-    }
 }
 
 /// An object in an [`Announcement`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectReference {
-    /// e.g. `v1`.
+    /// `apiVersion`, e.g. `v1`.
     pub api_version: Box<str>,
-    /// e.g. `Pod`.
+    /// `kind`, e.g. `Pod`.
     pub kind: Box<str>,
-    /// Empty for objects without one.
+    /// The object's namespace; empty for objects without one.
     pub namespace: Box<str>,
-    /// The name.
+    /// The object's name.
     pub name: Box<str>,
-    /// The identity.
+    /// The object's UID.
     pub uid: Uid,
 }

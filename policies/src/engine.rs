@@ -1,6 +1,7 @@
 //! The engine: events in, commands out.
 //!
-//! One step goes through six phases, each a page of its own, and none calls back into one before:
+//! One step goes through six phases, each a module of its own, and none calls back into an earlier
+//! one:
 //!
 //! ```text
 //! events -> 1 apply -> 2 lead -> 3 settle -> 4 plan -> 5 send -> 6 tell -> commands
@@ -9,13 +10,16 @@
 //! ```
 //!
 //! What the phases read and change belongs to owners with fields of their own: the state, the
-//! progress of gangs, the planner, the binder, the leader. The engine puts them together.
+//! progress of gangs, the planner, the binder, the teller, the leader. The engine puts these owners
+//! together.
 //!
 //! A step does a bounded amount of planning. What is left is continued at the next step, after new
 //! events had their turn, so no plan holds up a lease or a watch. The same events at the same times
 //! give the same commands, on every machine.
 
 mod apply;
+mod claim;
+mod follow;
 mod lead;
 mod plan;
 mod quarantine;
@@ -35,16 +39,16 @@ use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId};
 use crate::lease::Leader;
 use crate::plan::Planner;
-use crate::plan::review::Review;
 use crate::settings::{Leadership, Settings};
 use crate::state::ClusterState;
 use crate::tell::Teller;
+use crate::tell::review::Review;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use quarantine::Quarantine;
 
-/// Decides. One owner, no clock, no I/O.
+/// Decides, from events and the time that it is given. It has one owner, no clock and no I/O.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
@@ -61,7 +65,7 @@ pub struct Engine {
     unfinished: bool,
     now_ms: UnixMs,
     quarantine: Quarantine,
-    /// The gang whose planning is to panic.
+    /// The gang whose planning and explanation are to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
 }
@@ -96,9 +100,11 @@ impl Engine {
         }
     }
 
-    /// Applies all events, then plans once, for at most a bounded slice of work.
+    /// Applies all events, plans once, for at most a bounded slice of work, and returns the
+    /// commands to carry out.
     ///
-    /// `now_ms` never goes back; an earlier time counts as the latest one that was seen.
+    /// `now_ms`: the Unix time in milliseconds. It never goes back: an earlier time counts as the
+    /// latest one that was seen.
     pub fn step(&mut self, now_ms: UnixMs, events: Vec<Event>) -> Vec<Command> {
         self.now_ms = self.now_ms.max(now_ms);
         let now_ms = self.now_ms;
@@ -112,28 +118,33 @@ impl Engine {
             return self.binder.outbox.take_sent();
         }
         // 3. Settle: queues, nodes and gangs follow what is known.
-        let due = self.settle(now_ms);
+        self.settle(now_ms);
         if !self.binder.leading {
-            self.planner.review = Review::default();
+            self.teller.review = Review::default();
             return self.binder.outbox.take_sent();
         }
         // 4. Plan: whose turn it is, and whether there is a place.
-        self.unfinished = self.plan(due, now_ms);
+        self.unfinished = self.plan(now_ms);
         // 5. Send: observations, evictions and binds, as far as there is room for requests.
         self.binder
             .send_actions(&mut self.state, &self.settings, &mut self.progress, now_ms);
         // 6. Tell: statuses, conditions and events, after everything that is more urgent.
+        if !self.leader.stopping {
+            let (teller, view, binder) = self.telling();
+            teller.review(view, binder);
+        }
         let (state, settings) = (&mut self.state, &self.settings);
         let (teller, binder) = (&mut self.teller, &mut self.binder);
-        let planner = &mut self.planner;
-        self.unfinished |= teller.tell(state, settings, &self.progress, planner, binder, now_ms);
-        // What this step itself has freed may let others start: they are woken at once.
+        let (progress, waiting) = (&self.progress, &self.planner.waiting);
+        self.unfinished |= teller.tell(state, settings, progress, waiting, binder, now_ms);
+        // What this step itself has freed may let other gangs start: the next step, which wakes
+        // them, follows at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
         self.binder.outbox.take_sent()
     }
 
-    /// When [`Engine::step`] wants to be called with [`Event::Continue`] if nothing happens before;
-    /// a time that has passed: at once.
+    /// When to call [`Engine::step`] with [`Event::Continue`] if nothing happens before, as Unix
+    /// time in milliseconds; a time that has passed means at once. `None`: nothing is due.
     #[must_use]
     pub fn next_deadline(&self) -> Option<UnixMs> {
         let renewal = self.leader.deadline();
@@ -148,6 +159,8 @@ impl Engine {
             self.binder.timers.next(),
             renewal,
             self.state.capacity.deadline(),
+            self.state.holds.deadline(),
+            self.claims_deadline(),
             next_use,
         ]
         .into_iter()
@@ -155,19 +168,17 @@ impl Engine {
         .min()
     }
 
+    fn claims_deadline(&self) -> Option<UnixMs> {
+        let may_evict = self.settings.evictions.in_flight > 0;
+        let acts = self.binder.leading && !self.leader.stopping;
+        let deadline = self.planner.claims.deadline();
+        deadline.filter(|_| may_evict && acts)
+    }
+
     /// Whether every kind has been listed, so that decisions are made.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.listed.len() == Kind::ALL.len()
-    }
-
-    /// The kinds that have not been listed yet.
-    #[must_use]
-    pub fn missing_kinds(&self) -> Vec<Kind> {
-        Kind::ALL
-            .into_iter()
-            .filter(|kind| !self.listed.contains(kind))
-            .collect()
     }
 
     /// Whether this engine may act now.
@@ -194,12 +205,13 @@ impl Engine {
     /// back.
     pub fn shut_down(&mut self) {
         self.leader.stopping = true;
+        self.binder.drop_takings(&mut self.state);
         self.binder.take_back_unbegun(&mut self.state);
     }
 
     /// Whether nothing that must not be lost is under way or left to be sent. The lease does not
-    /// count: one that is not given back runs out. Nor do, without leadership, bindings with an
-    /// unknown outcome: the next leader sees what became of them.
+    /// count: if it is not given back, it runs out. Without leadership, bindings with an unknown
+    /// outcome do not count: the next leader sees what became of their pods.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.binder.outbox.is_quiet() && (self.binder.bindings.is_empty() || !self.binder.leading)

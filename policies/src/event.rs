@@ -1,13 +1,13 @@
-//! What goes into the engine. The shells report; the engine draws the conclusions.
+//! What goes into the engine: events, which the shells report and from which the engine concludes.
 
-use crate::command::CommandId;
+use crate::command::{CommandId, ObjectReference};
 use crate::facts::{
-    GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts, PodGroupFacts, PriorityClassFacts,
-    QueueFacts, TopologyFacts, Uid,
+    DisruptionBudgetFacts, GroupSource, JobFacts, NamespaceFacts, NodeFacts, PodFacts,
+    PodGroupFacts, PriorityClassFacts, QueueFacts, TopologyFacts, Uid,
 };
 use crate::lease::LeaseSeen;
 use crate::settings::Settings;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,18 +16,34 @@ pub enum Event {
     Applied(Box<Object>),
     /// An object is gone.
     Deleted(ObjectKey),
-    /// All objects of one kind, as one list: replaces what was known of the kind. Objects that are
-    /// missing are gone. Nothing is planned before every kind has been listed once; a kind that
-    /// the API server does not serve counts as listed empty.
+    /// All objects of one kind, as one list that replaces what was known of the kind: objects that
+    /// it does not name are gone. Nothing is planned before every kind has been listed once; a kind
+    /// that the API server does not serve counts as listed empty.
     Listed(Listing),
     /// A command has ended. Each command ends in exactly one outcome.
     Outcome(CommandId, Outcome),
-    /// The administrator has changed settings. They take effect at once, but for those that the
-    /// engine was built around: who may act ([`Settings::leadership`]), the order of the lines, and
-    /// the target workload.
+    /// The administrator has changed settings. They take effect at once, except those that the
+    /// engine was built around: [`Settings::leadership`], [`Settings::leaf_order`],
+    /// [`Settings::queueing`] and [`Settings::target_workload`].
     Configured(Box<Settings>),
-    /// Time to go on: a deadline has come, or the last step left work for the next slice.
+    /// A deadline has come, or the last step has left work for the next slice.
     Continue,
+}
+
+impl Event {
+    /// What an engine hears first: one list of each kind, with these objects.
+    #[must_use]
+    pub fn lists(objects: impl IntoIterator<Item = Object>) -> Vec<Self> {
+        let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
+        for object in objects {
+            by_kind.entry(object.kind()).or_default().push(object);
+        }
+        let listing = |kind| Listing {
+            kind,
+            objects: by_kind.remove(&kind).unwrap_or_default(),
+        };
+        Kind::ALL.map(listing).map(Self::Listed).into()
+    }
 }
 
 /// Kinds of objects that the engine knows.
@@ -51,17 +67,20 @@ pub enum Kind {
     Namespace,
     /// Jobs of `batch/v1`.
     Job,
+    /// PodDisruptionBudgets of `policy/v1`.
+    DisruptionBudget,
 }
 
 impl Kind {
-    /// Every kind, in the order in which a list of the world is best read: what others refer to
-    /// comes first.
-    pub const ALL: [Self; 9] = [
+    /// Every kind, in the order in which the kinds are best listed: objects that others refer to
+    /// come first.
+    pub const ALL: [Self; 10] = [
         Self::Namespace,
         Self::PriorityClass,
         Self::Topology,
         Self::Queue,
         Self::Node,
+        Self::DisruptionBudget,
         Self::Job,
         Self::PodGroup,
         Self::NativePodGroup,
@@ -82,6 +101,21 @@ impl Kind {
             Self::NativePodGroup => ("scheduling.k8s.io/v1alpha2", "PodGroup"),
             Self::PriorityClass => ("scheduling.k8s.io/v1", "PriorityClass"),
             Self::Job => ("batch/v1", "Job"),
+            Self::DisruptionBudget => ("policy/v1", "PodDisruptionBudget"),
+        }
+    }
+}
+
+impl Kind {
+    /// An object of this kind, as events name it.
+    pub(crate) fn reference(self, namespace: &str, name: &str, uid: Uid) -> ObjectReference {
+        let (api_version, kind) = self.api_type();
+        ObjectReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            uid,
         }
     }
 }
@@ -114,6 +148,8 @@ pub enum Object {
     Namespace(NamespaceFacts),
     /// A Job.
     Job(JobFacts),
+    /// A PodDisruptionBudget.
+    DisruptionBudget(DisruptionBudgetFacts),
 }
 
 impl Object {
@@ -129,10 +165,11 @@ impl Object {
             Self::PriorityClass(_) => Kind::PriorityClass,
             Self::Namespace(_) => Kind::Namespace,
             Self::Job(_) => Kind::Job,
+            Self::DisruptionBudget(_) => Kind::DisruptionBudget,
         }
     }
 
-    /// What names the object.
+    /// The key of the object.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
         match self {
@@ -147,10 +184,13 @@ impl Object {
             Self::PriorityClass(class) => ObjectKey::PriorityClass(class.name.clone()),
             Self::Namespace(namespace) => ObjectKey::Namespace(namespace.name.clone()),
             Self::Job(job) => ObjectKey::Job(job.uid),
+            Self::DisruptionBudget(budget) => {
+                ObjectKey::DisruptionBudget(budget.namespace.clone(), budget.name.clone())
+            }
         }
     }
 
-    /// The object's UID; `None` for kinds of which nothing depends on it.
+    /// The object's UID; `None` for a PriorityClass, of which nothing depends on the UID.
     #[must_use]
     pub fn uid(&self) -> Option<Uid> {
         match self {
@@ -161,13 +201,14 @@ impl Object {
             Self::Topology(facts) => Some(facts.uid),
             Self::Job(facts) => Some(facts.uid),
             Self::Namespace(facts) => Some(facts.uid),
+            Self::DisruptionBudget(facts) => Some(facts.uid),
             Self::PriorityClass(_) => None,
         }
     }
 }
 
-/// Names one object. Pods and Jobs are named by UID: another object may follow under their name
-/// before the news of the deletion arrives.
+/// Names one object. Nodes, pods and Jobs are named with their UID: before the news of a deletion
+/// arrives, another object may have the name of the deleted one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKey {
     /// A node, by name and UID.
@@ -186,6 +227,8 @@ pub enum ObjectKey {
     Namespace(Box<str>),
     /// A Job.
     Job(Uid),
+    /// A PodDisruptionBudget: namespace, name.
+    DisruptionBudget(Box<str>, Box<str>),
 }
 
 impl ObjectKey {
@@ -201,6 +244,7 @@ impl ObjectKey {
             Self::PriorityClass(_) => Kind::PriorityClass,
             Self::Namespace(_) => Kind::Namespace,
             Self::Job(_) => Kind::Job,
+            Self::DisruptionBudget(..) => Kind::DisruptionBudget,
         }
     }
 }
@@ -210,14 +254,14 @@ impl ObjectKey {
 pub struct Listing {
     /// The kind that is replaced.
     pub kind: Kind,
-    /// The objects; one of another kind is ignored.
+    /// The objects; an object of another kind is ignored.
     pub objects: Vec<Object>,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The API server did it.
+    /// The API server did what the command says.
     Done,
     /// 409: the world is not as we thought, or the API server could not tell whether it is.
     Conflict {
@@ -226,19 +270,19 @@ pub enum Outcome {
     },
     /// 404: the object is gone.
     NotFound,
-    /// The API server did not do it, and that is certain: it says that the request is wrong (400,
-    /// 403, 422), that admission has denied it or failed, or, of an eviction, that a disruption
-    /// budget forbids it (429).
+    /// The API server certainly did not do what the command says: the request is wrong (400, 403,
+    /// 422), admission has denied it or failed, or, of an eviction, a disruption budget forbids it
+    /// (429).
     Refused {
         /// What the API server said.
         message: Box<str>,
     },
-    /// 429 of flow control: nothing was done; again later.
+    /// 429 of flow control: nothing was done, and the request may be sent again later.
     Throttled {
-        /// How long the API server asked to wait.
+        /// How long the API server asked to wait, in milliseconds.
         retry_after_ms: u64,
     },
-    /// It is uncertain whether the request was done: a timeout, a 5xx, a lost connection.
+    /// It is not certain whether the request was done: a timeout, a 5xx, a lost connection.
     Unknown {
         /// What the API server said, or why there is no answer.
         message: Box<str>,
@@ -249,13 +293,13 @@ pub enum Outcome {
     Lease(LeaseSeen),
 }
 
-/// What a quorum read said of a pod's UID.
+/// What a quorum read said of the pod with a UID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodSeen {
-    /// There is no such pod, or another UID has its name.
+    /// There is no such pod, or the pod with its name has another UID.
     Gone,
-    /// It is there and has no node.
+    /// The pod exists and has no node.
     Unbound,
-    /// It is bound to this node.
+    /// The pod is bound to this node.
     Bound(Box<str>),
 }

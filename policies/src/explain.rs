@@ -1,5 +1,5 @@
-//! Why a gang waits, taken apart for `gpu-batch explain`: the words shared with the shells. How it
-//! is worked out is in `tell::explain`.
+//! Why a gang waits, taken apart for `gpu-batch explain`: the words shared with the shells.
+//! `tell::explain` works out explanations.
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
@@ -10,7 +10,7 @@ use crate::status::{MemberCounts, Phase};
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
-/// The object of an explanation.
+/// What is to be explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     /// A gang: `NS/NAME` of a PodGroup; `NS/job/NAME` or `NS/pod/NAME` of an implicit gang.
@@ -19,7 +19,8 @@ pub enum Subject<'a> {
     Pod(&'a str),
 }
 
-/// There is nothing of that name: a sentence, with what may have been meant.
+/// There is no gang or pod of the name that was asked for: a sentence, with what may have been
+/// meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound(pub String);
 
@@ -31,40 +32,119 @@ impl fmt::Display for NotFound {
 
 impl core::error::Error for NotFound {}
 
-/// Why a gang waits, what is missing, and what would help.
+/// Why a gang waits, what it lacks, and what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// The name of the gang.
     pub gang: String,
-    /// The pod that was asked about.
+    /// The pod that was asked about; `None`: the gang was.
     pub pod: Option<PodReport>,
-    /// The queue that it names, existing or not.
+    /// The queue that the gang names, existing or not.
     pub queue: Box<str>,
-    /// Its phase.
+    /// The gang's phase.
     pub phase: Phase,
-    /// Its members, by what has become of them.
+    /// The gang's members, by what has become of them.
     pub members: MemberCounts,
-    /// How many more members must get a place before it runs; 0: it runs, and what waits is
-    /// surplus.
+    /// How many more members must get a place before the gang runs; 0: it runs, and waiting members
+    /// are surplus.
     pub needed: u32,
-    /// Why it waits; `None`: nothing of it waits.
+    /// Whether the gang's minimum is within the quota of its queue, so that no other queue can
+    /// reclaim it; `None`: it holds nothing, or it was not looked at yet.
+    pub protected: Option<bool>,
+    /// Why the gang waits; `None`: no member waits.
     pub reason: Option<Reason>,
     /// The reason as a sentence.
     pub message: String,
-    /// How sure it is that there is no place; `None` where it waits for something else.
+    /// How sure it is that there is no place; `None`: the gang waits for something else.
     pub proof: Option<Proof>,
-    /// How near its members come to fit together, where they are of several shapes or sub-groups.
+    /// How near the members come to fit together, where they are of several shapes or sub-groups.
     pub together: Option<Together>,
-    /// The shortages on nodes: an entry for each shape of its members.
+    /// The shortages of room: an entry for each shape of the members.
     pub shortages: Vec<Shortage>,
-    /// The bound of a queue that it would exceed.
+    /// The bound of a queue that the gang would exceed; `None`: no bound is in the way.
     pub excess: Option<ExcessReport>,
-    /// Its place in the order; `None` while something keeps it out of it.
+    /// The gang's place in the order; `None` while something keeps the gang out of the line.
     pub standing: Option<Standing>,
-    /// What would let it start, a sentence each, the nearest first.
+    /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
+    /// not wait for room.
+    pub eviction: Option<Result<EvictionPlan, NoEvictionPlan>>,
+    /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
-    /// What else its owner should know, a sentence each: it holds nothing up.
+    /// What else the gang's owner should know, a sentence each; nothing of this holds the gang up.
     pub notes: Vec<String>,
+}
+
+/// Evictions that would make room for a gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictionPlan {
+    /// By what right pods would be evicted.
+    pub action: EvictionAction,
+    /// The pods, by name; empty: the room comes free anyway.
+    pub evict: Vec<EvictedPod>,
+    /// Where the members of the gang would be: pods and their nodes.
+    pub places: Vec<(String, Box<str>)>,
+    /// Where evicted pods would be placed again.
+    pub moved: Vec<(String, Box<str>)>,
+    /// How many gangs would lose their minimum.
+    pub gangs_broken: u64,
+    /// The GPU-seconds of work since the last checkpoints, or since the starts.
+    pub gpu_seconds_lost: u64,
+    /// Whether it is proved that no plan by this right costs less.
+    pub is_optimal: bool,
+    /// How many gangs any plan by this right breaks, as far as is proved.
+    pub gangs_broken_at_least: u64,
+}
+
+/// By what right pods are evicted for a gang.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvictionAction {
+    /// Nobody is evicted: the room is being left.
+    Free,
+    /// Gangs move: they have another place.
+    Consolidate,
+    /// Queues give what they hold beyond their quotas or fair shares.
+    Reclaim,
+    /// Gangs of lower priority of the queue give way.
+    Preempt,
+    /// Several of these together.
+    Mixed,
+}
+
+impl EvictionAction {
+    /// The word that users see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Free => "Free",
+            Self::Consolidate => "Consolidate",
+            Self::Reclaim => "Reclaim",
+            Self::Preempt => "Preempt",
+            Self::Mixed => "Mixed",
+        }
+    }
+}
+
+/// A pod that would be evicted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictedPod {
+    /// `NS/NAME`.
+    pub pod: String,
+    /// The pod's gang.
+    pub gang: String,
+    /// The queue that holds the pod.
+    pub queue: Box<str>,
+}
+
+/// No evictions that the rules allow make room for a gang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoEvictionPlan {
+    /// A sentence that says why.
+    pub message: String,
+    /// Whether this is proved.
+    pub is_proved: bool,
+    /// When the next gang will have run for long enough to be evicted; `None`: time alone changes
+    /// nothing.
+    pub next_ms: Option<UnixMs>,
 }
 
 /// How sure a refusal is.
@@ -72,7 +152,7 @@ pub struct Explanation {
 pub enum Proof {
     /// There is no place.
     Proved,
-    /// None was found within the bound of the search; there may be one.
+    /// No place was found within the steps that a search may take; there may be one.
     Bounded,
 }
 
@@ -87,22 +167,24 @@ impl Proof {
     }
 }
 
-/// How many members of several shapes or sub-groups find a place together, where it comes nearest.
+/// How many members of several shapes or sub-groups find a place together, in the area where most
+/// do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Together {
-    /// Within what the gang must be: the name of a level, `node`, or `cluster`.
+    /// The level of which one domain must hold the gang: its name, `node`, or `cluster`.
     pub level: Box<str>,
-    /// The domain or node that comes nearest; `None`: the level is the cluster.
+    /// The domain or node where most find a place; `None`: the level is the cluster.
     pub domain: Option<String>,
     /// How many members are needed.
     pub need: u64,
-    /// How many of them have a place together. It is possible; whether more is, see `proved`.
+    /// How many of the needed members have a place together. `proved` says whether more cannot have
+    /// one.
     pub placed: u64,
-    /// No way to place them leaves out fewer.
+    /// Whether it is proved that no way to place the members leaves out fewer.
     pub proved: bool,
-    /// GPUs that those ask for which have no place.
+    /// How many GPUs the members without a place ask for.
     pub gpus_short: Amount,
-    /// Those which have no place.
+    /// The members without a place.
     pub left: Vec<LeftOut>,
 }
 
@@ -114,73 +196,76 @@ impl Together {
     }
 }
 
-/// Members of one shape, and of one sub-group where there are some, that have no place beside the
-/// others.
+/// Members of one shape (and of one sub-group, if the gang has any) that have no place beside the
+/// other members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The sub-group by path.
+    /// The path of the sub-group; `None`: the gang has none.
     pub sub_group: Option<String>,
     /// How many members of the sub-group, or of the gang if it has none, are needed.
     pub need: u64,
-    /// How many of this shape have no place.
+    /// How many members of this shape have no place.
     pub members: u64,
-    /// What one of them asks for, in words that tell the shapes of the gang apart.
+    /// What one such member asks for, in words that tell the shapes of the gang apart.
     pub asks: String,
-    /// GPUs of all of them.
+    /// How many GPUs all these members ask for.
     pub gpus: Amount,
-    /// The level of which the sub-group, or one above it, requires one domain.
+    /// The level of which the sub-group, or one above it, requires one domain; `None`: neither
+    /// does.
     pub level: Option<Box<str>>,
-    /// The domain in which others of that group have their places.
+    /// The domain in which other members of that sub-group have their places.
     pub domain: Option<String>,
 }
 
-/// How much room the members of one shape lack in the domain that comes nearest.
+/// How much room the members of one shape lack in the domain where most of them fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortage {
-    /// The sub-groups that they are members of, by path: `slices/a`. Several lack the same, each
-    /// for itself. Empty: members of the whole gang.
+    /// The paths of the sub-groups that the members are of: `slices/a`. Each of several sub-groups
+    /// has this shortage. Empty: members of the whole gang.
     pub sub_groups: Vec<String>,
-    /// The sub-groups that require one domain of the level. Empty: the gang does, or nobody.
+    /// The paths of the sub-groups that require one domain of the level. Empty: the gang requires
+    /// it, or no domain is required.
     pub required_by: Vec<String>,
     /// What one member asks for, by resource, in base units.
     pub requests: Vec<(Box<str>, Amount)>,
-    /// What of it matters, in words: its scarcest resource, and what most nodes have too little of:
-    /// `8 nvidia.com/gpu and 600Gi memory`.
+    /// What one member asks for, in words, of the scarcest resource and of what most nodes have too
+    /// little of: `8 nvidia.com/gpu and 600Gi memory`.
     pub asks: String,
-    /// The labels that its nodes must have: `zone=a or b`.
+    /// The labels that a node must have for these members: `zone=a or b`.
     pub selects: Vec<String>,
-    /// A sentence for each resource that it asks for and no node has.
+    /// A sentence for each resource that a member asks for and no node has.
     pub unknown_resources: Vec<String>,
-    /// A sentence for each label that it insists on and no node has.
+    /// A sentence for each label that the shape requires and no node has.
     pub unknown_labels: Vec<String>,
-    /// A sentence about a level down to that one whose label no node has, which makes each node a
-    /// domain of its own.
+    /// A sentence about a level, this one or one above it, whose label no node has, so that each
+    /// node is a domain of its own.
     pub unlabelled_level: Option<String>,
     /// The limits on GPU models that leave fewer GPUs than these members ask for, in words.
     pub model_limits: Option<String>,
-    /// Within what they must fit together: the name of a level, `node`, or `cluster`.
+    /// The level of which one domain must hold the members: its name, `node`, or `cluster`.
     pub level: Box<str>,
-    /// The domain or node that comes nearest; `None`: the level is the cluster, or has none.
+    /// The domain or node where most of the members fit; `None`: the level is the cluster, or has
+    /// no domain.
     pub domain: Option<String>,
-    /// How many domains of the level there are for them.
+    /// How many domains of the level the members may use.
     pub domains: u32,
-    /// How many of these have room for all of them.
+    /// How many of these domains have room for all of the members.
     pub domains_with_room: u32,
-    /// How many members must be placed; of several sub-groups, how many of each.
+    /// How many members must be placed; for several sub-groups, how many of each.
     pub need: u64,
-    /// How many fit there now.
+    /// How many members fit in `domain` now.
     pub fits: u64,
-    /// How many would fit in the best domain of the level if all nodes were empty.
+    /// How many members would fit in the best domain of the level if all nodes were empty.
     pub fits_empty: u64,
-    /// How many fit in the whole cluster now, wherever they are.
+    /// How many members fit in the whole cluster now, the level left aside.
     pub fits_anywhere: u64,
-    /// GPUs that the members ask for which do not fit.
+    /// How many GPUs the members that do not fit ask for.
     pub gpus_short: Amount,
-    /// The nodes of that domain.
+    /// What the nodes of `domain` say to these members.
     pub nearest: NodeCounts,
-    /// All nodes.
+    /// What all nodes say to these members.
     pub all: NodeCounts,
-    /// The gangs that hold the missing resource in that domain; the first to end comes first.
+    /// The gangs that hold the missing resource in `domain`; the first to end comes first.
     pub holders: Vec<Holder>,
 }
 
@@ -192,33 +277,33 @@ impl Shortage {
     }
 }
 
-/// What nodes say to a member.
+/// What nodes say to the members of one shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeCounts {
-    /// How many there are.
+    /// How many nodes there are.
     pub nodes: u32,
-    /// How many have room for at least one.
+    /// How many nodes have room for at least one member.
     pub with_room: u32,
-    /// Why the others have none, most nodes first.
+    /// Why the other nodes have none, the reason of most nodes first.
     pub refused: Vec<Refused>,
 }
 
-/// Nodes that refuse a member for the same thing.
+/// Nodes that refuse a member for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The predicate of the sentence about these nodes: `had insufficient nvidia.com/gpu`.
     pub because: String,
-    /// How many they are.
+    /// How many nodes refuse for this reason.
     pub nodes: u32,
-    /// How many members the free amounts of those would hold that nothing else refuses; 0 where it
-    /// is an amount that is missing.
+    /// How many members would fit on those of these nodes that refuse for nothing else, by what is
+    /// free there; 0 if the reason is an amount that is missing.
     pub would_hold: u64,
-    /// The nodes are closed to new pods for what is wrong or going on there, and not for what these
-    /// pods are or ask for: a cordon, say.
+    /// The nodes are closed for what is wrong or going on there, for instance a cordon, whatever
+    /// the pods ask for.
     pub closed: bool,
 }
 
-/// What so many nodes did, in words: `1 was unschedulable` of `were unschedulable`.
+/// What a number of nodes did, in words: `1 was unschedulable` for `were unschedulable`.
 #[must_use]
 pub fn nodes_that(nodes: u32, because: &str) -> String {
     match because.strip_prefix("were ") {
@@ -227,97 +312,100 @@ pub fn nodes_that(nodes: u32, because: &str) -> String {
     }
 }
 
-/// A gang that holds what is missing.
+/// A gang that holds what other members lack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Its name; `None`: pods of other schedulers.
+    /// The gang's name; `None`: pods of other schedulers.
     pub gang: Option<String>,
-    /// How much it holds there of what is scarcest, in words: `8 nvidia.com/gpu`.
+    /// How much of the missing resource the gang holds in the domain, in words: `8 nvidia.com/gpu`.
     pub holds: String,
-    /// On how many nodes.
+    /// On how many nodes the gang holds it.
     pub nodes: u32,
-    /// How many members would fit there if it ended, as far as what is scarcest goes.
+    /// How many more members would fit on these nodes if the gang ended, by the missing resource
+    /// alone.
     pub makes_room_for: u64,
-    /// When it ends, if it was said how long it runs and that has not passed.
+    /// When the gang ends, if its runtime was given and has not passed.
     pub ends_ms: Option<UnixMs>,
 }
 
 /// A bound of a queue that a gang would exceed. Amounts are in base units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExcessReport {
-    /// Whose bound.
+    /// The queue that has the bound.
     pub queue: Box<str>,
-    /// `resource` or `resource@product`.
+    /// The governed key: `resource` or `resource@product`.
     pub resource: Box<str>,
-    /// `limit`, or `quota`, which non-preemptible gangs do not exceed.
+    /// `limit`, or `quota`, which only gangs that are not preemptible may not exceed.
     pub bound: &'static str,
-    /// How much is allowed.
+    /// The bound itself.
     pub allowed: Amount,
-    /// How much is held already; of a quota by non-preemptible gangs alone.
+    /// How much is held already under the bound; under a quota, by gangs that are not preemptible.
     pub held: Amount,
-    /// How much is asked for on top.
+    /// How much the gang asks for beyond what is held.
     pub asked: Amount,
 }
 
-/// The place of a gang in the order.
+/// The place of a gang in the order of all gangs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// Its place in the line of its queue; 1 is the first.
+    /// The gang's place in the line of its queue; 1 is the first.
     pub position: u32,
-    /// How long the line is.
+    /// How many gangs are in the line.
     pub length: u32,
-    /// Its rank, by which the line is ordered.
+    /// The gang's rank, by which the line is ordered.
     pub rank: Rank,
-    /// Those right before it, the nearest first.
+    /// The gangs right before this one, the nearest first.
     pub before: Vec<Ahead>,
-    /// Where its queue and those above it stand among their siblings, the highest first.
+    /// Where the gang's queue and its ancestors stand among their siblings, the highest first.
     pub levels: Vec<QueueStanding>,
-    /// The gangs before it that new room may help.
+    /// The gangs before this one that new room may help.
     pub rivals: Rivals,
 }
 
-/// The gangs before a gang that may use new room: no room helps those that a bound of a queue keeps
-/// out.
+/// The gangs before a gang that may use new room. Room does not help gangs that a bound of a queue
+/// keeps out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rivals {
-    /// How many gangs of its queue.
+    /// How many such gangs are in the line of the gang's queue.
     pub gangs: u32,
-    /// Where its queue and those above it stand among the siblings that send such a gang.
+    /// Where the gang's queue and its ancestors stand among the siblings that send such a gang.
     pub levels: Vec<Level>,
 }
 
 /// Where a queue stands among its siblings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueStanding {
-    /// Its place, and the sibling that is served right before it.
+    /// The queue's place, and the sibling that is served right before it.
     pub level: Level,
-    /// The gang that this sibling would send, and why that waits. One that was refused is passed
+    /// The gang that this sibling would send, and why that gang waits. A refused gang is passed
     /// over until something helps it.
     pub sent_before: Option<(String, Reason)>,
 }
 
-/// What orders the gangs of one queue: each line decides where those before are equal.
+/// What orders the gangs of one queue: each field decides between gangs that are equal in the
+/// fields before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
-    /// A part of it is bound: it comes before everything else in all queues.
+    /// The gang is unfinished: a part of it is bound. It comes before everything else in all
+    /// queues.
     pub unfinished: bool,
-    /// It replaces lost members of a running gang.
+    /// The gang runs, and the waiting members replace lost ones.
     pub replacement: bool,
-    /// The higher, the earlier.
+    /// The gang's priority: the higher, the earlier.
     pub priority: i32,
-    /// It runs, and what waits is beyond its minimum.
+    /// The gang runs, and the waiting members are surplus.
     pub surplus: bool,
-    /// The older, the earlier.
+    /// When the gang was created: the older, the earlier.
     pub created_ms: UnixMs,
 }
 
-/// A gang that stands before another.
+/// A gang that stands before another one in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ahead {
-    /// Its name.
+    /// The name of the gang before.
     pub gang: String,
-    /// What puts it before: `it is older`.
+    /// What puts the gang before: `it is older`.
     pub because: &'static str,
-    /// Why it waits itself.
+    /// Why the gang before waits itself.
     pub reason: Reason,
 }

@@ -2,7 +2,8 @@
 //!
 //! A *fact* is one object as it was last seen: a node, a pod, a queue. Facts carry names, because
 //! only the engine interns them, and they carry what could not be read as [`Problem`]s, because a
-//! bad object is a value and not an error: its owner sees the reason, everybody else goes on.
+//! bad object is a value and not an error: its owner sees the reason, and all other objects are
+//! handled as usual.
 //!
 //! Conversion from Kubernetes objects lives in the live shell (`src/kube/convert`); the simulator
 //! makes facts directly. Nothing here is decided.
@@ -11,8 +12,11 @@
 
 mod amounts;
 mod cards;
+mod disruption;
 mod gang;
+mod labels;
 mod node;
+mod owner;
 mod pod;
 mod queue;
 mod shape;
@@ -22,15 +26,18 @@ mod workload;
 
 pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
-pub use cards::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
+pub use cards::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
+pub use disruption::DisruptionBudgetFacts;
 pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
-    TopologyRequest,
+    TopologyConstraint,
 };
+pub use labels::PodLabels;
 pub use node::{
     HAMI_REGISTER, NodeFacts, Readiness, Taint, TaintEffect, TopologyFacts, TopologyLevel,
 };
-pub use pod::{GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition};
+pub use owner::OwnerReference;
+pub use pod::{GangHints, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
     LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
     SelectorRequirement,

@@ -1,11 +1,11 @@
 //! Filters: whether a pod may run on a node at all.
 //!
-//! The verdicts are those of kube-scheduler's default profile (v1.36). Here are the *static*
-//! filters, which look at nothing but the node's object, so that a class of pods is judged once for
-//! each node. What is counted (resources, host ports) or depends on queues (limits of a GPU model)
-//! is judged where the counts are; only its words are here. Two filters are
+//! The verdicts are those of kube-scheduler's default profile (v1.36). This module has the *static*
+//! filters, which read only the pod's shape and the node's object, so that a class of pods is
+//! judged once for each node. What is counted (resources, host ports) or depends on queues (limits
+//! on a GPU model) is judged where the counts are; only the words for it are here. Two filters are
 //! our own: a node on whose GPUs the GPU operator is working takes no pods that ask for GPUs (see
-//! [`crate::gpu`]), and a node that is not ready takes none at all, tainted or not.
+//! [`crate::gpu`]), and a node that is not ready takes no pods at all, tainted or not.
 
 mod affinity;
 #[cfg(test)]
@@ -19,21 +19,22 @@ use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
 use core::fmt;
 
-/// Why a node is not taken for a pod. Equal refusals of many nodes are counted together.
+/// Why a pod may not run on a node. Equal refusals of many nodes are counted together.
 ///
-/// [`fmt::Display`] gives what the nodes did, to be put behind `3 node(s)`.
+/// [`fmt::Display`] gives words that follow `3 node(s)`, such as `were unschedulable`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Filter {
+pub(crate) enum Filter {
     /// The node is cordoned (NodeUnschedulable).
     NodeUnschedulable,
-    /// The node's condition Ready is False or Unknown; kube-scheduler leaves that to taints.
+    /// The node's condition Ready is False or Unknown. kube-scheduler has no such filter and relies
+    /// on taints.
     NotReady,
     /// The first taint with effect NoSchedule or NoExecute that the pod does not tolerate
     /// (TaintToleration).
     Taint(Taint),
     /// The node selector or the required node affinity does not hold (NodeAffinity).
     NodeAffinity,
-    /// The pod asks for GPUs, and the node's GPUs are not to be used now.
+    /// The pod asks for GPUs, and the node's GPUs must not be used now.
     GpuNode(GpuRefusal),
     /// A container asks for several shares of this resource, and the node gives each container one.
     SharedGpu(Box<str>),
@@ -48,9 +49,9 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// Whether the node is closed for what is wrong or going on there, whatever the pods ask for:
-    /// it is cordoned, Kubernetes has tainted it (not ready, unreachable, under pressure), or its
-    /// GPUs are not to be used now.
+    /// Whether the refusal comes from the state of the node and not from the rules for its pods:
+    /// the node is cordoned, not ready, tainted by Kubernetes (unreachable, under pressure), or its
+    /// GPUs must not be used now.
     pub(crate) fn closes_node(&self) -> bool {
         match self {
             Self::NodeUnschedulable | Self::NotReady | Self::GpuNode(_) => true,
@@ -106,11 +107,15 @@ impl fmt::Display for Filter {
 }
 
 /// Whether pods of this shape may run on this node, whatever else runs there. `gpu` is what
-/// [`GpuNode::read`] says of the same node.
+/// [`GpuNode::read`] says of `node`.
 ///
 /// # Errors
-/// The first filter that refuses, in the order in which kube-scheduler asks them.
-pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Result<(), Filter> {
+/// The first filter that refuses, in the order in which kube-scheduler asks its filters.
+pub(crate) fn static_verdict(
+    shape: &PodShape,
+    node: &NodeFacts,
+    gpu: &GpuNode,
+) -> Result<(), Filter> {
     if node.unschedulable && !tolerate(&shape.tolerations, &cordon()) {
         return Err(Filter::NodeUnschedulable);
     }
@@ -127,12 +132,13 @@ pub fn static_verdict(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> Resu
 }
 
 impl GpuNode {
-    /// Whether pods of this shape may use the node's GPUs now, as far as its object says. Pods that
-    /// ask for none may always come.
+    /// Whether the node's GPUs allow pods of this shape now, as far as the node's object says. Pods
+    /// that ask for no GPUs are always allowed.
     ///
     /// # Errors
-    /// [`Filter::GpuNode`] or [`Filter::SharedGpu`].
-    pub fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
+    /// [`Filter::GpuNode`] if the GPUs must not be used now, [`Filter::SharedGpu`] if a container
+    /// asks for more shares than it would get.
+    pub(crate) fn verdict(&self, shape: &PodShape) -> Result<(), Filter> {
         if let Some(refusal) = self.refusal
             && gpu::asks_for_gpus(&shape.requests)
         {
@@ -141,10 +147,10 @@ impl GpuNode {
         self.gives_enough_shares(shape)
     }
 
-    /// Whether each container of this shape gets all shares that it asks for.
+    /// Whether each container of this shape gets all shares of GPUs that it asks for.
     ///
     /// # Errors
-    /// [`Filter::SharedGpu`].
+    /// [`Filter::SharedGpu`] with the first resource of which a container asks for too many shares.
     pub(crate) fn gives_enough_shares(&self, shape: &PodShape) -> Result<(), Filter> {
         let several = |name: &&str| amount(&shape.largest_container, name) > 1;
         match self.one_share_each.iter().map(|name| &**name).find(several) {
@@ -154,8 +160,9 @@ impl GpuNode {
     }
 }
 
-/// Whether pods of this shape belong on a node in whatever state it is now: cordons, the taints by
-/// which the node's own controllers say how it is, and what the GPU operator does there pass.
+/// Whether pods of this shape could run on a node once it is in order. Ignored is what passes: a
+/// cordon, the taints `node.kubernetes.io/...` that tell the node's state, readiness, and the work
+/// of the GPU operator.
 pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     let stays = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
     let mut taints = node.taints.iter().filter(stays);
@@ -164,8 +171,8 @@ pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
         && gpu.gives_enough_shares(shape).is_ok()
 }
 
-/// Whether a node that is refused would take pods of this shape if it were not for one thing: the
-/// cordon, one taint, what they select, or what is said of its GPUs.
+/// Whether exactly one thing keeps pods of this shape off a node: its cordon, one taint, the pods'
+/// selector and affinity, or its GPUs. False for a node that is not ready.
 pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
     if node.readiness.is_lost() {
         return false;
@@ -179,8 +186,8 @@ pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: 
     things == 1
 }
 
-/// Whether the selector or the required affinity names the nodes: whatever other nodes come, pods
-/// of this shape do not run there.
+/// Whether the selector or the required affinity names the nodes, so that pods of this shape cannot
+/// run on nodes that are added later under other names.
 pub(crate) fn names_nodes(shape: &PodShape) -> bool {
     const HOSTNAME: &str = "kubernetes.io/hostname";
     let is_in = |one: &MatchRequirement| one.operator == MatchOperator::In;
@@ -194,10 +201,10 @@ pub(crate) fn names_nodes(shape: &PodShape) -> bool {
     by_affinity || label(&shape.node_selector, HOSTNAME).is_some()
 }
 
-/// Whether [`static_verdict`] says the same of two shapes on every node: they differ in nothing
-/// that it looks at.
+/// Whether two shapes agree in everything that [`static_verdict`] reads, so that it gives both an
+/// equal verdict on every node.
 pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
-    // A new field of a shape must be put on one of the two sides here.
+    // A new field must be put here: ignored (`: _`), or compared below.
     let PodShape {
         requests,
         largest_container,
@@ -215,7 +222,7 @@ pub(crate) fn judged_alike(one: &PodShape, other: &PodShape) -> bool {
         && gpu::asks_for_gpus(requests) == gpu::asks_for_gpus(&other.requests)
 }
 
-/// The taint that stands for `spec.unschedulable`: who tolerates it may use a cordoned node.
+/// The taint that stands for `spec.unschedulable`: a pod that tolerates it may use a cordoned node.
 fn cordon() -> Taint {
     Taint {
         key: "node.kubernetes.io/unschedulable".into(),
@@ -251,10 +258,9 @@ fn tolerate(tolerations: &[Toleration], taint: &Taint) -> bool {
     })
 }
 
-/// Whether two pods with these ports cannot share a node: same port and protocol, and the same
-/// address or one that means all of them (NodePorts).
-#[must_use]
-pub fn host_ports_conflict(one: &HostPort, other: &HostPort) -> bool {
+/// Whether two pods with these host ports cannot share a node: port and protocol are equal, and the
+/// addresses are equal or one of them is empty, which means all addresses (NodePorts).
+pub(crate) fn host_ports_conflict(one: &HostPort, other: &HostPort) -> bool {
     one.port == other.port
         && one.protocol == other.protocol
         && (one.host_ip.is_empty() || other.host_ip.is_empty() || one.host_ip == other.host_ip)

@@ -15,6 +15,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod near;
 pub(crate) mod places;
 pub(crate) mod progress;
+pub(crate) mod protected;
 pub(crate) mod request;
 pub(crate) mod spec;
 pub(crate) mod sub_groups;

@@ -1,9 +1,9 @@
 //! Dense numbers for things that have names, so that names stay out of the hot path.
 //!
-//! They are given in the order of arrival, so they decide nothing: among equals the first is the
+//! Numbers are given in the order of arrival, so they decide nothing: among equals the first is the
 //! first by name, and nodes and domains come in the order of [`crate::topology::NodeOrder`] or of
 //! their paths. Equal states give equal decisions and equal words, whatever came before, which
-//! `engine/tests/histories.rs` holds.
+//! `policies/tests/engine/histories.rs` checks.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::marker::PhantomData;
@@ -12,9 +12,9 @@ use rustc_hash::FxBuildHasher;
 
 /// A number that stands for one thing of a kind.
 pub(crate) trait Id: Copy + Eq + Ord {
-    /// The id with this number.
+    /// The id with a number.
     fn new(number: u32) -> Self;
-    /// The number, as an index.
+    /// The number of the id, as an index.
     fn index(self) -> usize;
 }
 
@@ -55,9 +55,13 @@ ids! {
     KindId;
     /// A GPU model.
     ModelId;
+    /// A set of labels that pods of ours in one namespace have in common.
+    LabelSetId;
+    /// A disruption budget.
+    BudgetId;
 }
 
-/// Names to numbers and back; numbers are never given up.
+/// Names to numbers and back; no number is ever given up.
 #[derive(Debug)]
 pub(crate) struct Interner<I> {
     ids: HashMap<Box<str>, u32, FxBuildHasher>,
@@ -74,7 +78,7 @@ impl<I: Id> Interner<I> {
         }
     }
 
-    /// The number of a name, a new one if need be.
+    /// The number of a name; a new name gets the next number.
     pub(crate) fn intern(&mut self, name: &str) -> I {
         if let Some(&number) = self.ids.get(name) {
             return I::new(number);
@@ -176,8 +180,8 @@ impl<I: Id, T> core::ops::IndexMut<I> for Slab<I, T> {
     }
 }
 
-/// A record for each live thing of a kind, kept beside the thing by an owner of its own. A record
-/// that was never written is the default.
+/// A record for each id, where the things with these ids belong to another owner. A record that was
+/// never written is the default.
 #[derive(Debug)]
 pub(crate) struct ById<I, T> {
     records: Vec<T>,
@@ -196,7 +200,7 @@ impl<I, T: Default> Default for ById<I, T> {
 }
 
 impl<I: Id, T: Default> ById<I, T> {
-    /// The thing is gone, and its id may be given to another.
+    /// Resets the record of a thing that is gone: its id may be given to another thing.
     pub(crate) fn forget(&mut self, id: I) {
         if let Some(record) = self.records.get_mut(id.index()) {
             *record = T::default();

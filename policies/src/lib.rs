@@ -4,9 +4,9 @@
 //! [`event::Event`]s and carry out its [`command::Command`]s. The crate has no I/O, no clock, no
 //! thread and no randomly seeded map; it cannot even name them, because it is `no_std`.
 //!
-//! No float takes part in a decision, but in the published scores of `state::score`. Amounts are
-//! below 2^55, weights below 2^16, and what past use makes of a weight has 46 bits more, so shares
-//! are compared exactly, in products of 192 bits.
+//! No float takes part in a decision, except in the published scores of `state::score`. Amounts are
+//! below 2^55, weights below 2^16, and past use makes a weight up to 46 bits longer, so shares are
+//! compared exactly, in products of 192 bits.
 //!
 //! There are no errors. A bad world is a value: a reason, a problem, a refusal.
 #![no_std]
@@ -24,15 +24,15 @@ pub mod engine;
 pub mod event;
 pub mod explain;
 pub mod facts;
-pub mod filter;
+mod filter;
 mod gangs;
-pub mod gpu;
+mod gpu;
 mod ids;
 pub mod lease;
 pub mod names;
 mod place;
 mod plan;
-pub mod queues;
+mod queues;
 pub mod reason;
 pub mod report;
 mod resources;

@@ -2,20 +2,20 @@
 
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
-/// How many names a suggestion has.
+/// How many names a suggestion or a list has at most.
 const SUGGESTED: usize = 3;
-/// Names that are longer are not compared letter by letter.
+/// Names of more bytes are not compared letter by letter.
 const COMPARED: usize = 253;
 
 /// All names of a kind, `NS/NAME`, in any order.
 pub(crate) struct Names<'a> {
-    /// `gang` or `pod`.
+    /// The kind as a word: `gang` or `pod`.
     pub(crate) kind: &'static str,
     pub(crate) known: Vec<&'a str>,
 }
 
 impl Names<'_> {
-    /// A sentence about a name that is not among them.
+    /// A sentence about a name that is not among the known ones.
     pub(crate) fn missing(&self, name: &str) -> String {
         let kind = self.kind;
         if let Some(suggestion) = suggestion(name, self.known.iter().copied()) {
@@ -47,13 +47,13 @@ impl Names<'_> {
     }
 }
 
-/// `did you mean A or B?`, if any of the names is near: the nearest first.
+/// `did you mean A or B?`, the nearest first; `None`: no known name is near.
 #[must_use]
 pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let most = 1 + name.len() / 5;
     let mut near: Vec<(usize, &str)> = known
         .filter_map(|known| {
-            // Often an object of that name in another namespace is meant.
+            // Often an object with this name in another namespace is meant.
             let moved = matches!((name.split_once('/'), known.split_once('/')),
                 (Some((_, name)), Some((_, known))) if name == known);
             let distance = if moved {
@@ -75,7 +75,7 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
     })
 }
 
-/// The name that is nearest, if any is near.
+/// The known name that is nearest; `None`: none is near.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = 1 + name.len() / 5;
@@ -84,13 +84,13 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 }
 
 /// `there is A`, `there are A and B`, `there are A, B, C and 4 more`; `None`: there is nothing.
-#[must_use]
-pub fn there_are<T: AsRef<str>>(names: &[T]) -> Option<String> {
+pub(crate) fn there_are<T: AsRef<str>>(names: &[T]) -> Option<String> {
     let verb = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| format!("there {verb} {}", first_joined(names, SUGGESTED)))
 }
 
-/// `a, b and c`; of more than so many the first, and how many more there are: `a, b and 4 more`.
+/// `a, b and c`; of more than `most` names the first ones, and how many more there are: `a, b and 4
+/// more`.
 pub(crate) fn first_joined<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let shown = names.iter().take(most).map(|name| name.as_ref().into());
     let mut shown: Vec<String> = shown.collect();
@@ -119,7 +119,8 @@ pub(crate) fn listed<'a>(mut names: impl Iterator<Item = &'a str>) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-/// How many letters must be put in, taken out or replaced (Levenshtein); `None`: more than `most`.
+/// How many bytes must be inserted, removed or replaced to make one name the other (Levenshtein);
+/// `None`: more than `most`, or a name is too long.
 fn distance(one: &str, other: &str, most: usize) -> Option<usize> {
     if one.len().abs_diff(other.len()) > most || one.len().max(other.len()) > COMPARED {
         return None;

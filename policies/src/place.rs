@@ -2,9 +2,9 @@
 //!
 //! With members of one shape the answer is exact: a table says how many fit on each node, sums say
 //! how many fit in each domain, and counting decides. With several shapes, packing by size comes
-//! first; then two shapes are counted, too (`two_shapes`), and more are searched within a bound
-//! (`search`). Sub-groups with domains of their own are packed domain by domain (`nested`), then
-//! searched. A refusal says whether it is proved.
+//! first; if it fails, two shapes are counted, too (`two_shapes`), and three or more are searched
+//! within a bound (`search`). Sub-groups with domains of their own are packed domain by domain
+//! (`nested`), then searched. A refusal says whether it is proved.
 
 mod choices;
 mod domains;
@@ -14,23 +14,23 @@ mod greedy;
 mod lane;
 mod memo;
 mod method;
-mod most;
 mod nested;
 mod pack;
 mod problem;
+mod read_set;
 mod region;
 mod request;
-mod rooms;
 mod search;
+mod subset;
 mod two_shapes;
 
 pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
 pub(crate) use domains::all_nodes_of;
 pub(crate) use memo::{Memo, SLICE_STEPS};
-pub(crate) use most::{Most, most, places};
-pub(crate) use pack::counting_refuses;
+pub(crate) use nested::{counted_again, refused_by_counting};
+pub(crate) use read_set::ReadSet;
 pub(crate) use request::{Request, RequestGroup};
-pub(crate) use rooms::Rooms;
+pub(crate) use subset::{Subset, largest_subset, places};
 
 use crate::ids::{ClassId, DomainId, NodeId, PodId, TopologyId};
 use crate::state::ClusterState;
@@ -45,20 +45,21 @@ pub(crate) struct Group {
     pub(crate) pods: Vec<PodId>,
 }
 
-/// A resolved topology request.
+/// Where a gang or a sub-group must or should be together: its topology request, names resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Near {
     pub(crate) topology: TopologyId,
     pub(crate) required: Option<Level>,
     pub(crate) preferred: Option<Level>,
-    /// Set where the gang did not ask: near suits most gangs. Members that spread do without it.
+    /// The request names no level: the finest one is taken as preferred, which suits most gangs.
+    /// The placement spread ignores it.
     pub(crate) implied: bool,
 }
 
 /// A part of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Area {
-    /// All of it.
+    /// The whole cluster.
     Cluster,
     /// One domain.
     Domain(TopologyId, DomainId),
@@ -73,7 +74,7 @@ pub(crate) enum Scope {
     Cluster,
     /// In any one domain of a level.
     Level(TopologyId, usize),
-    /// In the domain of a level in which this node is: running members are there.
+    /// In the domain of a level in which this node is: members already have places there.
     DomainOf(TopologyId, usize, NodeId),
     /// On any one node.
     OneNode,
@@ -84,42 +85,42 @@ pub(crate) enum Scope {
 /// Why nothing was placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Counting proves it: so many pods of the class fit in the best area, and more are needed.
+    /// Counting proves it: `fits` pods of the class fit in the best area, and `need` are needed.
     TooFew {
         class: ClassId,
-        /// Where they would have to fit together.
+        /// Where the pods would have to fit together.
         scope: Scope,
-        /// The area that comes nearest.
+        /// The area with room for most of the pods.
         best: Option<Area>,
         fits: u64,
         need: u64,
     },
-    /// Each shape alone would fit, all together do not.
+    /// The members do not fit all together, and counting one class alone does not prove it.
     NotTogether {
         /// Whether the search looked at everything.
         proved: bool,
     },
-    /// So many of these sub-groups, by path, do not fit together.
+    /// `need` of the sub-groups with these paths do not fit together.
     SubGroupsNotTogether {
         paths: Vec<String>,
         need: usize,
         /// Whether the search looked at everything.
         proved: bool,
     },
-    /// A sub-group that is needed would not even fit if it were alone.
+    /// A needed sub-group would not fit even if it were alone.
     OfSubGroup {
         path: String,
-        /// Its pods that wait, and how many of them are needed.
+        /// The waiting pods of the sub-group, of which `need` are needed.
         groups: Vec<Group>,
         need: usize,
-        /// Where they must be together.
+        /// Where the pods must be together, and the node of a member that has a place.
         place: (Option<Near>, Option<NodeId>),
         refusal: Box<Refusal>,
     },
 }
 
 impl Refusal {
-    /// The refusal of the sub-group in question, or of the gang itself.
+    /// Why the pods themselves were refused: the refusal without the sub-groups around it.
     pub(crate) fn innermost(&self) -> &Self {
         match self {
             Self::OfSubGroup { refusal, .. } => refusal.innermost(),
@@ -137,9 +138,14 @@ impl Refusal {
     }
 }
 
-/// Places what the request needs in the transaction, or nothing.
+/// Places what the request needs in the transaction, or nothing. A plain gang that needs no GPU at
+/// all is tried on nodes without GPUs first.
 ///
-/// The work done is added to `work`, in units of about ten nanoseconds.
+/// The work done is added to `work`, in units of about 10 ns.
+///
+/// # Errors
+/// Why nothing was placed. If [`Memo::is_interrupted`] is true, the search goes on in the next
+/// slice, and the refusal is not final.
 pub(crate) fn place(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -172,7 +178,6 @@ fn place_groups(
     memo: &mut Memo,
     work: &mut u64,
 ) -> Result<(), Refusal> {
-    request.refresh(state);
     *work += (state.nodes.len() * request.classes().len()) as u64;
     let start = txn.checkpoint();
     let placed = if request.is_plain() {
@@ -205,8 +210,8 @@ pub(crate) fn widest_areas(
     domains::areas(state, widest_scope(state, near, anchor))
 }
 
-/// Whether the members were refused for the limits on GPU models alone: without them they would
-/// fit.
+/// Whether the limits on GPU models alone refuse the members: some area has enough room without the
+/// limits.
 pub(crate) fn only_limits_refuse(
     state: &mut ClusterState,
     request: &Request,
@@ -218,9 +223,9 @@ pub(crate) fn only_limits_refuse(
     else {
         return false;
     };
-    let areas = domains::areas(state, scope).into_iter();
-    request.model_limits.is_some()
-        && areas
-            .map(|area| domains::counted(state, class, area))
-            .any(|fits| fits >= need)
+    if request.model_limits.is_none() {
+        return false;
+    }
+    let mut areas = domains::areas(state, scope).into_iter();
+    areas.any(|area| domains::counted(state, class, area) >= need)
 }

@@ -1,22 +1,24 @@
-//! Whether there is a place for a gang: everything that proposes changes.
+//! Planning: which gang is tried next, and whether there is a place for it. Everything that
+//! proposes changes is here.
 
 pub(crate) mod agenda;
 pub(crate) mod attempt;
 pub(crate) mod bounds;
-pub(crate) mod cut;
+pub(crate) mod claims;
 pub(crate) mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
-pub(crate) mod review;
+pub(crate) mod repeats;
 pub(crate) mod search;
 pub(crate) mod turn;
+pub(crate) mod victims;
 pub(crate) mod waiting;
 
 use crate::ids::{ById, GangId};
 use crate::settings::Queueing;
 use agenda::Agenda;
-use cut::Cut;
-use review::Review;
+use claims::Claims;
+use repeats::Repeats;
 use search::{Allowance, Search};
 use waiting::Waiting;
 
@@ -24,14 +26,14 @@ use waiting::Waiting;
 #[derive(Debug)]
 pub(crate) struct Planner {
     pub(crate) agenda: Agenda,
-    /// Where each gang stands that waits.
+    /// What each gang waits for, and its place in the line of its queue.
     pub(crate) waiting: ById<GangId, Waiting>,
     /// The search that is not finished, if there is one.
     pub(crate) search: Option<Search>,
     pub(crate) allowance: Allowance,
-    pub(crate) cut: Cut,
-    pub(crate) review: Review,
-    /// The gang that is being handled.
+    pub(crate) repeats: Repeats,
+    pub(crate) claims: Claims,
+    /// The gang that is being assessed or tried.
     pub(crate) in_hand: Option<GangId>,
 }
 
@@ -42,8 +44,8 @@ impl Planner {
             waiting: ById::default(),
             search: None,
             allowance: Allowance::full(),
-            cut: Cut::default(),
-            review: Review::default(),
+            repeats: Repeats::default(),
+            claims: Claims::default(),
             in_hand: None,
         }
     }

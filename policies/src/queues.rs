@@ -1,7 +1,9 @@
-//! The queues: who is admitted, what each queue holds, who is served next, what would be fair.
+//! The queues: which gangs they admit, what each holds, which leaf is served next, and what the
+//! fair shares are.
 //!
-//! [`QueueTree`] owns it all. The engine tells it what queues exist, what their gangs hold and ask
-//! for, and which leaves have a gang to be tried; the tree answers. It starts nothing by itself.
+//! [`QueueTree`] owns it all. The engine tells it which queues exist, what their gangs hold and ask
+//! for, and which leaves have a gang to be tried; the tree answers questions and starts nothing by
+//! itself.
 //!
 //! ```text
 //!  apply, delete, replace ──> definitions ──refresh──> structure ─────┬──> admit
@@ -10,13 +12,16 @@
 //!  add_wanted, ... ─────────> ledger ─────────────────────────────────┴──> divide, status
 //! ```
 //!
-//! A *governed key* is a resource, or one model of it, that some Ready queue has an entry for. Only
-//! those are accounted. Plain `nvidia.com/gpu` is always one of them.
+//! A *governed key* is a resource, or one GPU model of it, that the definition of some valid queue
+//! has an entry for. Only governed keys are accounted. Plain `nvidia.com/gpu` is always one of
+//! them.
 
 mod admission;
+mod claims;
 mod fair;
 mod filling;
 mod graph;
+mod guarantee;
 mod keys;
 mod ledger;
 mod node;
@@ -30,14 +35,15 @@ mod view;
 
 #[cfg(test)]
 mod tests;
-pub use admission::Refusal;
-pub use keys::{Demand, GovernedId};
-pub use ledger::{Bound, Excess};
-pub use order::{Claim, DecidedBy, DominantShare, Level, LineUp, QuotaClaim, Sibling};
-pub use refresh::Refreshed;
+pub(crate) use claims::ClaimKind;
+pub(crate) use keys::{Demand, GovernedId};
+pub(crate) use ledger::{Bound, Excess};
+pub(crate) use order::LineUp;
+pub use order::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub(crate) use refresh::Refreshed;
 
 use crate::facts::{Amount, QueueFacts};
-use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 use fair::FairShares;
 use keys::GovernedKeys;
 use ledger::Ledger;
@@ -46,14 +52,15 @@ use past::Past;
 use refresh::Changed;
 use tree::{Definitions, Structure};
 
-/// A queue, as a small number. It stays the same while a queue of that name exists; afterwards it
-/// may be given to another queue, so nobody may keep one that was among
-/// [`QueueTree::leaving`].
+/// A queue, as a small number. The number stays while a queue of that name exists.
+///
+/// The trap: when that queue is gone, its number may be given to another queue, so forget the
+/// numbers that [`QueueTree::leaving`] names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(u32);
 
 impl QueueId {
-    /// The implicit root. It is nobody's queue and is never handed out.
+    /// The root, which is implicit: it has no object and is never handed out.
     const ROOT: Self = Self(0);
 
     fn index(self) -> usize {
@@ -65,22 +72,22 @@ impl QueueId {
 ///
 /// The trap: changes of definitions take effect with [`QueueTree::refresh`], not before.
 #[derive(Debug)]
-pub struct QueueTree {
+pub(crate) struct QueueTree {
     definitions: Definitions,
-    /// Since the last refresh.
+    /// The changes since the last refresh.
     changed: Changed,
     keys: Arc<GovernedKeys>,
     structure: Arc<Structure>,
-    /// Rises whenever queues change.
+    /// Rises with each [`QueueTree::refresh`] that is [`Refreshed::Edited`].
     edits: u64,
     ledger: Ledger,
-    /// By line-up.
+    /// The orders, by number of their line-up.
     orders: Vec<Order>,
     fair: FairShares,
     past: Past,
 }
 
-/// What orders and shares are computed from.
+/// What orders and statuses are computed from.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
     structure: &'a Structure,
@@ -96,8 +103,7 @@ impl Default for QueueTree {
 
 impl QueueTree {
     /// A tree with the queue `default` alone.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let definitions = Definitions::new();
         let keys = GovernedKeys::new();
         let structure = Structure::build(&definitions, &Structure::default(), &keys, 0);
@@ -116,10 +122,10 @@ impl QueueTree {
         tree
     }
 
-    /// Takes in a queue that was created or changed. Cheap: the work is done by
-    /// [`QueueTree::refresh`], once for all changes. The status is not among the facts, so that our
-    /// own writes change nothing.
-    pub fn apply(&mut self, facts: QueueFacts) {
+    /// Takes in a queue that was created or changed. Cheap: [`QueueTree::refresh`] does the work
+    /// once for all changes. A new UID, generation or past use alone is no change, so that writing
+    /// a status does not cause a refresh.
+    pub(crate) fn apply(&mut self, facts: QueueFacts) {
         let unchanged = |old: &QueueFacts| {
             let same_object = QueueFacts {
                 uid: facts.uid,
@@ -137,68 +143,47 @@ impl QueueTree {
         }
     }
 
-    /// Takes in that a queue is gone.
-    pub fn delete(&mut self, name: &str) {
+    /// Takes in that the queue of this name was deleted.
+    pub(crate) fn delete(&mut self, name: &str) {
         if let Some(before) = self.definitions.remove(name) {
             self.changed.entry(name.into()).or_insert(Some(before));
         }
     }
 
-    /// Takes in a list of all queues: those that are missing are gone.
-    pub fn replace(&mut self, queues: Vec<QueueFacts>) {
-        let listed: BTreeMap<Box<str>, QueueFacts> = queues
-            .into_iter()
-            .map(|facts| (facts.name.clone(), facts))
-            .collect();
-        for name in self.defined_names() {
-            if !listed.contains_key(&name) {
-                self.delete(&name);
-            }
-        }
-        for facts in listed.into_values() {
-            self.apply(facts);
-        }
-    }
-
-    /// The key under which a resource (or one model of it) is accounted; `None`: no queue names
-    /// it. A GPU counts under its plain key and under its model's.
-    #[must_use]
-    pub fn governed_id(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
+    /// The key under which a resource, or one GPU model of it, is accounted; `None`: no valid queue
+    /// names it. A GPU is accounted under the plain key and under the key of its model.
+    pub(crate) fn governed_id(&self, resource: &str, product: Option<&str>) -> Option<GovernedId> {
         self.keys.find(resource, product)
     }
 
-    /// Whether a key is one model of a resource.
-    #[must_use]
-    pub fn is_model(&self, key: GovernedId) -> bool {
+    /// Whether a key is one model of a resource, not the resource as a whole.
+    pub(crate) fn is_model(&self, key: GovernedId) -> bool {
         self.keys.plain(key).is_some()
     }
 
-    /// Whether any model is governed.
-    #[must_use]
-    pub fn names_models(&self) -> bool {
+    /// Whether any key of a model is governed.
+    pub(crate) fn names_models(&self) -> bool {
         self.keys.names_models()
     }
 
-    /// How users see a key: `resource` or `resource@product`.
-    #[must_use]
-    pub fn governed_name(&self, key: GovernedId) -> &str {
+    /// The name by which users see a key: `resource` or `resource@product`.
+    pub(crate) fn governed_name(&self, key: GovernedId) -> &str {
         self.keys.name(key)
     }
 
     /// The queue of this name, Ready or not.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<QueueId> {
+    pub(crate) fn find(&self, name: &str) -> Option<QueueId> {
         self.structure.find(name)
     }
 
     /// A queue's name.
-    #[must_use]
-    pub fn name(&self, queue: QueueId) -> &str {
+    pub(crate) fn name(&self, queue: QueueId) -> &str {
         &self.structure.node(queue).name
     }
 
-    /// Sets how much of a key is divided: what Ready nodes have minus what foreign pods take.
-    pub fn set_capacity(&mut self, key: GovernedId, capacity: Amount) {
+    /// Sets how much of a key is divided, in base units: what Ready nodes have minus what foreign
+    /// pods take.
+    pub(crate) fn set_capacity(&mut self, key: GovernedId, capacity: Amount) {
         if self.ledger.set_capacity(key, capacity) {
             self.mark_all();
             self.fair.outdated();

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Why something is pending. The words are part of the contract with users and their tools.
+/// Why a gang or a pod waits. The words are part of the contract with users and their tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// Fewer pods exist than the gang's minimum.
@@ -27,17 +27,17 @@ pub enum Reason {
     NonPreemptibleOverQuota,
     /// The Topology or the level that the gang names does not exist.
     TopologyNotFound,
-    /// It fits nowhere now, and that is proved.
+    /// The gang fits nowhere now, and that is proved.
     DoesNotFit,
-    /// No place was found within the bound of the search; there may be one.
+    /// No place was found within the steps that a search may take; there may be one.
     NotFoundWithinBound,
-    /// It fits, but others come first.
+    /// The gang could start, but others come before it.
     WaitingForTurn,
-    /// Room is being made for it.
+    /// Room is being made for the gang by evictions.
     WaitingForEviction,
-    /// A place and a time are reserved for it.
+    /// A place and a time are reserved for the gang.
     Reserved,
-    /// It may not move or evict others yet.
+    /// The gang may not move or evict others yet.
     PreemptionDelay,
     /// A field makes no sense; the message names it.
     InvalidSpec,
@@ -47,7 +47,7 @@ pub enum Reason {
     SchedulingGated,
     /// Members of a running gang were lost and their replacements wait.
     MembersLost,
-    /// The API server refused a binding; it is tried again.
+    /// The API server refused a binding, which will be tried again.
     BindingFailed,
 }
 
@@ -108,15 +108,14 @@ impl Reason {
     }
 
     /// Whether a bound of a queue is in the way.
-    #[must_use]
-    pub fn is_of_queue(self) -> bool {
+    pub(crate) fn is_of_queue(self) -> bool {
         matches!(self, Self::OverLimit | Self::NonPreemptibleOverQuota)
     }
 
-    /// Whether a gang that is held for this cannot start as it stands, whatever ends: until
-    /// somebody changes it or its queue it asks for nothing, so that no share moves for its sake.
-    #[must_use]
-    pub fn asks_for_nothing(self) -> bool {
+    /// Whether a gang with this reason cannot start as it stands, whatever else ends. Until the
+    /// gang or its queue is changed, the gang asks for nothing, so that no share moves for its
+    /// sake.
+    pub(crate) fn asks_for_nothing(self) -> bool {
         matches!(
             self,
             Self::PodGroupNotFound
@@ -132,10 +131,10 @@ impl Reason {
         )
     }
 
-    /// Whether more nodes would help. Only then does a pod's condition say `Unschedulable`, so that
-    /// no autoscaler grows a cluster for a quota.
-    #[must_use]
-    pub fn more_nodes_help(self) -> bool {
+    /// Whether more nodes help as a rule; the verdict on a gang may know better. Only where they
+    /// help, a pod's condition says `Unschedulable`, so that no autoscaler grows a cluster for a
+    /// quota.
+    pub(crate) fn more_nodes_help(self) -> bool {
         matches!(
             self,
             Self::DoesNotFit | Self::NotFoundWithinBound | Self::MembersLost

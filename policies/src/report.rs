@@ -8,38 +8,38 @@ use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 /// How far a pod has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PodState {
-    /// It waits.
+    /// The pod waits.
     Pending,
-    /// It waits behind scheduling gates.
+    /// The pod waits behind scheduling gates.
     Gated,
-    /// It has a node (or a binding is on its way) and does not run yet.
+    /// The pod has a node (or a binding is on its way) and does not run yet.
     Bound,
-    /// It runs.
+    /// The pod runs.
     Running,
-    /// It is being deleted.
+    /// The pod is being deleted.
     Leaving,
-    /// It ended well.
+    /// The pod ended well.
     Succeeded,
-    /// It ended badly.
+    /// The pod ended badly.
     Failed,
 }
 
 /// One pod of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodReport {
-    /// Its identity.
+    /// The pod's UID.
     pub uid: Uid,
-    /// Its namespace.
+    /// The pod's namespace.
     pub namespace: Box<str>,
-    /// Its name.
+    /// The pod's name.
     pub name: Box<str>,
-    /// How far it has come.
+    /// How far the pod has come.
     pub state: PodState,
-    /// Its node, also while the binding is on its way.
+    /// The pod's node, also while the binding is on its way.
     pub node: Option<Box<str>>,
     /// The binding is on its way: the API server has not said yet that the pod is on its node.
     pub binding: bool,
-    /// Why it waits.
+    /// Why the pod waits.
     pub reason: Option<Reason>,
     /// The reason as a sentence.
     pub message: String,
@@ -50,25 +50,25 @@ pub struct PodReport {
 pub struct GangReport {
     /// `NS/NAME` of a PodGroup; `NS/KIND/NAME` of an implicit gang: `NS/job/NAME`, `NS/pod/NAME`.
     pub name: String,
-    /// The queue that it names, existing or not.
+    /// The queue that the gang names, existing or not.
     pub queue: Box<str>,
-    /// Whether it comes from a PodGroup object (and not from an owner or a pod).
+    /// Whether the gang comes from a PodGroup object (and not from an owner or a pod).
     pub explicit: bool,
-    /// Its status.
+    /// The gang's status.
     pub status: PodGroupStatus,
-    /// When its PodGroup (or oldest pod) was created.
+    /// When the gang's PodGroup (or its oldest pod) was created.
     pub created_ms: UnixMs,
-    /// When its minimum was bound; `None` while it waits.
+    /// When the gang's minimum was bound; `None` while the gang waits.
     pub bound_ms: Option<UnixMs>,
-    /// GPUs that its bound members hold.
+    /// How many GPUs the bound members hold.
     pub gpus_held: Amount,
-    /// GPUs that its waiting members ask for.
+    /// How many GPUs the waiting members ask for.
     pub gpus_asked: Amount,
-    /// Nodes of its bound members, each once, sorted.
+    /// The nodes of the bound members, each once, sorted.
     pub nodes: Vec<Box<str>>,
 }
 
-/// Where every pod is and what every node holds, in words: two of them can be compared line by
+/// Where every pod is and what every node holds, in words. Two inventories can be compared line by
 /// line.
 ///
 /// Keys are `pod NS/NAME UID` and `node NAME`. A pod whose binding is on its way is on its node.
@@ -89,12 +89,12 @@ pub struct Fragmentation {
 /// One queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueReport {
-    /// Its name.
+    /// The queue's name.
     pub name: Box<str>,
-    /// Its parent; `None`: the root.
+    /// The queue's parent; `None`: the root.
     pub parent: Option<Box<str>>,
-    /// Whether there is an object (the queue `default` exists without one).
+    /// Whether the queue has an object (the queue `default` exists without one).
     pub defined: bool,
-    /// Its status.
+    /// The queue's status.
     pub status: QueueStatus,
 }

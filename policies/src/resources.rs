@@ -4,7 +4,7 @@ use crate::facts::{Amount, Amounts};
 use crate::ids::{Id, Interner, ResourceId};
 use smallvec::SmallVec;
 
-/// Amounts by resource, sorted, each once, none zero.
+/// Amounts by resource, sorted, each resource once, no amount zero.
 pub(crate) type Resources = SmallVec<[(ResourceId, Amount); 5]>;
 
 /// The names of resources. CPU and memory come first, because every index looks at them.
@@ -38,8 +38,8 @@ impl ResourceNames {
         self.0.name(id)
     }
 
-    /// The place of a resource in an order that does not depend on which was named first: CPU,
-    /// memory, GPUs, then all others by name.
+    /// The place of a resource in an order that does not depend on which resource was named first:
+    /// CPU, memory, GPUs, then all others by name.
     pub(crate) fn place(&self, id: ResourceId) -> impl Ord + use<'_> {
         (id.index().min(Self::gpu().index() + 1), self.name(id))
     }
@@ -62,7 +62,7 @@ impl ResourceNames {
     }
 }
 
-/// The amount of one resource in a vector.
+/// The amount of one resource in a vector; 0 where it is absent.
 pub(crate) fn amount_of(vector: &[(ResourceId, Amount)], resource: ResourceId) -> Amount {
     vector
         .iter()

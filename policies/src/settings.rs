@@ -3,75 +3,91 @@
 use crate::facts::{Placement, TargetWorkload};
 use crate::lease::LeaseSettings;
 
-/// A week: as slow as gangs can age, so that the products of priorities and times are numbers of 64
+/// The largest [`Settings::aging_ms`], a week: the product of a priority and such a time has 64
 /// bits.
 pub const AGING_MAX_MS: u64 = 7 * 24 * 3_600_000;
 
 /// Every setting of the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// How nodes are chosen for pods that ask for a GPU, where neither gang nor queue says.
+    /// How nodes are chosen for pods that ask for a GPU, where neither gang nor queue says how.
     pub gpu_placement: Placement,
-    /// The placement of all other pods.
+    /// How nodes are chosen for all other pods, where neither gang nor queue says how.
     pub cpu_placement: Placement,
-    /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: those that were
+    /// The pods that [`Placement::Fragmentation`] keeps GPUs usable for. `None`: the pods that were
     /// seen, see [`Engine::fragmentation`](crate::engine::Engine::fragmentation).
     pub target_workload: Option<TargetWorkload>,
     /// In which order the gangs of one leaf are tried.
     pub leaf_order: LeafOrder,
-    /// What a gang that finds no room means for those behind it.
+    /// What a gang that finds no room means for the gangs behind it.
     pub queueing: Queueing,
-    /// Each such time that a gang has waited counts as one more priority within its leaf, at most
-    /// [`AGING_MAX_MS`]. `None`: waiting raises nothing.
+    /// A gang's priority within its leaf rises by one each time that it has waited this long; at
+    /// most [`AGING_MAX_MS`]. `None`: waiting raises nothing.
     pub aging_ms: Option<u64>,
     /// How long a running gang may be below its minimum before it is evicted whole, where the gang
     /// does not say. `None`: for ever.
     pub staleness_grace_ms: Option<u64>,
     /// How long a request may take before its outcome is unknown.
     pub request_deadline_ms: u64,
-    /// How many requests may be under way.
+    /// How many requests of each sort may be under way.
     pub in_flight: InFlight,
-    /// How often at most the status of one queue is written.
+    /// The least time between two writes of the status of one queue.
     pub queue_status_interval_ms: u64,
-    /// What a queue has used adjusts its weights, and half as much after each such time, at least a
-    /// minute. `None`: the past does not count.
+    /// What a queue has used adjusts its weights. After this time, at least a minute, past use
+    /// counts half as much. `None`: the past does not count.
     pub use_half_life_ms: Option<u64>,
     /// How long a gang pauses after a binding of one of its pods was refused for the first time,
-    /// and when an eviction or a status write that failed is made again.
+    /// and how long an eviction or a status write that failed waits for its next try.
     pub retry_after_ms: u64,
+    /// How running pods are evicted so that others can start.
+    pub evictions: Evictions,
+    /// How long a gang is complete and refused before it may evict or move others, where the gang
+    /// does not say: autoscalers go first.
+    pub preemption_delay_ms: u64,
+    /// How many GPUs may be moved for each GPU of the gang that gets the room.
+    pub moved_gpus_max: u64,
     /// Which processes may act.
     pub leadership: Leadership,
 }
 
-/// In which order the gangs of one leaf queue are tried, after those that replace lost members and
-/// those of higher priority.
+/// How running pods are evicted so that others can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evictions {
+    /// How many such evictions may be under way, as requests; 0: nobody is evicted to make room.
+    pub in_flight: u32,
+    /// How many such evictions are sent in a second, at least 1.
+    pub per_second: u32,
+}
+
+/// In which order the gangs of one leaf queue are tried, after unfinished gangs, those that replace
+/// lost members, and those of higher priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafOrder {
     /// The oldest first.
     Age,
-    /// The shortest by its expected runtime first, then the oldest; those of unknown runtime last.
-    /// For simulations that compare orders: who asks for little is served first for ever.
+    /// The shortest by its expected runtime first, then the oldest; gangs of unknown runtime last.
+    /// For simulations that compare orders: short gangs may keep a long one waiting for ever.
     ShortestFirst,
 }
 
-/// What a gang that finds no room means for those behind it in its leaf queue.
+/// What a gang that finds no room means for the gangs behind it in its leaf queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queueing {
-    /// They are tried too.
+    /// The gangs behind are tried too.
     BestEffort,
-    /// They wait until it has started. For simulations that compare orders.
+    /// The gangs behind wait until the first has started. For simulations that compare orders.
     Strict,
 }
 
 /// How many requests of each sort may be under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlight {
-    /// Binds, evictions and observations.
+    /// How many binds, evictions and observations together.
     pub actions: u32,
-    /// Status writes. 0: none is written, and refusals are not put into words, for worlds in which
-    /// nobody reads them.
+    /// How many status writes. 0: none is written, and refusals are not put into words, for
+    /// simulated worlds in which nobody reads them.
     pub statuses: u32,
-    /// Kubernetes events. 0: none is published.
+    /// How many Kubernetes events. 0: none is published.
     pub announcements: u32,
 }
 
@@ -80,7 +96,7 @@ pub struct InFlight {
 pub enum Leadership {
     /// This engine, always: `plan`, the simulator, or one replica without election.
     Assumed,
-    /// Whoever holds the lease.
+    /// The process that holds the lease.
     Elected(LeaseSettings),
 }
 
@@ -103,6 +119,12 @@ impl Default for Settings {
             queue_status_interval_ms: 1_000,
             use_half_life_ms: None,
             retry_after_ms: 1_000,
+            evictions: Evictions {
+                in_flight: 50,
+                per_second: 20,
+            },
+            preemption_delay_ms: 0,
+            moved_gpus_max: 2,
             leadership: Leadership::Assumed,
         }
     }

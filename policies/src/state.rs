@@ -1,13 +1,15 @@
 //! The truth as last seen, plus what was assumed since: the fold of all events.
 //!
-//! Everything here is mechanism: it keeps sums, indexes and memberships current, and decides
-//! nothing. A tentative change goes through [`crate::txn::Txn`], which can undo it exactly.
+//! The state keeps sums, indexes and memberships current, and decides nothing. A tentative change
+//! goes through [`crate::txn::Txn`], which can undo it exactly.
 
 pub(crate) mod accounts;
+pub(crate) mod budgets;
 pub(crate) mod cards;
 pub(crate) mod class;
 pub(crate) mod domains;
 pub(crate) mod gang;
+pub(crate) mod holds;
 pub(crate) mod kinds;
 pub(crate) mod lanes;
 mod listing;
@@ -36,10 +38,12 @@ use alloc::{
     sync::Arc,
     vec::Vec,
 };
+use budgets::Budgets;
 use class::Class;
 use domains::FreeNodes;
 use gang::{Gang, GangKey};
 use hashbrown::HashMap;
+use holds::Holds;
 use kinds::Kinds;
 use lanes::Lanes;
 use node::Node;
@@ -53,7 +57,7 @@ use tables::ChangeLog;
 /// A map that is only looked up, never iterated where order matters.
 pub(crate) type Lookup<K, V> = HashMap<K, V, FxBuildHasher>;
 
-/// Everything that is known.
+/// All that is known of the cluster, with the indexes over it.
 #[derive(Debug)]
 pub(crate) struct ClusterState {
     pub(crate) resource_names: ResourceNames,
@@ -63,13 +67,14 @@ pub(crate) struct ClusterState {
     pub(crate) lanes: Lanes,
     pub(crate) changes: ChangeLog,
     pub(crate) free_nodes: FreeNodes,
-    /// Nodes that have another place among equals, though nothing has changed but their domain.
+    /// Nodes whose [`Node::standing`] has changed because other nodes of their domain became free
+    /// or not.
     pub(crate) reordered: ChangeLog,
     pub(crate) topologies: Slab<TopologyId, Topology>,
     pub(crate) topology_ids: BTreeMap<Box<str>, Result<TopologyId, String>>,
-    /// A Topology without levels, for those who need the level `node` alone.
+    /// A Topology without levels, for constraints that name the level `node` alone and no Topology.
     bare_topology: TopologyId,
-    /// Topologies of one level that only native groups ask for, by node label.
+    /// Topologies whose only level is a node label that native groups name, by that label.
     label_topologies: BTreeMap<Box<str>, TopologyId>,
     pub(crate) classes: Slab<ClassId, Class>,
     class_ids: Lookup<Arc<PodShape>, ClassId>,
@@ -81,29 +86,31 @@ pub(crate) struct ClusterState {
     pub(crate) gangs: Slab<GangId, Gang>,
     pub(crate) gang_ids: BTreeMap<GangKey, GangId>,
     pub(crate) jobs: BTreeMap<Uid, JobFacts>,
-    /// Pods by their owner, where the owner may make them a gang.
+    /// Pods of ours by their controlling owner, which may make them a gang.
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
+    budgets: Budgets,
+    pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
     pub(crate) submitted: Submitted,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
-    /// Whether reaches of classes are followed.
+    /// Whether the reaches of classes are kept, see [`ClusterState::keep_reaches`].
     reaches_kept: bool,
-    /// Classes whose reach has changed since that was last taken in.
+    /// Classes whose reach has changed since [`ClusterState::follow_reaches`] last ran.
     reached_anew: BTreeSet<ClassId>,
     /// Rises when the hierarchy of queues is built anew, and with every change of topologies,
-    /// priority classes or namespaces: refused gangs are then worth another try.
+    /// priority classes, namespaces or settings: refused gangs are then worth another try.
     pub(crate) rules_version: u64,
-    /// Gangs that an event has touched since the last look.
+    /// Gangs that must be assessed again, because something that concerns them has changed.
     pub(crate) touched: BTreeSet<GangId>,
-    /// Gangs of which a member was bound to another node than the one that it was given.
+    /// Gangs with a member that was bound to another node than the one assumed for it.
     pub(crate) overtaken: BTreeSet<GangId>,
-    /// Nodes that got more room since the last look.
+    /// Nodes that got more room or other rules since the planner last took this set.
     pub(crate) freed: BTreeSet<NodeId>,
-    /// Queues in which less is allocated or asked for than at the last look, or whose bounds may
-    /// leave more room.
+    /// Queues in which less is allocated or asked for than when the planner last took this set, or
+    /// whose bounds may leave more room.
     pub(crate) released: BTreeSet<QueueId>,
 }
 
@@ -135,6 +142,8 @@ impl ClusterState {
             gang_ids: BTreeMap::new(),
             jobs: BTreeMap::new(),
             owned: BTreeMap::new(),
+            budgets: Budgets::new(),
+            holds: Holds::default(),
             namespaces: BTreeMap::new(),
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
@@ -151,7 +160,7 @@ impl ClusterState {
         }
     }
 
-    /// Every gang is looked at again: something changed that any of them may name.
+    /// Has every gang assessed again, after a change of something that any gang may depend on.
     pub(crate) fn rules_changed(&mut self) {
         self.rules_version += 1;
         self.touched.extend(self.gangs.iter().map(|(id, _)| id));

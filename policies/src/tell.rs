@@ -3,12 +3,16 @@
 
 pub(crate) mod explain;
 mod faults;
-pub(crate) mod gang;
-pub(crate) mod queues;
+mod gang;
+pub(crate) mod protection;
+mod queues;
 pub(crate) mod reports;
+pub(crate) mod review;
 mod status;
-pub(crate) mod told;
-pub(crate) mod why;
+pub(crate) mod taken;
+mod told;
+mod why;
+mod words;
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
@@ -20,13 +24,21 @@ use crate::state::ClusterState;
 use crate::status::QueueStatus;
 use alloc::collections::BTreeMap;
 use faults::Faults;
+use protection::Protection;
+use review::Review;
 use told::Told;
+use words::Descriptions;
 
 /// What users were last told, and what is still to be told.
 #[derive(Debug)]
 pub(crate) struct Teller {
     /// The status and the events that users were last told of each gang.
     pub(crate) told: ById<GangId, Told>,
+    /// Which sentences about refused gangs are made again.
+    pub(crate) review: Review,
+    descriptions: Descriptions,
+    /// The gang that is being told.
+    pub(crate) in_hand: Option<GangId>,
     pub(crate) faults: Faults,
     /// Something has changed that a queue's status may say.
     pub(crate) dirty_queues: bool,
@@ -36,32 +48,38 @@ pub(crate) struct Teller {
     queues_due_ms: UnixMs,
     /// The status of each queue that was last handed out to be written.
     pub(crate) reported_queues: BTreeMap<QueueId, QueueStatus>,
-    /// Gangs that wait and gangs that run, by queue.
+    /// How many gangs wait and how many run, by queue.
     pub(crate) gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
+    /// In which queues it is to be worked out which gangs are protected.
+    pub(crate) protection: Protection,
 }
 
 impl Teller {
     pub(crate) fn new() -> Self {
         Self {
             told: ById::default(),
+            review: Review::default(),
+            descriptions: Descriptions::default(),
+            in_hand: None,
             faults: Faults::default(),
             dirty_queues: true,
             dividing: false,
             queues_due_ms: 0,
             reported_queues: BTreeMap::new(),
             gangs_by_queue: BTreeMap::new(),
+            protection: Protection::default(),
         }
     }
 }
 
-/// The engine as it is told of: to be read, and never to be changed.
+/// What is read of the engine to tell anything.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) state: &'a ClusterState,
     pub(crate) settings: &'a Settings,
     /// How far each gang has come.
     pub(crate) progress: &'a ById<GangId, Progress>,
-    /// Where each gang stands that waits.
+    /// What each gang waits for, and its place in the line of its queue.
     pub(crate) waiting: &'a ById<GangId, Waiting>,
     pub(crate) now_ms: UnixMs,
 }

@@ -1,8 +1,9 @@
 //! Topologies: trees of domains, made from node labels.
 //!
-//! A domain is the whole path from the top, because names such as `rack-1` repeat under different
-//! parents. A node without a level's label is a domain of its own there, never "the same as the
-//! others". Below the last level of a Topology there is always the level `node`.
+//! A domain is named by its whole path from the top, because names such as `rack-1` repeat under
+//! different parents. A node without a level's label is a domain of its own at that level: nodes
+//! without the label share no domain. Below the last level of a Topology there is always the level
+//! `node`.
 
 use crate::facts::{Labels, TopologyLevel, Uid, label};
 use crate::ids::{DomainId, Id, NodeId, Slab};
@@ -21,18 +22,18 @@ pub(crate) const NODE_LEVEL: &str = "node";
 /// A level that a gang may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Level {
-    /// The level with this number in the Topology, 0 being the farthest.
+    /// The level with this number in the Topology; 0 is the top level.
     Domain(usize),
     /// The level `node`.
     Node,
 }
 
-/// What a domain is called under its parent. Named domains come before lonely nodes.
+/// The name of a domain under its parent. Domains with a label come before domains of lonely nodes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DomainName {
     /// The value of the level's label.
     Label(Box<str>),
-    /// A node without the label, by its own name.
+    /// The name of a node that does not have the label and is a domain of its own.
     Lonely(Box<str>),
 }
 
@@ -48,38 +49,41 @@ impl DomainName {
     }
 }
 
-/// The domains of one node, farthest first: one for each level.
+/// The domains of one node, one for each level, from the top down.
 pub(crate) type DomainPath = SmallVec<[DomainId; 4]>;
 
-/// A level whose label no node has, or none with a value that names a domain.
+/// A level whose label no node has, or only with values that name no domain.
 #[derive(Debug)]
 pub(crate) struct Unlabelled {
-    /// What that means.
+    /// What is wrong and what it means, in words for users.
     pub(crate) sentence: String,
-    /// Whether nodes do have the label of a level below, whose domains it therefore splits.
+    /// Whether nodes have the label of a lower level. The missing label then splits the domains of
+    /// that level into single nodes.
     pub(crate) splits: bool,
 }
 
-/// One domain.
+/// A domain and its position in the tree.
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub(crate) name: DomainName,
     pub(crate) parent: Option<DomainId>,
     pub(crate) level: usize,
     pub(crate) children: BTreeMap<DomainName, DomainId>,
-    /// The nodes of a domain of the last level, by name; empty above.
+    /// The nodes of a domain of the last level, by name; empty in domains of higher levels.
     pub(crate) nodes: BTreeMap<Box<str>, NodeId>,
 }
 
-/// A Topology object and the domains that the nodes make of it.
+/// The levels of a Topology object and the domains into which they divide the nodes.
 #[derive(Debug)]
 pub(crate) struct Topology {
     pub(crate) levels: Vec<TopologyLevel>,
-    /// Of the object; that of none where a native group asks for a label.
+    /// The uid of the Topology object; `Uid(0)` if there is no object, as where a gang requires a
+    /// bare node label.
     pub(crate) uid: Uid,
-    /// How many nodes have the label of each level.
+    /// By level: how many nodes have its label with a value that names a domain.
     labelled: Vec<u32>,
-    /// Nodes whose label of a level says that they are in no domain.
+    /// Levels, by number, and nodes that have the label of the level with a value that names no
+    /// domain.
     without_domain: BTreeSet<(usize, NodeId)>,
     nodes: u32,
     /// Domains of the first level.
@@ -105,14 +109,14 @@ impl Topology {
         }
     }
 
-    /// The first level of which no node's label names a domain, by its number; `None`: there is
-    /// none, or no node.
+    /// The number of the first level at which no node's label names a domain; `None` if there is no
+    /// such level, or no node.
     pub(crate) fn unlabelled_level(&self) -> Option<usize> {
         let level = self.labelled.iter().position(|nodes| *nodes == 0);
         level.filter(|_| self.nodes > 0)
     }
 
-    /// What [`Topology::unlabelled_level`] means.
+    /// The level of [`Topology::unlabelled_level`], explained.
     pub(crate) fn unlabelled(&self) -> Option<Unlabelled> {
         let at = self.unlabelled_level()?;
         let TopologyLevel { name, node_label } = &self.levels[at];
@@ -130,7 +134,7 @@ impl Topology {
         })
     }
 
-    /// The level of that name.
+    /// The level with this name; `None` if the topology has no such level.
     pub(crate) fn level(&self, name: &str) -> Option<Level> {
         let position = self.levels.iter().position(|level| &*level.name == name);
         position
@@ -138,12 +142,13 @@ impl Topology {
             .or((name == NODE_LEVEL).then_some(Level::Node))
     }
 
-    /// The domains of a node; empty for a node that is not there.
+    /// The domains of a node, from the top down; empty if the node is not in the topology.
     pub(crate) fn path(&self, node: NodeId) -> &[DomainId] {
         self.paths.get(node.index()).map_or(&[], |path| path)
     }
 
-    /// Whether a domain is that of one node without the label, which no other node joins.
+    /// Whether the domain, or a domain above it, is that of a lonely node, so that no other node
+    /// can join.
     pub(crate) fn is_of_one_node(&self, domain: DomainId) -> bool {
         let mut above = core::iter::successors(Some(domain), |domain| self.domains[*domain].parent);
         above.any(|domain| !self.domains[domain].name.is_label())
@@ -153,12 +158,13 @@ impl Topology {
         &self.domains[domain]
     }
 
-    /// One more than the largest domain id.
+    /// One more than the index of the largest domain id.
     pub(crate) fn bound(&self) -> usize {
         self.domains.bound()
     }
 
-    /// All domains of a level below (or at) `inside`; everywhere if `None`. Sorted by path.
+    /// All domains of a level in the domain `inside` (`inside` itself, if it is of this level), or
+    /// in the whole topology if `None`. Sorted by path.
     pub(crate) fn domains_at(&self, level: usize, inside: Option<DomainId>) -> Vec<DomainId> {
         let mut row: Vec<DomainId> = match inside {
             Some(domain) => Vec::from([domain]),
@@ -195,7 +201,8 @@ impl Topology {
         names.join("/")
     }
 
-    /// What a node's labels say of its place: the order in which nodes are filled.
+    /// The names of a node's domains by its labels, from the top down. Nodes are filled in the
+    /// order of these names.
     pub(crate) fn names(&self, node_name: &str, labels: &Labels) -> SmallVec<[DomainName; 4]> {
         self.levels
             .iter()
@@ -206,7 +213,7 @@ impl Topology {
             .collect()
     }
 
-    /// Puts a node where its labels say; moves it if it was elsewhere.
+    /// Puts a node into the domains that its labels name; moves it if it was in others.
     pub(crate) fn place(&mut self, node: NodeId, node_name: &str, labels: &Labels) {
         for (at, level) in self.levels.iter().enumerate() {
             let key = &level.node_label;
@@ -245,7 +252,7 @@ impl Topology {
         self.paths[node.index()] = path;
     }
 
-    /// Takes a node out, and with it the domains that it leaves empty.
+    /// Takes a node out, and removes the domains that are empty without it.
     pub(crate) fn remove(&mut self, node: NodeId, node_name: &str) {
         for level in 0..self.levels.len() {
             self.without_domain.remove(&(level, node));
@@ -302,33 +309,34 @@ impl Topology {
     }
 }
 
-/// What a label says of a node's domain. No identifier and one of zeros say nothing: GPU feature
-/// discovery writes a clique of the latter for nodes that share no NVLink with others.
+/// The domain that a label names. An empty value names none, nor does an identifier of all zeros,
+/// which GPU feature discovery writes as the clique of nodes that share no NVLink with others.
 fn identifier<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
     const NO_CLUSTER: &str = "00000000-0000-0000-0000-000000000000";
     label(labels, key).filter(|value| !value.is_empty() && !value.starts_with(NO_CLUSTER))
 }
 
 /// The order in which equally good nodes are filled: by their path in the Topology `default`, then
-/// by name, whatever the order in which they were seen. Filling in this order keeps the racks at
-/// the end whole.
+/// by name; when each node was first seen does not matter. Filling in this order keeps the racks at
+/// the end of it free as a whole.
 ///
-/// Each node has a rank; ranks leave gaps, so that a new node rarely moves others.
+/// Each node has a rank. Ranks leave gaps, so that a new node rarely changes the ranks of others.
 #[derive(Debug, Default)]
 pub(crate) struct NodeOrder {
     ranks: BTreeMap<OrderKey, (u64, NodeId)>,
-    /// The nodes in the order of their ranks.
+    /// All ranks with their nodes, sorted.
     row: Vec<(u64, NodeId)>,
 }
 
 /// A node's path and name.
 pub(crate) type OrderKey = (SmallVec<[DomainName; 4]>, Box<str>);
 
-/// The gap between two ranks that were given in a row.
+/// The gap between the ranks of two nodes that are ranked one after the other.
 const RANK_GAP: u64 = 1 << 32;
 
 impl NodeOrder {
-    /// Ranks a new node. `None`: there was no gap left and every rank has changed.
+    /// Ranks a new node and returns its rank. `None`: there was no gap left, so every node has a
+    /// new rank.
     pub(crate) fn insert(&mut self, key: OrderKey, node: NodeId) -> Option<u64> {
         let before = self
             .ranks
@@ -359,18 +367,18 @@ impl NodeOrder {
         }
     }
 
-    /// How many nodes come before a rank.
+    /// How many nodes have a lower rank.
     fn position(&self, rank: u64) -> usize {
         self.row.partition_point(|(other, _)| *other < rank)
     }
 
-    /// A number for the place of a rank that does not depend on when nodes came: the rank that it
-    /// would be if all had come in their order.
+    /// A rank that does not depend on when nodes came: the one that the node with this rank would
+    /// have if all nodes had been ranked anew.
     pub(crate) fn number(&self, rank: u64) -> u64 {
         (self.position(rank) as u64 + 1).saturating_mul(RANK_GAP)
     }
 
-    /// All nodes with their ranks, in their order.
+    /// All nodes with their ranks, lowest rank first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, u64)> {
         self.row.iter().map(|(rank, node)| (*node, *rank))
     }

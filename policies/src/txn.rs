@@ -1,28 +1,41 @@
-//! A tentative change of the state that can be undone exactly.
+//! Changes of the state that can be undone exactly.
 //!
-//! Nothing is cloned to be tried: changes are made in place and noted in a journal; a rollback
-//! walks the journal backwards.
+//! The state is not cloned for an attempt: changes are made in place and noted in a journal, and a
+//! rollback walks the journal backwards.
 
-use crate::facts::{CardIndex, Placement};
-use crate::ids::{NodeId, PodId};
+use crate::facts::{CardIndex, Placement, Uid};
+use crate::ids::{ClassId, GangId, NodeId, PodId};
 use crate::state::ClusterState;
+use crate::state::holds::{Hold, Holder};
 use crate::state::pod::Stage;
+use alloc::collections::BTreeSet;
 use alloc::{boxed::Box, vec::Vec};
 
-/// The journal of one attempt. Dropping it keeps the changes, like [`Txn::commit`].
+/// The journal of one attempt. It must be committed or rolled back.
 #[derive(Debug, Default)]
 pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
+    holds: Vec<HoldChange>,
 }
 
-/// A pod that has ended in a transaction, as it was before.
+/// A change of what is held for whom.
+#[derive(Debug)]
+enum HoldChange {
+    Began(Holder),
+    /// With its victims, whose room counts as staying meanwhile.
+    GaveUp(Hold, Vec<PodId>),
+}
+
+/// A pod that has ended or was displaced in a transaction, with its place before that.
 #[derive(Debug)]
 struct Ended {
     pod: PodId,
     node: NodeId,
     stage: Stage,
     cards: Box<[CardIndex]>,
+    /// How many pods had been placed before.
+    placed_before: usize,
 }
 
 /// A point in the journal to return to.
@@ -30,10 +43,13 @@ struct Ended {
 pub(crate) struct Checkpoint {
     placed: usize,
     ended: usize,
+    holds: usize,
 }
 
 impl Txn {
     /// Puts a waiting pod on a node: chooses its cards, takes the room and charges the queue.
+    ///
+    /// The caller must make sure that the pod waits and fits: only debug builds check it.
     pub(crate) fn place(
         &mut self,
         state: &mut ClusterState,
@@ -59,14 +75,26 @@ impl Txn {
         self.placed.push((pod, node));
     }
 
-    /// Lets a pod end that has a place: its node and its queue get back what it holds. Of a
-    /// resource of which a node has less than its pods use, an end frees less, or nothing.
+    /// Ends a pod that has a place: its node and its queue get back what the pod takes. A pod
+    /// without a place is left alone. If a node has less of a resource than its pods use, an end
+    /// frees less of that resource, or nothing.
     ///
-    /// What the queue wants for the pod stays: fair shares are not divided anew for a what-if.
+    /// The demand of the queue still includes the pod: fair shares are not divided anew for a
+    /// what-if.
     pub(crate) fn end(&mut self, state: &mut ClusterState, pod: PodId) {
+        self.leave(state, pod, Stage::Ended { succeeded: false });
+    }
+
+    /// Takes a pod off its node as if it had been evicted and made anew at once: it waits, and may
+    /// be placed again. A pod without a place is left alone.
+    pub(crate) fn displace(&mut self, state: &mut ClusterState, pod: PodId) {
+        self.leave(state, pod, Stage::Waiting);
+    }
+
+    fn leave(&mut self, state: &mut ClusterState, pod: PodId, becomes: Stage) {
         let stage = state.pods[pod].stage;
         let Some(node) = stage.node() else { return };
-        state.pods[pod].stage = Stage::Ended { succeeded: false };
+        state.pods[pod].stage = becomes;
         state.vacate(pod, node, false);
         let cards = core::mem::take(&mut state.pods[pod].cards);
         self.ended.push(Ended {
@@ -74,42 +102,146 @@ impl Txn {
             node,
             stage,
             cards,
+            placed_before: self.placed.len(),
         });
+    }
+
+    /// Holds room, of which a part may be leaving still. The holder has no hold yet.
+    pub(crate) fn hold(&mut self, state: &mut ClusterState, hold: Hold) {
+        self.holds.push(HoldChange::Began(hold.holder));
+        state.begin_hold(hold);
+    }
+
+    /// Gives up what is held for somebody, if anything is: who is placed takes the room itself.
+    pub(crate) fn give_up(&mut self, state: &mut ClusterState, holder: Holder) {
+        if let Some(hold) = state.take_hold(holder, false) {
+            let victims = state.uncount_victims(&hold);
+            self.holds.push(HoldChange::GaveUp(hold, victims));
+        }
     }
 
     pub(crate) fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             placed: self.placed.len(),
             ended: self.ended.len(),
+            holds: self.holds.len(),
         }
     }
 
-    /// Undoes everything since the checkpoint. The state is as it was then.
+    /// Undoes everything since the checkpoint: the state is as it was when the checkpoint was
+    /// taken.
     pub(crate) fn rollback(&mut self, state: &mut ClusterState, to: Checkpoint) {
-        // Ends go first: a pod may end after it was placed, and is never placed after its end.
-        while self.ended.len() > to.ended
-            && let Some(ended) = self.ended.pop()
-        {
-            state.pods[ended.pod].stage = ended.stage;
-            state.pods[ended.pod].cards = ended.cards;
-            state.occupy(ended.pod, ended.node);
+        // The last change goes first: a pod may be placed after it was displaced, and end after it
+        // was placed.
+        loop {
+            let placed = self.placed.len();
+            let is_last = |ended: &mut Ended| ended.placed_before == placed;
+            if self.ended.len() > to.ended
+                && let Some(ended) = self.ended.pop_if(is_last)
+            {
+                state.pods[ended.pod].stage = ended.stage;
+                state.pods[ended.pod].cards = ended.cards;
+                state.occupy(ended.pod, ended.node);
+            } else if placed > to.placed
+                && let Some((pod, node)) = self.placed.pop()
+            {
+                state.pods[pod].stage = Stage::Waiting;
+                state.vacate(pod, node, false);
+                state.pods[pod].cards = Box::default();
+            } else {
+                break;
+            }
         }
-        while self.placed.len() > to.placed
-            && let Some((pod, node)) = self.placed.pop()
-        {
-            state.pods[pod].stage = Stage::Waiting;
-            state.vacate(pod, node, false);
-            state.pods[pod].cards = Box::default();
+        // What is held and what is taken are sums of their own, so their order means nothing.
+        while self.holds.len() > to.holds {
+            match self.holds.pop() {
+                Some(HoldChange::Began(holder)) => {
+                    if let Some(hold) = state.take_hold(holder, false) {
+                        state.forget_hold(&hold);
+                    }
+                }
+                Some(HoldChange::GaveUp(hold, victims)) => {
+                    state.count_victims(&victims, false);
+                    state.put_hold(hold);
+                }
+                None => {}
+            }
         }
     }
 
-    /// The placements so far.
+    /// The pods placed so far, each with its node.
     pub(crate) fn placed(&self) -> &[(PodId, NodeId)] {
         &self.placed
     }
 
-    /// Keeps everything, and says what was placed.
-    pub(crate) fn commit(self) -> Vec<(PodId, NodeId)> {
+    /// The pods placed since a checkpoint, each with its node.
+    pub(crate) fn placed_since(&self, checkpoint: Checkpoint) -> &[(PodId, NodeId)] {
+        self.placed.get(checkpoint.placed..).unwrap_or_default()
+    }
+
+    /// Gives up what is held for a gang, for the pods that its members stand for, and for foreign
+    /// pods of a lower priority.
+    pub(crate) fn give_up_own(&mut self, state: &mut ClusterState, gang: GangId) {
+        if state.holds.is_empty() {
+            return;
+        }
+        let priority = state.gangs[gang].spec.priority;
+        for lower in state.holds.foreign_below(priority).collect::<Vec<_>>() {
+            self.give_up(state, lower);
+        }
+        self.give_up(state, Holder::Gang(gang));
+        let members = state.gangs[gang].members.iter();
+        let waiting = members.filter(|pod| state.pods[**pod].stage == Stage::Waiting);
+        let owners = waiting.filter_map(|pod| Some(state.pods[*pod].owner()?.uid));
+        for owner in owners.collect::<BTreeSet<Uid>>() {
+            self.give_up(state, Holder::Owner(owner));
+        }
+    }
+
+    /// Keeps all changes, and returns the placed pods, each with its node. Refused gangs hear of
+    /// room that was held and is not taken.
+    pub(crate) fn commit(self, state: &mut ClusterState) -> Vec<(PodId, NodeId)> {
+        for change in self.holds {
+            if let HoldChange::GaveUp(mut hold, victims) = change {
+                if let Holder::Foreign(..) = hold.holder {
+                    state.put_hold(hold);
+                    continue;
+                }
+                state.count_victims(&victims, true);
+                state.freed.extend(hold.rooms.iter().map(|(_, node)| *node));
+                state.released.extend(hold.to.map(|(queue, _)| queue));
+                state.forget_hold(&hold);
+                if let Holder::Owner(owner) = hold.holder {
+                    leave_to_others(state, &mut hold, owner, &self.placed);
+                }
+            }
+        }
         self.placed
+    }
+}
+
+/// Holds the places for pods of an owner that are still to come, after some were placed.
+fn leave_to_others(
+    state: &mut ClusterState,
+    hold: &mut Hold,
+    owner: Uid,
+    placed: &[(PodId, NodeId)],
+) {
+    for (pod, node) in placed {
+        let pod = &state.pods[*pod];
+        if pod.owner().is_none_or(|of| of.uid != owner) {
+            continue;
+        }
+        let of_class = |(class, _): &(ClassId, NodeId)| *class == pod.class;
+        let here = |room: &(ClassId, NodeId)| of_class(room) && room.1 == *node;
+        let rooms = &mut hold.rooms;
+        let taken = rooms.iter().position(here);
+        if let Some(taken) = taken.or_else(|| rooms.iter().position(of_class)) {
+            rooms.remove(taken);
+        }
+    }
+    if !hold.rooms.is_empty() {
+        let rooms = core::mem::take(&mut hold.rooms);
+        state.begin_hold(Hold::new(hold.holder, hold.to, rooms));
     }
 }

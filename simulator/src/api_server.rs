@@ -21,34 +21,22 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use pods::selects;
+
 pub use exchange::{
     Answer, Change, Conflict, Expected, Name, PodStatus, Request, Sort, Status, Stored, Version,
 };
 
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs};
+use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodFacts, Uid, UnixMs};
 use history::History;
 use lease::Lease;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A PodDisruptionBudget as the eviction API sees it. The controller of budgets is not part of the
-/// model: the code that makes a budget says how many disruptions it allows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
-    /// The namespace of the budget and of its pods.
-    pub namespace: Box<str>,
-    /// The budget selects the pods whose label `gpu-batch.io/pod-group` has this value.
-    pub pod_group: Box<str>,
-    /// `status.disruptionsAllowed`: how many evictions are still allowed.
-    pub disruptions_allowed: u32,
-}
-
-/// The store: every object with its history, the lease, the budgets and flow control.
+/// The store: every object with its history, the lease and flow control.
 #[derive(Debug, Clone, Default)]
 pub struct ApiServer {
-    /// PodDisruptionBudgets, by name.
-    pub budgets: BTreeMap<Box<str>, Budget>,
     /// `Some`: flow control turns every request away except those for the lease, and asks the
     /// client to wait for so many seconds.
     pub flow_control_s: Option<u64>,
@@ -58,6 +46,9 @@ pub struct ApiServer {
     lease: Option<Lease>,
     last_uid: u128,
 }
+
+/// The answer to a PUT that must name the version that it replaces, and does not.
+const UNVERSIONED: Answer = Answer::Invalid("metadata.resourceVersion must be specified");
 
 impl ApiServer {
     /// Carries out a request.
@@ -129,6 +120,17 @@ impl ApiServer {
             })
     }
 
+    /// All disruption budgets as they are now, by namespace and name.
+    pub(crate) fn budgets(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<Stored>, &DisruptionBudgetFacts)> + use<'_> {
+        self.objects(Kind::DisruptionBudget)
+            .filter_map(|stored| match &stored.object {
+                Object::DisruptionBudget(facts) => Some((stored, facts)),
+                _ => None,
+            })
+    }
+
     /// Creates an object. An invalid object is refused before its name is looked up.
     fn create(&mut self, mut object: Object, now_ms: UnixMs) -> Answer {
         let name = Name::of(&object);
@@ -156,14 +158,15 @@ impl ApiServer {
             return Answer::Conflict(Conflict::Uid);
         }
         match version {
-            None if !fields::may_replace_any_version(name.kind) => {
-                return Answer::Invalid("metadata.resourceVersion must be specified");
-            }
+            None if !fields::may_replace_any_version(name.kind) => return UNVERSIONED,
             Some(version) if version != old.version => return Answer::Conflict(Conflict::Version),
             _ => {}
         }
         match fields::replaced(&old.object, object) {
-            Ok(object) => found(self.change(name, &old, object, old.status.clone())),
+            Ok(object) => {
+                let status = fields::status_of_replaced(&old, &object);
+                found(self.change(name, &old, object, status))
+            }
             Err(why) => Answer::Invalid(why),
         }
     }
@@ -176,8 +179,15 @@ impl ApiServer {
         if object.uid() != old.object.uid() {
             return Answer::Conflict(Conflict::Uid);
         }
-        if version.is_some_and(|version| version != old.version) {
-            return Answer::Conflict(Conflict::Version);
+        match version {
+            None if !fields::may_replace_any_version(name.kind) => return UNVERSIONED,
+            Some(version) if version != old.version => return Answer::Conflict(Conflict::Version),
+            _ => {}
+        }
+        if let (Object::Pod(old), Object::Pod(new)) = (&old.object, object)
+            && let Err(why) = fields::may_be_nominated(old, new.nominated.as_deref())
+        {
+            return Answer::Invalid(why);
         }
         match fields::status_replaced(&old, object) {
             Some((object, status)) => found(self.change(name, &old, object, status)),

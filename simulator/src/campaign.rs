@@ -39,7 +39,7 @@ pub struct Findings {
     /// to alter no command. It does not depend on the order in which seeds are run, so the number
     /// of threads does not matter.
     pub commands: u64,
-    /// The same kind of hash, of binds and evictions alone.
+    /// A hash as `commands` is, of binds and evictions alone.
     pub decisions: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::faults::{FaultKind, Faults};
 use crate::random::Random;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::{Object, Outcome, PodSeen};
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 
 /// What the network, and the API server before it carries out a request, do to one command. Times
 /// are milliseconds from the sending.
@@ -121,7 +121,7 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
             _ => Outcome::Observed(PodSeen::Gone),
         },
         (Action::Observe(_), Answer::NotFound) => Outcome::Observed(PodSeen::Gone),
-        (Action::Lease(LeaseRequest::Read), Answer::NotFound) => Outcome::Lease(LeaseSeen {
+        (Action::Lease(LeaseCall::Read), Answer::NotFound) => Outcome::Lease(LeaseSeen {
             resource_version: None,
             holder: "".into(),
             transitions: 0,
@@ -151,10 +151,10 @@ pub fn outcome(action: &Action, answer: Answer) -> Outcome {
         (_, Answer::TooManyRequests { retry_after_s, .. }) => Outcome::Throttled {
             retry_after_ms: retry_after_s.min(60) * 1_000,
         },
-        (_, Answer::Invalid(why)) => Outcome::Refused {
+        // The only internal error of the model: two disruption budgets select the pod.
+        (_, Answer::Invalid(why) | Answer::InternalError(why)) => Outcome::Refused {
             message: why.into(),
         },
-        (_, Answer::InternalError(why)) => unknown(why),
         (_, Answer::Gone | Answer::TooLarge) => unknown("the version is not there"),
     }
 }

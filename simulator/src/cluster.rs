@@ -1,8 +1,10 @@
-//! Everything but schedulers: the API server, kubelets, owners of pods, and garbage collection.
+//! Everything but schedulers: the API server, kubelets, owners of pods, garbage collection, and the
+//! disruption controller.
 //!
 //! Controllers are late, but never wrong: each sees the API server's changes at once, and acts on
 //! them after a while, in a [`Task`].
 
+mod disruption;
 mod kubelet;
 mod owners;
 
@@ -11,6 +13,7 @@ pub(crate) use owners::Recipe;
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};
 use crate::random::Random;
+use disruption::Disruption;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, Uid, UnixMs};
 use owners::Owners;
@@ -35,6 +38,8 @@ pub(crate) enum Task {
     Collect(Uid),
     /// The owner with this index makes its pod.
     Recreate(usize),
+    /// The disruption controller counts healthy pods.
+    CountHealthy,
 }
 
 /// The API server and the controllers that act on its changes.
@@ -44,6 +49,7 @@ pub(crate) struct Cluster {
     /// New tasks that the run has not planned yet, each with its time.
     pub(crate) tasks: Vec<(UnixMs, Task)>,
     owners: Owners,
+    disruption: Disruption,
     /// Pods whose start by a kubelet was begun, or whose garbage collection, if their node is gone.
     admitted: BTreeSet<Uid>,
     /// Pods that are being deleted and whose containers have been told to end.
@@ -133,12 +139,14 @@ impl Cluster {
             return;
         }
         let after = std::mem::replace(&mut self.seen, self.api.revision());
-        for kind in [Kind::Node, Kind::Pod] {
+        let mut disrupted = false;
+        for kind in [Kind::Node, Kind::Pod, Kind::DisruptionBudget] {
             let Answer::Changes { changes, .. } =
                 self.api.handle(Request::Watch { kind, after }, now_ms)
             else {
                 continue;
             };
+            disrupted |= kind != Kind::Node && !changes.is_empty();
             for change in changes {
                 match &change.object.object {
                     Object::Node(facts) => self.node_changed(change.sort, facts, now_ms),
@@ -149,6 +157,9 @@ impl Cluster {
                 }
             }
         }
+        if disrupted {
+            self.plan_count(random, now_ms);
+        }
     }
 
     fn node_changed(&mut self, sort: Sort, node: &NodeFacts, now_ms: UnixMs) {
@@ -158,7 +169,7 @@ impl Cluster {
             .api
             .pods()
             .filter(here)
-            .map(|facts| (facts.uid, facts.deleting))
+            .map(|facts| (facts.uid, facts.deletion_ms.is_some()))
             .collect();
         for (uid, deleting) in pods {
             match sort {
@@ -214,7 +225,7 @@ impl Cluster {
                 self.admitted.insert(uid);
                 self.orphaned(uid, now_ms);
             }
-        } else if facts.deleting {
+        } else if facts.deletion_ms.is_some() {
             if self.terminating.insert(uid) {
                 let mut at_ms = now_ms + random.between(100, 1_000);
                 if faults.strikes(FaultKind::TerminationSlow, random) {
@@ -246,6 +257,7 @@ impl Cluster {
             Task::Succeed(uid) => self.end(*uid, PodPhase::Succeeded, now_ms),
             Task::Collect(uid) => self.collect(*uid, now_ms),
             Task::Recreate(owner) => self.recreate(*owner, now_ms),
+            Task::CountHealthy => self.count_healthy(now_ms),
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod inbox;
 mod informer;
+mod takings;
 mod watchdog;
 
 pub(crate) use informer::{Informer, listed};
@@ -19,11 +20,11 @@ use crate::api_server::ApiServer;
 use crate::faults::Faults;
 use crate::journal::Recorder;
 use crate::random::Random;
-use gpu_batch_policies::command::{Command, CommandId};
+use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Outcome};
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::settings::{Leadership, Settings};
+use gpu_batch_policies::settings::Settings;
 use inbox::Inbox;
 use informer::News;
 use std::collections::BTreeMap;
@@ -61,13 +62,9 @@ pub(crate) struct Stepped {
 impl Contender {
     /// A process that starts now, with a clock that is `clock_ahead_ms` ahead of the world's.
     pub(crate) fn start(settings: Settings, clock_ahead_ms: i64, now_ms: UnixMs) -> Self {
-        let lease = match &settings.leadership {
-            Leadership::Assumed => None,
-            Leadership::Elected(lease) => Some(lease.clone()),
-        };
         Self {
             engine: Engine::new(settings.clone()),
-            watchdog: Watchdog::new(lease, settings.in_flight),
+            watchdog: Watchdog::new(&settings),
             settings,
             informers: Kind::ALL
                 .into_iter()
@@ -245,6 +242,9 @@ impl Contender {
         }
         let leads = self.engine.is_leader();
         let mut violations = self.engine.audit();
+        if commands.iter().any(evicts_for_others) && !self.engine.holds_room() {
+            violations.push("I10: pods are evicted for a gang whose room is not held".to_owned());
+        }
         violations.extend(self.watchdog.sends(clock_ms, &commands, leads));
         for command in &commands {
             let deadline_ms = self.world_ms(command.deadline_ms);
@@ -256,6 +256,10 @@ impl Contender {
             violations,
         })
     }
+}
+
+fn evicts_for_others(command: &Command) -> bool {
+    matches!(&command.action, Action::Evict(evict) if evict.beneficiary.is_some())
 }
 
 /// Whether an event only says that time has passed, or is the outcome of a request for the lease.

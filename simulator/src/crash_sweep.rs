@@ -12,7 +12,8 @@
 //! - no pod is sent to a second node while the first bind may still succeed;
 //! - no node is filled above its capacity, and every engine's audit is clean;
 //! - no pod is evicted for another cause than [`EvictionCause::Unwind`], and none at all where
-//!   there is room to complete the gang;
+//!   there is room to complete the gang; but where the gang takes room from others, as many of them
+//!   are evicted as it needs, and only when all its members are nominated;
 //! - when the world is whole again, so is the gang.
 //!
 //! [`EvictionCause::Unwind`]: gpu_batch_policies::command::EvictionCause::Unwind

@@ -79,6 +79,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
             duration_s,
             num_gpus: demand.gpus[kind],
             queue: index(demand.queues[kind].pick(&mut random)),
+            checkpoint_s: None,
         });
     }
     let queues = size.queues;

@@ -1,13 +1,13 @@
 //! The jobs of a trace under a policy: when does each start?
 //!
 //! A job is a gang of pods that take whole nodes each, and of one more pod for the GPUs that are
-//! left over. The job runs for its duration from the start of its gang, and is never stopped. Every
-//! start is a `Bind` of the engine: a [`Policy`] is a setting of the engine, not a scheduler of its
-//! own.
+//! left over. The job runs for its duration from the start of its gang; only under
+//! [`Policy::DrfEvictions`] it may be evicted before. Every start is a `Bind` of the engine and
+//! every eviction an `Evict`: a [`Policy`] is a setting of the engine, not a scheduler of its own.
 //!
 //! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
-//! itself, as the virtual clusters of the traces had. Under [`Policy::Drf`] all nodes are one
-//! cluster; a queue's nodes are its quota, and queues borrow what others leave.
+//! itself, as the virtual clusters of the traces had. Under the others all nodes are one cluster; a
+//! queue's nodes are its quota, and queues borrow what others leave.
 //!
 //! None of these settings (the order in a leaf queue, whether the first in line keeps the others
 //! waiting, `Placement::Consolidated`) is offered to users of a cluster. Clusters that share no
@@ -15,6 +15,7 @@
 //! that have ended are forgotten by engine and timeline; only their starts are kept.
 
 mod cluster;
+pub mod evictions;
 pub mod fairness;
 pub mod nearness;
 mod objects;
@@ -23,11 +24,13 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 
-use crate::trace::jobs::{Job, Jobs};
+use crate::timeline::undisturbed;
+use crate::trace::jobs::Jobs;
 use crate::trace::queues::{self, TraceQueue};
 use cluster::{Cluster, Outcome};
+use evictions::Eviction;
 use gpu_batch_policies::facts::Placement;
-use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
+use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -42,14 +45,22 @@ pub enum Policy {
     Sjf,
     /// First in, first out, but a job that finds no room lets later jobs pass.
     FirstFit,
-    /// What the live scheduler does: dominant resource fairness between queues, which have quotas
-    /// and borrow from each other. Inside a queue as [`Policy::FirstFit`].
+    /// Dominant resource fairness between queues, which have quotas and borrow from each other. Who
+    /// runs is left alone. Inside a queue as [`Policy::FirstFit`].
     Drf,
+    /// What the live scheduler does: as [`Policy::Drf`], and queues take back what is theirs.
+    DrfEvictions,
 }
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Self; 4] = [Self::Fifo, Self::Sjf, Self::FirstFit, Self::Drf];
+    pub const ALL: [Self; 5] = [
+        Self::Fifo,
+        Self::Sjf,
+        Self::FirstFit,
+        Self::Drf,
+        Self::DrfEvictions,
+    ];
 
     /// The name of the policy, as users write it.
     #[must_use]
@@ -59,33 +70,51 @@ impl Policy {
             Self::Sjf => "sjf",
             Self::FirstFit => "first-fit",
             Self::Drf => "drf",
+            Self::DrfEvictions => "drf+evictions",
         }
     }
 
     /// Whether all queues share one cluster.
     #[must_use]
     pub fn shares_nodes(self) -> bool {
-        self == Self::Drf
+        matches!(self, Self::Drf | Self::DrfEvictions)
+    }
+
+    /// Whether jobs are evicted so that others can start.
+    #[must_use]
+    pub fn evicts(self) -> bool {
+        self == Self::DrfEvictions
     }
 
     fn settings(self) -> Settings {
         let leaf_order = match self {
             Self::Sjf => LeafOrder::ShortestFirst,
-            Self::Fifo | Self::FirstFit | Self::Drf => LeafOrder::Age,
+            _ => LeafOrder::Age,
         };
         let queueing = match self {
             Self::Fifo | Self::Sjf => Queueing::Strict,
-            Self::FirstFit | Self::Drf => Queueing::BestEffort,
+            _ => Queueing::BestEffort,
         };
         let gpu_placement = match self {
-            Self::Drf => Placement::Binpack,
-            Self::Fifo | Self::Sjf | Self::FirstFit => Placement::Consolidated,
+            _ if self.shares_nodes() => Placement::Binpack,
+            _ => Placement::Consolidated,
+        };
+        let undisturbed = undisturbed();
+        // Requests are answered at once, so no pace is needed.
+        let at_once = Evictions {
+            in_flight: u32::MAX,
+            per_second: u32::MAX,
         };
         Settings {
             leaf_order,
             queueing,
             gpu_placement,
-            ..Settings::default()
+            evictions: if self.evicts() {
+                at_once
+            } else {
+                undisturbed.evictions
+            },
+            ..undisturbed
         }
     }
 }
@@ -132,8 +161,11 @@ impl Workload<'_> {
 pub struct Run {
     /// The policy.
     pub policy: Policy,
-    /// When each job started, in seconds, in the order of the trace. `None`: never.
+    /// When the run of each job began that came to its end, in seconds, in the order of the trace.
+    /// `None`: the job never started, or not again after an eviction.
     pub starts_s: Vec<Option<u64>>,
+    /// The evictions, by job and then by time.
+    pub evictions: Vec<Eviction>,
     /// The jobs that never started and why, sorted by their index in the trace.
     pub never: Vec<Never>,
     /// How many steps the engines made, for figures of speed.
@@ -185,6 +217,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
         runs.push(Run {
             policy: *policy,
             starts_s: vec![None; workload.jobs.jobs.len()],
+            evictions: Vec::new(),
             never,
             steps: 0,
             fair_shares: Vec::new(),
@@ -215,6 +248,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
     }
     for run in &mut runs {
         run.never.sort_by_key(|never| never.job);
+        run.evictions.sort_by_key(|it| (it.job, it.at_s));
     }
     runs
 }
@@ -255,15 +289,9 @@ impl Run {
         self.steps += outcome.steps;
         self.fair_shares.extend(outcome.fair_shares);
         self.never.extend(outcome.never);
+        self.evictions.extend(outcome.evictions);
         for (job, start_s) in outcome.starts {
-            self.starts_s[job] = Some(start_s);
+            self.starts_s[job] = start_s;
         }
-    }
-
-    /// When a job ended, in seconds; `None`: it never started.
-    #[must_use]
-    pub fn end_s(&self, index: usize, job: &Job) -> Option<u64> {
-        let start_s = self.starts_s.get(index).copied().flatten()?;
-        Some(start_s.saturating_add(job.duration_s))
     }
 }

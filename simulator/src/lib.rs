@@ -19,6 +19,7 @@ mod cluster;
 mod contender;
 pub mod crash_sweep;
 pub mod faults;
+mod gangs;
 pub mod generate;
 pub mod input;
 pub mod jobs;

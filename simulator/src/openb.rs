@@ -15,7 +15,7 @@ mod world;
 
 use crate::input::Table;
 use crate::report::openb::{Curve, Metric};
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, undisturbed};
 use curves::Bins;
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{Placement, TargetWorkload};
@@ -183,7 +183,7 @@ impl Experiment {
             gpu_placement: placement,
             cpu_placement: placement,
             target_workload: Some(self.target.clone()),
-            ..Settings::default()
+            ..undisturbed()
         };
         let nodes = world::nodes(&self.machines, &order.ranks);
         let mut timeline = Timeline::new(settings, 0, nodes);

@@ -4,14 +4,12 @@
 //! If a gang waits, every placement is tried (`search`) to see that it does not fit. Minima,
 //! domains and reasons are judged at every level of a tree of sub-groups.
 
-mod gangs;
-mod groups;
 mod room;
 mod search;
 
 use crate::cluster::Cluster;
 use crate::contender::{Contender, listed};
-use gangs::{Gang, gangs};
+use crate::gangs::{Gang, contradict, gangs_of, is_met};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Object};
 use gpu_batch_policies::facts::{PodFacts, Uid, UnixMs, amount};
@@ -19,7 +17,6 @@ use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::GangReport;
 use gpu_batch_policies::settings::{Leadership, Settings};
 use gpu_batch_policies::status::Phase;
-use groups::{contradict, is_met};
 use room::Rooms;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +46,7 @@ pub(crate) fn violations(
         apart(cluster, gang, binders, &mut found);
         match reports.get(&gang.name) {
             Some(report) => {
+                unsaid(&gang.name, &report.status.message, &mut found);
                 described(&rooms, gang, report, &mut found);
                 waiting(cluster, &rooms, gang, report, &mut found);
             }
@@ -64,6 +62,14 @@ pub(crate) fn violations(
 /// What queues hold, by queue and resource: GPUs, and resources that some queue has an entry for.
 pub(crate) fn held(cluster: &Cluster) -> BTreeMap<(Box<str>, Box<str>), u64> {
     Rooms::of(cluster, &gangs(cluster)).held()
+}
+
+/// The members of a gang that wait.
+pub(crate) fn waiting_members(cluster: &Cluster, gang: &str) -> BTreeSet<Uid> {
+    let gangs = gangs(cluster);
+    let waiting = gangs.iter().filter(|of| of.name == gang);
+    let waiting = waiting.flat_map(|of| &of.waiting);
+    waiting.map(|facts| facts.uid).collect()
 }
 
 /// What all pods of this scheduler ask for of a resource, together with those that have succeeded
@@ -152,6 +158,16 @@ fn apart(
                 ));
             }
         }
+    }
+}
+
+/// What is told of a refused gang only until it is told why.
+const NOT_WHY: [&str; 2] = ["about to be tried again", "when it was last tried"];
+
+/// I11: whoever waits is told why.
+fn unsaid(name: &str, message: &str, found: &mut Vec<String>) {
+    if message.is_empty() || NOT_WHY.iter().any(|end| message.ends_with(end)) {
+        found.push(format!("I11: {name} is not told why it waits: {message:?}"));
     }
 }
 
@@ -244,8 +260,10 @@ fn statuses(cluster: &Cluster, reports: &BTreeMap<String, GangReport>, found: &m
     }
     for facts in cluster.api.pods() {
         let waits = facts.ours && facts.node.is_none() && !facts.phase.ended();
-        if waits && facts.unscheduled.is_none() {
-            found.push(format!("I11: pod {} is not told why it waits", facts.name));
+        if waits {
+            let told = facts.unscheduled.as_ref();
+            let message = told.map_or("", |told| &*told.message);
+            unsaid(&format!("pod {}", facts.name), message, found);
         }
     }
 }
@@ -297,4 +315,11 @@ fn rebuilt(
         .collect();
     drop(engine.step(now_ms, lists));
     places(&engine)
+}
+
+/// All gangs that have pods.
+fn gangs(cluster: &Cluster) -> Vec<Gang<'_>> {
+    let stored = Kind::ALL.map(|kind| cluster.api.objects(kind));
+    let objects = stored.into_iter().flatten().map(|stored| &stored.object);
+    gangs_of(objects, &cluster.done)
 }

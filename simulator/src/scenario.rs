@@ -1,12 +1,14 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 //!
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
-//! past use counts (`past`).
+//! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`).
 
+mod budgets;
 mod past;
 mod trees;
 mod work;
 
+pub(crate) use budgets::guard;
 pub(crate) use past::{Later, Past, past};
 pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};
@@ -25,6 +27,9 @@ pub(crate) const LEVELS: [&str; 2] = ["zone", "rack"];
 pub(crate) const QUEUES: [&str; 4] = ["red", "blue", "green", "default"];
 /// A label that some pods select.
 pub(crate) const DISK: &str = "disk";
+/// A label of pods, and its values.
+const APP: &str = "example.com/app";
+const APPS: [&str; 2] = ["train", "serve"];
 
 /// The UID of an object that is to be created: the API server sets the real one.
 const NONE: Uid = Uid(0);

@@ -29,10 +29,9 @@ mod tests;
 use agenda::Agenda;
 use gpu_batch_policies::command::{Action, Bind, Command, Evict};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::settings::{InFlight, Settings};
-use std::collections::BTreeMap;
+use gpu_batch_policies::settings::{Evictions, InFlight, Settings};
 
 /// No limit on binds under way, because answers come at once. No statuses and no Kubernetes events,
 /// because nobody reads them.
@@ -41,6 +40,20 @@ const IN_FLIGHT: InFlight = InFlight {
     statuses: 0,
     announcements: 0,
 };
+
+/// The default settings, but nobody is evicted so that others can start: whoever runs is left alone
+/// to its end.
+#[must_use]
+pub fn undisturbed() -> Settings {
+    let defaults = Settings::default();
+    Settings {
+        evictions: Evictions {
+            in_flight: 0,
+            ..defaults.evictions
+        },
+        ..defaults
+    }
+}
 
 /// An engine, its world, and what is still to happen.
 #[derive(Debug)]
@@ -77,13 +90,8 @@ impl Timeline {
             now_ms: start_ms,
             steps: 0,
         };
-        let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-        for object in objects {
-            lists.entry(object.kind()).or_default().push(object);
-        }
-        for kind in Kind::ALL {
-            let objects = lists.remove(&kind).unwrap_or_default();
-            timeline.schedule(start_ms, Event::Listed(Listing { kind, objects }));
+        for list in Event::lists(objects) {
+            timeline.schedule(start_ms, list);
         }
         timeline
     }

@@ -7,13 +7,12 @@
 mod public_traces;
 
 use gpu_batch_policies::event::{Event, Object};
-use gpu_batch_policies::facts::{NodeFacts, TopologyRequest, Uid};
-use gpu_batch_policies::settings::Settings;
+use gpu_batch_policies::facts::{NodeFacts, TopologyConstraint, Uid};
 use gpu_batch_simulator::generate::profile::Like;
 use gpu_batch_simulator::generate::{self, GPUS_PER_NODE, Scale, generate};
 use gpu_batch_simulator::jobs::nearness::{Choice, Network, measure};
 use gpu_batch_simulator::objects::{node, pod, pod_group};
-use gpu_batch_simulator::timeline::{Moment, Timeline};
+use gpu_batch_simulator::timeline::{Moment, Timeline, undisturbed};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn network() -> Network {
@@ -37,7 +36,7 @@ fn world(network: &Network) -> Vec<Object> {
 }
 
 /// A gang of pods that take a host each.
-fn gang(members: u32, near: &TopologyRequest) -> Vec<Event> {
+fn gang(members: u32, near: &TopologyConstraint) -> Vec<Event> {
     let mut group = pod_group("g", Uid(2 << 64), 0, members);
     group.topology = Some(near.clone());
     let mut events = vec![Object::PodGroup(group).into()];
@@ -50,17 +49,17 @@ fn gang(members: u32, near: &TopologyRequest) -> Vec<Event> {
     events
 }
 
-fn required(level: &str) -> TopologyRequest {
-    TopologyRequest {
+fn required(level: &str) -> TopologyConstraint {
+    TopologyConstraint {
         required: Some(level.into()),
-        ..TopologyRequest::default()
+        ..TopologyConstraint::default()
     }
 }
 
-fn preferred(level: &str) -> TopologyRequest {
-    TopologyRequest {
+fn preferred(level: &str) -> TopologyConstraint {
+    TopologyConstraint {
         preferred: Some(level.into()),
-        ..TopologyRequest::default()
+        ..TopologyConstraint::default()
     }
 }
 
@@ -94,8 +93,8 @@ fn a_gang_is_below_as_few_switches_as_possible() {
     let network = network();
     let largest = below(&network, 2).into_values().max().unwrap();
     let largest = u32::try_from(largest).unwrap();
-    let run = |members, near: &TopologyRequest| {
-        let mut timeline = Timeline::new(Settings::default(), 0, world(&network));
+    let run = |members, near: &TopologyConstraint| {
+        let mut timeline = Timeline::new(undisturbed(), 0, world(&network));
         timeline.advance(0, gang(members, near))
     };
     for members in [1, 2, largest] {

@@ -144,7 +144,10 @@ fn any_number_of_threads_gives_the_same() {
             events: &AtomicU64::new(0),
             fair_shares_every_s: Some(86_400),
         };
-        simulate(&Policy::ALL, workload(&jobs, &queues), execution)
+        // Eviction plans for two months take too long for a test.
+        let policies = Policy::ALL.into_iter().filter(|policy| !policy.evicts());
+        let policies: Vec<Policy> = policies.collect();
+        simulate(&policies, workload(&jobs, &queues), execution)
     };
     assert!(runs(1) == runs(4));
 }

@@ -20,7 +20,7 @@ Examples:
 
 A gang without a PodGroup is NAMESPACE/KIND/NAME of its owner or pod, such as NAMESPACE/job/NAME,
 NAMESPACE/deployment/NAME or NAMESPACE/pod/NAME. The scheduler that leads is asked through the API
-server; whoever may forward ports to its pod may ask.")]
+server; users who may forward ports to its pod may ask.")]
 pub(super) struct Args {
     /// What the name means
     #[arg(value_enum)]

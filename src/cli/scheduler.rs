@@ -129,8 +129,8 @@ fn in_words(error: &LeaderError, lease: &LeaseName, config: &kube::Config) -> an
             anyhow!("the API server does not answer at {url}: {obstacle}; {OTHERWISE}")
         }
         LeaderError::Forbidden(_) => anyhow!(
-            "{error}; whoever is bound to the Role {name}-explain in the namespace {namespace} may \
-             ask the scheduler"
+            "{error}; users who are bound to the Role {name}-explain in the namespace {namespace} \
+             may ask the scheduler"
         ),
         LeaderError::NoLease { .. } => anyhow!("{error}; {OTHERWISE}"),
         LeaderError::Failed(_) | LeaderError::NobodyLeads { .. } | LeaderError::Silent { .. } => {

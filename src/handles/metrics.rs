@@ -259,6 +259,9 @@ impl Metrics {
         let cause = match cause {
             EvictionCause::Stale => "stale",
             EvictionCause::Unwind => "unwind",
+            EvictionCause::Reclaim => "reclaim",
+            EvictionCause::Preempt => "preempt",
+            EvictionCause::Consolidate => "consolidate",
         };
         self.evictions.get_or_create(&CauseLabels { cause }).inc();
     }

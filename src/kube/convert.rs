@@ -8,6 +8,7 @@
 //! object at a time. Files go through [`from_value`] or [`from_files`], which also do what the API
 //! server does when it takes an object: defaults, and priorities from PriorityClasses.
 
+mod disruption;
 mod document;
 mod fields;
 mod hints;
@@ -36,9 +37,11 @@ pub(crate) use keys::OF_BINDINGS;
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{PodShape, Problem, UnixMs};
+use gpu_batch_policies::facts::{Labels, PodShape, Problem, UnixMs};
 use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// A kind of object that the scheduler watches.
@@ -67,15 +70,14 @@ pub trait Watched: DeserializeOwned + Send + 'static {
 
 /// What conversion needs to know beside the object.
 ///
-/// Each watcher has its own. Equal shapes of pods are shared: 140,000 pods have a few hundred
-/// shapes.
+/// Each watcher has its own. Equal shapes and equal labels of pods are shared: 140,000 pods have a
+/// few hundred shapes.
 #[derive(Debug)]
 pub struct Converter {
     scheduler_name: Box<str>,
     now_ms: UnixMs,
-    shapes: HashSet<Arc<PodShape>>,
-    /// How many shapes there may be before unused ones are dropped.
-    shapes_before_sweep: usize,
+    shapes: Shared<PodShape>,
+    labels: Shared<Labels>,
     /// PriorityClasses by name, from files only: the value, and whether pods of the class never
     /// preempt.
     priority_classes: BTreeMap<Box<str>, (i64, bool)>,
@@ -87,16 +89,14 @@ pub struct Converter {
 }
 
 impl Converter {
-    const SHAPES_BEFORE_FIRST_SWEEP: usize = 1_024;
-
     /// A converter for the pods with this `schedulerName`. `now_ms`: see [`Converter::set_now`].
     #[must_use]
     pub fn new(scheduler_name: &str, now_ms: UnixMs) -> Self {
         Self {
             scheduler_name: scheduler_name.into(),
             now_ms,
-            shapes: HashSet::new(),
-            shapes_before_sweep: Self::SHAPES_BEFORE_FIRST_SWEEP,
+            shapes: Shared::default(),
+            labels: Shared::default(),
             priority_classes: BTreeMap::new(),
             default_priority_class: None,
             impossible: Vec::new(),
@@ -113,18 +113,41 @@ impl Converter {
     fn past(&self, time: Timestamp) -> UnixMs {
         time.0.min(self.now_ms)
     }
+}
 
-    /// The shared copy of a shape.
-    fn share(&mut self, shape: PodShape) -> Arc<PodShape> {
-        if let Some(shared) = self.shapes.get(&shape) {
+/// One copy of each value, as long as somebody holds it.
+#[derive(Debug)]
+struct Shared<T> {
+    values: HashSet<Arc<T>>,
+    /// How many values there may be before unused ones are dropped.
+    before_sweep: usize,
+}
+
+impl<T> Shared<T> {
+    const BEFORE_FIRST_SWEEP: usize = 1_024;
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self {
+            values: HashSet::new(),
+            before_sweep: Self::BEFORE_FIRST_SWEEP,
+        }
+    }
+}
+
+impl<T: Eq + Hash> Shared<T> {
+    /// The shared copy of a value.
+    fn share(&mut self, value: impl Into<Arc<T>> + Borrow<T>) -> Arc<T> {
+        if let Some(shared) = self.values.get(value.borrow()) {
             return Arc::clone(shared);
         }
-        if self.shapes.len() >= self.shapes_before_sweep {
-            self.shapes.retain(|shape| Arc::strong_count(shape) > 1);
-            self.shapes_before_sweep = (2 * self.shapes.len()).max(Self::SHAPES_BEFORE_FIRST_SWEEP);
+        if self.values.len() >= self.before_sweep {
+            self.values.retain(|value| Arc::strong_count(value) > 1);
+            self.before_sweep = (2 * self.values.len()).max(Self::BEFORE_FIRST_SWEEP);
         }
-        let shared = Arc::new(shape);
-        self.shapes.insert(Arc::clone(&shared));
+        let shared = value.into();
+        self.values.insert(Arc::clone(&shared));
         shared
     }
 }

@@ -24,7 +24,7 @@ use crate::handles::inbox::Inbox;
 use crate::kube::connection::{self, ConnectionError};
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::event::{Event, Outcome};
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,7 +114,7 @@ impl Executor {
         let now_ms = self.handles.clock.now_ms();
         let client = match &command.action {
             Action::Lease(request) => {
-                if let LeaseRequest::Write { acquire: true, .. } = request {
+                if let LeaseCall::Write { acquire: true, .. } = request {
                     self.acquired_ms.store(now_ms, Ordering::Relaxed);
                 }
                 &self.lease_requests
@@ -194,7 +194,7 @@ impl Executor {
     /// alone.
     fn lease_answered(
         &self,
-        request: &LeaseRequest,
+        request: &LeaseCall,
         answer: Result<Answer, ExchangeError>,
     ) -> Outcome {
         let answered = answer.as_ref().ok();
@@ -206,8 +206,7 @@ impl Executor {
         let outcome = lease::outcome(request, answer);
         if let Some(said) = said {
             match &outcome {
-                Outcome::Lease(seen)
-                    if *request == LeaseRequest::Read && seen.holder.is_empty() => {}
+                Outcome::Lease(seen) if *request == LeaseCall::Read && seen.holder.is_empty() => {}
                 Outcome::Lease(_) => self.handles.health.lease_served(),
                 other => self.lease_failed(other, &said),
             }

@@ -86,7 +86,7 @@ pub(crate) enum LeaderError {
         name: String,
     },
     /// The Lease has no holder: no scheduler leads.
-    #[error("no scheduler leads: nobody holds the Lease {name} in the namespace {namespace}")]
+    #[error("no scheduler leads: no process holds the Lease {name} in the namespace {namespace}")]
     NobodyLeads {
         /// The namespace of the Lease.
         namespace: String,

@@ -14,10 +14,10 @@ mod rules;
 mod values;
 
 pub use kinds::{
-    GangPolicy, Job, JobSpec, LabelSelector, Namespace, NativePodGroup, NativePodGroupSpec, Node,
-    NodeSpec, NodeStatus, OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup,
-    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
-    TopologyConstraint,
+    DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy, Job, JobSpec,
+    LabelSelector, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
+    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PriorityClass, Queue,
+    SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use pod::{

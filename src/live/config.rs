@@ -12,7 +12,9 @@ mod process;
 mod read;
 
 pub(crate) use file::print_defaults;
-pub use file::{ConfigurationFile, InFlightFile, LeaderElectionFile, LogFile};
+pub use file::{
+    ConfigurationFile, ConsolidationFile, EvictionsFile, InFlightFile, LeaderElectionFile, LogFile,
+};
 pub(crate) use follow::{Follower, InForce};
 pub(crate) use process::is_of_this_machine;
 

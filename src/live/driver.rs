@@ -65,6 +65,9 @@ pub(super) struct Driver {
     configured: Option<Settings>,
 }
 
+/// What the engine was asked to do is done. The error is a panic of the engine.
+type Unpanicked = Result<(), Box<dyn Any + Send>>;
+
 /// How the loop ended.
 pub(super) enum Ended {
     /// The loop was asked to stop.
@@ -113,12 +116,14 @@ impl Driver {
                 self.shut_down();
                 events.push(Event::Continue);
             }
-            if let Err(panic) = self.turn(events)
-                && !self.recover(panic.as_ref())
-            {
+            let turned = self.turn(events);
+            if !self.survives(turned) {
                 return Ended::Panicked;
             }
-            self.answer(batch.questions);
+            let answered = self.answer(batch.questions);
+            if !self.survives(answered) {
+                return Ended::Panicked;
+            }
             self.follow_recording();
             if let Some(stop_by) = self.stop_by {
                 if self.in_flight == 0 && self.engine.is_drained() && !self.is_due() {
@@ -158,8 +163,8 @@ impl Driver {
         deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms)
     }
 
-    /// Makes one step, if there is anything to do. The error is a panic of the engine.
-    fn turn(&mut self, mut events: Vec<Event>) -> Result<(), Box<dyn Any + Send>> {
+    /// Makes one step, if there is anything to do.
+    fn turn(&mut self, mut events: Vec<Event>) -> Unpanicked {
         let now_ms = self.handles.clock.now_ms();
         if self.is_due() {
             events.push(Event::Continue);
@@ -217,6 +222,12 @@ impl Driver {
         }
     }
 
+    /// Recovers if the engine has panicked. `false`: it has panicked too often.
+    fn survives(&mut self, result: Unpanicked) -> bool {
+        let panic = result.err();
+        panic.is_none_or(|panic| self.recover(panic.as_ref()))
+    }
+
     /// Throws the engine away and starts a new one from a new list of everything. The new engine
     /// leaves the gang alone that was in hand at the panic. `false`: the engine has panicked too
     /// often.
@@ -261,7 +272,8 @@ impl Driver {
             self.handles
                 .health
                 .turned(self.handles.clock.now_ms(), false, false);
-            self.answer(questions);
+            // An engine that knows nothing has nothing to panic over.
+            drop(self.answer(questions));
         }
         if let Some(settings) = self.configured.clone() {
             self.handles.inbox.configured(settings);
@@ -305,26 +317,33 @@ impl Driver {
         }
     }
 
-    fn answer(&mut self, questions: Vec<Question>) {
+    /// Answers questions. After a panic of the engine, the other ones are not answered either:
+    /// their askers are told at once that there is no answer.
+    fn answer(&mut self, questions: Vec<Question>) -> Unpanicked {
         for question in questions {
-            match question {
-                Question::Reports(asker) => {
-                    let now_ms = self.handles.clock.now_ms();
-                    if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
-                        self.reports = Arc::new(take_reports(&mut self.engine, now_ms));
-                    }
-                    // The asker may have gone away.
-                    let _ = asker.send(Arc::clone(&self.reports));
+            catch_unwind(AssertUnwindSafe(|| self.answer_one(question)))?;
+        }
+        Ok(())
+    }
+
+    fn answer_one(&mut self, question: Question) {
+        match question {
+            Question::Reports(asker) => {
+                let now_ms = self.handles.clock.now_ms();
+                if self.reports.taken_ms.saturating_add(REPORTS_MAX_AGE_MS) <= now_ms {
+                    self.reports = Arc::new(take_reports(&mut self.engine, now_ms));
                 }
-                Question::Audit(asker) => {
-                    let _ = asker.send(self.engine.audit());
-                }
-                Question::Inventory(asker) => {
-                    let _ = asker.send(self.engine.inventory());
-                }
-                Question::Explain(asked, asker) => {
-                    let _ = asker.send(explain(&mut self.engine, &asked));
-                }
+                // The asker may have gone away.
+                let _ = asker.send(Arc::clone(&self.reports));
+            }
+            Question::Audit(asker) => {
+                let _ = asker.send(self.engine.audit());
+            }
+            Question::Inventory(asker) => {
+                let _ = asker.send(self.engine.inventory());
+            }
+            Question::Explain(asked, asker) => {
+                let _ = asker.send(explain(&mut self.engine, &asked));
             }
         }
     }

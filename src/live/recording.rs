@@ -59,7 +59,7 @@ struct Running {
     thread: Receiver<JournalFileError>,
 }
 
-/// What is sent to the thread.
+/// A message to the thread that writes the recording.
 enum ToWrite {
     Block(Vec<u8>),
     /// The blocks that follow go into a new file, whose size is to be kept in this counter.

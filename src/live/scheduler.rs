@@ -238,6 +238,7 @@ fn watch_everything(tasks: &mut JoinSet<()>, shared: &Shared, scheduler_name: &s
     watch_kind::<objects::Topology>(tasks, shared, scheduler_name);
     watch_kind::<objects::Queue>(tasks, shared, scheduler_name);
     watch_kind::<objects::Node>(tasks, shared, scheduler_name);
+    watch_kind::<objects::DisruptionBudget>(tasks, shared, scheduler_name);
     watch_kind::<objects::Job>(tasks, shared, scheduler_name);
     watch_kind::<objects::PodGroup>(tasks, shared, scheduler_name);
     watch_kind::<objects::NativePodGroup>(tasks, shared, scheduler_name);

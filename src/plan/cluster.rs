@@ -69,7 +69,7 @@ enum Need {
     Optional,
 }
 
-const KINDS: [Listed; 9] = [
+const KINDS: [Listed; 10] = [
     Listed::new("Nodes", "/api/v1/nodes", Need::Vital),
     Listed::new("Pods", "/api/v1/pods", Need::Vital),
     Listed::new("Namespaces", "/api/v1/namespaces", Need::Usual),
@@ -77,6 +77,11 @@ const KINDS: [Listed; 9] = [
     Listed::new(
         "PriorityClasses",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
+        Need::Usual,
+    ),
+    Listed::new(
+        "PodDisruptionBudgets",
+        "/apis/policy/v1/poddisruptionbudgets",
         Need::Usual,
     ),
     Listed::new("Queues", "/apis/gpu-batch.io/v1alpha1/queues", Need::Ours),

@@ -197,6 +197,10 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
         Object::Namespace(namespace) => {
             (format!("Namespace {}", namespace.name), &namespace.problems)
         }
+        Object::DisruptionBudget(budget) => (
+            format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name),
+            &budget.problems,
+        ),
         Object::PriorityClass(_) | Object::Job(_) => return,
     };
     for Problem { field, message } in problems {

@@ -1,13 +1,13 @@
 //! A world in which every command succeeds at once.
 
 use crate::views::gangs::Gangs;
-use crate::views::plan::Plan;
-use gpu_batch_policies::command::{Action, Bind, Command};
+use crate::views::plan::{EvictionView, Plan};
+use gpu_batch_policies::command::{Action, Bind, Command, StatusPatch};
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::explain::{Explanation, NotFound, Subject};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
-use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
+use gpu_batch_policies::settings::{Evictions, InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What happens to a pod after its eviction.
@@ -58,6 +58,7 @@ pub(crate) fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQui
     let World {
         mut engine,
         evicted,
+        evictions,
         queues,
         ..
     } = World::after(objects, options)?;
@@ -67,6 +68,7 @@ pub(crate) fn run(objects: Vec<Object>, options: Options) -> Result<Plan, NotQui
         engine.gang_reports(),
         engine.queue_reports(),
         &evicted,
+        evictions,
         &queues,
     ))
 }
@@ -81,7 +83,7 @@ pub(crate) fn explain(
     options: Options,
     subject: Subject<'_>,
 ) -> Result<Result<Explanation, NotFound>, NotQuiet> {
-    let mut world = World::after(objects, options)?;
+    let mut world = World::after(objects, without_evictions(options))?;
     Ok(world.engine.explain(subject))
 }
 
@@ -90,8 +92,14 @@ pub(crate) fn explain(
 /// # Errors
 /// [`NotQuiet`] if a cycle does not end.
 pub(crate) fn gangs(objects: Vec<Object>, options: Options) -> Result<Gangs, NotQuiet> {
-    let world = World::after(objects, options)?;
+    let world = World::after(objects, without_evictions(options))?;
     Ok(Gangs::of(&world.engine.gang_reports(), world.now_ms))
+}
+
+/// Whose room a gang could take is told, and taken in a plan only.
+fn without_evictions(mut options: Options) -> Options {
+    options.settings.evictions.in_flight = 0;
+    options
 }
 
 struct World {
@@ -102,6 +110,10 @@ struct World {
     queues: BTreeMap<Box<str>, QueueFacts>,
     /// The pods that were evicted in this cycle.
     evicted: BTreeSet<Uid>,
+    /// The evictions of all cycles, in their order.
+    evictions: Vec<EvictionView>,
+    /// The present cycle, from 1.
+    cycle: u32,
     /// How many evicted pods came back.
     recreated: u128,
 }
@@ -111,7 +123,7 @@ impl World {
     fn after(objects: Vec<Object>, options: Options) -> Result<Self, NotQuiet> {
         let cycles = options.cycles.max(1);
         let mut world = Self::new(&objects, options);
-        let mut events = listings(objects);
+        let mut events = Event::lists(objects);
         for cycle in 1..=cycles {
             world.settle(events).ok_or(NotQuiet { cycle })?;
             while world.engine.search_on() {
@@ -138,6 +150,15 @@ impl World {
                 statuses: UNBOUNDED,
                 announcements: UNBOUNDED,
             },
+            // Time stands still within a cycle, so there is no pace.
+            evictions: Evictions {
+                in_flight: options
+                    .settings
+                    .evictions
+                    .in_flight
+                    .saturating_mul(UNBOUNDED),
+                per_second: UNBOUNDED,
+            },
             ..options.settings
         };
         let pods = objects.iter().filter_map(|object| match object {
@@ -155,6 +176,8 @@ impl World {
             pods: pods.collect(),
             queues: queues.collect(),
             evicted: BTreeSet::new(),
+            evictions: Vec::new(),
+            cycle: 1,
             recreated: 0,
         }
     }
@@ -184,7 +207,16 @@ impl World {
             Action::Evict(evict) => {
                 self.evicted.insert(evict.pod.uid);
                 if let Some(pod) = self.pods.get_mut(&evict.pod.uid) {
-                    pod.deleting = true;
+                    // In the next cycle it is gone.
+                    let gone_ms = self.now_ms.saturating_add(CYCLE_MS);
+                    pod.deletion_ms.get_or_insert(gone_ms);
+                    events.push(Object::Pod(pod.clone()).into());
+                }
+                self.evictions.push(EvictionView::of(self.cycle, evict));
+            }
+            Action::PatchStatus(StatusPatch::Nominated { pod, node }) => {
+                if let Some(pod) = self.pods.get_mut(&pod.uid) {
+                    pod.nominated = node;
                     events.push(Object::Pod(pod.clone()).into());
                 }
             }
@@ -197,6 +229,7 @@ impl World {
     fn bind(&mut self, bind: Bind) {
         if let Some(pod) = self.pods.get_mut(&bind.pod.uid) {
             pod.node = Some(bind.node);
+            pod.nominated = None;
             pod.bound_ms = Some(self.now_ms);
             pod.bound_queue = Some(bind.queue);
             pod.bound_pod_group = bind.pod_group;
@@ -206,12 +239,13 @@ impl World {
 
     /// From one cycle to the next: leaving pods are gone, bound pods run.
     fn pass(&mut self) -> Vec<Event> {
+        self.cycle += 1;
         self.now_ms = self.now_ms.saturating_add(CYCLE_MS);
         let now_ms = self.now_ms;
         let evicted = std::mem::take(&mut self.evicted);
         let mut events = Vec::new();
         for (uid, mut pod) in std::mem::take(&mut self.pods) {
-            if pod.deleting {
+            if pod.deletion_ms.is_some() {
                 events.push(Event::Deleted(ObjectKey::Pod(uid)));
                 if !evicted.contains(&uid) || self.after_eviction == Evicted::Remove {
                     continue;
@@ -235,9 +269,10 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     PodFacts {
         uid,
         node: None,
+        nominated: None,
         cards: Vec::new(),
         phase: PodPhase::Pending,
-        deleting: false,
+        deletion_ms: None,
         created_ms: now_ms,
         bound_ms: None,
         started_ms: None,
@@ -249,15 +284,5 @@ fn reborn(pod: PodFacts, uid: Uid, now_ms: UnixMs) -> PodFacts {
     }
 }
 
-/// The objects as the first lists of all kinds.
-fn listings(objects: Vec<Object>) -> Vec<Event> {
-    let mut by_kind: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
-    for object in objects {
-        by_kind.entry(object.kind()).or_default().push(object);
-    }
-    let listing = |kind| {
-        let objects = by_kind.remove(&kind).unwrap_or_default();
-        Event::Listed(Listing { kind, objects })
-    };
-    Kind::ALL.map(listing).into()
-}
+#[cfg(test)]
+mod tests;

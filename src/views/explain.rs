@@ -3,9 +3,11 @@
 //! The running scheduler serves the JSON and `gpu-batch explain` draws it, so page and table agree.
 
 mod draw;
+mod eviction;
 mod from_engine;
 
 pub use draw::draw;
+pub use eviction::{EvictedView, EvictionView, PlaceView};
 
 use crate::kube::api::Members;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,10 @@ pub struct ExplanationView {
     pub members: Members,
     /// How many more members must get a place before the gang runs.
     pub needed: u32,
+    /// Whether the gang's minimum is within the quota of its queue, so that no other queue can
+    /// reclaim it; `null`: it holds nothing, or it was not looked at yet.
+    #[serde(default)]
+    pub protected: Option<bool>,
     /// Why the gang waits; `null`: no member of it waits.
     pub reason: Option<String>,
     /// The reason as a sentence.
@@ -43,6 +49,9 @@ pub struct ExplanationView {
     pub excess: Option<ExcessView>,
     /// The gang's place in the order; `null`: something keeps the gang out of the order.
     pub standing: Option<StandingView>,
+    /// Whose room the gang could take, or why nobody's. `null`: the gang does not wait for room.
+    #[serde(default)]
+    pub eviction: Option<EvictionView>,
     /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
     /// What else the gang's owner should know, a sentence each; none of it keeps the gang waiting.
@@ -306,6 +315,9 @@ pub struct QuotaView {
     pub resource: String,
     /// How much of the resource the queue holds.
     pub held: String,
+    /// How much more of the resource the gang asks for; `null`: nothing of the quota is left.
+    #[serde(default)]
+    pub asked: Option<String>,
     /// The quota; `0`: the queue has none of the resource.
     pub quota: String,
     /// The amount that the quota counts as: no more than what the queue above it holds, or than
@@ -319,8 +331,13 @@ pub struct QuotaView {
 pub struct ClaimView {
     /// Whether the queue has a quota at all.
     pub has_quota: bool,
-    /// Which part of the queue's quota is used; `null`: none is left for the gang.
+    /// Which part of the queue's quota is used; `null`: the gang would not leave the queue within
+    /// quota.
     pub quota_used: Option<String>,
+    /// Which part of the queue's quota would be used after the start of the gang; `null`: as for
+    /// `quotaUsed`.
+    #[serde(default)]
+    pub quota_used_after: Option<String>,
     /// The quota whose use is compared; `null`: the queue has none at all, or the gang asks for
     /// nothing that is divided.
     #[serde(default)]
@@ -331,6 +348,9 @@ pub struct ClaimView {
     pub weightless: bool,
     /// The share that is compared: the dominant share over the weight, as the weight counts.
     pub share: String,
+    /// That share after the start of the gang.
+    #[serde(default)]
+    pub share_after: String,
     /// The queue's dominant share: its largest share of a resource that is divided.
     pub dominant_share: String,
     /// The resource of the dominant share; `null`: the queue uses nothing.

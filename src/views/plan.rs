@@ -3,6 +3,7 @@
 use crate::kube::api::Members;
 use crate::views::queues::{self, QueueView};
 use crate::views::table::{self, Entry, Screen, Tone};
+use gpu_batch_policies::command::{Evict, EvictionCause};
 use gpu_batch_policies::facts::{QueueFacts, Uid};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{GangReport, PodReport, PodState, QueueReport};
@@ -18,6 +19,8 @@ pub(crate) struct Plan {
     pub cycles: u32,
     /// The scheduler's pods by `namespace/name`.
     pub pods: BTreeMap<String, PodView>,
+    /// The evictions of all cycles, in the order in which they were sent.
+    pub evictions: Vec<EvictionView>,
     /// Gangs by `namespace/name`; those without a PodGroup as `NS/job/NAME` or `NS/pod/NAME`.
     pub pod_groups: BTreeMap<String, GroupView>,
     /// Queues by name.
@@ -40,6 +43,23 @@ pub(crate) struct PodView {
     pub message: String,
 }
 
+/// One eviction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct EvictionView {
+    /// The cycle in which it was sent, from 1.
+    pub cycle: u32,
+    /// The pod as `namespace/name`.
+    pub pod: String,
+    /// Reclaim, Preempt, Consolidate, Stale or Unwind.
+    pub cause: &'static str,
+    /// The gang that gets the room; `None` where the cause is a rule about the pod's own gang.
+    #[serde(rename = "for")]
+    pub beneficiary: Option<String>,
+    /// Optimal: it is proved that no other set of victims costs less; else Feasible. `None` where
+    /// the eviction is for nobody.
+    pub verdict: Option<&'static str>,
+}
+
 /// One gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct GroupView {
@@ -59,13 +79,14 @@ pub(crate) struct GroupView {
 
 impl Plan {
     /// The plan that the engine's reports make. `evicted`: pods that were evicted in the last
-    /// cycle; `facts`: the Queue objects.
+    /// cycle; `evictions`: those of all cycles; `facts`: the Queue objects.
     pub(crate) fn of(
         cycles: u32,
         pods: Vec<PodReport>,
         gangs: Vec<GangReport>,
         queues: Vec<QueueReport>,
         evicted: &BTreeSet<Uid>,
+        evictions: Vec<EvictionView>,
         facts: &BTreeMap<Box<str>, QueueFacts>,
     ) -> Self {
         Self {
@@ -77,6 +98,7 @@ impl Plan {
                     (name, PodView::of(&pod, evicted))
                 })
                 .collect(),
+            evictions,
             pod_groups: gangs
                 .into_iter()
                 .map(|gang| (gang.name.clone(), GroupView::of(gang)))
@@ -122,6 +144,28 @@ impl PodView {
     }
 }
 
+impl EvictionView {
+    /// The view of an eviction that is sent in a cycle.
+    pub(crate) fn of(cycle: u32, evict: Evict) -> Self {
+        let Evict {
+            pod,
+            cause,
+            beneficiary,
+        } = evict;
+        let verdict = beneficiary.as_ref().map(|of| match of.is_optimal {
+            true => "Optimal",
+            false => "Feasible",
+        });
+        Self {
+            cycle,
+            pod: format!("{}/{}", pod.namespace, pod.name),
+            cause: cause.as_str(),
+            beneficiary: beneficiary.map(|of| of.gang.into()),
+            verdict,
+        }
+    }
+}
+
 impl GroupView {
     fn of(gang: GangReport) -> Self {
         let status = gang.status;
@@ -156,12 +200,15 @@ impl GroupView {
     }
 }
 
-/// Draws the plan for people: pods, gangs with why they wait, queues.
+/// Draws the plan for people: pods, evictions, gangs with why they wait, queues.
 #[must_use]
 pub(crate) fn draw(plan: &Plan, screen: Screen) -> String {
     let mut parts = vec![summary(plan)];
     if !plan.pods.is_empty() {
         parts.push(pods(plan, screen));
+    }
+    if !plan.evictions.is_empty() {
+        parts.push(evictions(plan, screen));
     }
     if !plan.pod_groups.is_empty() {
         parts.push(groups(plan, screen));
@@ -201,6 +248,21 @@ fn pods(plan: &Plan, screen: Screen) -> String {
         ]
     });
     table::draw(&["POD", "STATE", "NODE", "REASON"], rows.collect(), screen)
+}
+
+/// The table of evictions, in their order.
+fn evictions(plan: &Plan, screen: Screen) -> String {
+    let rows = plan.evictions.iter().map(|eviction| {
+        vec![
+            eviction.pod.as_str().into(),
+            eviction.cycle.to_string().into(),
+            eviction.cause.into(),
+            eviction.beneficiary.as_deref().unwrap_or("-").into(),
+            eviction.verdict.unwrap_or_default().into(),
+        ]
+    });
+    let headings = ["EVICTED", "CYCLE", "CAUSE", "FOR", "VERDICT"];
+    table::draw(&headings, rows.collect(), screen)
 }
 
 /// The table of gangs. Messages stand here and not with the pods, because all waiting members of a

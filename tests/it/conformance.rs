@@ -50,7 +50,7 @@ use gpu_batch::lab::local::Options;
 use gpu_batch_policies::command::Action;
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_simulator::api_server::{Answer, ApiServer, Name, Request};
 use gpu_batch_simulator::client;
 use gpu_batch_simulator::random::Random;
@@ -245,16 +245,8 @@ fn apply(model: &mut ApiServer, operation: &Operation, now_ms: UnixMs) -> Answer
     match operation.clone() {
         Operation::Act(action) => model.handle(client::request(&action), now_ms),
         Operation::Ask(request) => model.handle(request, now_ms),
-        Operation::SetBudget(name, budget) => {
-            model.budgets.insert(name, budget);
-            Answer::Done
-        }
-        Operation::RemoveBudget(name) => match model.budgets.remove(&name) {
-            Some(_) => Answer::Done,
-            None => Answer::NotFound,
-        },
         Operation::DeleteLease => {
-            let read = model.handle(Request::Lease(LeaseRequest::Read), now_ms);
+            let read = model.handle(Request::Lease(LeaseCall::Read), now_ms);
             model.delete_lease();
             match read {
                 Answer::Lease(_) => Answer::Done,

@@ -7,7 +7,7 @@ use crate::work::{ensure, patched};
 
 impl Cluster {
     /// A Job of so many pods with so many GPUs, changed by a merge patch.
-    async fn job(&self, name: &str, pods: u32, gpus: u32, patch: &Value) {
+    pub(crate) async fn job(&self, name: &str, pods: u32, gpus: u32, patch: &Value) {
         let job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -22,7 +22,7 @@ impl Cluster {
     }
 
     /// Waits until a Job has so many pods that `count`; returns them.
-    async fn job_pods(
+    pub(crate) async fn job_pods(
         &self,
         job: &str,
         wanted: usize,

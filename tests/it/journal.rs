@@ -133,10 +133,11 @@ async fn damaged(temporary: &TempDir, path: &Path) {
     let journal = std::fs::read(path).unwrap();
     let mut other_version = journal.clone();
     other_version[8] += 1;
+    let of_other_version = format!("version: this is a journal of version {}", other_version[8]);
     let mut flipped = journal.clone();
     flipped[200] ^= 0x10;
     let cases: [(&[u8], &str); 4] = [
-        (&other_version, "version: this is a journal of version 7"),
+        (&other_version, &of_other_version),
         (
             &journal[..journal.len() / 2],
             "block 1: length: the file ends within the block",

@@ -151,6 +151,7 @@ fn spec() -> Value {
 fn status() -> Value {
     json!({
         "phase": "Running",
+        "nominatedNodeName": "lists-1",
         "startTime": "2026-01-02T03:04:05Z",
         "conditions": [{
             "type": "Ready", "status": "True", "reason": "Because", "message": "it is so",

@@ -34,6 +34,7 @@ mod queues;
 mod readme;
 mod restarts;
 mod settings;
+mod takings;
 mod troubles;
 mod waiting;
 mod webhooks;

@@ -22,7 +22,8 @@ impl Generator {
 
     pub(crate) fn kind(&mut self) -> Kind {
         use Kind::{
-            Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+            DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass,
+            Queue, Topology,
         };
         let kinds = [
             Pod,
@@ -41,6 +42,7 @@ impl Generator {
             PriorityClass,
             Namespace,
             Job,
+            DisruptionBudget,
         ];
         *self.random.pick(&kinds)
     }
@@ -111,7 +113,27 @@ impl Generator {
                 "namespace": self.namespace(), "uid": self.name("uid-job", 3)},
                 "spec": {"completionMode": "Indexed", "parallelism": self.random.below(5),
                          "completions": self.random.below(5), "activeDeadlineSeconds": 60}}),
+            Kind::DisruptionBudget => self.budget(),
         }
+    }
+
+    fn budget(&mut self) -> Value {
+        let group = self.name("group", 4);
+        let selectors = [
+            json!({"matchLabels": {"gpu-batch.io/pod-group": group}}),
+            json!({"matchExpressions": [
+                {"key": "job-name", "operator": "NotIn", "values": ["j"]}]}),
+            json!({}),
+            Value::Null,
+        ];
+        let generation = self.random.below(3);
+        json!({
+            "metadata": {"name": self.name("budget", 3), "namespace": self.namespace(),
+                         "generation": generation},
+            "spec": {"minAvailable": 1, "selector": self.random.pick(&selectors)},
+            "status": {"observedGeneration": generation,
+                       "disruptionsAllowed": self.random.below(3)},
+        })
     }
 
     fn node(&mut self) -> Value {
@@ -265,6 +287,7 @@ impl Generator {
                     "gpu-batch.io/pod-group": self.perhaps(50, group),
                     "gpu-batch.io/queue": self.perhaps(30, queue),
                     "gpu-batch.io/subgroup": self.perhaps(15, leaf),
+                    "job-name": "j",
                 },
                 "annotations": {"gpu-batch.io/min-member": self.perhaps(10, min_member),
                                 "gpu-batch.io/expected-runtime": self.perhaps(5, runtime)},

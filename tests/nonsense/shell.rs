@@ -2,7 +2,8 @@
 
 use gpu_batch::kube::convert::{Converter, Watched, from_value};
 use gpu_batch::kube::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    Topology,
 };
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Problem;
@@ -31,6 +32,7 @@ pub(crate) fn see(kind: Kind, text: &str, converter: &mut Converter) -> Seen {
         Kind::PriorityClass => decode::<PriorityClass>(text, converter),
         Kind::Namespace => decode::<Namespace>(text, converter),
         Kind::Job => decode::<Job>(text, converter),
+        Kind::DisruptionBudget => decode::<DisruptionBudget>(text, converter),
     }
 }
 
@@ -67,6 +69,7 @@ pub(crate) fn problems(object: &Object) -> &[Problem] {
         Object::PodGroup(facts) => &facts.problems,
         Object::Topology(facts) => &facts.problems,
         Object::Namespace(facts) => &facts.problems,
+        Object::DisruptionBudget(facts) => &facts.problems,
         Object::PriorityClass(_) | Object::Job(_) => &[],
     }
 }

@@ -6,8 +6,8 @@ use crate::modules::{Mention, Package, Path};
 use crate::source::files;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The sources of the packages that have no circle.
-const PACKAGES: &[&str] = &["src", "simulator/src"];
+/// The sources of all packages.
+const PACKAGES: &[&str] = &["src", "policies/src", "simulator/src"];
 
 /// The rooms of the live shell: none names one that comes later.
 const ROOMS: &[&str] = &["handles", "kube", "views", "live", "plan", "lab", "cli"];

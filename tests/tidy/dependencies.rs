@@ -18,7 +18,12 @@ const POLICIES_MAY_USE: &[&str] = &[
 /// What would tie the simulator to a cluster or to the live shell.
 const SIMULATOR_MAY_NOT_USE: &[&str] = &["gpu-batch", "k8s-openapi", "kube", "tokio"];
 
-const MANIFESTS: &[&str] = &["Cargo.toml", "policies/Cargo.toml", "simulator/Cargo.toml"];
+const MANIFESTS: &[&str] = &[
+    "Cargo.toml",
+    "policies/Cargo.toml",
+    "simulator/Cargo.toml",
+    "testing/Cargo.toml",
+];
 
 /// The entries of one table of a manifest: key and the rest of the line.
 fn entries(manifest: &str, table: &str) -> Vec<(String, String)> {

@@ -11,18 +11,19 @@
 //!   +----------------------------------------+-----------+
 //! ```
 //!
-//! The room stays taken until the outcome is certain: never another node while the first bind may
-//! still succeed. Only `Refused` gives the room back. From the second try that failed or was
-//! throttled, what the API server says is told with the reason `BindingFailed`, whether or not the
-//! room was given back.
+//! The room stays taken until the outcome is certain: the pod gets no other node while the first
+//! bind may still succeed. Only `Refused` gives the room back. From the second try that failed or
+//! was throttled, what the API server says is told with the reason `BindingFailed`, whether or not
+//! the room was given back.
 //!
 //! A scheduler that does not lead sends nothing. Then the room of bindings that were never sent is
 //! given back; bindings that are uncertain are asked about when it leads again, unless the watch
 //! has told their outcome before.
 //!
-//! A place that becomes too small before anything was sent is given up with its gang. So is what
-//! was not sent yet when another member of the gang turns out to be on another node than ours.
-//! Repeated binds are sent ever more rarely.
+//! A place that becomes too small before its bind was sent is given up, and with it all places of
+//! its gang if the gang has not begun. Binds that were not sent yet are also given up when another
+//! member of the gang turns out to be on another node than ours. The pause between repeated binds
+//! grows.
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, StatusKey};
@@ -55,9 +56,9 @@ pub(crate) struct Binding {
 /// Where a binding stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It waits for room, or for a time.
+    /// The bind waits for room to send a request, or for a time.
     Queued,
-    /// The request is under way.
+    /// The bind is under way.
     Sent,
     /// The outcome is uncertain; the API server will be asked.
     Asking,
@@ -65,18 +66,18 @@ enum Step {
     Observing(CommandId),
 }
 
-/// How long before an observation that failed is repeated, and a bind that was given up twice; each
-/// further bind waits twice as long as the one before, up to 8 s.
+/// The pause, in ms, before a failed observation is repeated, and before a bind is repeated that
+/// was given up twice; before each further bind the pause is twice as long, up to 8 s.
 const AGAIN_MS: u64 = 500;
 
-/// How often the time before a further bind is doubled.
+/// How often the pause before a further bind is doubled, at most.
 const DOUBLINGS_MAX: u32 = 4;
 
-/// How many tries of a binding must have failed before it is told.
+/// How many tries of a binding must have failed before users are told.
 const TOLD_FROM: u32 = 2;
 
 impl Binding {
-    /// Nothing was ever sent that may still arrive.
+    /// Whether no bind was sent that may still arrive.
     fn is_unsent(&self) -> bool {
         self.step == Step::Queued && self.given_up == 0
     }
@@ -116,7 +117,7 @@ impl Binder {
             } else if let Some(uid) = self.outbox.binds.pop_front() {
                 self.send_bind(state, uid, deadline_ms);
             } else {
-                return;
+                return self.send_takings(state, settings, now_ms);
             }
         }
     }
@@ -195,7 +196,7 @@ impl Binder {
         now_ms: UnixMs,
     ) {
         if assumed(state, uid).is_none() {
-            // The watch was faster.
+            // The watch, or another event, has told first what became of the pod.
             if self.bindings.remove(&uid).is_some() && outcome == Outcome::Done {
                 self.announce_bound(state, uid);
             }
@@ -236,8 +237,8 @@ impl Binder {
         self.outbox.observations.push_back(uid);
     }
 
-    /// Told once, and without a number of tries: each would be one more status for an API server
-    /// that has too much to do already.
+    /// Notes that a bind was throttled. It is told once, and without a number of tries: each new
+    /// number would be one more status for an API server that has too much to do already.
     fn note_throttled(&mut self, state: &mut ClusterState, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
@@ -322,7 +323,7 @@ impl Binder {
         }
     }
 
-    /// A time has come for a binding.
+    /// The time has come to go on with a binding.
     pub(crate) fn binding_due(&mut self, uid: Uid) {
         match self.bindings.get(&uid).map(|binding| binding.step) {
             Some(Step::Queued) => self.outbox.binds.push_front(uid),
@@ -396,7 +397,7 @@ impl Binder {
         self.take_back(state, uid);
     }
 
-    /// Gives up a place that is certainly not taken.
+    /// Gives up the place of a pod that is certainly not bound there.
     pub(crate) fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
@@ -407,7 +408,7 @@ impl Binder {
     }
 
     /// Takes back the gangs of which no member has a node yet and no request was sent: the next
-    /// leader places them. All others are finished, so that none is left in part.
+    /// leader places them. All other gangs are finished, so that none is left in part.
     pub(crate) fn take_back_unbegun(&mut self, state: &mut ClusterState) {
         let unbegun = self
             .bindings
@@ -419,8 +420,8 @@ impl Binder {
         }
     }
 
-    /// Takes back a place that was not asked for yet; with it all of its gang, if that has not
-    /// begun, so that it is not begun in part.
+    /// Takes back a place whose bind was not sent yet; with it all places of its gang, if the gang
+    /// has not begun, so that it does not begin in part.
     fn take_back_with_gang(&mut self, state: &mut ClusterState, uid: Uid) {
         if self.is_unbegun(state, uid) {
             let members = gang_members(state, uid).iter();
@@ -432,8 +433,8 @@ impl Binder {
         self.take_back(state, uid);
     }
 
-    /// Takes back what was not asked for yet of gangs of which a member was bound elsewhere: where
-    /// the others may go follows from where that one is.
+    /// Takes back the places whose binds were not sent yet, of gangs of which a member was bound
+    /// elsewhere: where the others may go follows from where that member is.
     pub(crate) fn take_back_overtaken(&mut self, state: &mut ClusterState) {
         while let Some(gang) = state.overtaken.pop_first() {
             let members = state.gangs.get(gang).map_or(&[][..], |gang| &gang.members);
@@ -445,7 +446,7 @@ impl Binder {
         }
     }
 
-    /// Whether no member of the pod's gang has a node, and none may get one by a request that was
+    /// Whether no member of the pod's gang has a node, or may still get one by a bind that was
     /// sent.
     fn is_unbegun(&self, state: &ClusterState, uid: Uid) -> bool {
         let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
@@ -460,7 +461,8 @@ impl Binder {
         unsent(&uid) && !gang_members(state, uid).iter().any(begun)
     }
 
-    /// We do not lead any more: nothing is sent. Requests under way are followed to their answers.
+    /// This process does not lead any more: nothing is sent. Requests under way are followed to
+    /// their answers.
     pub(crate) fn stand_down_all(&mut self, state: &mut ClusterState) {
         let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
         for uid in bindings {
@@ -468,10 +470,11 @@ impl Binder {
         }
         self.outbox.forget_actions();
         self.evicting.clear();
+        self.drop_takings(state);
     }
 
-    /// A place that was never asked for is given back. One that was may still become the pod's: it
-    /// will be asked about, if we lead again before the watch tells.
+    /// Gives back a place whose bind was never sent. A bind that was sent may still succeed: the
+    /// API server is asked about it if this process leads again before the watch tells.
     fn stand_down(&mut self, state: &mut ClusterState, uid: Uid) {
         let Some(binding) = self.bindings.get_mut(&uid) else {
             return;
@@ -484,7 +487,7 @@ impl Binder {
         }
     }
 
-    /// We lead again: what was left uncertain is asked about.
+    /// This process leads again: asks about the bindings that were left uncertain.
     pub(crate) fn ask_about_uncertain(&mut self) {
         let uncertain = self.bindings.iter();
         let uncertain = uncertain.filter(|(_, binding)| binding.step == Step::Asking);
@@ -493,7 +496,7 @@ impl Binder {
             .extend(uncertain.map(|(uid, _)| *uid));
     }
 
-    /// Sees to it that a failure is told while its binding is still uncertain.
+    /// Lets a failure be told while its binding is still uncertain.
     fn tell_failure(&mut self, state: &mut ClusterState, uid: Uid) {
         let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
@@ -505,7 +508,7 @@ impl Binder {
     }
 }
 
-/// The pod and the node of a binding that has not been overtaken by events.
+/// The pod and the node of a binding; `None`: events have overtaken it.
 fn assumed(state: &ClusterState, uid: Uid) -> Option<(&Pod, NodeId)> {
     let pod = &state.pods[*state.pod_ids.get(&uid)?];
     match pod.stage {

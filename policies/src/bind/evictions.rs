@@ -17,7 +17,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How long before an eviction that was refused, by a disruption budget say, is tried again.
+/// The pause, in ms, before an eviction that was refused (by a disruption budget, say) is tried
+/// again.
 const EVICT_AGAIN_MS: u64 = 10_000;
 
 impl Binder {
@@ -53,8 +54,8 @@ impl Binder {
         self.announce_evictions(state, id, group, cause, asked_for);
     }
 
-    /// Tells the object of a gang that members of it, or of a sub-group, are evicted: what is told
-    /// to pods goes with them.
+    /// Publishes on the object of a gang that members of it, or of a sub-group, are evicted: what
+    /// is told of the pods themselves goes with them.
     fn announce_evictions(
         &mut self,
         state: &ClusterState,
@@ -84,6 +85,8 @@ impl Binder {
                 "Unwind",
                 "was bound in part, and the rest of its minimum has no place",
             ),
+            // Whoever makes room for others tells for whom.
+            EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => return,
         };
         self.outbox.announce(Announcement {
             regarding,
@@ -113,6 +116,7 @@ impl Binder {
         let evict = Evict {
             pod: pod.reference(),
             cause,
+            beneficiary: None,
         };
         self.outbox
             .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
@@ -127,6 +131,12 @@ impl Binder {
         outcome: &Outcome,
         now_ms: UnixMs,
     ) {
+        if self.taking_eviction_ended(state, settings, uid, outcome, now_ms) {
+            if matches!(outcome, Outcome::Done | Outcome::NotFound) {
+                leaves(state, uid);
+            }
+            return;
+        }
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return leaves(state, uid),
             Outcome::Throttled { retry_after_ms } => *retry_after_ms,
@@ -147,16 +157,14 @@ impl Binder {
 
 fn leaves(state: &mut ClusterState, uid: Uid) {
     if let Some(id) = state.pod_ids.get(&uid) {
-        let pod = &mut state.pods[*id];
-        pod.deleting = true;
-        state
-            .touched
-            .extend(pod.own.as_ref().and_then(|own| own.gang));
+        let id = *id;
+        state.begin_deletion(id);
+        state.touched.extend(state.pods[id].gang());
     }
 }
 
-/// The gang, or the sub-group, may have come together again while the request waited to be
-/// sent.
+/// Whether the cause of an eviction still holds: the gang, or the sub-group, may have come together
+/// again while the request waited to be sent.
 fn still_holds(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
@@ -176,5 +184,6 @@ fn still_holds(
             progress[id].is_unfinished()
                 || progress[id].is_in_unfinished_sub_group(&state.gangs[id], pod)
         }
+        EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => false,
     }
 }

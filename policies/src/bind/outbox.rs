@@ -1,9 +1,8 @@
-//! Requests that wait to be sent, and those under way.
+//! Requests that wait to be sent, and requests under way.
 //!
 //! The order when the API server is slow: observations, evictions, binds, statuses, Kubernetes
-//! events. Evictions are few and end what must not last; binds can be many. How many are under way
-//! is bounded for each sort, so that statuses and
-//! events never delay a bind.
+//! events. Evictions are few and end what must not last; binds can be many. The number of requests
+//! under way is bounded for each sort, so that statuses and events never delay a bind.
 
 use crate::command::{Action, Announcement, Command, CommandId};
 use crate::facts::{Uid, UnixMs};
@@ -13,17 +12,17 @@ use crate::settings::InFlight;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-/// Events beyond this are dropped, oldest first: they are news, not state.
+/// Kubernetes events beyond this number are dropped, oldest first: they are news, not state.
 const ANNOUNCEMENTS_MAX: usize = 20_000;
 
 /// A status that may have changed. What is written is worked out when it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StatusKey {
-    /// Of a gang's PodGroup.
+    /// The status of a gang's PodGroup.
     Gang(GangId),
     /// The condition of a pod.
     Pod(Uid),
-    /// Of a queue.
+    /// The status of a queue.
     Queue(QueueId),
 }
 
@@ -33,6 +32,8 @@ pub(crate) enum Flight {
     Bind(Uid),
     Observe(Uid),
     Evict(Uid),
+    /// The nominated node of a pod that waits is written.
+    Nominate(Uid),
     Status(StatusKey),
     Announcement,
     Lease,
@@ -48,8 +49,8 @@ pub(crate) struct Outbox {
     pub(crate) evictions: VecDeque<Uid>,
     statuses: VecDeque<StatusKey>,
     queued_statuses: BTreeSet<StatusKey>,
-    /// Those under way: true if it may have changed since. Two writes of one status must never be
-    /// under way together, because the older one could come last.
+    /// The statuses whose writes are under way; true: the status may have changed since. Two writes
+    /// of one status must never be under way together, because the older write could arrive last.
     written_statuses: BTreeMap<StatusKey, bool>,
     pub(crate) announcements: VecDeque<Announcement>,
     in_flight: BTreeMap<CommandId, Flight>,
@@ -140,7 +141,7 @@ impl Outbox {
         !(self.observations.is_empty() && self.binds.is_empty() && self.evictions.is_empty())
     }
 
-    /// Gives a request a number, counts it as under way, and lets the next commands have it.
+    /// Gives a request a number, counts it as under way, and adds it to the commands of this step.
     pub(crate) fn send(
         &mut self,
         flight: Flight,
@@ -167,7 +168,8 @@ impl Outbox {
         core::mem::take(&mut self.sent)
     }
 
-    /// A request has ended. `None`: it is not ours, or it has ended before.
+    /// Takes in that a request has ended, and returns what it was. `None`: it is not ours, or it
+    /// has ended before.
     pub(crate) fn ended(&mut self, id: CommandId) -> Option<Flight> {
         let flight = self.in_flight.remove(&id)?;
         let counter = self.counter(flight);
@@ -182,7 +184,9 @@ impl Outbox {
 
     fn counter(&mut self, flight: Flight) -> &mut u32 {
         match flight {
-            Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_) => &mut self.actions,
+            Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_) | Flight::Nominate(_) => {
+                &mut self.actions
+            }
             Flight::Status(_) => &mut self.status_writes,
             Flight::Announcement => &mut self.announcing,
             // The lease has a connection of its own and holds up nothing.
@@ -197,7 +201,7 @@ impl Outbox {
         self.evictions.clear();
     }
 
-    /// Whether anything that must not be lost is under way or waits.
+    /// Whether nothing that must not be lost is under way or waits.
     pub(crate) fn is_quiet(&self) -> bool {
         self.actions == 0 && !self.actions_wait()
     }

@@ -8,17 +8,19 @@ use alloc::collections::BTreeSet;
 /// The matters that come due at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// Look at a gang again. A gang that has gone meanwhile is not missed; another that has taken
-    /// its number is looked at once for nothing.
+    /// Look at a gang again. A gang that has gone meanwhile does no harm; another gang that has
+    /// taken its number is looked at once for nothing.
     Gang(GangId),
     /// Go on with the binding of a pod.
     Binding(Uid),
     /// Write the status of queues.
     QueueStatus,
-    /// Look at some refusals again.
+    /// Tell some refused gangs anew.
     Review,
     /// Search once more for a gang whose search ended early.
     Search,
+    /// More evictions for gangs that wait may be sent.
+    Pace,
     /// Write a status again: an older write may have arrived late.
     Rewrite(StatusKey),
 }
@@ -36,7 +38,7 @@ impl Timers {
         self.0.first().map(|(at_ms, _)| *at_ms)
     }
 
-    /// Takes one that is due.
+    /// Takes a timer that is due.
     pub(crate) fn due(&mut self, now_ms: UnixMs) -> Option<Timer> {
         if self.next()? > now_ms {
             return None;

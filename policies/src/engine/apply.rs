@@ -14,17 +14,17 @@ impl Engine {
         self.teller.faults.hear(&self.state, &event);
         match event {
             Event::Applied(object) => {
-                self.planner.review.note();
-                // A queue may become Ready, or not, without a gang that notices.
+                self.note_news(object.kind());
+                // A queue may become Ready, or cease to be, without touching any gang.
                 self.teller.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
-                self.planner.review.note();
+                self.note_news(key.kind());
                 self.state.delete(key);
             }
             Event::Listed(listing) => {
-                self.planner.review.note();
+                self.note_news(listing.kind);
                 self.listed.insert(listing.kind);
                 self.teller.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
@@ -35,7 +35,18 @@ impl Engine {
         }
     }
 
-    /// Goes on with other settings. What the engine was built around stays.
+    /// Notes that something may have made what is told of refused gangs untrue. No sentence tells
+    /// of disruption budgets, whose statuses change with each eviction and each pod that is ready.
+    fn note_news(&mut self, kind: Kind) {
+        if kind != Kind::DisruptionBudget {
+            self.teller.review.note();
+        }
+        if kind != Kind::Pod {
+            self.planner.claims.note();
+        }
+    }
+
+    /// Goes on with other settings, but for those that hold for the engine's whole life.
     fn configure(&mut self, settings: Settings) {
         let settings = Settings {
             leadership: self.settings.leadership.clone(),
@@ -53,8 +64,8 @@ impl Engine {
         }
         self.binder.outbox.limits = settings.in_flight;
         self.settings = settings;
-        self.planner.review.note();
-        // Grace periods and placements are looked at with each gang.
+        self.teller.review.note();
+        // Grace periods and placements are applied when a gang is assessed, so all gangs are.
         self.state.rules_changed();
     }
 
@@ -64,7 +75,7 @@ impl Engine {
             flight,
             Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
         ) {
-            self.planner.review.note();
+            self.teller.review.note();
         }
         match flight {
             Some(Flight::Bind(uid)) => self.binder.bind_ended(
@@ -79,6 +90,10 @@ impl Engine {
                 self.binder
                     .observation_ended(&mut self.state, uid, outcome, now_ms);
             }
+            Some(Flight::Nominate(uid)) => {
+                self.binder
+                    .nomination_ended(&self.settings, uid, &outcome, now_ms);
+            }
             Some(Flight::Evict(uid)) => {
                 self.binder
                     .eviction_ended(&mut self.state, &self.settings, uid, &outcome, now_ms);
@@ -92,7 +107,7 @@ impl Engine {
                 now_ms,
             ),
             Some(Flight::Lease) => self.leader.answered(now_ms, lease_answer(outcome)),
-            // Events are news: one that is lost is not sent again.
+            // Kubernetes events are news: a lost one is not sent again.
             Some(Flight::Announcement) | None => {}
         }
     }

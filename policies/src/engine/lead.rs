@@ -20,16 +20,21 @@ impl Engine {
         }
         self.binder.leading = leads;
         if leads {
-            // Another may have led meanwhile, and written what it saw.
+            // Another process may have led meanwhile, and written other statuses.
             for gang in self.state.gangs.ids() {
                 self.teller.told[gang].reported = None;
+                self.teller.told[gang].scheduled = (false, 0);
             }
             self.teller.reported_queues.clear();
             self.teller.dirty_queues = true;
             self.state.rules_changed();
             self.binder.ask_about_uncertain();
+            self.binder.takings.adopts = true;
         } else {
             self.planner.search = None;
+            for gang in self.binder.takings.gangs() {
+                self.planner.waiting[gang].claim.awaited = None;
+            }
             self.binder.stand_down_all(&mut self.state);
         }
     }

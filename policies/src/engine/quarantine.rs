@@ -1,7 +1,7 @@
 //! Gangs whose handling made an engine panic: a bug of ours costs one gang and not all.
 //!
-//! After a panic the state cannot be trusted, so another engine starts from new lists. It is told
-//! which gang was in hand, and leaves that one alone:
+//! After a panic the state cannot be trusted, so another engine starts from new lists. The new
+//! engine is told which gang was in hand, and leaves that gang alone:
 //!
 //! ```text
 //!            panics                 its PodGroup or its pods change
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::gangs::wait::Verdict;
 use crate::ids::GangId;
 use crate::reason::Reason;
-use crate::state::gang::GangKey;
+use crate::state::gang::{Gang, GangKey};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -37,10 +37,10 @@ pub(crate) type Quarantine = BTreeMap<GangKey, Quarantined>;
 /// Why and for how long a gang is left alone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quarantined {
-    /// What the last panic said.
+    /// The message of the last panic.
     said: String,
     panics: u32,
-    /// What made the gang when it was first seen after its last panic.
+    /// A hash of the gang's PodGroup and pods when the gang was first seen after its last panic.
     seen: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ impl Engine {
         next.quarantine = self.quarantine.clone();
         #[cfg(feature = "planted-panic")]
         next.planted_panic.clone_from(&self.planted_panic);
-        if let Some(gang) = self.planner.in_hand.and_then(|id| self.state.gangs.get(id)) {
+        if let Some(gang) = self.to_blame() {
             let entry = next.quarantine.entry(gang.key.clone()).or_default();
             entry.said = shortened(message);
             entry.panics += 1;
@@ -62,14 +62,19 @@ impl Engine {
         next
     }
 
-    /// The gang that is being handled, by name. After a panic: the one that is to blame; `None` if
-    /// it was none.
+    /// The name of the gang that is being handled. After a panic: the gang that is to blame;
+    /// `None`: no gang is.
     #[must_use]
     pub fn gang_in_hand(&self) -> Option<&str> {
-        Some(&*self.state.gangs.get(self.planner.in_hand?)?.name)
+        self.to_blame().map(|gang| &*gang.name)
     }
 
-    /// Does something for one gang, which is to blame if it panics.
+    fn to_blame(&self) -> Option<&Gang> {
+        let id = self.teller.in_hand.or(self.planner.in_hand)?;
+        self.state.gangs.get(id)
+    }
+
+    /// Runs `work` for one gang, which is to blame if `work` panics.
     pub(crate) fn in_hand<T>(&mut self, id: GangId, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.planner.in_hand.replace(id);
         let result = work(self);
@@ -110,18 +115,18 @@ impl Engine {
         Some(Verdict::new(Reason::Unsupported, message))
     }
 
-    /// Makes the planning of a gang panic, in this engine and in those that take over.
+    /// Makes the planning and the explanation of a gang panic, in this engine and in those that
+    /// take over.
     #[cfg(feature = "planted-panic")]
     pub fn plant_panic(&mut self, gang: &str) {
         self.planted_panic = Some(gang.into());
     }
 
     #[cfg(feature = "planted-panic")]
-    pub(crate) fn spring_planted_panic(&self, id: GangId) {
-        let name = &*self.state.gangs[id].name;
+    pub(crate) fn spring_planted_panic(&self, gang: &str) {
         assert!(
-            self.planted_panic.as_deref() != Some(name),
-            "planted for {name}"
+            self.planted_panic.as_deref() != Some(gang),
+            "planted for {gang}"
         );
     }
 }

@@ -5,8 +5,10 @@ use crate::facts::UnixMs;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
 use crate::plan::agenda::Agenda;
+use crate::plan::waiting::Claim;
 use crate::queues::QueueId;
-use alloc::vec::Vec;
+use crate::tell::protection::Protection;
+use alloc::collections::BTreeSet;
 
 impl Engine {
     /// Makes the changes of queues effective.
@@ -19,14 +21,15 @@ impl Engine {
         }
     }
 
-    /// Lets every gang leave a queue that will not be there any more. What runs goes on, as
-    /// foreign.
+    /// Lets every gang leave a queue that is about to go. Running members go on, in no queue's
+    /// accounts.
     fn empty_queue(&mut self, queue: QueueId) {
-        let gangs: Vec<GangId> = self
-            .state
-            .submitted
-            .to(self.state.queues.name(queue))
-            .collect();
+        let named = self.state.submitted.to(self.state.queues.name(queue));
+        // A member that has just come from another gang counts where that gang counted, until its
+        // new gang is assessed.
+        let touched = self.state.touched.iter().copied();
+        let touched = touched.filter(|id| self.state.gangs.get(*id).is_some());
+        let gangs: BTreeSet<GangId> = named.chain(touched).collect();
         for id in gangs {
             if self.progress[id]
                 .tally
@@ -40,25 +43,33 @@ impl Engine {
                     .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
                 self.planner.waiting[id].wait = Wait::Nothing;
             }
+            self.binder.end_taking(&mut self.state, id, true);
+            self.planner.waiting[id].claim = Claim::default();
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
         }
+        self.state.end_holds_in(queue);
         self.teller.gangs_by_queue.remove(&queue);
         self.teller.reported_queues.remove(&queue);
+        self.teller.protection.forget(queue);
     }
 
-    /// Counts what queues have used, on its grid; what is written of it changes with that.
+    /// Counts what queues have used, at the times of a grid; when it is counted, statuses of queues
+    /// change.
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);
         self.teller.dirty_queues |= self.state.queues.next_use_ms() != before;
     }
 
-    /// The hierarchy is another one: every gang that stood in a queue is entered anew.
+    /// Forgets what is known by queue, because the hierarchy is built anew: every gang is entered
+    /// again.
     fn forget_queues(&mut self) {
         self.planner.agenda = Agenda::new(self.settings.queueing);
+        self.planner.claims.forget_queues();
         self.teller.gangs_by_queue.clear();
         self.teller.reported_queues.clear();
+        self.teller.protection = Protection::default();
         self.teller.dirty_queues = true;
         for id in self.state.gangs.ids() {
             self.progress[id].tally = None;

@@ -1,24 +1,30 @@
 //! What shells, metrics and tests may ask.
 
+use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
 use crate::reason::Reason;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::status::Phase;
-use crate::tell::{View, reports};
+use crate::tell::{Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 impl Engine {
     /// Why a gang waits, or the gang of a pod.
     ///
-    /// What is tried is undone, and no decision becomes another one. Depends on the state alone:
-    /// equal states give equal explanations. Looks at all nodes and gangs, so it is for people who
-    /// ask, not for every step.
+    /// What is tried is undone, so no decision changes. Depends on the state alone: equal states
+    /// give equal explanations. Looks at all nodes and gangs, so it is for people who ask, not for
+    /// every step.
     ///
     /// # Errors
-    /// If there is nothing of that name; says what may have been meant.
+    /// No gang or pod has that name, or the pod is another scheduler's. The error says which name
+    /// may have been meant.
     pub fn explain(&mut self, subject: Subject<'_>) -> Result<Explanation, NotFound> {
+        #[cfg(feature = "planted-panic")]
+        if let Subject::Gang(name) = subject {
+            self.spring_planted_panic(name);
+        }
         let (state, settings) = (&mut self.state, &self.settings);
         let (progress, waiting) = (&self.progress, &self.planner.waiting);
         self.teller
@@ -28,7 +34,7 @@ impl Engine {
     /// All pods of ours, in the order of namespace, name and UID.
     #[must_use]
     pub fn pod_reports(&self) -> Vec<PodReport> {
-        reports::pod_reports(self.view())
+        self.teller.pod_reports(self.view())
     }
 
     /// All gangs, in the order of their names.
@@ -43,13 +49,13 @@ impl Engine {
         self.teller.queue_reports(&mut self.state)
     }
 
-    /// How many gangs are in each phase, with the reason of those that wait.
+    /// How many gangs are in each phase, with the reason of the gangs that wait.
     #[must_use]
     pub fn gang_counts(&self) -> BTreeMap<(Phase, Option<Reason>), u32> {
         self.teller.gang_counts(self.view())
     }
 
-    /// Where every pod is, those of other schedulers included, and what every node holds.
+    /// Where every pod is, also pods of other schedulers, and what every node holds.
     ///
     /// Looks at the whole state, as [`Engine::audit`] does.
     #[must_use]
@@ -57,10 +63,10 @@ impl Engine {
         reports::inventory(&self.state)
     }
 
-    /// How much of the cluster's free GPUs is of no use for the target workload: for the one of the
-    /// settings, or else for the pods of ours that were seen since the engine began. That one is
-    /// worked out again each time when they have become more by an eighth; when many are counted,
-    /// every count is halved.
+    /// How much of the cluster's free GPUs is of no use for the target workload: the one of the
+    /// settings, else the pods of ours that were seen since the engine began. The workload of these
+    /// pods is worked out again whenever their number has grown by an eighth; when many are
+    /// counted, every count is halved.
     ///
     /// Looks at the nodes that have changed since the last call.
     #[must_use]
@@ -68,10 +74,39 @@ impl Engine {
         self.state.fragmentation()
     }
 
+    /// Whether room is held for anybody, so that others may wait although they would fit.
+    #[must_use]
+    pub fn holds_room(&self) -> bool {
+        !self.state.holds.is_empty()
+    }
+
     /// How many requests are under way.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.binder.outbox.in_flight()
+    }
+
+    /// Makes everything that is told of refused gangs anew, so that it is true now, and lets it be
+    /// written in the next steps. For shells that print one state.
+    pub fn review(&mut self) {
+        let (state, settings) = (&mut self.state, &self.settings);
+        let (progress, waiting) = (&self.progress, &self.planner.waiting);
+        let (outbox, now_ms) = (&mut self.binder.outbox, self.now_ms);
+        self.teller
+            .review_all(state, settings, progress, waiting, outbox, now_ms);
+        self.unfinished = true;
+    }
+
+    /// The teller, with what it reads and with what it sends.
+    pub(super) fn telling(&mut self) -> (&mut Teller, View<'_>, &mut Binder) {
+        let view = View {
+            state: &self.state,
+            settings: &self.settings,
+            progress: &self.progress,
+            waiting: &self.planner.waiting,
+            now_ms: self.now_ms,
+        };
+        (&mut self.teller, view, &mut self.binder)
     }
 
     fn view(&self) -> View<'_> {

@@ -38,9 +38,8 @@ pub fn quantity(resource: &str, amount: Amount) -> String {
         )
 }
 
-/// A sum of amounts as one: what is above what an amount holds counts as that much. Sums themselves
-/// are kept in 128 bits, so that whatever is taken off again leaves what was there before.
-#[must_use]
+/// A sum as an amount; a sum that an [`Amount`] cannot hold counts as the largest one. Sums
+/// themselves are kept in 128 bits, so that to take an amount off again restores the sum exactly.
 pub(crate) fn saturated(sum: u128) -> Amount {
     Amount::try_from(sum).unwrap_or(Amount::MAX)
 }

@@ -6,10 +6,10 @@
 /// A whole card, in thousandths.
 pub const WHOLE_CARD: u16 = 1000;
 
-/// One card of a node; its number is its place in the node's list.
+/// One card of a node; the card's number is its place in the node's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CardFacts {
-    /// Its memory in MiB.
+    /// The card's memory in MiB.
     pub memory_mib: u64,
 }
 
@@ -18,15 +18,15 @@ pub type CardIndex = u8;
 
 /// What a pod asks of cards: some whole ones, or a fraction of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CardRequest {
+pub struct CardNeed {
     count: u16,
     thousandths: u16,
     memory_mib: u64,
 }
 
-impl CardRequest {
-    /// So many cards that nobody else uses, each with at least so much memory. `None` for no card
-    /// and for more than a node can have.
+impl CardNeed {
+    /// A number of cards that no other pod uses, each with at least `memory_mib` MiB. `None` for 0
+    /// and for more than the 256 cards that a node can have.
     #[must_use]
     pub fn whole(count: u64, memory_mib: u64) -> Option<Self> {
         let count = u16::try_from(count).ok()?;
@@ -37,8 +37,8 @@ impl CardRequest {
         })
     }
 
-    /// So many thousandths of one card, and so much of its memory; pods share a card while both
-    /// last. `None` for nothing and for more than a card.
+    /// A part of one card, in thousandths, and `memory_mib` MiB of its memory; pods share a card
+    /// while both last. `None` for 0 and for more than [`WHOLE_CARD`].
     #[must_use]
     pub fn fraction(thousandths: u64, memory_mib: u64) -> Option<Self> {
         let thousandths = u16::try_from(thousandths).ok()?;
@@ -49,27 +49,26 @@ impl CardRequest {
         })
     }
 
-    /// How many cards.
+    /// How many cards are asked for.
     #[must_use]
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// How much of each, in thousandths: [`WHOLE_CARD`], or less of a single card.
+    /// How much of each card, in thousandths: [`WHOLE_CARD`], or less of a single card.
     #[must_use]
     pub fn thousandths(&self) -> u16 {
         self.thousandths
     }
 
-    /// How much memory of each, in MiB; 0 asks for none in particular.
+    /// How much memory of each card, in MiB; 0: any amount will do.
     #[must_use]
     pub fn memory_mib(&self) -> u64 {
         self.memory_mib
     }
 
-    /// Whether it asks for a part of a card.
-    #[must_use]
-    pub fn is_fraction(&self) -> bool {
+    /// Whether a part of one card is asked for.
+    pub(crate) fn is_fraction(&self) -> bool {
         self.thousandths < WHOLE_CARD
     }
 }

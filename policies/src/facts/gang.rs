@@ -7,7 +7,7 @@ use alloc::{boxed::Box, vec::Vec};
 /// A PodGroup as it was last seen: ours, or a native one of `scheduling.k8s.io`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodGroupFacts {
-    /// Which kind of PodGroup.
+    /// Whether the PodGroup is ours or a native one.
     pub source: GroupSource,
     /// `metadata.namespace`.
     pub namespace: Box<str>,
@@ -21,7 +21,7 @@ pub struct PodGroupFacts {
     pub created_ms: UnixMs,
     /// `spec.queue`, or the label `gpu-batch.io/queue` of a native group.
     pub queue: Option<Box<str>>,
-    /// The number of members that start together or not at all; members above it are elastic.
+    /// The number of members that start together or not at all; members beyond it are surplus.
     pub minimum: u32,
     /// `spec.subGroups`.
     pub sub_groups: Vec<SubGroupFacts>,
@@ -29,13 +29,14 @@ pub struct PodGroupFacts {
     pub min_sub_groups: Option<u32>,
     /// `spec.priorityClassName`.
     pub priority_class: Option<Box<str>>,
-    /// `spec.priority` of a native group, which wins over the class's name.
+    /// `spec.priority` of a native group, which is used instead of `priority_class`.
     pub priority: Option<i32>,
-    /// `spec.preemptible`; `None`: true.
+    /// `spec.preemptible`; `None` means true.
     pub preemptible: Option<bool>,
     /// `spec.topology`.
-    pub topology: Option<TopologyRequest>,
-    /// The node label of a native group's topology constraint: all members in one domain of it.
+    pub topology: Option<TopologyConstraint>,
+    /// The node label of a native group's topology constraint: all members must be on nodes with
+    /// one value of it.
     pub required_label: Option<Box<str>>,
     /// `spec.placement`.
     pub placement: PlacementChoice,
@@ -43,19 +44,20 @@ pub struct PodGroupFacts {
     pub expected_runtime_ms: Option<u64>,
     /// `spec.preemptionDelay`.
     pub preemption_delay_ms: Option<u64>,
-    /// `spec.stalenessGracePeriod`; negative: never; `None`: the configuration's.
+    /// `spec.stalenessGracePeriod`; negative: the gang is never evicted for it; `None`: as
+    /// configured.
     pub staleness_grace_ms: Option<i64>,
-    /// Fields that are not supported yet; the gang is held with `Unsupported`.
+    /// Fields that are not supported yet; the gang is barred with `Unsupported`.
     pub unsupported: Vec<Box<str>>,
-    /// What could not be read or contradicts itself; the gang is held with `InvalidSpec`.
+    /// What could not be read or contradicts itself; the gang is barred with `InvalidSpec`.
     pub problems: Vec<Problem>,
-    /// `status`, if the scheduler could have written it so; of native groups never.
+    /// `status`, if it can be what the scheduler wrote; `None` for native groups.
     pub status: Option<PodGroupStatus>,
 }
 
 impl PodGroupFacts {
-    /// A PodGroup of ours of which so many members start together, of the first generation,
-    /// created at time zero, that says nothing else.
+    /// A PodGroup of ours with this minimum, of the first generation, created at time zero, with
+    /// nothing else set.
     #[must_use]
     pub fn new(uid: Uid, namespace: &str, name: &str, minimum: u32) -> Self {
         Self {
@@ -85,12 +87,12 @@ impl PodGroupFacts {
     }
 }
 
-/// Where a PodGroup comes from. The two kinds may share a name.
+/// Where a PodGroup comes from. PodGroups of both sources may have one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupSource {
-    /// `gpu-batch.io` PodGroup.
+    /// A PodGroup of `gpu-batch.io`.
     GpuBatch,
-    /// `scheduling.k8s.io` PodGroup.
+    /// A PodGroup of `scheduling.k8s.io`.
     Native,
 }
 
@@ -101,17 +103,17 @@ pub struct SubGroupFacts {
     pub name: Box<str>,
     /// The parent's name; empty: the PodGroup itself.
     pub parent: Box<str>,
-    /// Of a leaf: pods.
+    /// The minimum of a leaf, in pods.
     pub min_member: Option<u32>,
-    /// Of an inner node: direct children.
+    /// The minimum of a sub-group with children, in direct children.
     pub min_sub_groups: Option<u32>,
-    /// Where its members must or should be.
-    pub topology: Option<TopologyRequest>,
+    /// Where the members of the sub-group must or should be.
+    pub topology: Option<TopologyConstraint>,
 }
 
 impl SubGroupFacts {
-    /// A sub-group that says nothing else. Without `min_member` it is an inner node, or a leaf by
-    /// default.
+    /// A sub-group with nothing else set. Without `min_member` it may have children; a leaf then
+    /// has the minimum 1.
     #[must_use]
     pub fn new(name: &str, parent: &str, min_member: Option<u32>) -> Self {
         Self {
@@ -126,16 +128,17 @@ impl SubGroupFacts {
 
 /// `topology` of a PodGroup or sub-group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct TopologyRequest {
-    /// The Topology object; `None`: `default`.
+pub struct TopologyConstraint {
+    /// The name of the Topology object; `None`: `default`.
     pub name: Option<Box<str>>,
-    /// The whole group inside one domain of this level, or it waits.
+    /// The level of which one domain must hold the whole group; until then the group waits.
     pub required: Option<Box<str>>,
-    /// As near as this level if possible, wider if not.
+    /// The level of which one domain should hold the whole group; if that is not possible, a wider
+    /// one.
     pub preferred: Option<Box<str>>,
 }
 
-impl TopologyRequest {
+impl TopologyConstraint {
     /// The levels that are named.
     pub(crate) fn levels(&self) -> impl Iterator<Item = &str> {
         let levels = [&self.required, &self.preferred];
@@ -146,42 +149,43 @@ impl TopologyRequest {
 /// How nodes are chosen among those that fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
-    /// The node with the least left over.
+    /// The node with the least room left over.
     Binpack,
     /// The fewest members per domain.
     Spread,
-    /// The node that has the least CPU and GPUs left, measured in the largest machine's.
+    /// The node with the least CPU and GPUs left over, each as a part of what the largest machine
+    /// has.
     BestFit,
     /// The node whose free GPUs lose the least of their use for the target workload.
     Fragmentation,
-    /// The node whose free room points least in the direction of what is asked for. For comparison
-    /// in experiments, as are all that follow.
+    /// The node whose free room is least aligned with what is asked for (by the dot product). This
+    /// placement and all that follow are for comparison in experiments.
     DotProduct,
     /// First cards that are shared already, then nodes that are in use, then empty ones.
     GpuPacking,
-    /// The node whose pods ask for the same sort of GPUs.
+    /// The node whose pods ask for one sort of GPUs, the sort that this pod asks for.
     GpuClustering,
     /// Any node that fits, drawn from the seed and the pod's UID.
     Random {
-        /// Another seed draws other nodes.
+        /// The seed; another seed draws other nodes.
         seed: u64,
     },
     /// A single pod as with [`Placement::Binpack`]; several members on as few nodes as possible,
-    /// those with the most free first. What simulators of deep learning clusters do (Hu et al.,
-    /// Helios, SC 2021); to be compared with, and not offered to users.
+    /// the nodes with the most free GPUs first. Simulators of deep learning clusters do this (Hu et
+    /// al., Helios, SC 2021). Not offered to users.
     Consolidated,
 }
 
-/// A choice of [`Placement`] for GPU and for CPU work; `None`: not said here.
+/// A choice of [`Placement`] for GPU and for CPU work; `None`: not chosen here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct PlacementChoice {
-    /// For pods that ask for a GPU.
+    /// The placement of pods that ask for a GPU.
     pub gpu: Option<Placement>,
-    /// For all others.
+    /// The placement of all other pods.
     pub cpu: Option<Placement>,
 }
 
-/// A batch/v1 Job as it was last seen. Only indexed ones make gangs.
+/// A batch/v1 Job as it was last seen. Only indexed Jobs make gangs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFacts {
     /// `metadata.uid`.
@@ -198,7 +202,7 @@ pub struct JobFacts {
     pub completions: Option<u32>,
     /// `spec.activeDeadlineSeconds`, in milliseconds.
     pub active_deadline_ms: Option<u64>,
-    /// Its `podFailurePolicy` ignores evicted pods. Where it does not, each of them counts as
-    /// failed, and the Job fails once they are more than its `backoffLimit`.
+    /// The Job's `podFailurePolicy` ignores evicted pods. Otherwise each evicted pod counts as
+    /// failed, and the Job fails once more pods have failed than its `backoffLimit`.
     pub ignores_evictions: bool,
 }

@@ -3,8 +3,8 @@
 use super::{Amounts, CardFacts, Labels, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
-/// The annotation by which HAMi's device plugin tells the cards of a node. `nvidia.com/gpu` is then
-/// what it makes of them: so many slots a card, ten unless it is told otherwise.
+/// The annotation in which HAMi's device plugin lists the cards of a node. On such a node
+/// `nvidia.com/gpu` counts slots: ten for each card, unless the plugin is configured otherwise.
 pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
 
 /// A node as it was last seen.
@@ -12,7 +12,7 @@ pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `metadata.uid`; another one under the same name is another machine.
+    /// `metadata.uid`; a node with another UID is another machine, whatever its name.
     pub uid: Uid,
     /// All labels.
     pub labels: Labels,
@@ -24,22 +24,24 @@ pub struct NodeFacts {
     /// `spec.unschedulable`.
     pub unschedulable: bool,
     /// The `Ready` condition. A node that is lost takes no pods, with the node controller's taints
-    /// or without; fair shares divide what ready nodes have.
+    /// or without. Fair shares divide what ready nodes have, and nodes that were ready a short time
+    /// ago.
     pub readiness: Readiness,
     /// `status.allocatable`, with `pods` among the resources.
     pub allocatable: Amounts,
-    /// `status.capacity`. More capacity than allocatable of a GPU resource is a sick card.
+    /// `status.capacity`. Where a GPU resource has more capacity than allocatable, devices are sick
+    /// or not offered yet.
     pub capacity: Amounts,
-    /// The cards among which the scheduler chooses. Empty: which card a pod gets is not ours to
-    /// say, as with plain `nvidia.com/gpu`.
+    /// The cards among which the scheduler chooses. Empty: the scheduler does not choose cards on
+    /// this node, as with plain `nvidia.com/gpu`.
     pub cards: Vec<CardFacts>,
-    /// What could not be read. The resource or taint concerned is treated in the safe way: absent,
-    /// respectively there.
+    /// What could not be read. To be safe, such a resource counts as absent, and such a taint as
+    /// there.
     pub problems: Vec<Problem>,
 }
 
 impl NodeFacts {
-    /// A ready node without labels and taints, all of whose capacity can be given to pods.
+    /// A ready node without labels and taints whose whole capacity can be given to pods.
     #[must_use]
     pub fn new(uid: Uid, name: &str, allocatable: Amounts) -> Self {
         Self {
@@ -65,21 +67,21 @@ pub enum Readiness {
     Ready,
     /// `False` or `Unknown`.
     Lost {
-        /// When the condition became `False` or `Unknown`, if it says so.
+        /// When the condition became `False` or `Unknown`, in Unix milliseconds, if it says so.
         since_ms: Option<UnixMs>,
     },
-    /// The node has no such condition.
+    /// The node has no condition `Ready`.
     Unsaid,
 }
 
 impl Readiness {
-    /// The kubelet says that the node works.
+    /// Whether the kubelet says that the node works.
     #[must_use]
     pub fn is_ready(self) -> bool {
         self == Self::Ready
     }
 
-    /// The kubelet says that the node does not work, or has fallen silent.
+    /// Whether the kubelet says that the node does not work, or has fallen silent.
     #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Lost { .. })
@@ -89,11 +91,11 @@ impl Readiness {
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
-    /// The key.
+    /// The taint's key.
     pub key: Box<str>,
-    /// The value, often empty.
+    /// The taint's value, often empty.
     pub value: Box<str>,
-    /// Its effect on pods that do not tolerate it.
+    /// The taint's effect on pods that do not tolerate it.
     pub effect: TaintEffect,
 }
 
@@ -102,7 +104,7 @@ pub struct Taint {
 pub enum TaintEffect {
     /// No new pods.
     NoSchedule,
-    /// Pods rather go elsewhere.
+    /// New pods go elsewhere if they can.
     PreferNoSchedule,
     /// No new pods, and running ones are evicted by the taint manager.
     NoExecute,
@@ -117,7 +119,7 @@ pub struct TopologyFacts {
     pub uid: Uid,
     /// `spec.levels`, farthest first, without the level `node` that always ends them.
     pub levels: Vec<TopologyLevel>,
-    /// What could not be read; the Topology counts as missing while there is any.
+    /// What could not be read; a Topology with any problem cannot be used.
     pub problems: Vec<Problem>,
 }
 
@@ -126,6 +128,6 @@ pub struct TopologyFacts {
 pub struct TopologyLevel {
     /// The level's name, as gangs write it.
     pub name: Box<str>,
-    /// The node label whose values are its domains.
+    /// The node label whose values tell the domains of this level apart.
     pub node_label: Box<str>,
 }

@@ -1,6 +1,8 @@
 //! What a pod says.
 
-use super::{CardIndex, PlacementChoice, PodShape, Problem, Uid, UnixMs};
+use super::{
+    CardIndex, OwnerReference, PlacementChoice, PodLabels, PodShape, Problem, Uid, UnixMs,
+};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 /// A pod as it was last seen.
@@ -13,20 +15,24 @@ pub struct PodFacts {
     /// `metadata.name`.
     pub name: Box<str>,
     /// `spec.schedulerName` is ours. A pod of another scheduler is *foreign*: it takes room, has no
-    /// queue and is nobody's victim.
+    /// queue and is never evicted.
     pub ours: bool,
-    /// `spec.nodeName`: set once it is bound.
+    /// `spec.nodeName`: set once the pod is bound.
     pub node: Option<Box<str>>,
-    /// The cards of its node that it holds, in rising order; empty while nobody says.
+    /// `status.nominatedNodeName`: where room is being made, or kept, for the pod.
+    pub nominated: Option<Box<str>>,
+    /// The cards of its node that the pod holds, in rising order; empty: not said.
     pub cards: Vec<CardIndex>,
     /// `status.phase`.
     pub phase: PodPhase,
-    /// `metadata.deletionTimestamp` is set. The pod still takes its room.
-    pub deleting: bool,
+    /// `metadata.deletionTimestamp`: by when the pod is to be gone; it still takes its room.
+    /// `None`: the pod is not being deleted.
+    pub deletion_ms: Option<UnixMs>,
     /// `metadata.creationTimestamp`.
     pub created_ms: UnixMs,
-    /// When it was bound: the API server sets the condition `PodScheduled=True` with the binding
-    /// and its `lastTransitionTime`, to the second. `None` where it has no node or nobody says.
+    /// When the pod was bound: the API server sets the condition `PodScheduled=True` with the
+    /// binding and its `lastTransitionTime`, to the second. `None`: the pod has no node, or no such
+    /// condition.
     pub bound_ms: Option<UnixMs>,
     /// `status.startTime`.
     pub started_ms: Option<UnixMs>,
@@ -34,10 +40,12 @@ pub struct PodFacts {
     pub priority: i32,
     /// `spec.preemptionPolicy` is `Never`.
     pub never_preempts: bool,
-    /// `spec.schedulingGates`, by name; the pod waits while there is any.
+    /// `spec.schedulingGates`, by name; the pod waits while it has any gate.
     pub gates: Vec<Box<str>>,
-    /// What decides where it can run. Foreign pods carry requests and host ports only.
+    /// What decides where the pod can run. Foreign pods carry requests and host ports only.
     pub shape: Arc<PodShape>,
+    /// `metadata.labels`, by which disruption budgets select pods; of foreign pods none.
+    pub labels: PodLabels,
     /// The label `gpu-batch.io/pod-group`.
     pub pod_group: Option<Box<str>>,
     /// The label `gpu-batch.io/subgroup`.
@@ -46,31 +54,31 @@ pub struct PodFacts {
     pub queue: Option<Box<str>>,
     /// `spec.schedulingGroup.podGroupName`: a native group.
     pub native_group: Option<Box<str>>,
-    /// The owner that controls it.
+    /// The owner that controls the pod.
     pub owner: Option<OwnerReference>,
-    /// The Deployment that controls its owner. A rolling update changes the owner, which is a
-    /// ReplicaSet for each template, and not this.
+    /// The Deployment that controls the owner of the pod. A rolling update brings another owner,
+    /// since there is a ReplicaSet for each template, but the Deployment stays.
     pub deployment: Option<Box<str>>,
     /// Annotations that do for implicit gangs what the fields of a PodGroup do.
     pub hints: GangHints,
-    /// The annotation `gpu-batch.io/bound-queue`: the queue that it was bound for.
+    /// The annotation `gpu-batch.io/bound-queue`: the queue that the pod was bound for.
     pub bound_queue: Option<Box<str>>,
-    /// The annotation `gpu-batch.io/bound-podgroup`: the gang that it was bound for.
+    /// The annotation `gpu-batch.io/bound-podgroup`: the gang that the pod was bound for.
     pub bound_pod_group: Option<Box<str>>,
-    /// The annotation `gpu-batch.io/bound-minimum`: the minima that it was bound for, from its
-    /// gang's down to that of its leaf; empty where nobody says.
+    /// The annotation `gpu-batch.io/bound-minimum`: the minima that the pod was bound for, from its
+    /// gang's down to that of its leaf; empty: not said.
     pub bound_minima: Vec<u32>,
-    /// The `PodScheduled` condition where it is `False`, so that it is not written again.
+    /// The condition `PodScheduled` where it is `False`, so that an equal one is not written again.
     pub unscheduled: Option<ScheduledCondition>,
-    /// What could not be read; a pod of ours with any is held with `InvalidSpec`.
+    /// What could not be read; a pod of ours with any problem is barred with `InvalidSpec`.
     pub problems: Vec<Problem>,
-    /// Labels and annotations of `gpu-batch.io` that mean nothing where they stand. They hold
-    /// nothing up: whoever wrote them is told.
+    /// Labels and annotations of `gpu-batch.io` that mean nothing on this pod. They hold nothing
+    /// up; the pod's owner is told.
     pub unknown_keys: Vec<Problem>,
 }
 
 impl PodFacts {
-    /// A pod of ours that waits, created at time zero, of which nothing else is said.
+    /// A pod of ours that waits, created at time zero, with nothing else set.
     #[must_use]
     pub fn new(uid: Uid, namespace: &str, name: &str, shape: Arc<PodShape>) -> Self {
         Self {
@@ -79,9 +87,10 @@ impl PodFacts {
             name: name.into(),
             ours: true,
             node: None,
+            nominated: None,
             cards: Vec::new(),
             phase: PodPhase::Pending,
-            deleting: false,
+            deletion_ms: None,
             created_ms: 0,
             bound_ms: None,
             started_ms: None,
@@ -89,6 +98,7 @@ impl PodFacts {
             never_preempts: false,
             gates: Vec::new(),
             shape,
+            labels: PodLabels::default(),
             pod_group: None,
             sub_group: None,
             queue: None,
@@ -109,13 +119,13 @@ impl PodFacts {
 /// `status.phase` of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PodPhase {
-    /// Not all containers run yet; bound or not.
+    /// Not all containers are ready to run yet; the pod may be bound or not.
     Pending,
-    /// At least one container runs.
+    /// All containers were created, and at least one runs or starts.
     Running,
-    /// Ended well. Takes no room.
+    /// The pod ended well and takes no room.
     Succeeded,
-    /// Ended badly. Takes no room.
+    /// The pod ended badly and takes no room.
     Failed,
 }
 
@@ -127,23 +137,10 @@ impl PodPhase {
     }
 }
 
-/// The controlling owner of a pod.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OwnerReference {
-    /// e.g. `batch/v1`.
-    pub api_version: Box<str>,
-    /// e.g. `Job`.
-    pub kind: Box<str>,
-    /// The name; the namespace is the pod's.
-    pub name: Box<str>,
-    /// The identity.
-    pub uid: Uid,
-}
-
 /// The pod annotations `gpu-batch.io/...` that describe an implicit gang.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GangHints {
-    /// `min-member`: one owner's pods are a gang of so many.
+    /// `min-member`: the owner's pods are a gang with this minimum.
     pub min_member: Option<u32>,
     /// `expected-runtime`.
     pub expected_runtime_ms: Option<u64>,
@@ -164,8 +161,8 @@ pub struct GangHints {
 /// The `PodScheduled=False` condition that a pod carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledCondition {
-    /// The reason, e.g. `Unschedulable` or one of ours.
+    /// The condition's reason, e.g. `Unschedulable` or a [`Reason`](crate::reason::Reason).
     pub reason: Box<str>,
-    /// The message.
+    /// The condition's message.
     pub message: Box<str>,
 }

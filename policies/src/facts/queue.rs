@@ -17,7 +17,7 @@ pub struct QueueFacts {
     pub created_ms: UnixMs,
     /// `spec.parent`; `None`: a child of the implicit root.
     pub parent: Option<Box<str>>,
-    /// `spec.priority`: between siblings, over quota; higher first, strictly.
+    /// `spec.priority`: over quota, siblings with a higher priority come strictly first.
     pub priority: i32,
     /// `spec.resources`.
     pub resources: Vec<QueueResource>,
@@ -25,16 +25,17 @@ pub struct QueueFacts {
     pub preempt_min_runtime_ms: Option<u64>,
     /// `spec.reclaimMinRuntime`; `None`: the parent's.
     pub reclaim_min_runtime_ms: Option<u64>,
-    /// `spec.placement`; what it does not say is the parent's.
+    /// `spec.placement`; the parent's where this queue does not say.
     pub placement: PlacementChoice,
     /// `spec.namespaceSelector`; `None`: all namespaces.
     pub namespace_selector: Option<LabelSelector>,
-    /// `spec.closed`: admits nothing new.
+    /// `spec.closed`: the queue admits nothing new.
     pub closed: bool,
-    /// `status.pastUse`: what the scheduler has written of its past use; `None`: nothing.
+    /// `status.pastUse`: the past use of the queue, as the scheduler last wrote it; `None`: not
+    /// written.
     pub past_use: Option<PastUse>,
-    /// What could not be read or contradicts itself; the queue is not Ready with `InvalidResources`
-    /// (or `InvalidSpec`) while there is any.
+    /// What could not be read or contradicts itself. A queue with any problem is not Ready, with
+    /// `InvalidResources` or `InvalidSpec`.
     pub problems: Vec<Problem>,
 }
 
@@ -68,21 +69,43 @@ pub struct QueueResource {
     pub name: Box<str>,
     /// The GPU model (`nvidia.com/gpu.product` without suffixes); `None`: all models.
     pub product: Option<Box<str>>,
-    /// Guaranteed, in base units.
+    /// What the queue is served first, in base units.
     pub quota: Amount,
-    /// Never exceeded, in base units; `None`: no limit.
+    /// What the queue never exceeds, in base units; `None`: no limit.
     pub limit: Option<Amount>,
-    /// Share of what is over quota.
+    /// The queue's weight when what is over quota is divided.
     pub weight: u16,
 }
 
-/// A selector over labels: all of it must hold; the empty one selects everything.
+/// A selector over labels: all its requirements must hold; the empty selector selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// `matchLabels`.
     pub match_labels: Labels,
     /// `matchExpressions`; `Gt` and `Lt` do not occur.
     pub match_expressions: Vec<SelectorRequirement>,
+}
+
+impl LabelSelector {
+    /// Whether the selector matches an object, of which `value_of` gives the value of a label.
+    pub fn selects<V: AsRef<str>>(&self, value_of: impl Fn(&str) -> Option<V>) -> bool {
+        let holds = |requirement: &SelectorRequirement| {
+            let value = value_of(&requirement.key);
+            let value = value.as_ref().map(AsRef::as_ref);
+            let mut values = requirement.values.iter().map(|listed| &**listed);
+            match requirement.operator {
+                MatchOperator::In => value.is_some_and(|value| values.any(|it| it == value)),
+                MatchOperator::NotIn => value.is_none_or(|value| values.all(|it| it != value)),
+                MatchOperator::Exists => value.is_some(),
+                MatchOperator::DoesNotExist => value.is_none(),
+                // Label selectors have no such operators.
+                MatchOperator::Gt | MatchOperator::Lt => false,
+            }
+        };
+        let mut equal = self.match_labels.iter();
+        equal.all(|(key, value)| value_of(key).is_some_and(|found| found.as_ref() == &**value))
+            && self.match_expressions.iter().all(holds)
+    }
 }
 
 /// One requirement of a [`LabelSelector`].
@@ -114,7 +137,7 @@ pub struct NamespaceFacts {
     pub name: Box<str>,
     /// `metadata.uid`.
     pub uid: Uid,
-    /// All labels, as far as there may be.
+    /// The labels; those beyond the bound of conversion are left out and told as a problem.
     pub labels: Labels,
     /// What could not be read.
     pub problems: Vec<Problem>,

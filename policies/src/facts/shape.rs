@@ -1,6 +1,6 @@
-//! What decides where a pod can run; pods of one shape are judged once.
+//! What decides where a pod can run. Pods of one shape are judged once.
 
-use super::{Amounts, CardRequest, Labels, TaintEffect};
+use super::{Amounts, CardNeed, Labels, TaintEffect};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What decides where a pod can run. Pods of equal shape are one *class* to the engine, which
@@ -13,24 +13,25 @@ pub struct PodShape {
     /// The largest request of one container, for extended resources alone. Sharing strategies may
     /// refuse more than one share in a container.
     pub largest_container: Amounts,
-    /// The request for parts of cards that the scheduler chooses; such a pod fits only on nodes
-    /// that name their cards.
-    pub cards: Option<CardRequest>,
+    /// The request for cards that the scheduler chooses; a pod with such a request fits only on
+    /// nodes that name their cards.
+    pub cards: Option<CardNeed>,
     /// `spec.nodeSelector`.
     pub node_selector: Labels,
-    /// `requiredDuringSchedulingIgnoredDuringExecution`: one of the terms must hold. `None`: no
-    /// such rule. An empty list matches no node.
+    /// `requiredDuringSchedulingIgnoredDuringExecution` of the node affinity: one of the terms must
+    /// hold. `None`: every node matches. An empty list matches no node.
     pub node_affinity: Option<Vec<NodeSelectorTerm>>,
     /// `spec.tolerations`.
     pub tolerations: Vec<Toleration>,
     /// Ports of the host that the pod opens; sorted.
     pub host_ports: Vec<HostPort>,
-    /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with any is held with
-    /// the reason `Unsupported`, never placed as if the field were not there.
+    /// Fields that are not supported yet, e.g. `spec.resourceClaims`. A pod with such a field is
+    /// held with the reason `Unsupported`, never placed as if the field were not there.
     pub unsupported: Vec<Box<str>>,
 }
 
-/// One term of a node affinity: all its requirements must hold; a term without any matches nothing.
+/// One term of a node affinity: all its requirements must hold. A term without requirements matches
+/// no node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
@@ -44,26 +45,27 @@ pub struct NodeSelectorTerm {
 pub struct MatchRequirement {
     /// A label key, or the field's path.
     pub key: Box<str>,
-    /// How the values are compared.
+    /// How the key's value is compared.
     pub operator: MatchOperator,
-    /// The values; one integer for `Gt` and `Lt`, none for `Exists` and `DoesNotExist`.
+    /// What the key's value is compared with: one integer for `Gt` and `Lt`, nothing for `Exists`
+    /// and `DoesNotExist`.
     pub values: Vec<Box<str>>,
 }
 
 /// How a requirement compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchOperator {
-    /// The key's value is one of the values.
+    /// The key's value is one of `values`.
     In,
-    /// The key is absent or its value is none of the values.
+    /// The key is absent, or its value is none of `values`.
     NotIn,
-    /// The key is there.
+    /// The key is there, with any value.
     Exists,
     /// The key is absent.
     DoesNotExist,
-    /// The key's value is an integer greater than the value.
+    /// The key's value is an integer greater than the one of `values`.
     Gt,
-    /// The key's value is an integer less than the value.
+    /// The key's value is an integer less than the one of `values`.
     Lt,
 }
 
@@ -72,31 +74,32 @@ pub enum MatchOperator {
 pub struct Toleration {
     /// The taint's key; empty with `Exists`: every taint.
     pub key: Box<str>,
-    /// How the value is compared.
+    /// How the taint's key and value are compared.
     pub operator: TolerationOperator,
-    /// The value, for `Equal`.
+    /// The taint's value, for `Equal`.
     pub value: Box<str>,
-    /// The effect; `None`: every effect.
+    /// The taint's effect; `None`: every effect.
     pub effect: Option<TaintEffect>,
 }
 
 /// How a toleration compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TolerationOperator {
-    /// Key and value are equal. The default.
+    /// The taint has the key and the value. The default.
     Equal,
-    /// The key is there.
+    /// The taint has the key, with any value.
     Exists,
 }
 
 /// A port of the host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// The number.
+    /// The port's number.
     pub port: u16,
-    /// The protocol; TCP where the pod names none.
+    /// The port's protocol; TCP where the pod names none.
     pub protocol: Protocol,
-    /// The address; empty and `0.0.0.0` mean all of them and are written as empty.
+    /// The address of the host on which the port is opened; empty: all addresses, also where the
+    /// pod says `0.0.0.0`.
     pub host_ip: Box<str>,
 }
 

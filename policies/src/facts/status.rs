@@ -7,11 +7,11 @@ use alloc::{boxed::Box, vec::Vec};
 /// The phase of a gang; derived from its pods, never latched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Below its minimum.
+    /// The gang is below its minimum.
     Pending,
-    /// Binding requests are in flight.
+    /// Members are being bound.
     Binding,
-    /// The minimum is met.
+    /// The gang has its minimum.
     Running,
     /// All members ended, none failed.
     Succeeded,
@@ -45,7 +45,7 @@ impl Phase {
 /// How many members a gang has, by what has become of them. Bound includes running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemberCounts {
-    /// The minimum.
+    /// The gang's minimum.
     pub expected: u32,
     /// Pods that exist.
     pub created: u32,
@@ -64,13 +64,13 @@ pub struct MemberCounts {
 pub struct PodGroupStatus {
     /// `metadata.generation` of the spec that was looked at.
     pub observed_generation: i64,
-    /// The phase.
+    /// How far the gang has come.
     pub phase: Phase,
-    /// The members.
+    /// The number of members by what has become of them.
     pub members: MemberCounts,
-    /// Why it waits; `None` once the minimum is met.
+    /// Why the gang waits; `None` once the minimum is met.
     pub reason: Option<Reason>,
-    /// A sentence for people: why it waits, or that it runs.
+    /// A sentence for people: why the gang waits, or that it runs.
     pub message: Box<str>,
     /// Condition `PodGroupScheduled`: the minimum is met (or was, for an ended gang).
     pub scheduled: bool,
@@ -78,12 +78,15 @@ pub struct PodGroupStatus {
     pub scheduled_since_ms: UnixMs,
     /// Condition `Stale`; `None` before the minimum was first met.
     pub staleness: Option<Staleness>,
+    /// Whether the minimum is within the quota of the queue, so that no other queue can reclaim it;
+    /// `None`: the gang holds nothing, or it was not looked at yet.
+    pub protected: Option<bool>,
 }
 
 /// The condition `Stale` of a gang that has had its minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Staleness {
-    /// It has lost members and is below its minimum.
+    /// The gang has lost members and is below its minimum.
     pub stale: bool,
     /// When `stale` became as it is, in whole seconds.
     pub since_ms: UnixMs,
@@ -92,11 +95,11 @@ pub struct Staleness {
 /// Why a queue is not Ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QueueFault {
-    /// Its parent does not exist.
+    /// The queue's parent does not exist.
     ParentNotFound,
-    /// It is its own ancestor.
+    /// The queue is its own ancestor.
     Cycle,
-    /// An ancestor is not Ready.
+    /// An ancestor of the queue is not Ready.
     ParentNotReady,
     /// An entry of `spec.resources` makes no sense.
     InvalidResources,
@@ -126,33 +129,34 @@ pub type GovernedAmounts = Vec<(Box<str>, Amount)>;
 pub struct QueueStatus {
     /// `metadata.generation` of the spec that was looked at.
     pub observed_generation: i64,
-    /// `None`: Ready. Otherwise why not, and a sentence for people.
+    /// Why the queue is not Ready, and a sentence for people; `None`: the queue is Ready.
     pub fault: Option<(QueueFault, Box<str>)>,
     /// Of a Ready queue, a sentence about entries that count what no node has.
     pub note: Option<Box<str>>,
-    /// When it became Ready, or ceased to be.
+    /// When the queue became Ready, or ceased to be.
     pub ready_since_ms: UnixMs,
-    /// What its gangs hold.
+    /// The amounts that the queue's gangs hold.
     pub allocated: GovernedAmounts,
-    /// The amounts that its gangs hold and ask for.
+    /// The amounts that the queue's gangs hold and ask for.
     pub requested: GovernedAmounts,
-    /// What fairness would give it now.
+    /// The queue's fair share.
     pub fair_share: GovernedAmounts,
-    /// Its dominant share of the cluster, in millionths.
+    /// The queue's dominant share, in millionths of what is divided.
     pub dominant_share_millionths: u64,
-    /// Its average past use; `None` where the past does not count or there is none.
+    /// The queue's average past use; `None`: the past does not count, or the queue has none.
     pub past_use: Option<PastUse>,
-    /// Gangs that wait.
+    /// How many gangs wait.
     pub pending: u32,
-    /// Gangs whose minimum is met.
+    /// How many gangs have their minimum.
     pub running: u32,
 }
 
-/// What a queue has used on average, the past counting ever less.
+/// What a queue has used on average; older use counts less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PastUse {
-    /// Up to when it is counted.
+    /// Up to when use is counted.
     pub at_ms: UnixMs,
-    /// By `resource` or `resource@product`, sorted, in thousandths of base units.
+    /// The average amounts by `resource` or `resource@product`, sorted, in thousandths of base
+    /// units.
     pub averages: Vec<(Box<str>, u64)>,
 }

@@ -1,40 +1,40 @@
-//! Workloads as distributions: which sorts of pods there are, and how many of each.
+//! Workloads as distributions: which kinds of pods there are, and how many of each.
 
-use super::{Amount, CardRequest};
+use super::{Amount, CardNeed};
 use alloc::{boxed::Box, vec::Vec};
 
 /// What a placement by score sees of a pod: pods of one kind get the same score on a node.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodKind {
-    /// Thousandths of a core.
+    /// The CPU request, in thousandths of a core.
     pub cpu_milli: Amount,
-    /// The GPUs; `None` for work without any. Plain GPUs (`nvidia.com/gpu`) are whole cards.
-    pub cards: Option<CardRequest>,
-    /// The GPU models that it can run on, sorted; empty: all.
+    /// The GPUs that the pod asks for, plain ones (`nvidia.com/gpu`) as whole cards; `None`: none.
+    pub cards: Option<CardNeed>,
+    /// The GPU models that the pod can run on, sorted; empty: all.
     pub models: Vec<Box<str>>,
 }
 
 /// A target workload: the kinds of pods that GPUs are to stay usable for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TargetWorkload {
-    /// The most frequent kinds, in the order in which they are summed.
+    /// The most frequent kinds of pods, in the order in which they are summed.
     pub typical: Vec<TypicalPod>,
-    /// The weight of all pods, those of rare kinds too; at most 2^55.
+    /// The weight of all pods, rare kinds included; at most 2^55.
     pub weight: u64,
 }
 
 /// One kind of a target workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypicalPod {
-    /// The kind. How much memory of a card it asks for is not looked at.
+    /// The kind of pod. How much memory of a card it asks for is not looked at.
     pub kind: PodKind,
-    /// How often it occurs: so many pods, or any other measure that is the same for all kinds.
+    /// How often the kind occurs: a number of pods, or any other measure that all kinds share.
     pub weight: u64,
 }
 
 impl TargetWorkload {
     /// The target workload of these pods: the most frequent kinds, until they are at least 95 % of
-    /// all pods. Of kinds as frequent as each other, those that ask for more come first.
+    /// all pods. Of equally frequent kinds, the kinds that ask for more come first.
     ///
     /// Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Node selectors and required node affinity, as kube-scheduler reads them.
 //!
-//! A required affinity may hold label keys and values that Kubernetes does not take any more: a
-//! term with one selects nothing.
+//! A required affinity may contain label keys and values that Kubernetes no longer accepts: a term
+//! with such a key or value selects no node.
 
 use crate::facts::{
     Labels, MatchOperator, MatchRequirement, NodeFacts, NodeSelectorTerm, PodShape, label,
@@ -22,8 +22,8 @@ pub(super) fn selects(shape: &PodShape, node: &NodeFacts) -> bool {
             .is_none_or(|terms| terms.iter().any(|term| term_holds(term, node)))
 }
 
-/// Whether all requirements of a term hold. A term without any holds nowhere, and so does one with
-/// a requirement that makes no sense: Kubernetes skips such a term and judges the others.
+/// Whether all requirements of a term hold. A term without requirements never holds, nor does a
+/// term with an invalid requirement: Kubernetes skips such a term and judges the others.
 fn term_holds(term: &NodeSelectorTerm, node: &NodeFacts) -> bool {
     let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
     !empty
@@ -58,7 +58,8 @@ fn label_holds(requirement: &MatchRequirement, labels: &Labels) -> bool {
     }
 }
 
-/// The label's integer against the only value's; `None` where one of them is no decimal `i64`.
+/// Compares the label's integer with that of the requirement's only value. `None` if there is not
+/// exactly one value, or one of the two texts is no decimal `i64`.
 fn compare(found: Option<&str>, values: &[Box<str>]) -> Option<Ordering> {
     let [bound] = values else { return None };
     let bound: i64 = bound.parse().ok()?;
@@ -66,8 +67,8 @@ fn compare(found: Option<&str>, values: &[Box<str>]) -> Option<Ordering> {
     Some(value.cmp(&bound))
 }
 
-/// A requirement on a field of the node: exactly one value, which the field has or has not. The
-/// only field is `metadata.name`; any other counts as empty.
+/// Whether a requirement on a field of the node holds. Only In and NotIn with exactly one value are
+/// valid. The only known field is `metadata.name`; any other counts as empty.
 fn field_holds(requirement: &MatchRequirement, name: &str) -> bool {
     let field = if &*requirement.key == "metadata.name" {
         name
@@ -81,10 +82,10 @@ fn field_holds(requirement: &MatchRequirement, name: &str) -> bool {
     }
 }
 
-/// The longest label value, and the longest name in a label key.
+/// The most bytes of a label value, and of the name in a label key.
 const NAME_MAX: usize = 63;
 
-/// The longest prefix of a label key.
+/// The most bytes of the prefix of a label key.
 const PREFIX_MAX: usize = 253;
 
 /// Whether the text is a label key: a name, optionally behind a DNS subdomain and a slash.
@@ -113,7 +114,8 @@ fn is_subdomain(text: &str) -> bool {
             .all(|part| is_word(part, |byte| end(byte) || byte == b'-', end))
 }
 
-/// Not empty, all bytes allowed, and the first and last of the stricter kind.
+/// Whether a text is not empty, `inside` allows all its bytes, and `end` allows the first and the
+/// last. A single byte is checked by `end` alone.
 fn is_word(text: &str, inside: impl Fn(u8) -> bool, end: impl Fn(u8) -> bool) -> bool {
     match text.as_bytes() {
         [] => false,

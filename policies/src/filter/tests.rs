@@ -4,7 +4,8 @@ use crate::facts::{
     Taint, TaintEffect, Toleration, TolerationOperator,
 };
 use crate::gpu::fixtures::{a100_mig, gpu_taint, h100, node, pod, set_label, sorted};
-use crate::gpu::{GPU, GpuNode, GpuRefusal, MigState};
+use crate::gpu::refusal::MigState;
+use crate::gpu::{GPU, GpuNode, GpuRefusal};
 use alloc::string::ToString;
 use alloc::{vec, vec::Vec};
 use core::{slice, str::FromStr};

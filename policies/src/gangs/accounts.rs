@@ -1,9 +1,9 @@
-//! What the members of a gang count for in its queue: those that run what they hold, those that
-//! wait what they ask for.
+//! What the members of a gang count for in its queue: running members what they hold, waiting
+//! members what they ask for.
 //!
-//! A member that cannot start as it stands asks for nothing, so that no share moves for its sake.
-//! It has a gate, say, or asks for what no node has, or too few others of its gang or sub-group
-//! exist. When the last of them comes, all ask.
+//! A member that cannot start as it stands asks for nothing, so that no share moves for its sake:
+//! it has a gate, say, or asks for what no node has, or too few other members of its gang or
+//! sub-group exist. When enough of them exist, all ask.
 
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::wait::{Verdict, Wait};
@@ -12,11 +12,11 @@ use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use smallvec::{SmallVec, smallvec};
 
-/// Members count in their gang's queue, if it exists: bound ones in the queue they were bound
-/// for.
+/// Enters the members in the account of their gang's queue, if it exists; bound members in that of
+/// the queue they were bound for.
 pub(crate) fn settle_accounts(state: &mut ClusterState, id: GangId, wait: &Wait, counts: &Counts) {
     let held = |verdict: &Verdict| verdict.reason.asks_for_nothing();
-    let idle = matches!(wait, Wait::Held(verdict) if held(verdict));
+    let idle = matches!(wait, Wait::Barred(verdict) if held(verdict));
     let complete = if idle || counts.waiting == 0 {
         SmallVec::new()
     } else {
@@ -46,8 +46,8 @@ pub(crate) fn settle_accounts(state: &mut ClusterState, id: GangId, wait: &Wait,
     }
 }
 
-/// Whether enough members exist that run or could start: by group of the gang's tree, for it
-/// and all above it; without a tree for the whole gang.
+/// Whether enough members exist that run or could start: by group of the gang's tree, for the group
+/// and all groups above it; without a tree, for the whole gang.
 fn can_be_complete(state: &ClusterState, id: GangId, counts: &Counts) -> SmallVec<[bool; 4]> {
     let gang = &state.gangs[id];
     let could_start = |pod: &_| state.could_start(gang, pod);

@@ -28,16 +28,16 @@ pub(crate) struct Counts {
     pub(crate) failed: u32,
     /// Pods without a node that are not leaving.
     pub(crate) waiting: u32,
-    /// Those of them that nothing keeps from being placed.
+    /// Waiting pods that nothing keeps from being placed.
     pub(crate) placeable: u32,
-    /// How many more the minimum wants: minimum - bound - on their way - succeeded. Failed and
+    /// How many more members the minimum wants: minimum - bound - assumed - succeeded. Failed and
     /// deleted members do not count. Of a tree: the fewest more that meet the minima of all levels.
     pub(crate) needed: u32,
-    /// Whether those that can be placed are too few for that.
+    /// Whether the placeable pods are fewer than are needed.
     pub(crate) short: bool,
-    /// Whether the bound and the succeeded meet the minimum.
+    /// Whether the bound and the succeeded pods meet the minimum.
     pub(crate) met: bool,
-    /// Whether those that have ended do.
+    /// Whether the pods that have ended meet the minimum.
     pub(crate) ended: bool,
 }
 
@@ -69,8 +69,8 @@ pub(crate) fn count(state: &ClusterState, id: GangId, now_ms: UnixMs) -> Counts 
 }
 
 impl Counts {
-    /// Whether nothing of the gang is left that could run: as many as the minimum wants have ended,
-    /// and all others, too.
+    /// Whether nothing of the gang is left that could run: as many pods as the minimum wants have
+    /// ended, and all other pods, too.
     pub(crate) fn have_ended(&self) -> bool {
         let ended = self.succeeded + self.failed;
         self.ended && self.created > 0 && ended == self.created
@@ -97,12 +97,12 @@ impl Counts {
     }
 }
 
-/// It runs, is on its way to a node, or has done its part.
+/// Whether a pod is on a node, is on its way to one, or has succeeded.
 pub(crate) fn has_place(pod: &Pod) -> bool {
     has_started(pod) || (matches!(pod.stage, Stage::Assumed(_)) && !pod.deleting)
 }
 
-/// It runs, or has done its part.
+/// Whether a pod is on a node and not leaving, or has succeeded.
 pub(crate) fn has_started(pod: &Pod) -> bool {
     match pod.stage {
         Stage::Ended { succeeded } => succeeded,
@@ -111,7 +111,7 @@ pub(crate) fn has_started(pod: &Pod) -> bool {
     }
 }
 
-/// How many members count, by leaf of the gang's tree; without a tree all of them in one.
+/// How many members `counts` picks, by leaf of the gang's tree; without a tree, one number.
 pub(crate) fn by_leaf(
     state: &ClusterState,
     gang: &Gang,

@@ -6,18 +6,19 @@
 //! | condition `Stale` of the PodGroup | that it was complete, and what it lost when |
 //! | times that the API server sets | a member has waited since before the first binding |
 //!
-//! A gang that has the minima that its members were bound for was complete, however far they were
-//! raised since.
+//! A gang that has the minima that its members were bound for was complete, however far the minima
+//! were raised since.
 //!
 //! Each binding records the minima that the pod was placed for, so that it does not matter whether
 //! a scheduler ran while they were raised. The condition `Stale` is written after the first member
 //! was bound, and says since when members are lacking: the grace period goes on from there.
 //!
-//! Where neither says so, times do. A member that replaces a lost one is younger than the first
-//! binding. If a member has waited since before it, and the bound and the younger members together
-//! are fewer than the minimum, the gang was never complete; otherwise it has lost members.
+//! Where neither the annotation nor the condition says so, times do. A member that replaces a lost
+//! one is younger than the first binding. If a member has waited since before the first binding,
+//! and the bound and the younger members together are fewer than the minimum, the gang was never
+//! complete; otherwise it has lost members.
 //!
-//! Implicit and native gangs have no such condition. After a restart their grace period begins
+//! Implicit and native gangs have no condition `Stale`. After a restart their grace period begins
 //! anew, and a member that has done its part and was cleaned away counts as lost.
 
 use crate::facts::UnixMs;
@@ -33,13 +34,13 @@ use alloc::vec::Vec;
 
 /// How far a gang had come that has members on nodes when it is first seen.
 pub(crate) enum FirstLook {
-    /// Its minimum was never bound.
+    /// The gang's minimum was never bound.
     Unfinished,
-    /// Its minimum was bound.
+    /// The gang's minimum was bound.
     Complete {
-        /// When it lost the members that it lacks; `None`: it lacks none.
+        /// When the gang lost the members that it lacks; `None`: the gang lacks none.
         lost_ms: Option<UnixMs>,
-        /// The condition `Stale` that its PodGroup tells, if it is of these members.
+        /// The condition `Stale` of its PodGroup, if it tells of the present members.
         told: Option<Staleness>,
     },
 }
@@ -56,7 +57,7 @@ pub(crate) fn first_look(
     let complete = |lost_ms| FirstLook::Complete { lost_ms, told };
     let whole = counts.met || lacks(state, id, &has_started)[0] == 0;
     match told {
-        // Times in statuses have whole seconds: nobody is evicted early for that.
+        // Times in statuses have whole seconds: no pod is evicted early because of the rounding.
         Some(told) if told.stale => complete(Some(told.since_ms.saturating_add(999).min(now_ms))),
         Some(_) => {
             let lost = has_lost_since(gang, counts.bound + counts.succeeded, whole);
@@ -69,13 +70,19 @@ pub(crate) fn first_look(
     }
 }
 
-/// The condition `Stale` of the gang's PodGroup, unless it was written before any of these
-/// members was bound: then it tells of members that ran before them. A status is at least as
-/// young as the changes that it tells.
+/// The condition `Stale` of the gang's PodGroup, unless it was written before any present member
+/// was bound: then it tells of members that ran earlier. A status is at least as young as the
+/// changes that it tells.
+///
+/// Pods that another scheduler bound may lack the time of their binding, where a late write to
+/// their status replaced the condition. Where no member has that time, the creation of the first
+/// one counts.
 fn told_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
     let shown = gang.shown()?;
     let told = shown.staleness?;
-    let first_ms = bound_times(state, gang, &|_| true).min()?;
+    let created = || members_on_nodes(state, gang).map(|pod| pod.created_ms);
+    let first_bound_ms = bound_times(state, gang, &|_| true).min();
+    let first_ms = first_bound_ms.or_else(|| created().min())?;
     let written_ms = told.since_ms.max(shown.scheduled_since_ms);
     let since_first = written_ms >= first_ms - first_ms % 1_000;
     (since_first && written_ms <= now_ms).then_some(told)
@@ -87,14 +94,21 @@ fn bound_times<'a>(
     gang: &'a Gang,
     which: &'a dyn Fn(&Pod) -> bool,
 ) -> impl Iterator<Item = UnixMs> + 'a {
-    let members = gang.members.iter().map(|member| &state.pods[*member]);
-    let bound = members.filter(move |pod| pod.stage.is_bound() && which(pod));
+    let bound = members_on_nodes(state, gang).filter(move |pod| which(pod));
     bound.filter_map(|pod| pod.own.as_ref()?.bound_ms)
 }
 
-/// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API
-/// server says: a member has waited since before the first of these binds, and even if all that
-/// came later replace lost members, those and the bound ones are fewer than the minimum. Times
+fn members_on_nodes<'a>(
+    state: &'a ClusterState,
+    gang: &'a Gang,
+) -> impl Iterator<Item = &'a Pod> + 'a {
+    let members = gang.members.iter().map(|member| &state.pods[*member]);
+    members.filter(|pod| pod.stage.is_bound())
+}
+
+/// Whether the gang, or a sub-group of it, can never have had its minimum, by what the API server
+/// says: a member has waited since before the first bound member was bound, and even if all younger
+/// members replace lost ones, the younger and the bound members are fewer than the minimum. Times
 /// are known to the second.
 pub(crate) fn has_never_been_complete(state: &ClusterState, id: GangId, group: usize) -> bool {
     let gang = &state.gangs[id];
@@ -136,9 +150,9 @@ pub(crate) fn lacks(state: &ClusterState, id: GangId, counts: &dyn Fn(&Pod) -> b
     }
 }
 
-/// The minima that members were bound for, by group, where they are lower than now. Members
-/// that have done their part only count for groups in which nobody runs: their gang may have
-/// begun anew since.
+/// The minima that members were bound for, by group, where they are lower than now. Members that
+/// have succeeded count only for groups in which no member runs: their gang may have begun anew
+/// since.
 fn minima_begun_with(state: &ClusterState, gang: &Gang) -> BTreeMap<usize, u32> {
     let mut minima = recorded_minima(state, gang, &|pod| pod.stage.is_bound());
     let ended = recorded_minima(state, gang, &|pod| !pod.stage.is_bound());
@@ -149,8 +163,8 @@ fn minima_begun_with(state: &ClusterState, gang: &Gang) -> BTreeMap<usize, u32> 
     minima
 }
 
-/// The lowest minimum of each group that some of the members were bound for that run or have
-/// done their part.
+/// The lowest minimum of each group for which members were bound that run or have succeeded, and
+/// that `which` picks.
 fn recorded_minima(
     state: &ClusterState,
     gang: &Gang,
@@ -178,7 +192,7 @@ fn recorded_minima(
 }
 
 /// The minima that a pod is bound for: its gang's, and where there are sub-groups that of each
-/// group on the way to its leaf. None for a gang of one, which always has its minimum.
+/// group on the way to its leaf. Empty for a gang of one pod, which always has its minimum.
 pub(crate) fn minima_for(state: &ClusterState, pod: PodId) -> Box<[u32]> {
     let pod = &state.pods[pod];
     let gang = pod.own.as_ref().and_then(|own| own.gang);
@@ -192,9 +206,9 @@ pub(crate) fn minima_for(state: &ClusterState, pod: PodId) -> Box<[u32]> {
 
 /// Whether members are lacking that the gang had when its PodGroup told that it was complete.
 ///
-/// Either fewer hold than were told, and so few that the minimum that was told or the minima that
-/// they were bound for are not met any more. Or as many hold, in other sub-groups: the gang had its
-/// minimum by the spec that it has now, and does not have it any more.
+/// Either fewer members (`held`) are bound or have succeeded than were told, and too few for the
+/// minimum that was told or for the minima that they were bound for. Or as many are, but in other
+/// sub-groups: by its present spec the gang had its minimum, and does not have it any more.
 fn has_lost_since(gang: &Gang, held: u32, whole: bool) -> bool {
     let (Some(shown), Some(object)) = (gang.shown(), &gang.object) else {
         return false;

@@ -29,20 +29,21 @@ pub(crate) fn judge(
     }
     if counts.short || (counts.needed == 0 && counts.placeable == 0) {
         if let Some((verdict, again_ms)) = unplaceable(state, id, now_ms) {
-            return (Wait::Held(verdict), again_ms);
+            return (Wait::Barred(verdict), again_ms);
         }
         let wait = if counts.short {
-            Wait::Held(waiting_for_members(state, id, counts))
+            Wait::Barred(waiting_for_members(state, id, counts))
         } else {
             Wait::Nothing
         };
         return (wait, None);
     }
     let unknown = domain_unknown(state, id).or_else(|| sub_domain_unknown(state, id));
-    (unknown.map_or(Wait::Turn, Wait::Held), None)
+    (unknown.map_or(Wait::Turn, Wait::Barred), None)
 }
 
-/// What the gang waits for whatever its waiting members say; `None`: they decide.
+/// What the gang waits for, whatever its waiting members are like; `None`: the waiting members
+/// decide.
 fn judge_object(
     state: &mut ClusterState,
     progress: &ById<GangId, Progress>,
@@ -57,7 +58,7 @@ fn judge_object(
             // The members of a gang whose PodGroup is gone go on running.
             Some(_) if counts.created > 0 => Wait::Nothing,
             // A mistake in a PodGroup is told before its pods exist.
-            _ if counts.needed > 0 => Wait::Held(match admitted(state, progress, id, counts) {
+            _ if counts.needed > 0 => Wait::Barred(match admitted(state, progress, id, counts) {
                 Ok(()) => waiting_for_members(state, id, counts),
                 Err(verdict) => verdict,
             }),
@@ -65,11 +66,11 @@ fn judge_object(
         });
     }
     let missing = missing_object(state, id);
-    let held = missing.or_else(|| admitted(state, progress, id, counts).err());
-    held.map(Wait::Held)
+    let verdict = missing.or_else(|| admitted(state, progress, id, counts).err());
+    verdict.map(Wait::Barred)
 }
 
-/// Whether the gang makes sense and its queue takes it.
+/// Checks the gang's spec, whether its queue takes the gang, and its topology.
 fn admitted(
     state: &mut ClusterState,
     progress: &ById<GangId, Progress>,
@@ -142,34 +143,34 @@ fn hindrance(state: &ClusterState, id: PodId, now_ms: UnixMs) -> Option<(Verdict
         .as_ref()
         .filter(|_| pod.stage == Stage::Waiting && !pod.deleting)?;
     let name = &pod.name;
-    let held = |reason, message| Some((Verdict::new(reason, message), None));
+    let barred = |reason, message| Some((Verdict::new(reason, message), None));
     if own.pod_group.is_some() && own.native_group.is_some() {
         let message = format!(
             "pod {name} names a PodGroup by label and a native one in spec.schedulingGroup"
         );
-        return held(Reason::ConflictingGroups, message);
+        return barred(Reason::ConflictingGroups, message);
     }
     if let Some(problem) = own.problems.first() {
         let message = format!("pod {name}: {}: {}", problem.field, problem.message);
-        return held(Reason::InvalidSpec, message);
+        return barred(Reason::InvalidSpec, message);
     }
     if let Some(field) = state.classes[pod.class].shape.unsupported.first() {
         let message = format!("pod {name}: {field} is not supported yet");
-        return held(Reason::Unsupported, message);
+        return barred(Reason::Unsupported, message);
     }
     if state.classes[pod.class].confined.to_slots {
         let message = format!(
             "pod {name}: nvidia.com/gpu: only nodes with slots of HAMi would do, which are not \
              supported yet"
         );
-        return held(Reason::Unsupported, message);
+        return barred(Reason::Unsupported, message);
     }
     if let Some(message) = misplaced(state, pod, own) {
-        return held(Reason::SubGroupNotFound, message);
+        return barred(Reason::SubGroupNotFound, message);
     }
     if !own.gates.is_empty() {
         let message = format!("pod {name} has scheduling gates: {}", own.gates.join(", "));
-        return held(Reason::SchedulingGated, message);
+        return barred(Reason::SchedulingGated, message);
     }
     if pod.retry_at_ms > now_ms {
         let message = own.failure.as_deref().unwrap_or("a binding was refused");
@@ -235,8 +236,8 @@ fn too_few_members(counts: &Counts) -> Verdict {
     Verdict::new(Reason::WaitingForMembers, message)
 }
 
-/// Why nobody knows in which domain the gang must stay: all nodes of its members are gone. They
-/// may come back, with the same labels.
+/// Why it is not known in which domain the gang must stay: all nodes of its members are gone. The
+/// nodes may come back with their labels.
 fn domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
     // tests plant bugs here: domain-unknown
     near::resolve_topology_now(state, id)?.required?;
@@ -255,7 +256,7 @@ fn domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
 /// How many sub-groups that are short of members a message names.
 const SHORT_NAMED: usize = 3;
 
-/// Why nobody knows in which domain a sub-group must stay: all nodes of its members are gone.
+/// Why it is not known in which domain a sub-group must stay: all nodes of its members are gone.
 fn sub_domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
     let gang = &state.gangs[id];
     let tree = gang.tree()?;

@@ -8,17 +8,17 @@
 //! | was complete and lost members | they are evicted after `stalenessGracePeriod` |
 //! | was complete, its minimum was raised | they stay |
 //!
-//! [`first_look`](crate::gangs::first_look) says which it is when an engine begins with a gang of
+//! [`crate::gangs::first_look`] says which it is when an engine begins with a gang of
 //! which members run.
 //!
-//! A sub-group that the gang could do without begins as a whole or not at all, too. One that was
-//! cut off, by a crash or a binding that was refused, is completed before all other gangs; if that
-//! fails, its members are evicted at once and the rest of the gang stays. One that was complete and
-//! lost members goes on without them: the gang has its minimum.
+//! A sub-group that the gang could do without begins as a whole or not at all, too. A sub-group
+//! that was cut off, by a crash or a refused binding, is completed before all other gangs; if that
+//! fails, its members are evicted at once and the rest of the gang stays. A sub-group that was
+//! complete and lost members goes on without them: the gang has its minimum.
 //!
 //! Kubernetes cannot bind several pods at once, so a crash may leave a gang with a part of its
-//! members bound. The next leader sees how many are, and finishes the gang before anything else or
-//! evicts them.
+//! members bound. The next leader sees how many are bound, and finishes the gang before anything
+//! else or evicts the bound members.
 
 use crate::command::EvictionCause;
 use crate::facts::UnixMs;
@@ -39,14 +39,15 @@ const UNWIND_AFTER_MS: u64 = 1_000;
 /// What follows for the bound members of a gang that is below a minimum.
 #[derive(Debug, Default)]
 pub(crate) struct Consequences {
-    /// Evicted are the bound members of these groups of its tree; 0: of the whole gang.
+    /// The groups whose bound members are evicted, as positions in the gang's tree, and why; 0: the
+    /// whole gang.
     pub(crate) evict: Vec<(usize, EvictionCause)>,
-    /// When it must be looked at again although nothing happens.
+    /// When the gang must be looked at again although nothing happens.
     pub(crate) again_ms: Option<UnixMs>,
 }
 
 impl Consequences {
-    /// Bound members are evicted at a time, or now if it has come.
+    /// Lets bound members be evicted at a time, or now if the time has come.
     fn evict_at(&mut self, due_ms: UnixMs, now_ms: UnixMs, group: usize, cause: EvictionCause) {
         if due_ms > now_ms {
             self.again_ms = Some(
@@ -59,11 +60,12 @@ impl Consequences {
     }
 }
 
-/// Follows how far the gang has come, and what follows for one that ran and stays below its
-/// minimum. While the PodGroup is not known, nobody knows the minimum: what has become of the gang
-/// in the meantime is seen when it is.
+/// Takes in how far the gang has come, and returns what follows if it ran and stays below its
+/// minimum. While the PodGroup is not known, the minimum is not known: what has become of the gang
+/// in the meantime is seen when the PodGroup is known.
 ///
-/// `leading`: a process that does not lead evicts nobody, nor keeps it for the day when it leads.
+/// `leading`: a process that does not lead evicts no pod, and plans no eviction for the time when
+/// it leads.
 pub(crate) fn follow_members(
     state: &ClusterState,
     settings: &Settings,
@@ -108,7 +110,7 @@ fn follow_start(
     let with_place = counts.bound + counts.assumed + counts.succeeded;
     let first_look = (start == Start::NotBegun && counts.bound > 0)
         .then(|| first_look::first_look(state, id, counts, now_ms));
-    // The minimum may have been raised while it was bound.
+    // The minimum may have been raised while the gang was bound.
     let finished = !matches!(start, Start::Complete { .. })
         && (counts.met || (counts.bound > 0 && first_look::lacks(state, id, &has_started)[0] == 0));
     let gang = &mut progress[id];
@@ -131,7 +133,7 @@ fn follow_start(
         }
         (known, None) => known,
     };
-    // A sub-group that is refused again and again must not profit from those that run.
+    // The pause of a sub-group that is refused again and again must not end because others run.
     let settled = gang.sub_groups.is_empty() || completed;
     if matches!(gang.start, Start::Complete { .. }) && counts.met && settled {
         gang.backoff = Backoff::default();
@@ -139,8 +141,8 @@ fn follow_start(
     lost && matches!(gang.start, Start::Complete { .. })
 }
 
-/// Notes since when a gang is below its minimum because it lost members. What runs in a queue that
-/// is gone, say, is never evicted for that: nobody lets it come back to its minimum.
+/// Notes since when a gang is below its minimum because it lost members. A gang in a queue that is
+/// gone, say, is not evicted for that: it could not come back to its minimum there.
 fn follow_losses(
     state: &ClusterState,
     progress: &mut ById<GangId, Progress>,
@@ -163,7 +165,7 @@ fn follow_losses(
 
 /// What follows for an unfinished gang, or for sub-groups that were cut off, where they cannot be
 /// completed: their members cannot be placed, or there is no room for them. While a binding is
-/// under way, nobody knows yet.
+/// under way, that is not known.
 ///
 /// `has_turn`: the gang is still to be tried.
 pub(crate) fn follow_unfinished(

@@ -1,6 +1,6 @@
-//! What a gang and its sub-groups say of topology, resolved.
+//! The topology constraints of a gang and its sub-groups, resolved.
 
-use crate::facts::TopologyRequest;
+use crate::facts::TopologyConstraint;
 use crate::gangs::wait::Verdict;
 use crate::ids::GangId;
 use crate::place::Near;
@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Makes sure that what the gang says of topology means something; makes the topology of a
+/// Checks that the Topology and the levels that the gang names exist; makes the topology of a
 /// native group's label.
 fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> {
     let spec = &state.gangs[id].spec;
@@ -22,7 +22,7 @@ fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> 
         state.label_topology(&label);
         return Ok(());
     }
-    let TopologyRequest {
+    let TopologyConstraint {
         name,
         required,
         preferred,
@@ -33,8 +33,8 @@ fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> 
     check_levels(state, &spec.topology)
 }
 
-/// Makes sure that a Topology and its levels exist.
-fn check_levels(state: &ClusterState, request: &TopologyRequest) -> Result<(), String> {
+/// Checks that a Topology and the levels that a constraint names exist.
+fn check_levels(state: &ClusterState, request: &TopologyConstraint) -> Result<(), String> {
     let topology = &state.topologies[state.topology_of(request)?];
     for level in request.levels() {
         if topology.level(level).is_none() {
@@ -66,8 +66,9 @@ pub(crate) fn resolve_topology_now(state: &ClusterState, id: GangId) -> Option<N
     near(state, &spec.topology)
 }
 
-/// A request for topology, if it means something.
-fn near(state: &ClusterState, request: &TopologyRequest) -> Option<Near> {
+/// A topology constraint, resolved; `None`: there is no such Topology. A level that does not exist
+/// is left out.
+fn near(state: &ClusterState, request: &TopologyConstraint) -> Option<Near> {
     let id = state.topology_of(request).ok()?;
     let topology = &state.topologies[id];
     let level = |name: Option<&str>| topology.level(name?);
@@ -75,7 +76,7 @@ fn near(state: &ClusterState, request: &TopologyRequest) -> Option<Near> {
     let mut preferred = level(request.preferred.as_deref());
     let implied = required.is_none() && preferred.is_none();
     if implied {
-        // As near as the finest level.
+        // No level is named: the finest one is preferred.
         let finest = topology.levels.len().checked_sub(1)?;
         preferred = Some(Level::Domain(finest));
     }
@@ -100,10 +101,10 @@ pub(crate) fn near_of(
     near(state, group.topology.as_ref()?)
 }
 
-/// Makes sure that what the gang and its sub-groups say of topology means something.
+/// Checks the topology constraints of the gang and its sub-groups.
 ///
 /// # Errors
-/// A Topology or level that is not there, or one that is wider than that of a group above.
+/// A Topology or level does not exist, or a level is wider than that of a group above.
 pub(crate) fn resolve_topologies(state: &mut ClusterState, id: GangId) -> Result<(), Verdict> {
     let missing = |message| Verdict::new(Reason::TopologyNotFound, message);
     resolve_topology(state, id).map_err(missing)?;
@@ -130,7 +131,7 @@ fn wider_than_above(
     id: GangId,
     tree: &GroupTree,
     index: usize,
-    request: &TopologyRequest,
+    request: &TopologyConstraint,
 ) -> Option<String> {
     let own = near(state, request)?;
     let level = own.required?;

@@ -1,4 +1,4 @@
-//! Where the members of a gang are that have a place, and in which domains.
+//! The nodes, and the domains, of those members of a gang that have a place.
 
 use crate::gangs::near;
 use crate::ids::{DomainId, GangId, NodeId, PodId};
@@ -14,7 +14,7 @@ pub(crate) fn occupied(state: &ClusterState, id: GangId) -> Vec<NodeId> {
     occupied_by(state, id, &|_| true)
 }
 
-/// The nodes of those of these members that `member` picks.
+/// The nodes of the members that run or are being bound, and that `member` picks, by member name.
 fn occupied_by(state: &ClusterState, id: GangId, member: &dyn Fn(&Pod) -> bool) -> Vec<NodeId> {
     let held = |pod: &&PodId| {
         let pod = &state.pods[**pod];
@@ -24,7 +24,7 @@ fn occupied_by(state: &ClusterState, id: GangId, member: &dyn Fn(&Pod) -> bool) 
     let members = state.gangs[id].members.iter();
     let mut members: Vec<&PodId> = members.filter(held).collect();
     members.sort_by(|a, b| state.pods[**a].name.cmp(&state.pods[**b].name));
-    // Where we put members counts, whatever another scheduler has added.
+    // Members that another scheduler has bound count only if we have placed none.
     let stranger = |pod: &&PodId| {
         let pod = &state.pods[**pod];
         let own = pod.own.as_ref();
@@ -46,8 +46,8 @@ pub(crate) fn anchor(state: &ClusterState, id: GangId) -> Option<NodeId> {
     anchor_among(state, &occupied, near::resolve_topology_now(state, id))
 }
 
-/// The first of the nodes that is there; if they are in several of the domains of which one is
-/// required (nodes were labelled anew, say), the first in the one with most of them.
+/// The first of the nodes that exist. If one domain is required and the nodes are in several (they
+/// were labelled anew, say), the first node in the domain with most of them.
 pub(crate) fn anchor_among(
     state: &ClusterState,
     nodes: &[NodeId],

@@ -15,12 +15,12 @@ use alloc::{boxed::Box, collections::BTreeMap};
 ///   ^   |                                |    ^                         |  ^
 ///   |   | it is seen with bound members  |    |                         |  |
 ///   |   +--- a member waited all along --|----+                         |  |
-///   |   +--- else: it ran (see `first_look`) -------------------|--+
+///   |   +--- else: it ran (see `first_look`) ---------------------------|--+
 ///   +------------------------------------+------------------------------+
 ///                          no member has a place any more
 /// ```
 ///
-/// An unfinished gang is completed or unwound at once. A complete one that loses members keeps the
+/// An unfinished gang is completed or unwound at once. A complete gang that loses members keeps the
 /// others for its `stalenessGracePeriod`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Start {
@@ -29,12 +29,12 @@ pub(crate) enum Start {
     NotBegun,
     /// Members have places, and the minimum has not been bound yet.
     Unfinished {
-        /// When it became known that it cannot be completed as things are.
+        /// When it became known that the gang cannot be completed as things are.
         stuck_ms: Option<UnixMs>,
     },
     /// The minimum was bound.
     Complete {
-        /// When we first saw it so.
+        /// When this engine first saw the gang complete.
         since_ms: UnixMs,
     },
 }
@@ -48,9 +48,9 @@ impl Start {
         }
     }
 
-    /// Since when it is known that something unfinished cannot be completed as things are; `None`:
-    /// it is not unfinished, it `waits` for an answer yet, or this process does not lead, so that
-    /// its next leader begins to count anew.
+    /// Since when an unfinished gang or sub-group is known to have no way to be completed; `None`:
+    /// it is not unfinished, it still `waits` for an answer, or this process does not lead; when it
+    /// leads again, the time counts anew.
     pub(crate) fn stuck(&mut self, waits: bool, leading: bool, now_ms: UnixMs) -> Option<UnixMs> {
         let Self::Unfinished { stuck_ms } = self else {
             return None;
@@ -68,15 +68,15 @@ impl Start {
 pub(crate) struct Backoff {
     pub(crate) refusals: u32,
     pub(crate) until_ms: UnixMs,
-    /// Members that had been bound were evicted for it.
+    /// Bound members were evicted after a refusal.
     pub(crate) unwound: bool,
 }
 
 impl Backoff {
-    /// A binding was refused: the next try is twice as far away as the last one was, up to a limit.
-    /// A try that costs nobody anything is repeated soon, so that the gang starts soon after what
-    /// refused it is mended. One that ends in evictions is not.
-    /// The refusals of one try count once.
+    /// Notes a refused binding: the pause before the next try is twice as long as the last one, up
+    /// to a limit. The limit is low while tries cost nothing, so that the gang starts soon after
+    /// the cause is mended, and high once a try ended in evictions. The refusals of one try count
+    /// once. Returns when the pause ends.
     pub(crate) fn refused(&mut self, now_ms: UnixMs, first_ms: u64) -> UnixMs {
         if now_ms >= self.until_ms {
             let doublings_max = if self.unwound { 6 } else { 3 };
@@ -88,18 +88,18 @@ impl Backoff {
     }
 }
 
-/// How a gang counts in its queue and those above it.
+/// How a gang counts in its queue and the queues above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) queue: QueueId,
-    /// Its minimum is met; otherwise it waits.
+    /// The gang's minimum is met; otherwise the gang waits.
     pub(crate) runs: bool,
 }
 
 /// How far one gang has come, and what it has been through.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// How far it has come since it last held nothing.
+    /// How far the gang has come since it last held nothing.
     pub(crate) start: Start,
     /// How far each sub-group has come of which a member has a place, by name.
     pub(crate) sub_groups: BTreeMap<Box<str>, Start>,
@@ -109,9 +109,9 @@ pub(crate) struct Progress {
     pub(crate) bereaved: bool,
     /// A member was lost and the gang has been below its minimum since then.
     pub(crate) lost_ms: Option<UnixMs>,
-    /// The condition `Stale` that its PodGroup told when this engine first saw it complete.
+    /// The condition `Stale` of the gang's PodGroup when this engine first saw the gang complete.
     pub(crate) staleness: Option<Staleness>,
-    /// How it counts in its queue.
+    /// How the gang counts in its queue; `None`: it does not.
     pub(crate) tally: Option<Tally>,
     /// How many members had a place (or had succeeded) at the last look.
     with_place: u32,
@@ -141,8 +141,8 @@ impl Progress {
         self.with_place > 0
     }
 
-    /// Takes in how many members have a place now. Whether members have lost theirs since the last
-    /// look.
+    /// Takes in how many members have a place now. Returns whether members have lost their places
+    /// since the last look.
     pub(super) fn count_places(&mut self, gang: &Gang, with_place: u32) -> bool {
         let departed = gang.departed.saturating_sub(self.departed);
         let before = self.with_place.saturating_sub(departed);

@@ -1,10 +1,10 @@
-//! What the placement is asked for a gang.
+//! Requests: what is to be placed for a gang, and where.
 
-use crate::facts::{Placement, UnixMs};
+use crate::facts::{Placement, Uid, UnixMs};
 use crate::gangs::counts::{Counts, by_leaf, has_place};
 use crate::gangs::{demand, near, places};
-use crate::ids::{GangId, PodId};
-use crate::place::{Request, RequestGroup};
+use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::place::{Near, Request, RequestGroup};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -12,7 +12,31 @@ use crate::state::pod::Stage;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-/// A hash of all that a try depends on: with an equal one, trying again gains nothing.
+/// A hash of what the waiting members of a gang ask for, and for whom: an eviction plan is for this
+/// and nothing else.
+pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
+    let gang = &state.gangs[id];
+    let mut hasher = rustc_hash::FxHasher::default();
+    (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
+    (&gang.spec.topology, &gang.spec.required_label).hash(&mut hasher);
+    gang.spec.minimum.hash(&mut hasher);
+    waiting_by_leaf(state, id).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The members that wait, each with its class and its leaf, in a fixed order.
+fn waiting_by_leaf(state: &ClusterState, id: GangId) -> Vec<(Uid, ClassId, Option<usize>)> {
+    let gang = &state.gangs[id];
+    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let waiting = members.filter(|pod| pod.stage == Stage::Waiting);
+    let mut waiting: Vec<_> = waiting
+        .map(|pod| (pod.uid, pod.class, gang.leaf_of(pod)))
+        .collect();
+    waiting.sort_unstable();
+    waiting
+}
+
+/// A hash of all that an attempt depends on: while it is equal, another attempt gains nothing.
 pub(crate) fn fingerprint(state: &ClusterState, id: GangId, counts: &Counts) -> u64 {
     let gang = &state.gangs[id];
     let mut hasher = rustc_hash::FxHasher::default();
@@ -40,17 +64,7 @@ pub(crate) fn fingerprint(state: &ClusterState, id: GangId, counts: &Counts) -> 
         counts.placeable,
     )
         .hash(&mut hasher);
-    let mut waiting: Vec<_> = gang
-        .members
-        .iter()
-        .filter(|pod| state.pods[**pod].stage == Stage::Waiting)
-        .map(|pod| {
-            let pod = &state.pods[*pod];
-            (pod.uid, pod.class, gang.leaf_of(pod))
-        })
-        .collect();
-    waiting.sort_unstable();
-    waiting.hash(&mut hasher);
+    waiting_by_leaf(state, id).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -62,28 +76,39 @@ pub(crate) fn request(
     pods: Vec<PodId>,
     need: usize,
 ) -> Request {
-    let groups = demand::by_size(state, pods);
-    let occupied = places::occupied(state, id);
-    // A resolved topology was checked when the gang was assessed; one that has gone since makes
-    // the gang touched, and it is assessed before it is tried again.
+    // The topology was checked when the gang was assessed. If the topology has gone since, the gang
+    // is touched, and is assessed before it is tried again.
     let near = near::resolve_topology_now(state, id);
     let leaf = RequestGroup {
-        name: "".into(),
-        parent: 0,
-        children: Vec::new(),
         need,
-        pods: groups,
-        near,
-        // tests plant bugs here: returning-member
-        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
-        occupied,
+        pods: demand::by_size(state, pods),
+        ..group(state, near, places::occupied(state, id))
     };
     let placement = placement(state, settings, id, queue);
     Request::new(Vec::from([leaf]), model_limits(state, queue), placement)
 }
 
-/// The request for all members of a gang without sub-groups that wait, of which as many are
-/// needed as the gang lacks.
+/// A group of a request, before its members are chosen: near the members that occupy these nodes.
+pub(crate) fn group(
+    state: &ClusterState,
+    near: Option<Near>,
+    occupied: Vec<NodeId>,
+) -> RequestGroup {
+    RequestGroup {
+        name: "".into(),
+        parent: 0,
+        children: Vec::new(),
+        need: 0,
+        pods: Vec::new(),
+        near,
+        // tests plant bugs here: returning-member
+        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
+        occupied,
+    }
+}
+
+/// The request for all waiting members of a gang without sub-groups, of which as many are needed as
+/// the gang lacks.
 pub(crate) fn request_of_waiting(
     state: &ClusterState,
     settings: &Settings,
@@ -103,7 +128,8 @@ pub(crate) fn request_of_waiting(
     )
 }
 
-/// The gang's own choice, else its queue's, else the configuration's.
+/// The placements for members with a GPU and for all others: the gang's own, else its queue's, else
+/// those of the configuration.
 pub(crate) fn placement(
     state: &ClusterState,
     settings: &Settings,

@@ -49,6 +49,7 @@ fn spec_of_object(
         placement: object.placement,
         staleness_grace_ms: object.staleness_grace_ms,
         expected_runtime_ms: object.expected_runtime_ms,
+        preemption_delay_ms: object.preemption_delay_ms,
         created_ms: object.created_ms,
     }
 }
@@ -76,6 +77,7 @@ fn spec_of_pods(state: &ClusterState, gang: &Gang, oldest: Option<&Own>, lowest:
         preemptible: own.hints.preemptible.unwrap_or(true),
         placement: own.hints.placement,
         expected_runtime_ms: own.hints.expected_runtime_ms,
+        preemption_delay_ms: own.hints.preemption_delay_ms,
         ..GangSpec::default()
     };
     spec.topology.required = own.hints.topology_required.clone();

@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Follows how far each sub-group has come. Whether one of them has just become complete.
+/// Follows how far each sub-group has come. Returns whether one of them has just become complete.
 pub(crate) fn follow(
     state: &ClusterState,
     progress: &mut Progress,
@@ -49,7 +49,8 @@ pub(crate) fn follow(
             {
                 Start::Unfinished { stuck_ms: None }
             }
-            // It is first seen with a part of its members, and the others came later: it ran.
+            // The sub-group is first seen with a part of its members bound, and the others are
+            // younger: it ran.
             Start::NotBegun => complete,
         };
         followed.insert(group.name.clone(), start);
@@ -58,7 +59,7 @@ pub(crate) fn follow(
     completed
 }
 
-/// The unfinished sub-groups of a gang that has its minimum; of those inside each other the
+/// The unfinished sub-groups of a gang that has its minimum; of sub-groups inside each other, the
 /// outermost.
 pub(crate) fn unfinished_of(
     state: &ClusterState,
@@ -98,7 +99,7 @@ pub(crate) fn below(tree: &GroupTree, by_leaf: &[u32], index: usize) -> u32 {
     leaves.map(|(_, pods)| pods).sum()
 }
 
-/// It has a node, or is on its way to one.
+/// Whether a pod has a node or is on its way to one, and is not leaving.
 fn is_alive(pod: &Pod) -> bool {
     matches!(pod.stage, Stage::Bound(_) | Stage::Assumed(_)) && !pod.deleting
 }

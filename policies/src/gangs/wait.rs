@@ -2,9 +2,10 @@
 
 use crate::facts::Amount;
 use crate::ids::ClassId;
-use crate::place::Scope;
+use crate::place::{Refusal, Scope};
 use crate::queues::{Bound, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,31 +15,31 @@ pub(crate) enum Wait {
     /// Nothing: no member needs a place.
     #[default]
     Nothing,
-    /// Something outside must change first.
-    Held(Verdict),
+    /// Something other than room must change first: the verdict says what.
+    Barred(Verdict),
     /// Its turn.
     Turn,
-    /// Room: it was tried and refused, and is tried again when what the verdict names changes.
-    Room(Verdict, Wake),
+    /// Room: the gang was tried and refused, and is tried again when what the refusal names
+    /// changes.
+    Room(Refused, Wake),
 }
 
 impl Wait {
-    /// Why not, of a gang that is held or was refused.
-    pub(crate) fn verdict(&self) -> Option<&Verdict> {
+    /// Why the gang is barred or was refused; `None`: it is neither.
+    pub(crate) fn reason(&self) -> Option<Reason> {
         match self {
-            Self::Held(verdict) | Self::Room(verdict, _) => Some(verdict),
+            Self::Barred(verdict) => Some(verdict.reason),
+            Self::Room(refused, _) => Some(refused.reason),
             Self::Nothing | Self::Turn => None,
         }
     }
 }
 
-/// Why not, for people and for machines.
+/// Why a gang waits: a reason, and a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) reason: Reason,
     pub(crate) message: String,
-    /// Counting alone refused it, so that to say it anew takes no search.
-    pub(crate) counted: bool,
     /// Whether more nodes would help: only then do autoscalers hear of the refusal.
     pub(crate) more_nodes_help: bool,
 }
@@ -48,8 +49,43 @@ impl Verdict {
         Self {
             reason,
             message: message.into(),
-            counted: false,
             more_nodes_help: reason.more_nodes_help(),
+        }
+    }
+}
+
+/// Why the last attempt at a gang was refused. The sentence is made when the refusal is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) reason: Reason,
+    /// The refusal by nodes; `None`: the queue has no room for the gang.
+    pub(crate) by_nodes: Option<Box<Refusal>>,
+}
+
+impl Refused {
+    /// No way to meet the needs of the gang was found.
+    pub(crate) fn without_choice() -> Self {
+        Self {
+            reason: Reason::NotFoundWithinBound,
+            by_nodes: Some(Box::new(Refusal::NotTogether { proved: false })),
+        }
+    }
+
+    /// What is told of the refusal until its sentence is made.
+    pub(crate) fn in_short(&self) -> Verdict {
+        let message = match &self.by_nodes {
+            None => "its queue had no room for it when it was last tried",
+            Some(_) => "no place was found for it when it was last tried",
+        };
+        Verdict::new(self.reason, message)
+    }
+}
+
+impl From<Excess> for Refused {
+    fn from(over: Excess) -> Self {
+        Self {
+            reason: over.reason(),
+            by_nodes: None,
         }
     }
 }
@@ -57,22 +93,22 @@ impl Verdict {
 /// What must change before a refused gang is looked at again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// What counting has proved to be lacking is there.
-    Over(Shortfall),
+    /// What counting has proved to be lacking has become free.
+    Eased(Shortfall),
     /// Any node gets more room for one of the classes, or something is released in the queue.
     AnyRoom(Vec<ClassId>, Option<QueueId>),
     /// Something is released in the queue.
     Queue(QueueId),
 }
 
-/// What a refused gang lacks, where counting proves it. What it proves of one gang of a queue it
-/// proves of all that lack the same, so only the first of them is tried.
+/// What a refused gang lacks, where counting proves it. A shortfall that is proved of one gang of a
+/// queue is proved of all its gangs with an equal shortfall, so only the first of them is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shortfall {
     /// Room for so many pods of a class in a scope. The smaller needs come first.
     Room {
         class: ClassId,
-        /// Where they must fit together.
+        /// Where the pods must fit together.
         scope: Scope,
         need: u64,
     },
@@ -86,12 +122,12 @@ pub(crate) enum Shortfall {
 }
 
 impl From<Excess> for Shortfall {
-    fn from(over: Excess) -> Self {
+    fn from(excess: Excess) -> Self {
         Self::Bound {
-            queue: over.queue,
-            key: over.key,
-            bound: over.bound,
-            asked: over.asked,
+            queue: excess.queue,
+            key: excess.key,
+            bound: excess.bound,
+            asked: excess.asked,
         }
     }
 }

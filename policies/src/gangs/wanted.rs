@@ -1,7 +1,7 @@
 //! Which members a gang with sub-groups needs next, and how their topologies nest.
 //!
-//! Members are counted by leaf ([`super::counts`]), what is lacking becomes a [`Request`], and that
-//! is placed in one transaction. Of a gang that has its minimum, one more pod or one more sub-group
+//! Members are counted by leaf ([`super::counts`]), and what is lacking becomes a [`Request`],
+//! which is placed in one Txn. Of a gang that has its minimum, one more pod or one more sub-group
 //! as a whole is placed at a time.
 
 use crate::facts::UnixMs;
@@ -14,7 +14,7 @@ use crate::place::{Request, RequestGroup, pods_of};
 use crate::queues::{Demand, QueueId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::state::gang::{GroupTree, SubGroup};
+use crate::state::gang::GroupTree;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -34,7 +34,8 @@ impl Wanted {
         }
     }
 
-    /// What a group lacks: of the children that can be completed those that lack least first.
+    /// Adds what a group lacks; of the children that can be completed, those that lack least come
+    /// first.
     fn fill(&mut self, tree: &GroupTree, needs: &[u32], able: &[u32], index: usize) {
         let group = tree.group(index);
         if group.is_leaf() {
@@ -53,7 +54,7 @@ impl Wanted {
         self.children[index] = open;
     }
 
-    /// Only this group is wanted of all above it.
+    /// Of every group above, only the child that leads to this group is wanted.
     fn only(mut self, tree: &GroupTree, mut index: usize) -> Self {
         while index != 0 {
             let parent = tree.group(index).parent;
@@ -65,8 +66,8 @@ impl Wanted {
     }
 }
 
-/// What the pods ask for that the gang wants to place next. The order of queues is by what it
-/// is at [`UnixMs::MAX`]: it does not change while the gang waits.
+/// The demand of the pods that the gang wants to place next. The order of queues uses the demand at
+/// [`UnixMs::MAX`], which does not change while the gang waits.
 pub(crate) fn demand_of(
     state: &ClusterState,
     settings: &Settings,
@@ -80,7 +81,7 @@ pub(crate) fn demand_of(
         return demand::demand_of_pods(state, pods.iter());
     }
     let gang = &state.gangs[id];
-    // Most gangs are of one.
+    // Most gangs have one member.
     if let [only] = gang.members.as_slice() {
         let may_be_placed = state.may_be_placed(gang, &state.pods[*only], now_ms);
         return demand::demand_of_pods(state, Some(only).filter(|_| may_be_placed).into_iter());
@@ -90,9 +91,9 @@ pub(crate) fn demand_of(
     demand::demand_of_pods(state, pods.iter().take(need as usize))
 }
 
-/// The ways to choose members that are placed next: those that the minimum lacks; of a gang that
-/// has its minimum the rest of a sub-group that was cut off, else one more pod, or one more
-/// sub-group whole, each as an alternative.
+/// The ways to choose members that are placed next: what the minimum lacks; of a gang that has its
+/// minimum, the rest of a sub-group that was cut off, else one more pod or one more whole
+/// sub-group, each as an alternative.
 fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], unfinished: &[usize]) -> Vec<Wanted> {
     let needs = tree.needs(held);
     let all: Vec<u32> = held.iter().zip(waiting).map(|(a, b)| a + b).collect();
@@ -136,7 +137,7 @@ fn wanted(tree: &GroupTree, held: &[u32], waiting: &[u32], unfinished: &[usize])
     surplus
 }
 
-/// What a gang wants to place next; of one with sub-groups, as alternatives in their order.
+/// What a gang wants to place next; of a gang with sub-groups, the alternatives in their order.
 pub(crate) fn requests(
     state: &ClusterState,
     settings: &Settings,
@@ -163,7 +164,15 @@ pub(crate) fn requests(
     let waiting: Vec<u32> = by_leaf.iter().map(number).collect();
     let groups: Vec<RequestGroup> = tree
         .groups()
-        .map(|(index, group)| request_group(state, id, tree, index, group))
+        .map(|(index, group)| {
+            let near = near::near_of(state, id, index, group);
+            let occupied = places::occupied_below(state, id, tree, index);
+            RequestGroup {
+                name: group.name.clone(),
+                parent: group.parent,
+                ..request::group(state, near, occupied)
+            }
+        })
         .collect();
     let all = wanted(
         tree,
@@ -185,27 +194,6 @@ pub(crate) fn requests(
         Request::new(groups, request::model_limits(state, queue), placement)
     });
     requests.collect()
-}
-
-fn request_group(
-    state: &ClusterState,
-    id: GangId,
-    tree: &GroupTree,
-    index: usize,
-    group: &SubGroup,
-) -> RequestGroup {
-    let near = near::near_of(state, id, index, group);
-    let occupied = places::occupied_below(state, id, tree, index);
-    RequestGroup {
-        name: group.name.clone(),
-        parent: group.parent,
-        children: Vec::new(),
-        need: 0,
-        pods: Vec::new(),
-        near,
-        anchor: near.and_then(|near| places::anchor_among(state, &occupied, Some(near))),
-        occupied,
-    }
 }
 
 /// The pods that a gang with sub-groups wants to place next, as long as nothing speaks against

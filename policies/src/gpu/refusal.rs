@@ -1,4 +1,4 @@
-//! Why no GPU of a node is to be used.
+//! Why no GPU of a node is to be used now.
 
 use super::{PRODUCT_LABEL, split_product};
 use crate::facts::{HAMI_REGISTER, NodeFacts, label};
@@ -7,14 +7,14 @@ use core::fmt;
 /// The profile in the product label of cards that cannot be offered.
 pub(super) const INVALID_PROFILE: &str = "INVALID";
 
-/// Why a node takes no pods that ask for GPUs, although they may be free.
+/// Why a node takes no pods that ask for GPUs, although its GPUs may be free.
 ///
 /// The GPU operator sets no taint, and it cordons a node only some time after it has announced what
 /// it is going to do. A pod that comes in between fails there or delays the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum GpuRefusal {
-    /// The driver is being replaced; the label `nvidia.com/gpu-driver-upgrade-state` says how far
-    /// that has come.
+pub(crate) enum GpuRefusal {
+    /// The driver is being replaced. The string is the value of the label
+    /// `nvidia.com/gpu-driver-upgrade-state`, which says how far the upgrade has come.
     DriverUpgrade(&'static str),
     /// The driver waits for the node to be empty before it loads.
     DriverLoad,
@@ -32,18 +32,18 @@ pub enum GpuRefusal {
 
 /// The value of `nvidia.com/mig.config.state` while a new layout is not in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum MigState {
-    /// It is being applied.
+pub(crate) enum MigState {
+    /// The new layout is being applied.
     Pending,
-    /// The node restarts for it.
+    /// The node restarts to apply the new layout.
     Rebooting,
-    /// It could not be applied.
+    /// The new layout could not be applied.
     Failed,
 }
 
-/// Values of `nvidia.com/gpu-driver-upgrade-state` with which a node takes no GPU pods. Not among
-/// them: none, `upgrade-done`, and `upgrade-required`, with which the node still works and waits
-/// for its turn.
+/// Values of `nvidia.com/gpu-driver-upgrade-state` with which a node takes no GPU pods. A node
+/// without a value, with `upgrade-done`, or with `upgrade-required` takes them: in the last case it
+/// still works and waits for its turn.
 pub(super) const UPGRADING: [&str; 10] = [
     "cordon-required",
     "wait-for-jobs-required",
@@ -85,7 +85,7 @@ impl fmt::Display for GpuRefusal {
     }
 }
 
-/// The first thing that speaks against the node's GPUs.
+/// The first reason not to use the node's GPUs; `None`: there is none.
 pub(super) fn read(node: &NodeFacts) -> Option<GpuRefusal> {
     let slots = label(&node.annotations, HAMI_REGISTER).map(|_| GpuRefusal::Slots);
     slots

@@ -1,7 +1,8 @@
 use super::fixtures::{
     RACK_CLIQUE, a100_mig, gb200_rack, h100, node, pod, set_label, set_resource,
 };
-use super::{GPU, GpuNode, GpuRefusal, Mig, MigState, Sharing, counts_as_gpu, is_gpu_resource};
+use super::refusal::MigState;
+use super::{GPU, GpuNode, GpuRefusal, Mig, Sharing, is_gpu_resource};
 use super::{PRODUCT_LABEL, product_base};
 use crate::facts::{Amount, NodeFacts};
 use crate::filter::Filter;
@@ -302,20 +303,14 @@ fn a_driver_that_waits_for_an_empty_node_gets_one() {
 }
 
 #[test]
-fn only_names_of_nvidia_are_gpus_and_only_one_counts_for_models() {
-    let check = |name: &str, gpu: bool, counts: bool| {
-        assert_eq!(
-            (is_gpu_resource(name), counts_as_gpu(name)),
-            (gpu, counts),
-            "{name}"
-        );
-    };
-    check("nvidia.com/gpu", true, true);
-    check("nvidia.com/gpu.shared", true, false);
-    check("nvidia.com/gpumem", true, false);
-    check("nvidia.com/mig-1g.5gb", true, false);
-    check("nvidia.com/mig-3g.40gb.shared", true, false);
-    check("nvidia.com/pgpu", false, false);
-    check("amd.com/gpu", false, false);
-    check("cpu", false, false);
+fn only_names_of_nvidia_are_gpus() {
+    let check = |name: &str, gpu: bool| assert_eq!(is_gpu_resource(name), gpu, "{name}");
+    check("nvidia.com/gpu", true);
+    check("nvidia.com/gpu.shared", true);
+    check("nvidia.com/gpumem", true);
+    check("nvidia.com/mig-1g.5gb", true);
+    check("nvidia.com/mig-3g.40gb.shared", true);
+    check("nvidia.com/pgpu", false);
+    check("amd.com/gpu", false);
+    check("cpu", false);
 }

@@ -1,6 +1,6 @@
 //! One candidate for the lease.
 
-use super::{LeaseAnswer, LeaseRequest, LeaseSeen, LeaseSettings};
+use super::{LeaseAnswer, LeaseCall, LeaseSeen, LeaseSettings};
 use alloc::boxed::Box;
 
 /// One candidate for the lease.
@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 ///           failed    or Conflict
 ///
 ///   In KNOWN, what is sent next depends on the holder:
-///     nobody          Take
+///     no process      Take
 ///     us              Take, which renews;   after release(): Give up
 ///     another         Read, again and again; Take if nothing has changed for its whole duration
 ///     not us, after release(): nothing any more
@@ -26,31 +26,32 @@ use alloc::boxed::Box;
 /// At most one request is under way. Two writes are at least `retry` apart, and so is a Read from
 /// the request before it; only a Conflict is followed by a Read at once.
 ///
-/// **Why two never lead at once.** Each write names the version that it replaces. If another takes
-/// the lease, it has seen one version for the whole duration, so our last renewal that succeeded
-/// was carried out, and all the more sent, before that; and we stop leading `renew_deadline` after
-/// the *sending*, which is shorter than the duration. Lost and late answers, lost and late requests
-/// and pauses of any length change nothing in this. What can: clocks that run differently by more
-/// than duration / renew deadline (or one that stands still while its machine sleeps), and
-/// somebody who deletes or clears the lease by hand. Then both lead until the first one's next
-/// renewal meets a Conflict and the lease is read, at most for `renew_deadline` of its own clock.
-/// Two processes of one identity are one candidate to this protocol and lead together.
+/// **Why two never lead at once.** Each write names the version that it replaces. A process that
+/// takes the lease of another has seen one version for the whole duration, so the last renewal of
+/// the former leader that succeeded was carried out, and all the more sent, before that; and the
+/// former leader stops leading `renew_deadline` after *sending* it, which is shorter than the
+/// duration. Lost and late answers, lost and late requests and pauses of any length change nothing
+/// in this. Two can lead at once only if clocks run differently by more than duration / renew
+/// deadline (or one stands still while its machine sleeps), or if a person deletes or clears the
+/// lease. Then both lead until the next renewal of the first leader meets a Conflict and the lease
+/// is read, at most for `renew_deadline` of its own clock. Two processes of one identity are one
+/// candidate to this protocol and lead together.
 ///
-/// Times are milliseconds of any clock that never goes back; only differences count. If it does go
-/// back, it is taken to stand still.
+/// Times are milliseconds of any clock that never goes back; only differences count. A clock that
+/// does go back is taken to stand still.
 #[derive(Debug, Clone)]
-pub struct Election {
+pub(crate) struct Election {
     settings: LeaseSettings,
-    /// What the lease was when we last saw it.
+    /// The lease as we last saw it.
     lease: Option<Observed>,
-    /// A write went wrong since: what the lease is now must be read first.
+    /// The lease must be read before it is written: it was never read, or a write has gone wrong
+    /// since.
     uncertain: bool,
     under_way: Option<UnderWay>,
-    /// When the last renewal that succeeded was sent, while the lease is ours.
+    /// When the last renewal that succeeded was sent; `None`: the lease is not ours.
     renewed_ms: Option<u64>,
     read_due_ms: u64,
     write_due_ms: u64,
-    epoch: u64,
     releasing: bool,
 }
 
@@ -68,7 +69,7 @@ struct UnderWay {
     sent_ms: u64,
 }
 
-/// What can be done about the lease.
+/// The sorts of requests for the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Read,
@@ -77,9 +78,8 @@ enum Step {
 }
 
 impl Election {
-    /// A candidate that has not looked at the lease yet, and does so at the first poll.
-    #[must_use]
-    pub fn new(settings: LeaseSettings) -> Self {
+    /// A candidate that has not looked at the lease yet, and reads it at the first poll.
+    pub(crate) fn new(settings: LeaseSettings) -> Self {
         Self {
             settings,
             lease: None,
@@ -88,20 +88,19 @@ impl Election {
             renewed_ms: None,
             read_due_ms: 0,
             write_due_ms: 0,
-            epoch: 0,
             releasing: false,
         }
     }
 
     /// The request to be sent now, if there is one. Each request must be answered by
     /// [`Election::answered`] before there is another.
-    pub fn poll(&mut self, now_ms: u64) -> Option<LeaseRequest> {
+    pub(crate) fn poll(&mut self, now_ms: u64) -> Option<LeaseCall> {
         let (due_ms, step) = self.next()?;
         if now_ms < due_ms {
             return None;
         }
         let request = match step {
-            Step::Read => LeaseRequest::Read,
+            Step::Read => LeaseCall::Read,
             Step::Take => self.write(self.settings.identity.clone()),
             Step::GiveUp => self.write("".into()),
         };
@@ -118,13 +117,12 @@ impl Election {
 
     /// When [`Election::poll`] wants to be called; a time that has passed: at once; `u64::MAX`: not
     /// before the request under way is answered, or never again.
-    #[must_use]
-    pub fn deadline(&self) -> u64 {
+    pub(crate) fn deadline(&self) -> u64 {
         self.next().map_or(u64::MAX, |(due_ms, _)| due_ms)
     }
 
-    /// The request under way has ended. Ignored if there is none.
-    pub fn answered(&mut self, now_ms: u64, answer: LeaseAnswer) {
+    /// Takes in how the request under way has ended. Ignored if no request is under way.
+    pub(crate) fn answered(&mut self, now_ms: u64, answer: LeaseAnswer) {
         let Some(UnderWay { step, sent_ms }) = self.under_way.take() else {
             return;
         };
@@ -139,14 +137,10 @@ impl Election {
     }
 
     fn saw(&mut self, now_ms: u64, step: Step, sent_ms: u64, seen: LeaseSeen) {
-        let led = self.is_leader(now_ms);
         if seen.holder != self.settings.identity {
             self.renewed_ms = None;
         } else if step == Step::Take {
             self.renewed_ms = Some(sent_ms);
-        }
-        if !led && self.is_leader(now_ms) {
-            self.epoch = self.epoch.saturating_add(1);
         }
         let since_ms = match &self.lease {
             Some(known) if known.seen.resource_version == seen.resource_version => known.since_ms,
@@ -157,24 +151,16 @@ impl Election {
     }
 
     /// Whether we lead: a renewal has succeeded that was sent less than the renew deadline ago.
-    #[must_use]
-    pub fn is_leader(&self, now_ms: u64) -> bool {
+    pub(crate) fn is_leader(&self, now_ms: u64) -> bool {
         // tests plant bugs here: renew-deadline
         let renewed = |sent_ms| now_ms.saturating_sub(sent_ms) < self.settings.renew_deadline_ms;
         !self.releasing && self.renewed_ms.is_some_and(renewed)
     }
 
-    /// How often we have become the leader. It rises whenever leadership begins or begins again, so
-    /// that what was decided before can be told from what is decided now.
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
     /// Gives the lease back and never takes it again. We stop leading at once; the next poll writes
-    /// an empty holder if the lease is ours (and reads it first, should that be uncertain). To call
-    /// it again changes nothing: failures still wait before the next try.
-    pub fn release(&mut self) {
+    /// an empty holder if the lease is ours (and reads the lease first, if it must be read). A
+    /// second call changes nothing: after a failure there is still a pause before the next try.
+    pub(crate) fn release(&mut self) {
         if self.releasing {
             return;
         }
@@ -183,10 +169,9 @@ impl Election {
         self.write_due_ms = 0;
     }
 
-    /// Whether nothing is left to be done after [`Election::release`]. Who cannot wait for it loses
-    /// nothing but time: the lease runs out by itself.
-    #[must_use]
-    pub fn is_released(&self) -> bool {
+    /// Whether nothing is left to be done after [`Election::release`]. To end without waiting for
+    /// this costs only time: the lease runs out by itself.
+    pub(crate) fn is_released(&self) -> bool {
         self.releasing && self.under_way.is_none() && self.next().is_none()
     }
 
@@ -214,7 +199,7 @@ impl Election {
         Some(if take.0 <= read.0 { take } else { read })
     }
 
-    /// When a lease of another is dead if it does not change before.
+    /// When the lease of another process is dead, if it does not change before.
     fn runs_out_ms(&self, lease: &Observed) -> u64 {
         let duration_ms = match lease.seen.duration_ms {
             0 => self.settings.duration_ms,
@@ -223,15 +208,15 @@ impl Election {
         lease.since_ms.saturating_add(duration_ms)
     }
 
-    /// The write that makes `holder` the holder of the lease as we know it.
-    fn write(&self, holder: Box<str>) -> LeaseRequest {
+    /// The write that replaces the lease as we last saw it, with `holder` as the holder.
+    fn write(&self, holder: Box<str>) -> LeaseCall {
         let seen = self.lease.as_ref().map(|lease| &lease.seen);
         let version = seen.and_then(|seen| seen.resource_version.clone());
         let acquire = !holder.is_empty() && seen.is_none_or(|seen| seen.holder != holder);
         let transitions = seen.map_or(0, |seen| seen.transitions);
         // The first holder of a lease is no transition.
         let counted = u32::from(acquire && version.is_some());
-        LeaseRequest::Write {
+        LeaseCall::Write {
             resource_version: version,
             holder,
             transitions: transitions.saturating_add(counted),

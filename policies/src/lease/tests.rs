@@ -1,6 +1,6 @@
 mod model;
 
-use super::{Election, LeaseAnswer, LeaseRequest, LeaseSeen, LeaseSettings};
+use super::{Election, LeaseAnswer, LeaseCall, LeaseSeen, LeaseSettings};
 use alloc::boxed::Box;
 use alloc::format;
 
@@ -14,7 +14,7 @@ fn settings(identity: &str) -> LeaseSettings {
     }
 }
 
-/// The lease in some version, held by somebody who changed it for the third time.
+/// An answer with the lease in this version and with this holder, after three transitions.
 fn held(version: u32, holder: &str) -> LeaseAnswer {
     LeaseAnswer::Seen(LeaseSeen {
         resource_version: Some(format!("{version}").into()),
@@ -43,11 +43,11 @@ enum Sent {
 }
 
 impl Sent {
-    fn request(self) -> Option<LeaseRequest> {
+    fn request(self) -> Option<LeaseCall> {
         match self {
             Self::Nothing => None,
-            Self::Read => Some(LeaseRequest::Read),
-            Self::Write(version, holder, transitions, acquire) => Some(LeaseRequest::Write {
+            Self::Read => Some(LeaseCall::Read),
+            Self::Write(version, holder, transitions, acquire) => Some(LeaseCall::Write {
                 resource_version: version.map(Box::from),
                 holder: holder.into(),
                 transitions,
@@ -61,17 +61,17 @@ impl Sent {
 /// One thing that happens to the candidate `me`, and when.
 #[derive(Debug, Clone)]
 enum At {
-    /// It is polled; it must send this.
+    /// The candidate is polled and must send this.
     Poll(u64, Sent),
     /// The request under way is answered.
     Answer(u64, LeaseAnswer),
-    /// It must lead, or not, in this epoch.
-    Leads(u64, bool, u64),
-    /// It must want to be polled at that time.
+    /// The candidate must lead, or not.
+    Leads(u64, bool),
+    /// The candidate must want to be polled at this time.
     Deadline(u64),
-    /// It is told to give the lease back.
+    /// The candidate is told to give the lease back.
     Release,
-    /// It must be done with that, or not.
+    /// The candidate must be done with giving the lease back, or not.
     Released(bool),
 }
 use At::{Answer, Deadline, Leads, Poll, Release, Released};
@@ -89,12 +89,8 @@ fn play(me: &mut Election, story: &[At]) {
         match at.clone() {
             Poll(now, sent) => assert_eq!(me.poll(now), sent.request(), "line {line}: {at:?}"),
             Answer(now, answer) => me.answered(now, answer),
-            Leads(now, leads, epoch) => {
-                assert_eq!(
-                    (me.is_leader(now), me.epoch()),
-                    (leads, epoch),
-                    "line {line}: {at:?}"
-                );
+            Leads(now, leads) => {
+                assert_eq!(me.is_leader(now), leads, "line {line}: {at:?}");
             }
             Deadline(due) => assert_eq!(me.deadline(), due, "line {line}"),
             Release => me.release(),
@@ -103,7 +99,7 @@ fn play(me: &mut Election, story: &[At]) {
     }
 }
 
-/// A candidate that took the lease that was ours, in version 5, at 1,000.
+/// A candidate of our identity that took the lease back in version 5 at 1,000 ms.
 fn leader() -> Election {
     let mut me = Election::new(settings("me"));
     play(
@@ -113,7 +109,7 @@ fn leader() -> Election {
             Answer(1_000, held(4, "me")),
             Poll(1_000, RENEWAL("4")),
             Answer(1_000, held(5, "me")),
-            Leads(1_000, true, 1),
+            Leads(1_000, true),
         ],
     );
     me
@@ -128,9 +124,9 @@ fn a_lease_that_does_not_exist_is_created_at_once() {
         Poll(5_000, Nothing),
         Answer(5_000, absent()),
         Poll(5_000, Write(None, "me", 0, true)),
-        Leads(5_500, false, 0),
+        Leads(5_500, false),
         Answer(5_600, held(1, "me")),
-        Leads(5_600, true, 1),
+        Leads(5_600, true),
     ]);
 }
 
@@ -148,10 +144,10 @@ fn a_restarted_container_takes_its_lease_back_at_once() {
     check(&[
         Poll(0, Read),
         Answer(10, held(7, "me")),
-        Leads(10, false, 0),
+        Leads(10, false),
         Poll(10, RENEWAL("7")),
         Answer(20, held(8, "me")),
-        Leads(20, true, 1),
+        Leads(20, true),
     ]);
 }
 
@@ -198,7 +194,7 @@ fn the_holder_says_how_long_its_lease_holds() {
         seen.duration_ms = stated_ms;
         me.answered(0, LeaseAnswer::Seen(seen.clone()));
         let mut now = 0;
-        while me.poll(now) == Some(LeaseRequest::Read) || me.deadline() < u64::MAX {
+        while me.poll(now) == Some(LeaseCall::Read) || me.deadline() < u64::MAX {
             me.answered(now, LeaseAnswer::Seen(seen.clone()));
             now = me.deadline();
         }
@@ -207,7 +203,7 @@ fn the_holder_says_how_long_its_lease_holds() {
     check(15_000, 15_000);
     check(40_000, 40_000);
     check(1_000, 1_000);
-    // Nothing stated: what we would state ourselves.
+    // Where no duration is stated, our own setting counts.
     check(0, 15_000);
 }
 
@@ -221,8 +217,8 @@ fn a_leader_renews_every_retry_and_leads_from_the_sending_of_its_last_renewal() 
             Poll(3_000, RENEWAL("5")),
             Answer(6_000, held(6, "me")),
             Poll(6_000, RENEWAL("6")),
-            Leads(12_999, true, 1),
-            Leads(13_000, false, 1),
+            Leads(12_999, true),
+            Leads(13_000, false),
         ],
     );
 }
@@ -234,33 +230,34 @@ fn a_renewal_of_unknown_outcome_is_read_before_it_is_repeated() {
         &[
             Poll(3_000, RENEWAL("5")),
             Answer(3_001, LeaseAnswer::Failed),
-            Leads(10_999, true, 1),
+            Leads(10_999, true),
             Deadline(5_000),
             Poll(5_000, Read),
-            // It had been carried out. That does not prolong our leadership, a success does.
+            // The write had been carried out. To read that does not prolong our leadership; only a
+            // write that succeeds does.
             Answer(5_010, held(6, "me")),
             Poll(5_010, RENEWAL("6")),
-            Leads(11_000, false, 1),
+            Leads(11_000, false),
             Answer(10_500, held(7, "me")),
-            Leads(15_009, true, 1),
-            Leads(15_010, false, 1),
+            Leads(15_009, true),
+            Leads(15_010, false),
         ],
     );
 }
 
 #[test]
-fn leadership_that_lapsed_begins_again_in_a_new_epoch() {
+fn leadership_that_lapsed_begins_again() {
     play(
         &mut leader(),
         &[
             Poll(3_000, RENEWAL("5")),
             Answer(20_000, LeaseAnswer::Failed),
-            Leads(20_000, false, 1),
+            Leads(20_000, false),
             Poll(20_000, Read),
             Answer(20_100, held(6, "me")),
             Poll(20_100, RENEWAL("6")),
             Answer(20_200, held(7, "me")),
-            Leads(20_200, true, 2),
+            Leads(20_200, true),
         ],
     );
 }
@@ -272,10 +269,10 @@ fn an_answer_that_comes_after_the_deadline_makes_no_leader() {
         &[
             Poll(3_000, RENEWAL("5")),
             Answer(13_000, held(6, "me")),
-            Leads(13_000, false, 1),
+            Leads(13_000, false),
             Poll(13_000, RENEWAL("6")),
             Answer(13_100, held(7, "me")),
-            Leads(13_100, true, 2),
+            Leads(13_100, true),
         ],
     );
 }
@@ -287,10 +284,10 @@ fn who_was_replaced_reads_at_once_and_stops_leading() {
         &[
             Poll(3_000, RENEWAL("5")),
             Answer(3_010, LeaseAnswer::Conflict),
-            Leads(3_010, true, 1),
+            Leads(3_010, true),
             Poll(3_010, Read),
             Answer(3_020, held(9, "other")),
-            Leads(3_020, false, 1),
+            Leads(3_020, false),
             Deadline(5_010),
         ],
     );
@@ -318,7 +315,7 @@ fn a_leader_that_gives_up_stops_leading_and_clears_the_lease() {
         &[
             Released(false),
             Release,
-            Leads(1_100, false, 1),
+            Leads(1_100, false),
             Released(false),
             Poll(1_100, Write(Some("5"), "", 3, false)),
             Released(false),
@@ -341,7 +338,7 @@ fn a_renewal_under_way_is_awaited_before_the_lease_is_given_up() {
                 Release,
                 Poll(3_000, Nothing),
                 Answer(3_100, answer),
-                Leads(3_100, false, 1),
+                Leads(3_100, false),
             ],
         );
         play(&mut me, then);
@@ -380,7 +377,7 @@ fn who_does_not_hold_the_lease_has_nothing_to_give_up() {
         Released(true),
         Poll(20, Nothing),
     ]);
-    // It may have been ours before a restart: it is read first.
+    // The lease may have been ours before a restart, so it is read first.
     check(&[
         Release,
         Poll(0, Read),
@@ -406,22 +403,22 @@ fn a_clock_that_jumps_or_stands_breaks_nothing() {
     play(
         &mut leader(),
         &[
-            // It goes back: it counts as standing still.
-            Leads(0, true, 1),
+            // The clock goes back, which counts as standing still.
+            Leads(0, true),
             Poll(0, Nothing),
             Poll(u64::MAX, RENEWAL("5")),
             Answer(u64::MAX, held(6, "me")),
-            Leads(u64::MAX, true, 2),
+            Leads(u64::MAX, true),
             Poll(u64::MAX, RENEWAL("6")),
             Answer(u64::MAX, LeaseAnswer::Failed),
             Poll(u64::MAX, Read),
             Answer(u64::MAX, held(7, "other")),
-            Leads(u64::MAX, false, 2),
+            Leads(u64::MAX, false),
         ],
     );
 }
 
 #[test]
 fn an_answer_without_a_request_is_ignored() {
-    check(&[Answer(0, held(1, "me")), Leads(0, false, 0), Poll(0, Read)]);
+    check(&[Answer(0, held(1, "me")), Leads(0, false), Poll(0, Read)]);
 }

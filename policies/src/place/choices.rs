@@ -1,4 +1,4 @@
-//! Which members to take where not all are needed.
+//! Which members are taken if not all are needed.
 
 use super::Group;
 use super::request::{Request, merged};
@@ -7,15 +7,16 @@ use crate::state::ClusterState;
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 use smallvec::SmallVec;
 
-/// How many choices are looked at. Members of six shapes, three of them needed, have 20.
+/// How many choices are tried at most. Six members of six shapes, three of them needed, have 20.
 pub(crate) const CHOICES_MAX: usize = 256;
 
-/// Which pods of which leaves: one way to meet the needs.
+/// One way to meet the needs of a request: leaves by index, each with the pods that are taken.
 pub(crate) type Choice = Vec<(usize, Vec<Group>)>;
 
 impl Request {
-    /// The ways to meet the needs, those of the first children and the largest pods first, and
-    /// whether these are all.
+    /// The choices, [`CHOICES_MAX`] at most, and whether these are all. Choices of the first
+    /// children come first; in sub-groups those of the largest pods, in a plain gang those with the
+    /// fewest GPUs.
     pub(crate) fn choices(&self, state: &ClusterState) -> (Vec<Choice>, bool) {
         let mut complete = true;
         let choices = self.choices_of(state, 0, &mut complete);
@@ -56,8 +57,9 @@ impl Request {
         choices
     }
 
-    /// Of a plain gang, members of few GPUs come first, and of those of equally many the oldest: it
-    /// has choices where its queue is short.
+    /// In a plain gang, classes with the fewest GPUs come first; of equal ones, the class whose
+    /// first member comes first in the gang: choices of a plain gang are tried when its queue has
+    /// no room for the first members.
     fn choices_of_leaf(
         &self,
         state: &ClusterState,
@@ -90,7 +92,7 @@ impl Request {
         ways.into_iter().map(choice).collect()
     }
 
-    /// The request in which exactly the pods of a choice are to be placed.
+    /// The request to place exactly the pods of a choice.
     pub(crate) fn chosen(&self, choice: &Choice) -> Self {
         let mut request = self.clone();
         let mut keep: BTreeSet<usize> = BTreeSet::from([0]);
@@ -114,14 +116,14 @@ impl Request {
         request
     }
 
-    /// The request for the pods of a choice as if they were a plain gang.
+    /// The request to place exactly the pods of a choice, as a plain gang.
     pub(crate) fn flat_choice(&self, choice: &Choice) -> Self {
         let pods = merged(choice.iter().flat_map(|(_, pods)| pods));
         self.flat(pods, pods_of(choice).count())
     }
 }
 
-/// How many pods of each class, sorted: what two choices have in common that need the same room.
+/// How many pods of each class there are, sorted. Choices with equal sizes need equal room.
 pub(super) fn sizes(groups: &[Group]) -> Vec<(ClassId, usize)> {
     let mut sizes: Vec<(ClassId, usize)> = groups
         .iter()
@@ -137,7 +139,7 @@ pub(crate) fn pods_of(choice: &Choice) -> impl Iterator<Item = PodId> {
     groups.flat_map(|group| group.pods.iter().copied())
 }
 
-/// All ways to take `take` of `of` things in order, the first things first; a few more than
+/// All ways to take `take` of `of` things in order, the first things first; one more than
 /// [`CHOICES_MAX`] at most.
 pub(super) fn combinations(of: usize, take: usize) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
@@ -150,7 +152,7 @@ pub(super) fn combinations(of: usize, take: usize) -> Vec<Vec<usize>> {
         if found.len() > CHOICES_MAX {
             return found;
         }
-        // The last that can move on does, and those behind it follow.
+        // The last thing that can move on by one does, and all behind it follow directly.
         let Some(position) = (0..take).rev().find(|p| taken[*p] < of - take + *p) else {
             return found;
         };
@@ -161,34 +163,34 @@ pub(super) fn combinations(of: usize, take: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// Which members to take where not all are needed: first those of the largest classes, then those
-/// of the smallest.
+/// Two choices of the needed members: one takes the largest classes first, the other the smallest.
+/// If all members are needed, there is only one choice.
 pub(super) fn two_choices(request: &Request) -> SmallVec<[Vec<Group>; 2]> {
-    let take = |groups: &mut dyn Iterator<Item = &Group>| -> Vec<Group> {
-        let mut left = request.root().need;
-        let mut taken: Vec<Group> = Vec::new();
-        for group in groups {
-            let share = left.min(group.pods.len());
-            left -= share;
-            let pods = group.pods[..share].to_vec();
-            taken.push(Group {
-                class: group.class,
-                pods,
-            });
-        }
-        taken
-    };
-    let largest = take(&mut request.root().pods.iter());
-    if request.root().need == request.members() {
+    let (pods, need) = (&request.root().pods, request.root().need);
+    let largest = first_of(pods.iter(), need);
+    if need == request.members() {
         return SmallVec::from_iter([largest]);
     }
-    let mut smallest = take(&mut request.root().pods.iter().rev());
+    let mut smallest = first_of(pods.iter().rev(), need);
     smallest.reverse();
     SmallVec::from_iter([largest, smallest])
 }
 
-/// All ways to take `need` out of groups of these sizes, up to [`CHOICES_MAX`], and whether these
-/// are all; ways that take more of the earlier groups come first.
+/// The first `pods` pods of the groups.
+fn first_of<'a>(groups: impl Iterator<Item = &'a Group>, mut pods: usize) -> Vec<Group> {
+    let taken = groups.map(|group| {
+        let share = pods.min(group.pods.len());
+        pods -= share;
+        Group {
+            class: group.class,
+            pods: group.pods[..share].to_vec(),
+        }
+    });
+    taken.collect()
+}
+
+/// All ways to take `need` things out of groups of these sizes, [`CHOICES_MAX`] at most, and
+/// whether these are all. Ways that take more from earlier groups come first.
 fn selections(sizes: &[usize], need: usize) -> (Vec<Vec<usize>>, bool) {
     let mut found = Vec::new();
     let mut taken = vec![0; sizes.len()];
@@ -196,7 +198,7 @@ fn selections(sizes: &[usize], need: usize) -> (Vec<Vec<usize>>, bool) {
     (found, complete)
 }
 
-/// Whether nothing was left out.
+/// Adds to `found` all ways that go on from `taken`; returns whether no way was left out.
 fn take(
     sizes: &[usize],
     need: usize,

@@ -1,6 +1,6 @@
-//! Which domain: as near as preferred if possible, wider if not, never wider than required; among
-//! domains of a level the one that is left with the least (best fit), so that the others stay
-//! whole.
+//! Which domain is chosen: as near as preferred if possible, wider if not, never wider than
+//! required; among the domains of a level the one that has the least room left afterwards (best
+//! fit), so that the others keep theirs.
 
 use super::request::Request;
 use super::{Area, Near};
@@ -10,7 +10,8 @@ use crate::state::ClusterState;
 use crate::topology::Level;
 use alloc::vec::Vec;
 
-/// The scopes to try, nearest first. The last one is the widest that is allowed.
+/// The scopes to try, nearest first. The last one is the widest that is allowed. `anchor`: the node
+/// of a member that has a place.
 pub(super) fn scopes(
     state: &ClusterState,
     near: Option<Near>,
@@ -34,9 +35,8 @@ pub(super) fn scopes(
     scopes
 }
 
-/// The scopes to try, as in [`scopes`], for members of which it is known whether they spread.
-/// Members that spread want the widest scope that is allowed, unless the gang itself asks to be
-/// near.
+/// The scopes to try, as in [`scopes`], for members with the placement spread or another one. If
+/// they spread, only the widest scope is tried, unless the request names a level.
 pub(super) fn scopes_under(
     state: &ClusterState,
     near: Option<Near>,
@@ -50,7 +50,7 @@ pub(super) fn scopes_under(
     scopes
 }
 
-/// A level counted from the top, `node` being one below the last domain level.
+/// The number of a level, counted from the top; `node` is one below the last level of domains.
 fn depth(level: Level, levels: usize) -> usize {
     match level {
         Level::Domain(number) => number,
@@ -58,7 +58,7 @@ fn depth(level: Level, levels: usize) -> usize {
     }
 }
 
-/// How fine the domain is that is required: 0 for none, then from the top.
+/// How fine the required domain is: 0 if none is required, 1 for the top level, and so on.
 pub(super) fn fineness(state: &ClusterState, near: Near) -> usize {
     let levels = state.topologies[near.topology].levels.len();
     near.required.map_or(0, |level| depth(level, levels) + 1)
@@ -73,7 +73,7 @@ fn scope_at(near: Near, depth: usize, levels: usize, anchor: Option<NodeId>) -> 
     }
 }
 
-/// The areas that a scope means, in the order of filling.
+/// The areas of a scope, in the order in which they are filled.
 pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
     match scope {
         Scope::Cluster => Vec::from([Area::Cluster]),
@@ -94,7 +94,8 @@ pub(super) fn areas(state: &ClusterState, scope: Scope) -> Vec<Area> {
     }
 }
 
-/// How many pods of a class fit in an area at this moment of the transaction.
+/// How many pods of a class the request can place in an area, as the state is now in the
+/// transaction.
 pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
     if request.plain_only || !request.inside.is_empty() || request.is_limited(state) {
@@ -103,7 +104,7 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
     counted(state, class, area)
 }
 
-/// How many pods of a class fit in an area, whatever limits on GPU models leave.
+/// How many pods of a class fit in an area if limits on GPU models do not count.
 pub(super) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
     let (topologies, classes) = (&state.topologies, &mut state.classes);
@@ -120,7 +121,7 @@ pub(super) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u
     }
 }
 
-/// An upper bound of how many of the pods fit in an area: each class counted alone.
+/// An upper bound of how many of the request's pods fit in an area: each class counted alone.
 pub(super) fn fits_in(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
     let groups = request.root().pods.iter();
     groups
@@ -128,9 +129,9 @@ pub(super) fn fits_in(state: &mut ClusterState, request: &Request, area: Area) -
         .sum()
 }
 
-/// How many pods of a class fit in an area, counted node by node: without nodes that are to be left
-/// out, and under limits on GPU models. The nodes of one model together take no more than its limit
-/// leaves.
+/// How many pods of a class the request can place in an area, counted node by node: without the
+/// nodes that it leaves out, and under limits on GPU models. The nodes of one model together take
+/// no more than the limit on that model leaves.
 fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: Area) -> u64 {
     let Some(table) = state.table_as_of(class) else {
         return 0;
@@ -158,24 +159,19 @@ fn limited_room(state: &ClusterState, request: &Request, class: ClassId, area: A
 
 /// All nodes of an area that the request may use.
 pub(super) fn nodes_of(state: &ClusterState, request: &Request, area: Area) -> Vec<NodeId> {
-    match (area, request.inside.split_first()) {
-        (_, None) => all_nodes_of(state, area),
-        // Whatever else they must be in is smaller than the cluster.
-        (Area::Cluster, Some((first, others))) => {
-            let mut nodes = all_nodes_of(state, *first);
-            nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
-            nodes
-        }
-        (_, Some(_)) => {
-            let mut nodes = all_nodes_of(state, area);
-            let inside = |node: &NodeId| {
-                let mut areas = request.inside.iter();
-                areas.all(|area| is_inside(state, *area, *node))
-            };
-            nodes.retain(inside);
-            nodes
-        }
+    let own = Some(area).filter(|area| *area != Area::Cluster);
+    let areas: Vec<Area> = own.into_iter().chain(request.inside.clone()).collect();
+    nodes_in(state, &areas)
+}
+
+/// All nodes that are in each of these areas; without areas, all nodes of the cluster.
+pub(super) fn nodes_in(state: &ClusterState, areas: &[Area]) -> Vec<NodeId> {
+    let (first, others) = areas.split_first().unwrap_or((&Area::Cluster, &[]));
+    let mut nodes = all_nodes_of(state, *first);
+    if !others.is_empty() {
+        nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
     }
+    nodes
 }
 
 /// Whether a node is in an area.
@@ -187,7 +183,7 @@ pub(super) fn is_inside(state: &ClusterState, area: Area, node: NodeId) -> bool 
     }
 }
 
-/// All nodes of an area, in an order that follows from what they are called.
+/// All nodes of an area, in an order that depends only on the names of nodes and domains.
 pub(crate) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
     match area {
         Area::Cluster => state.nodes_in_order().collect(),
@@ -200,7 +196,8 @@ pub(crate) fn all_nodes_of(state: &ClusterState, area: Area) -> Vec<NodeId> {
     }
 }
 
-/// The next finer parts of an area on the way to the preferred level; none: go to the nodes.
+/// The domains one level below an area, down to the preferred level; empty if the area is to be
+/// filled node by node.
 pub(super) fn parts(state: &ClusterState, near: Option<Near>, area: Area) -> Vec<Area> {
     let Some(near) = near else { return Vec::new() };
     let topology = &state.topologies[near.topology];

@@ -1,5 +1,5 @@
-//! Exact answers, slice by slice: questions whether members fit in an area, and what is known of
-//! them.
+//! Exact answers, slice by slice: asks the exact methods whether members fit in an area, and
+//! remembers their answers.
 
 use super::memo::{Known, Memo, Question, Running};
 use super::method::Method;
@@ -10,21 +10,22 @@ use crate::ids::{NodeId, PodId};
 use crate::state::ClusterState;
 use crate::txn::Txn;
 
-/// What a step is in units of work.
+/// How many units of work (10 ns each) one step counts.
 const WORK: u64 = 5;
 
-/// The knowledge about an area so far.
+/// Whether the members fit in one area, or in any of several, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// They have been placed.
+    /// The members have been placed.
     Placed,
-    /// They do not fit.
+    /// It is proved that the members do not fit.
     Impossible,
-    /// Not settled yet, or the bound was hit, or numbers do not say all.
+    /// There is no answer yet, or the steps were used up, or the numbers do not say everything.
     Unknown,
 }
 
-/// Asks the exact methods about one area after the other. Of a wish a refusal leaves other places.
+/// Asks the exact methods about one area after the other, and places the members in the first that
+/// fits. `wish`: the areas are only preferred; wider ones are tried after a refusal.
 pub(super) fn exactly(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -50,9 +51,9 @@ pub(super) fn exactly(
 
 /// Looks for places in an area, as far as this slice goes; if there are places, takes them.
 ///
-/// `patience`: how many steps the search may take in all; `None`: it is about a wish, which is
-/// worth what is left of the first slice. Counting ends by itself and is not cut off before the
-/// whole is.
+/// `patience`: how many steps a search of this area may take in all slices; `None`: the area is
+/// only preferred and gets no more than what is left of the first slice. The counting of two shapes
+/// ends by itself, so `patience` does not bound it.
 fn in_area(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -76,7 +77,7 @@ fn in_area(
     }
 }
 
-/// Works on a question in this slice; `None`: the next slice goes on.
+/// Works on a question in this slice; `None`: there is no answer yet, and the next slice goes on.
 fn look(
     state: &mut ClusterState,
     request: &Request,
@@ -114,7 +115,7 @@ fn look(
     }
 }
 
-/// Copies the numbers of an area.
+/// Copies the numbers of an area and chooses the method. The copying counts as steps, too.
 fn begin(
     state: &mut ClusterState,
     request: &Request,
@@ -135,7 +136,8 @@ fn begin(
     Running { method, left }
 }
 
-/// Takes the places that were found. Numbers that do not say all may have promised too much.
+/// Takes the places that were found. If the numbers do not say everything, a pod may not fit: then
+/// nothing is placed.
 fn take(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -155,7 +157,7 @@ fn take(
     Answer::Placed
 }
 
-/// The refusal of members that are too many to be proved in words.
+/// The refusal [`Refusal::NotTogether`]. `proved`: it is certain that there is no place.
 pub(super) fn not_together(proved: bool) -> Refusal {
     Refusal::NotTogether { proved }
 }

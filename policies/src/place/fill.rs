@@ -1,4 +1,5 @@
-//! Members of one shape: counting is exact.
+//! Places members of one shape, for which counting is exact, and fills an area with pods of one
+//! class.
 
 use super::domains::{areas, nodes_of, parts, room, scopes_under};
 use super::request::Request;
@@ -37,7 +38,8 @@ pub(super) fn one_class(
                 if txn.placed().len() - before == request.root().need {
                     return Ok(());
                 }
-                // Limits on GPU models were counted for the area and ran out on the way.
+                // The area has enough room by its count, but the limits on GPU models left less on
+                // the way.
                 txn.rollback(state, start);
                 refusal = Some(Refusal::NotTogether { proved: false });
             }
@@ -56,8 +58,8 @@ pub(super) fn one_class(
     Err(refusal.unwrap_or(Refusal::NotTogether { proved: false }))
 }
 
-/// The area of a scope that suits best: the tightest that holds all pods that wait, else the one
-/// that holds most.
+/// The best area of a scope, and how many pods it has room for: the area with the least room that
+/// holds all waiting pods, else the area with the most room.
 fn best_area(
     state: &mut ClusterState,
     request: &Request,
@@ -82,7 +84,8 @@ fn best_area(
     best
 }
 
-/// Puts all the pods into an area that has room for them: into as few of its parts as possible.
+/// Puts the pods into an area: if their placement is not spread, into as few parts of it as
+/// possible. Pods that do not fit are left without a place.
 pub(super) fn fill(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -96,8 +99,8 @@ pub(super) fn fill(
         spread(state, txn, request, class, pods, area, work);
         return;
     }
-    // Areas still to be filled, each with its share of the pods; parts are taken whole, largest
-    // first, until the rest fits into one, and that is the tightest.
+    // Areas still to be filled, each with its share of the pods. Parts are filled completely,
+    // largest first, until the rest of the pods fits into one part; the tightest such part gets it.
     let mut left: Vec<(Area, &[PodId])> = Vec::from([(area, pods)]);
     while let Some((area, mut pods)) = left.pop() {
         let parts = parts(state, request.root().near, area);
@@ -123,7 +126,7 @@ pub(super) fn fill(
                 break;
             };
             while let Some(next) = rooms.next_if(|(next, _)| *next >= pods.len() as u64) {
-                // The tightest, and of equals the first, so that neighbours stay neighbours.
+                // The tightest part, and of equals the first, so that neighbours stay neighbours.
                 if next.0 < fits {
                     (fits, part) = next;
                 }
@@ -136,8 +139,8 @@ pub(super) fn fill(
     }
 }
 
-/// Binpack: the nodes with the least left over first, and the last pods where they fit exactly.
-/// Consolidated: the emptiest nodes first.
+/// Binpack: fills the nodes with the least free first, and puts the last pods where they fit
+/// exactly. Consolidated: fills the emptiest nodes first; a single member is placed as by binpack.
 fn pack_nodes(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -168,7 +171,7 @@ fn pack_nodes(
         let amount = state.classes[class]
             .scarcest()
             .saturating_mul(pods.len() as u64);
-        // The last pods go where they fit exactly. Before that, filling the fullest is as tight.
+        // The last pods go where they fit exactly. Until then the fullest node is the tightest.
         let all = pods.len() as u64;
         let exact = |((_, free, ..), node): &&(NodeKey, NodeId)| {
             *free == amount && fits_now(state, request, class, *node) >= all
@@ -189,7 +192,7 @@ fn pack_nodes(
     }
 }
 
-/// Each pod to the node with the highest score at that moment.
+/// Puts each pod on the node with the best score at that moment.
 fn pack_by_score(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -224,8 +227,8 @@ fn pack_by_score(
     }
 }
 
-/// What orders nodes for binpack: without GPUs before with, where none is asked for; then the least
-/// free of the scarcest resource, CPU, memory; then the order of filling.
+/// The order of nodes for binpack. For pods without GPUs, nodes without GPUs come first; then nodes
+/// with the least free of the scarcest resource, of CPU, of memory; then the order of filling.
 type NodeKey = (bool, Amount, Amount, Amount, u64);
 
 fn keyed_nodes(
@@ -268,7 +271,8 @@ fn node_key(state: &ClusterState, class: ClassId, id: NodeId) -> NodeKey {
     )
 }
 
-/// Spread: each pod to the domain with the fewest members, there to the node with the fewest.
+/// Spread: puts each pod into the domain with the fewest members, and there on the node with the
+/// fewest.
 fn spread(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -282,11 +286,11 @@ fn spread(
     for node in &request.root().occupied {
         *members.entry(*node).or_insert(0) += 1;
     }
-    // Numbered in the order of their first nodes.
+    // Domains are numbered in the order of their first nodes.
     let mut numbers: BTreeMap<Option<DomainId>, usize> = BTreeMap::new();
     let mut domains: Vec<(u64, BinaryHeap<Reverse<_>>)> = Vec::new();
     for (mut key, node) in keyed_nodes(state, request, class, area, work) {
-        // The emptiest first.
+        // The emptiest node comes first.
         key.1 = Amount::MAX - key.1;
         let held = members.get(&node).copied().unwrap_or(0);
         let domain = spread_domain(state, request, node);
@@ -325,14 +329,15 @@ fn spread(
     }
 }
 
-/// How many pods of a class fit on a node at this moment of the transaction.
+/// How many pods of a class fit on a node, as the state is now in the transaction, and within the
+/// limits on its GPU model.
 fn fits_now(state: &ClusterState, request: &Request, class: ClassId, node: NodeId) -> u64 {
     let shape = &state.classes[class];
     let fits = state.nodes[node].multiplicity(shape);
     u64::from(fits).min(request.model_allows(state, class, node))
 }
 
-/// The domain that members are counted in: the finest of the topology in question.
+/// The domain in which spread counts members: of the last level of the request's topology.
 fn spread_domain(state: &ClusterState, request: &Request, node: NodeId) -> Option<DomainId> {
     let near = request.root().near?;
     state.topologies[near.topology].path(node).last().copied()

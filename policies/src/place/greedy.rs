@@ -1,31 +1,32 @@
-//! As many members as a greedy packer places: a start for those who look for the most.
+//! A greedy packer: places as many members as it can, as a start for finding the largest subset.
 //!
-//! Members go to the tightest node first, groups to the domain that holds most of them. What is
-//! placed is a possible placement; that nothing better exists is not said.
+//! Members go to the tightest node first, groups to the domain that holds most of their members.
+//! The result is a valid placement; a better one may exist.
 
 use super::problem::{Problem, Step, fits};
 use crate::facts::Amount;
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
-/// How much of a problem was placed.
+/// The packer, and after it has run, its result.
 pub(super) struct Greedy<'a> {
     problem: &'a Problem,
-    /// By group, those of its children that may be placed, and the steps of its own pods.
+    /// By group: its children that have something to place.
     children: Vec<Vec<usize>>,
+    /// By group: the steps of its own pods.
     pods: Vec<Vec<usize>>,
     free: Vec<Amount>,
     budgets: Vec<Amount>,
-    /// Steps of members, and where they go.
+    /// The steps of members that have a place, and the positions of their nodes.
     pub(super) placed: Vec<(usize, usize)>,
-    /// Steps of members that are needed and have no place.
+    /// The steps of needed members that have no place.
     pub(super) left: Vec<usize>,
 }
 
-/// How much there was at a moment.
+/// The lengths of `placed` and `left` at a moment, to return to.
 type Mark = (usize, usize);
 
 impl<'a> Greedy<'a> {
-    /// Places what it can.
+    /// Packs a problem as far as it goes.
     pub(super) fn of(problem: &'a Problem) -> Self {
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); problem.groups.len()];
         for (group, rule) in problem.groups.iter().enumerate().skip(1) {
@@ -66,13 +67,15 @@ impl<'a> Greedy<'a> {
         self.left.truncate(left);
     }
 
-    /// Places a group on these nodes, in the best of their domains.
+    /// Places a group on these nodes; if it must be in one domain, in the one that leaves the
+    /// fewest members without a place.
     fn group(&mut self, group: usize, nodes: &[usize]) {
         let rule = &self.problem.groups[group];
         let Some(domains) = &rule.domains else {
             return self.inside(group, nodes);
         };
-        // The domain of the tightest node goes first where several hold as many.
+        // Nodes come tightest first: of equally good domains, the one with the tightest node is
+        // taken.
         let mut parts: Vec<Vec<usize>> = Vec::new();
         let mut known: BTreeMap<u32, usize> = BTreeMap::new();
         for node in nodes {
@@ -109,7 +112,8 @@ impl<'a> Greedy<'a> {
         if children.is_empty() {
             return self.leaf(group, nodes);
         }
-        // Of more than are needed, those that are complete, then those that come nearest.
+        // If not all children are needed, complete ones are taken first, then those that lack
+        // least.
         let (mut need, more) = (rule.need, children.len() > rule.need);
         let mut skipped: Vec<(usize, usize)> = Vec::new();
         for child in children {
@@ -132,7 +136,7 @@ impl<'a> Greedy<'a> {
         }
     }
 
-    /// Places the pods of a leaf: of each shape as many on a node as fit.
+    /// Places the pods of a leaf shape by shape, on each node as many as fit.
     fn leaf(&mut self, leaf: usize, nodes: &[usize]) {
         let problem = self.problem;
         let steps = self.pods[leaf].clone();
@@ -165,7 +169,7 @@ impl<'a> Greedy<'a> {
         }
     }
 
-    /// How many of a shape fit on a node, up to `most`.
+    /// How many pods of a shape fit on a node, up to `most`.
     fn room(&self, shape: usize, node: usize, most: usize) -> usize {
         let problem = self.problem;
         let shape = &problem.shapes[shape];
@@ -181,7 +185,7 @@ impl<'a> Greedy<'a> {
         })
     }
 
-    /// Takes the room of a pod, or gives it back.
+    /// Takes the room of a pod on a node, or gives it back.
     fn charge(&mut self, step: usize, node: usize, takes: bool) {
         let dimensions = self.problem.dimensions;
         let shape = &self.problem.shapes[self.shape(step)];

@@ -1,4 +1,5 @@
-//! A single pod that can go anywhere: the first node of its lane that fits is the best one.
+//! A single pod that can go anywhere: the first node that fits is the best one, in its lane or in
+//! the order of scores.
 
 use super::request::Request;
 use super::{Area, Refusal};
@@ -11,8 +12,9 @@ use crate::state::class::Class;
 use crate::state::lanes::{Bucket, Lane};
 use smallvec::{SmallVec, smallvec};
 
-/// The place of a gang that is one pod without ties, or why there is none. `None`: the request is
-/// not of this kind, or limits on GPU models refuse it, which the general way counts.
+/// The place of a gang's only pod, or why it has none. `None`: the general way must answer, because
+/// there are more pods, a member that has a place, or a random order, or because limits on GPU
+/// models leave no node.
 pub(super) fn only_pod(
     state: &mut ClusterState,
     request: &Request,
@@ -47,7 +49,7 @@ pub(super) fn only_pod(
                 .iter()
                 .find_map(|lane| first_fit(state, request, *lane, class, placement, work))?
         }
-        // Its order is another one for each pod.
+        // The order of nodes differs from pod to pod.
         Placement::Random { .. } => return None,
         placement => best_score(state, request, class, placement, work)?,
     };
@@ -58,13 +60,13 @@ pub(super) fn only_pod(
 fn lanes(class: &Class) -> SmallVec<[Lane; 2]> {
     match class.primary {
         _ if class.cards.is_some() => smallvec![Lane::Cards],
-        // Work without GPUs keeps away from nodes with GPUs while there is other room.
+        // Pods without GPUs take nodes with GPUs only if no other node fits.
         primary if primary == ResourceNames::cpu() => smallvec![Lane::Plain, Lane::Beside],
         primary => smallvec![Lane::Extended(primary)],
     }
 }
 
-/// The first node in the order of scores that fits.
+/// The node with the best score that fits and that limits on GPU models allow.
 fn best_score(
     state: &mut ClusterState,
     request: &Request,
@@ -74,7 +76,7 @@ fn best_score(
 ) -> Option<NodeId> {
     let kind = state.classes[class].kind;
     state.refresh_scores(placement, kind, work);
-    // Work without GPUs keeps away from nodes with GPUs while there is other room.
+    // Pods without GPUs take nodes with GPUs only if no other node fits.
     let keeps_away = !state.classes[class].accelerated
         && first_fit(state, request, Lane::Plain, class, Placement::Binpack, work).is_some();
     let table = state.table_as_of(class)?;
@@ -89,7 +91,8 @@ fn best_score(
     best.map(|(_, node)| *node)
 }
 
-/// The first node of a lane that fits, and that limits on GPU models allow.
+/// The first node of a lane that fits and that limits on GPU models allow. Spread reads the lane
+/// backwards.
 fn first_fit(
     state: &mut ClusterState,
     request: &Request,

@@ -1,6 +1,7 @@
 //! The exact methods: counting for two shapes, a search in all other cases.
 //!
-//! Both work on a copy of the numbers, so they stop at the end of a slice and go on in the next.
+//! Both work on a [`Problem`], a copy of the numbers, so they can stop at the end of a slice and go
+//! on in the next.
 
 use super::problem::{Problem, Progress};
 use super::search::Search;

@@ -1,15 +1,15 @@
-//! Gangs with sub-groups: domains inside domains, tried with bounded backtracking; then the exact
-//! methods.
+//! Gangs with sub-groups: packed into domains inside domains with bounded backtracking; if that
+//! fails, the exact methods are asked.
 //!
-//! Where no sub-group requires a domain of its own it does not matter which members of a class go
-//! where, so each choice of members is placed as if there were no tree.
+//! If no sub-group requires a domain, it does not matter which members of a class go where, so each
+//! choice of members is placed as a plain gang.
 
 use super::choices::{Choice, combinations, pods_of, sizes};
 use super::domains::{areas, fineness, fits_in, room, scopes, scopes_under};
 use super::exact::{Answer, exactly, not_together};
 use super::fill::one_class;
 use super::memo::Memo;
-use super::pack::{in_area, several_classes};
+use super::pack::{area_size, counting_refusal, in_area, several_classes};
 use super::region::Region;
 use super::request::{Request, RequestGroup};
 use super::{Area, Group, Near, Refusal};
@@ -21,12 +21,12 @@ use crate::txn::Txn;
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use core::cmp::Reverse;
 
-/// How many domains are tried for all groups of a gang together.
+/// How many domains packing tries for all groups of a gang together.
 const TRIES: u32 = 512;
-/// How much work packing may be before nothing is taken back any more: 2 ms. What comes first is
-/// always tried to its end.
+/// How much work packing may take before it stops trying alternatives, in units of 10 ns: 2 ms. The
+/// first alternative of each decision is always tried.
 const PACKING_WORK: u64 = 200_000;
-/// How many domains of one scope are tried for one group.
+/// How many domains of one scope packing tries for one group.
 const DOMAINS_TRIED: usize = 16;
 
 /// Places the members of a plain gang.
@@ -40,6 +40,71 @@ pub(super) fn plain(
     match request.root().pods.as_slice() {
         [group] => one_class(state, txn, request, group, work),
         _ => several_classes(state, txn, request, memo, work),
+    }
+}
+
+/// What counting alone says against a request, each class counted by itself in the areas of a
+/// scope. `None`: it says nothing.
+pub(crate) fn refused_by_counting(
+    state: &mut ClusterState,
+    request: &Request,
+    scope: Scope,
+) -> Option<Refusal> {
+    if request.is_plain() {
+        return counting_refusal(state, request, scope);
+    }
+    let alone = request.is_nested().then(|| alone(state, request, &mut 0));
+    let refusal = alone.flatten().or_else(|| {
+        let all = request.flat(request.pods_below(0), request.fewest(0));
+        let refusal = counting_refusal(state, &all, scope)?;
+        Some(match request.is_nested() {
+            true => not_together(true),
+            false => refusal,
+        })
+    });
+    refusal.map(|refusal| request.told_by_sub_groups(refusal))
+}
+
+/// An earlier refusal as it is now. What counting said is counted again: whether some area of the
+/// scope has room for as many pods of the class. `None`: one has. What a search has found stands.
+pub(crate) fn counted_again(
+    state: &mut ClusterState,
+    request: &Request,
+    refusal: &Refusal,
+) -> Option<Refusal> {
+    match refusal {
+        Refusal::TooFew {
+            class, scope, need, ..
+        } => {
+            let (class, scope, need) = (*class, *scope, *need);
+            state.classes.get(class)?;
+            let areas = areas(state, scope).into_iter();
+            let rooms = areas.map(|area| (room(state, request, class, area), area));
+            // Of areas with equal room the first one is named.
+            let best = rooms.rev().max_by_key(|(fits, _)| *fits);
+            let (fits, best) = best.map_or((0, None), |(fits, area)| (fits, Some(area)));
+            (fits < need).then_some(Refusal::TooFew {
+                class,
+                scope,
+                best,
+                fits,
+                need,
+            })
+        }
+        Refusal::OfSubGroup {
+            path,
+            groups,
+            need,
+            place,
+            refusal,
+        } => Some(Refusal::OfSubGroup {
+            path: path.clone(),
+            groups: groups.clone(),
+            need: *need,
+            place: *place,
+            refusal: Box::new(counted_again(state, request, refusal)?),
+        }),
+        found => Some(found.clone()),
     }
 }
 
@@ -84,8 +149,8 @@ pub(super) fn in_domains(
     }
 }
 
-/// Without required domains of sub-groups it does not matter who of a class goes where: each choice
-/// of members is placed as a gang without sub-groups.
+/// Places a gang of which no sub-group requires a domain: tries each choice of members as a plain
+/// gang. Choices with equal numbers of each class are tried once.
 fn anywhere(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -109,7 +174,6 @@ fn anywhere(
         memo.choices = left;
         left -= 1;
         offer_all(tree, choice, &mut request);
-        request.refresh(state);
         let start = txn.checkpoint();
         match plain(state, txn, &request, memo, work) {
             Ok(()) => return Ok(()),
@@ -126,7 +190,8 @@ fn anywhere(
     }
 }
 
-/// Of a choice of one class, all that wait have a part in the choice of the domain.
+/// If a choice has one class only, offers all waiting pods of this class, of which as many are
+/// needed as before: the domain is chosen with all of them in mind.
 fn offer_all(tree: &Request, choice: &Choice, request: &mut Request) {
     if let [group] = request.groups[0].pods.as_mut_slice() {
         let chosen: BTreeSet<_> = pods_of(choice).collect();
@@ -138,8 +203,9 @@ fn offer_all(tree: &Request, choice: &Choice, request: &mut Request) {
     }
 }
 
-/// The refusal of a needed group that would fit nowhere even if it were alone: first of those that
-/// require a domain or must join members in one, then of the others, the innermost first.
+/// The refusal of a needed group that would fit nowhere even if it were alone. Groups that require
+/// a domain, or must join members in one, are checked first, from the top down; then the others,
+/// from the bottom up.
 fn alone(state: &mut ClusterState, tree: &Request, work: &mut u64) -> Option<Refusal> {
     let is_bound = |index: &usize| {
         tree.above(*index).any(|above| {
@@ -195,9 +261,9 @@ fn alone(state: &mut ClusterState, tree: &Request, work: &mut u64) -> Option<Ref
     None
 }
 
-/// Where a group must be: in one of these regions, inside the domains in which members of the
-/// groups above it are. One that requires no domain must be in one with the nearest group above it
-/// that does.
+/// The regions of which a group must be in one, and the scope that they are areas of. They are
+/// inside the domains in which members of the groups above it have places. A group that requires no
+/// domain itself must be in a domain that the nearest group above it requires.
 fn possible(state: &ClusterState, tree: &Request, index: usize) -> (Scope, Vec<Region>) {
     let widest = |group: &RequestGroup| {
         let near = group.near.filter(|near| near.required.is_some());
@@ -229,7 +295,7 @@ fn possible(state: &ClusterState, tree: &Request, index: usize) -> (Scope, Vec<R
     }
 }
 
-/// Whether no way to meet the needs goes without this group.
+/// Whether the needs of the gang cannot be met without this group.
 fn is_needed(tree: &Request, mut index: usize) -> bool {
     while index != 0 {
         let parent = &tree.groups[tree.groups[index].parent];
@@ -245,9 +311,10 @@ fn has_room(state: &mut ClusterState, request: &Request, area: Area) -> bool {
     fits_in(state, request, area) >= request.root().need as u64
 }
 
-/// Groups that are still to be placed, each in its region; the last one is next.
+/// Groups that are still to be placed, each inside a region. The last group is placed next.
 type Agenda = Vec<(usize, Region)>;
 
+/// Packing under way.
 struct Packing<'a> {
     tree: &'a Request,
     /// How many more domains may be tried.
@@ -257,7 +324,7 @@ struct Packing<'a> {
 }
 
 impl Packing<'_> {
-    /// Places all groups of the agenda, or nothing of them.
+    /// Places all groups of the agenda, or none.
     fn descend(&mut self, state: &mut ClusterState, txn: &mut Txn, mut agenda: Agenda) -> bool {
         let Some((index, region)) = agenda.pop() else {
             return true;
@@ -274,7 +341,7 @@ impl Packing<'_> {
         false
     }
 
-    /// Whether nothing else is tried any more.
+    /// Whether the tries or the work are used up, so that no alternative is tried any more.
     fn is_over(&self) -> bool {
         self.tries == 0 || *self.work > self.work_max
     }
@@ -291,7 +358,9 @@ impl Packing<'_> {
         let start = txn.checkpoint();
         if group.children.is_empty() {
             let (request, area) = self.request(index, region, group.pods.clone(), group.need);
-            if self.fill(state, txn, &request, area) && self.descend(state, txn, agenda.clone()) {
+            if in_area(state, txn, &request, area, self.work)
+                && self.descend(state, txn, agenda.clone())
+            {
                 return true;
             }
             txn.rollback(state, start);
@@ -300,7 +369,8 @@ impl Packing<'_> {
         for chosen in combinations(group.children.len(), group.need) {
             let mut next = agenda.clone();
             let mut children: Vec<usize> = chosen.iter().map(|c| group.children[*c]).collect();
-            // Those that need the finest domains first, then the largest; the last is next.
+            // Children that need the finest domains are placed first, then the largest: the last of
+            // the agenda is placed next.
             children.sort_by_cached_key(|child| Reverse(self.difficulty(state, *child)));
             children.reverse();
             next.extend(children.into_iter().map(|child| (child, region.clone())));
@@ -315,7 +385,8 @@ impl Packing<'_> {
         false
     }
 
-    /// How hard a group is to place: the finest domain that it needs, then its size.
+    /// How hard a group is to place: the finest domain that it or a group below it requires, then
+    /// its size.
     fn difficulty(&self, state: &ClusterState, index: usize) -> (usize, u64) {
         let groups = &self.tree.groups;
         let depth = |near: Option<Near>| near.map_or(0, |near| fineness(state, near));
@@ -335,8 +406,9 @@ impl Packing<'_> {
         (finest, size.sum())
     }
 
-    /// The regions to try for a group, nearest scope first: of one scope the tightest that holds
-    /// all that wait, then those that hold most.
+    /// The regions to try for a group, nearest scope first. Within one scope, regions that hold all
+    /// waiting pods come first, the tightest of them first; then the others, the one with most room
+    /// first.
     fn regions(&mut self, state: &mut ClusterState, index: usize, outer: &Region) -> Vec<Region> {
         let group = &self.tree.groups[index];
         let pods = self.tree.pods_below(index);
@@ -355,10 +427,7 @@ impl Packing<'_> {
                 if fits < fewest {
                     continue;
                 }
-                let room: u64 = pods
-                    .iter()
-                    .map(|g| room(state, &request, g.class, area))
-                    .sum();
+                let room = area_size(state, &request, area);
                 let holds_all = fits == all;
                 found.push((
                     !holds_all,
@@ -377,7 +446,7 @@ impl Packing<'_> {
         regions
     }
 
-    /// The request for pods of a group in a region, and the area to fill.
+    /// The request to place pods of a group in a region, and the area to fill.
     fn request(
         &self,
         index: usize,
@@ -396,24 +465,13 @@ impl Packing<'_> {
         (request, area)
     }
 
-    /// What a group says of its place, else what the group above says.
+    /// Where a group must or should be together; if it does not say, what the nearest group above
+    /// it says.
     fn near(&self, mut index: usize) -> Option<Near> {
         let groups = &self.tree.groups;
         while groups[index].near.is_none() && index != 0 {
             index = groups[index].parent;
         }
         groups[index].near
-    }
-
-    /// Packs the pods of a leaf.
-    fn fill(
-        &mut self,
-        state: &mut ClusterState,
-        txn: &mut Txn,
-        request: &Request,
-        area: Area,
-    ) -> bool {
-        request.refresh(state);
-        in_area(state, txn, request, area, self.work)
     }
 }

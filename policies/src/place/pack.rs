@@ -1,22 +1,22 @@
-//! Members of several shapes: the largest first, then the exact methods.
+//! Members of several shapes: packed by size first, the largest first; if that fails, the exact
+//! methods are asked.
 
 use super::choices::two_choices;
-use super::domains::{areas, fits_in, room, scopes};
+use super::domains::{areas, room, scopes};
 use super::exact::{Answer, exactly, not_together};
 use super::fill::fill;
 use super::memo::Memo;
 use super::request::Request;
-use super::{Area, Refusal, widest_scope};
-use crate::ids::ClassId;
+use super::{Area, Refusal};
 use crate::place::Scope;
 use crate::state::ClusterState;
 use crate::txn::Txn;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
-/// How many areas of one scope are packed; the exact methods look at the others, too.
+/// How many areas of one scope are tried by packing. The exact methods try all areas.
 const AREAS_PACKED: usize = 8;
 
-/// Places the gang's needed members, of several classes.
+/// Places the needed members of a gang whose members are of several classes.
 pub(super) fn several_classes(
     state: &mut ClusterState,
     txn: &mut Txn,
@@ -30,9 +30,9 @@ pub(super) fn several_classes(
     let scopes = scopes(state, root.near, root.anchor);
     let widest = scopes.len().saturating_sub(1);
     for (position, scope) in scopes.into_iter().enumerate() {
-        let (candidates, best) = candidates(state, request, scope, work);
+        let (candidates, rooms) = candidates(state, request, scope, work);
         if candidates.is_empty() {
-            refusal = counted(state, request, scope, best);
+            refusal = counted(state, request, scope, &rooms);
             continue;
         }
         for area in candidates.iter().take(AREAS_PACKED) {
@@ -42,7 +42,7 @@ pub(super) fn several_classes(
             }
         }
         if request.plain_only {
-            // A wish alone is not worth a search.
+            // To avoid nodes with GPUs is only a wish and not worth a search.
             continue;
         }
         let wish = position < widest;
@@ -54,83 +54,87 @@ pub(super) fn several_classes(
     Err(refusal)
 }
 
-/// Whether members of several classes are refused without a search: nowhere in the widest scope is
-/// there room for enough of them, each class counted alone.
-pub(crate) fn counting_refuses(state: &mut ClusterState, request: &Request) -> bool {
-    let flat = request.flat(request.pods_below(0), request.fewest(0));
-    let widest = widest_scope(state, flat.root().near, flat.root().anchor);
-    let (candidates, _) = candidates(state, &flat, widest, &mut 0);
-    candidates.is_empty()
+/// What counting alone says against a plain gang: nowhere in the scope is there room for enough of
+/// the members, each class counted by itself. `None`: it says nothing.
+pub(super) fn counting_refusal(
+    state: &mut ClusterState,
+    request: &Request,
+    scope: Scope,
+) -> Option<Refusal> {
+    let (candidates, rooms) = candidates(state, request, scope, &mut 0);
+    let refused = candidates.is_empty();
+    refused.then(|| counted(state, request, scope, &rooms))
 }
 
-/// The areas of a scope in which each class alone leaves room for enough members, the tightest
-/// first; and the area that has room for most.
+/// How many pods of a class fit in the area that has most room for the class, and that area.
+type MostRoom = (u64, Option<Area>);
+
+/// The areas of a scope with room for enough members, each class counted alone, the tightest area
+/// first; and the most room that an area has for each class of the request.
 fn candidates(
     state: &mut ClusterState,
     request: &Request,
     scope: Scope,
     work: &mut u64,
-) -> (Vec<Area>, Option<Area>) {
-    // Placements that were tried and taken back have left tables behind that are not current.
-    request.refresh(state);
+) -> (Vec<Area>, Vec<MostRoom>) {
+    let groups = &request.root().pods;
     let mut candidates: Vec<(u64, Area)> = Vec::new();
-    let mut best: Option<(u64, Area)> = None;
+    let mut rooms: Vec<MostRoom> = vec![(0, None); groups.len()];
     for area in areas(state, scope) {
-        let fits = fits_in(state, request, area);
-        *work += request.root().pods.len() as u64;
-        if fits >= request.root().need as u64 {
-            candidates.push((area_size(state, request, area), area));
+        let (mut fits, mut size) = (0, 0);
+        for (group, most) in groups.iter().zip(&mut rooms) {
+            let room = room(state, request, group.class, area);
+            fits += room.min(group.pods.len() as u64);
+            size += room;
+            // Of areas with equal room the first one is named.
+            if most.1.is_none() || room > most.0 {
+                *most = (room, Some(area));
+            }
         }
-        if best.is_none_or(|(most, _)| fits > most) {
-            best = Some((fits, area));
+        *work += groups.len() as u64;
+        if fits >= request.root().need as u64 {
+            candidates.push((size, area));
         }
     }
     candidates.sort_by_key(|(size, _)| *size);
     let candidates = candidates.into_iter().map(|(_, area)| area).collect();
-    (candidates, best.map(|(_, area)| area))
+    (candidates, rooms)
 }
 
-fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
+/// The room of an area: how many pods of each class fit there alone, summed over the classes.
+pub(super) fn area_size(state: &mut ClusterState, request: &Request, area: Area) -> u64 {
     let groups = request.root().pods.iter();
     groups.map(|g| room(state, request, g.class, area)).sum()
 }
 
-/// The refusal where counting alone proves it: named after the class that is shortest of room; one
-/// that asks for what no node has comes first, for whatever else ends, it stays.
-fn counted(
-    state: &mut ClusterState,
-    request: &Request,
-    scope: Scope,
-    best: Option<Area>,
-) -> Refusal {
-    let mut shortest: Option<((bool, u64), ClassId, u64, u64)> = None;
-    for group in &request.root().pods {
-        let fits = best.map_or(0, |area| room(state, request, group.class, area));
-        let wanted = group.pods.len() as u64;
-        let short = (
-            !state.classes[group.class].is_offered,
-            wanted.saturating_sub(fits),
-        );
-        if short.1 > 0 && shortest.is_none_or(|(most, ..)| short > most) {
-            shortest = Some((short, group.class, fits, wanted));
-        }
-    }
-    match shortest {
-        // Only where every member is needed does one class alone decide when to look again.
-        Some((_, class, fits, need)) if request.root().need == request.members() => {
-            Refusal::TooFew {
+/// The refusal that counting alone proves. It names the class with the most pods that lack room in
+/// every area; but first a class that asks for what no node has, because it is refused whichever
+/// pods end. If each class has room in some area, none is named: room for any of them may help.
+fn counted(state: &ClusterState, request: &Request, scope: Scope, rooms: &[MostRoom]) -> Refusal {
+    // Only if every member is needed does room for one class alone decide when to try again.
+    let root = request.root();
+    let decides = root.pods.len() == 1 || root.need == request.members();
+    let mut shortest: Option<((bool, u64), Refusal)> = None;
+    for (group, (fits, best)) in root.pods.iter().zip(rooms) {
+        let (class, fits, best) = (group.class, *fits, *best);
+        let need = group.pods.len().min(root.need) as u64;
+        let short = (!state.classes[class].is_offered, need.saturating_sub(fits));
+        if short.1 > 0 && shortest.as_ref().is_none_or(|(most, _)| short > *most) {
+            let too_few = Refusal::TooFew {
                 class,
                 scope,
                 best,
                 fits,
                 need,
-            }
+            };
+            shortest = Some((short, too_few));
         }
-        _ => not_together(true),
     }
+    let shortest = shortest.filter(|_| decides);
+    shortest.map_or(not_together(true), |(_, too_few)| too_few)
 }
 
-/// Packs the members into one area.
+/// Packs the needed members into one area. If that fails, places nothing and returns false.
 pub(super) fn in_area(
     state: &mut ClusterState,
     txn: &mut Txn,

@@ -1,7 +1,7 @@
 //! A part of the cluster and what is to be placed in it, as plain numbers.
 //!
-//! Exact methods work on this copy. They can stop and go on, and nothing is placed before they have
-//! found an answer.
+//! The exact methods work on this copy. So they can stop and go on, and they change nothing in the
+//! state before they have found an answer.
 
 use super::Area;
 use super::domains::nodes_of;
@@ -17,28 +17,30 @@ use alloc::{
 };
 use core::cmp::Reverse;
 
-/// Whatever domain a group is in, this node is in it.
+/// Stands for the domain of a node that counts as part of every domain, see
+/// [`Problem::leaving_out`].
 pub(super) const ANY_DOMAIN: u32 = u32::MAX - 1;
 
 /// A placement problem as numbers: nodes, free amounts, shapes and groups.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
-    /// In the order in which they are tried.
+    /// The nodes, in the order in which they are tried.
     pub(super) nodes: Vec<NodeId>,
-    /// How many amounts describe what a node has and a pod takes.
+    /// How many amounts describe what a node has free, and what a pod takes.
     pub(super) dimensions: usize,
-    /// The free amounts, node by node.
+    /// The free amounts, `dimensions` of them for each node, node by node.
     pub(super) free: Vec<Amount>,
-    /// Nodes of one kind differ in nothing but in what is free.
+    /// By node, the number of its kind. Nodes of one kind differ only in their free amounts.
     pub(super) kinds: Vec<u32>,
-    /// The entry in `budgets` of each node's GPU model.
+    /// By node, the entry of its GPU model in `budgets`, if the queue has a limit on that model.
     pub(super) models: Vec<Option<usize>>,
-    /// How many more GPUs of each model the queue may use; without limits there are none.
+    /// How many more GPUs of each limited model the queue may use.
     pub(super) budgets: Vec<Amount>,
     pub(super) shapes: Vec<Shape>,
     pub(super) steps: Vec<Step>,
     pub(super) groups: Vec<Rule>,
-    /// Whether the numbers say all. Else they promise too much: what fits may not be possible.
+    /// Whether the numbers say everything. If not (fractions of cards), what fits by the numbers
+    /// may not fit in truth; what does not fit by the numbers never does.
     pub(super) exact: bool,
 }
 
@@ -47,15 +49,16 @@ pub(super) struct Problem {
 pub(super) struct Shape {
     pub(super) class: ClassId,
     pub(super) amounts: Vec<Amount>,
-    /// By node: whether one fits while nothing else is placed.
+    /// By node: whether one pod fits before any member is placed.
     pub(super) eligible: Vec<bool>,
     pub(super) gpus: Amount,
 }
 
-/// One thing to decide.
+/// One decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Whether a group is placed of which its parent does not need all; `end`: the step behind it.
+    /// Whether a group is placed whose parent does not need all its children. `end`: the first step
+    /// after those of the group.
     Enter { group: usize, end: usize },
     /// Where a pod goes.
     Member {
@@ -65,36 +68,37 @@ pub(super) enum Step {
     },
 }
 
-/// What holds for a group.
+/// The rule of a group.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) parent: usize,
-    /// How many of its children or pods are needed, and how many there are.
+    /// How many of its children (of a leaf: pods) are needed, and how many there are.
     pub(super) need: usize,
     pub(super) offered: usize,
-    /// By node, its domain, if all pods of the group must be in one.
+    /// By node, the number of its domain (`u32::MAX`: in no domain), if all pods of the group must
+    /// be in one domain.
     pub(super) domains: Option<Vec<u32>>,
-    /// The domain in which members have places already.
+    /// The domain in which members of the group already have places.
     pub(super) fixed: Option<u32>,
-    /// A leaf before it under the same parent that is the same in everything.
+    /// An earlier leaf under its parent that asks for exactly what this leaf asks for.
     pub(super) twin: Option<usize>,
-    /// Of a leaf: the step behind its pods.
+    /// The first step after those of the group.
     pub(super) end: usize,
 }
 
-/// What an exact method says after a slice.
+/// The result of an exact method after a slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Here they fit.
+    /// The members fit: each with its node.
     Found(Vec<(PodId, NodeId)>),
-    /// They do not fit, and that is proved.
+    /// It is proved that the members do not fit.
     Impossible,
     /// Not known yet.
     Unfinished,
 }
 
 impl Problem {
-    /// The problem of placing a tree in an area.
+    /// The problem of placing what a request needs in an area.
     pub(super) fn of(state: &mut ClusterState, tree: &Request, area: Area) -> Self {
         let classes = tree.classes();
         tree.refresh(state);
@@ -119,7 +123,7 @@ impl Problem {
         problem
     }
 
-    /// What nodes have and pods take: resources, host ports, cards.
+    /// Fills in the amounts that nodes have free and pods take: resources, host ports, cards.
     fn measure(&mut self, state: &ClusterState, classes: &[ClassId]) {
         let mut resources: BTreeSet<ResourceId> = BTreeSet::new();
         let mut ports: Vec<HostPort> = Vec::new();
@@ -147,7 +151,7 @@ impl Problem {
             let class = &state.classes[*id];
             let amount = |resource| crate::resources::amount_of(&class.requests, resource);
             let mut amounts: Vec<Amount> = resources.iter().map(|id| amount(*id)).collect();
-            // A port of all addresses takes those of single ones, too.
+            // A port on all addresses takes that port on each single address, too.
             amounts.extend(ports.iter().map(|port| {
                 let takes = |own: &HostPort| {
                     own == port || (own.host_ip.is_empty() && host_ports_conflict(own, port))
@@ -167,7 +171,7 @@ impl Problem {
         }
     }
 
-    /// The limits on GPU models.
+    /// Fills in what the limits on GPU models leave.
     fn limit(&mut self, state: &ClusterState, request: &Request) {
         self.models.resize(self.nodes.len(), None);
         let Some(queue) = request.model_limits else {
@@ -190,7 +194,8 @@ impl Problem {
         }
     }
 
-    /// The rules of all groups. Where the gang itself must be, the area says.
+    /// Fills in the rules of all groups. The gang itself has no domains in its rule: the area is
+    /// the domain that it must be in.
     fn rule(&mut self, state: &ClusterState, tree: &Request) {
         for (index, group) in tree.groups.iter().enumerate() {
             let near = group.near.filter(|_| index > 0);
@@ -224,7 +229,7 @@ impl Problem {
         }
     }
 
-    /// The steps of a group and all below it.
+    /// Appends the steps of a group and of all groups below it.
     fn enter(&mut self, tree: &Request, index: usize) {
         let group = &tree.groups[index];
         let parent = &self.groups[group.parent];
@@ -254,7 +259,7 @@ impl Problem {
         }
     }
 
-    /// Finds the nodes that nothing but what is free tells apart.
+    /// Puts nodes that differ only in their free amounts into one kind.
     fn classify(&mut self) {
         let mut kinds: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         for node in 0..self.nodes.len() {
@@ -268,12 +273,12 @@ impl Problem {
         }
     }
 
-    /// A copy of the problem with one more node, the last, that takes so many pods wherever they
-    /// must be. A pod on it has no place: the node is [`nowhere`].
+    /// A copy of the problem with one more node, the last, that takes any `pods` pods and counts as
+    /// part of every domain. A pod on it has no place: the node is [`nowhere`].
     pub(super) fn leaving_out(&self, pods: usize) -> Self {
         let mut problem = self.clone();
         let rows = (0..self.nodes.len()).map(|node| Self::row(&self.free, self.dimensions, node));
-        // One more amount, of which each pod takes 1.
+        // One more amount, of which each pod takes 1: only on the new node is it limited.
         let mut free: Vec<Amount> = Vec::with_capacity(self.free.len() + self.nodes.len());
         for row in rows {
             free.extend(row);
@@ -299,25 +304,25 @@ impl Problem {
         problem
     }
 
-    /// The room of a node.
+    /// The part of `free` that belongs to a node.
     pub(super) fn row(free: &[Amount], dimensions: usize, node: usize) -> &[Amount] {
         &free[node * dimensions..(node + 1) * dimensions]
     }
 }
 
-/// Whether one more pod fits into what is left.
+/// Whether one more pod that takes `amounts` fits into what is left.
 pub(super) fn has(left: &[Amount], amounts: &[Amount]) -> bool {
     left.iter()
         .zip(amounts)
         .all(|(left, amount)| amount <= left)
 }
 
-/// How many pods fit into what is left, up to `most`.
+/// How many pods that take `amounts` each fit into what is left, up to `most`.
 pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
     let all = u64::try_from(most).unwrap_or(u64::MAX);
     let asked = left.iter().zip(amounts).filter(|(_, amount)| **amount > 0);
     let fewest = asked.fold(all, |fewest, (left, amount)| {
-        // Most pods take most of a node: a comparison spares most divisions.
+        // Often the bound so far holds for this amount, too: comparing is cheaper than dividing.
         if *left < amount.saturating_mul(fewest) {
             left / amount
         } else {
@@ -327,13 +332,13 @@ pub(super) fn fits(left: &[Amount], amounts: &[Amount], most: usize) -> u32 {
     u32::try_from(fewest).unwrap_or(u32::MAX)
 }
 
-/// The node of pods that have no place, see [`Problem::leaving_out`].
+/// The id of the node that stands for no place, see [`Problem::leaving_out`].
 pub(super) fn nowhere() -> NodeId {
     NodeId::new(u32::MAX)
 }
 
-/// The nodes on which any of the classes fits, the tightest first: what a greedy packer would
-/// choose is tried first.
+/// The nodes on which a pod of any of the classes fits, those with the least free first, as a
+/// greedy packer would choose them.
 fn useful_nodes(
     state: &ClusterState,
     classes: &[ClassId],
@@ -350,7 +355,8 @@ fn useful_nodes(
     nodes
 }
 
-/// The leaf before this one that is the same in everything, so that it may go first.
+/// The nearest earlier leaf under the parent of this leaf that asks for exactly what this leaf asks
+/// for: by symmetry it may take the earlier nodes.
 fn twin(tree: &Request, index: usize) -> Option<usize> {
     let alike = |other: &RequestGroup, group: &RequestGroup| {
         let classes = |group: &RequestGroup| -> Vec<(ClassId, usize)> {
@@ -376,9 +382,10 @@ fn twin(tree: &Request, index: usize) -> Option<usize> {
         .find(|other| alike(&tree.groups[*other], group))
 }
 
-/// How cards are counted: exactly where all who ask for them ask for whole ones of one memory.
+/// How cards are counted: exactly if all classes that ask for cards ask for whole cards, and with
+/// equal least memory.
 struct Cards {
-    whole: Option<crate::facts::CardRequest>,
+    whole: Option<crate::facts::CardNeed>,
     exact: bool,
 }
 
@@ -398,7 +405,7 @@ impl Cards {
         })
     }
 
-    /// In thousandths.
+    /// What is free of the cards of a node, in thousandths of a card.
     fn free(&self, node: &crate::state::node::Node) -> Amount {
         match self.whole {
             Some(request) => {

@@ -1,27 +1,29 @@
 //! Where a sub-group may be: inside the domains of the groups above it.
 
 use super::Area;
-use super::domains::{all_nodes_of, areas, is_inside};
-use crate::ids::{NodeId, TopologyId};
+use super::domains::{areas, is_inside, nodes_in};
+use crate::ids::TopologyId;
 use crate::place::Scope;
 use crate::state::ClusterState;
 use alloc::{collections::BTreeSet, vec::Vec};
 
-/// All nodes that are in each of these areas: of each topology at most one, the smallest. Of none:
-/// the whole cluster.
+/// The nodes that are in all of these areas; without areas, the whole cluster. Of the domains of
+/// one topology only the smallest is kept; a node stands alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Region {
     areas: Vec<Area>,
 }
 
 impl Region {
-    /// The parts of the region that a scope means. The region itself, where that is small enough.
+    /// The areas of a scope, each cut down to this region. The region itself if it lies in one
+    /// domain of the level already.
     pub(super) fn parts(&self, state: &ClusterState, scope: Scope) -> Vec<Self> {
         let (Scope::Level(id, level) | Scope::DomainOf(id, level, _)) = scope else {
             let nodes = match scope {
-                Scope::OneNode if !self.areas.is_empty() => {
-                    self.nodes(state).into_iter().map(Area::Node).collect()
-                }
+                Scope::OneNode if !self.areas.is_empty() => nodes_in(state, &self.areas)
+                    .into_iter()
+                    .map(Area::Node)
+                    .collect(),
                 Scope::Cluster => return Vec::from([self.clone()]),
                 _ => areas(state, scope),
             };
@@ -45,9 +47,9 @@ impl Region {
         }
         let domains = match own {
             None if !self.areas.is_empty() => {
-                // In the order of their first nodes.
+                // The domains come in the order of their first nodes.
                 let mut known = BTreeSet::new();
-                let nodes = self.nodes(state).into_iter();
+                let nodes = nodes_in(state, &self.areas).into_iter();
                 nodes
                     .filter_map(|node| topology.path(node).get(level).copied())
                     .filter(|domain| known.insert(*domain))
@@ -59,7 +61,7 @@ impl Region {
         parts.filter_map(|area| self.with(state, area)).collect()
     }
 
-    /// The part of the region that is in an area, too; `None` if the two are apart.
+    /// The part of the region that is also in an area; `None` if the two share nothing.
     fn with(&self, state: &ClusterState, area: Area) -> Option<Self> {
         let mut region = self.clone();
         match area {
@@ -105,16 +107,8 @@ impl Region {
         Some(region)
     }
 
-    fn nodes(&self, state: &ClusterState) -> Vec<NodeId> {
-        let Some((first, others)) = self.areas.split_first() else {
-            return all_nodes_of(state, Area::Cluster);
-        };
-        let mut nodes = all_nodes_of(state, *first);
-        nodes.retain(|node| others.iter().all(|area| is_inside(state, *area, *node)));
-        nodes
-    }
-
-    /// The area of that topology, and the others, in which the nodes must be, too.
+    /// The domain of the region in this topology (or its node, or the cluster), and the other areas
+    /// in which nodes must be, too.
     pub(super) fn seen_from(&self, topology: Option<TopologyId>) -> (Area, Vec<Area>) {
         let own = self.areas.iter().position(|area| match area {
             Area::Domain(id, _) => Some(*id) == topology,

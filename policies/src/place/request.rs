@@ -1,4 +1,4 @@
-//! What is asked of the placement: members, how many of them are needed, and where.
+//! Requests: which members are to be placed, how many of them are needed, and where.
 //!
 //! The gang is a tree of groups; a plain gang, without sub-groups, is a tree of one leaf.
 
@@ -10,18 +10,18 @@ use crate::state::ClusterState;
 use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
 
-/// The members that are to be placed at once, and where. Group 0 is the gang itself; parents stand
+/// The members that are to be placed at once, and where. Group 0 is the gang itself; parents come
 /// before their children.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) groups: Vec<RequestGroup>,
     /// The queue whose limits on GPU models hold, if it has any.
     pub(crate) model_limits: Option<QueueId>,
-    /// For pods that ask for a GPU, and for all others.
+    /// The placement of pods that ask for a GPU, and that of all others.
     pub(crate) placement: (Placement, Placement),
-    /// Nodes must be in each of these areas, too.
+    /// Only nodes that are in all of these areas are used.
     pub(super) inside: Vec<Area>,
-    /// Nodes with GPUs are left out: for members without a GPU, as long as there is other room.
+    /// Nodes with GPUs are left out: a first try for a gang that needs no GPU.
     pub(super) plain_only: bool,
 }
 
@@ -30,16 +30,16 @@ pub(crate) struct Request {
 pub(crate) struct RequestGroup {
     pub(crate) name: Box<str>,
     pub(crate) parent: usize,
-    /// The children of which some are to be placed now; those that need nothing are not among them.
+    /// The children of which `need` are to be placed now, without those that need nothing.
     pub(crate) children: Vec<usize>,
-    /// How many of the children, or of a leaf's pods, must be placed. All pods that wait have a
-    /// part in the choice of the domain.
+    /// How many of the children, or of a leaf's pods, must be placed. A domain is chosen with all
+    /// waiting pods in mind, not only the needed ones.
     pub(crate) need: usize,
-    /// The pods of a leaf that wait, by class, the largest class first.
+    /// The waiting pods of a leaf by class, the class with the largest pods first.
     pub(crate) pods: Vec<Group>,
-    /// Where they must or should be together.
+    /// Where the pods must or should be together.
     pub(crate) near: Option<Near>,
-    /// The node of a member that has a place: the others join it.
+    /// The node of a member that has a place: waiting members join it in its domains.
     pub(crate) anchor: Option<NodeId>,
     /// Nodes of members that have a place, for spreading.
     pub(crate) occupied: Vec<NodeId>,
@@ -65,12 +65,12 @@ impl Request {
         &self.groups[0]
     }
 
-    /// Whether it is about a gang without sub-groups.
+    /// Whether the gang has no sub-groups.
     pub(crate) fn is_plain(&self) -> bool {
         self.groups.len() == 1
     }
 
-    /// Brings the tables of all classes up to date.
+    /// Brings the tables of the request's classes up to date.
     pub(crate) fn refresh(&self, state: &mut ClusterState) {
         for group in self.groups.iter().flat_map(|group| &group.pods) {
             state.refresh(group.class);
@@ -82,19 +82,19 @@ impl Request {
         self.root().pods.iter().map(|group| group.pods.len()).sum()
     }
 
-    /// Whether any group below the gang itself must be in one domain.
+    /// Whether any sub-group must be in one domain.
     pub(crate) fn is_nested(&self) -> bool {
         let required =
             |group: &RequestGroup| group.near.is_some_and(|near| near.required.is_some());
         self.groups.iter().skip(1).any(required)
     }
 
-    /// Whether any group below the gang itself says where it should be.
+    /// Whether any sub-group must or should be in one domain.
     pub(super) fn has_wishes(&self) -> bool {
         self.groups.iter().skip(1).any(|group| group.near.is_some())
     }
 
-    /// The leaves below a group that may be placed, in the order of the tree.
+    /// The leaves at or below a group that have pods to place, in the order of the tree.
     pub(super) fn leaves(&self, group: usize) -> Vec<usize> {
         let mut leaves = Vec::new();
         let mut open = Vec::from([group]);
@@ -108,13 +108,14 @@ impl Request {
         leaves
     }
 
-    /// All waiting pods below a group by class.
+    /// All waiting pods of a group and of the groups below it, by class.
     pub(crate) fn pods_below(&self, group: usize) -> Vec<Group> {
         let leaves = self.leaves(group).into_iter();
         merged(leaves.flat_map(|leaf| &self.groups[leaf].pods))
     }
 
-    /// The name of a group with those of the groups above it: `slices/a`; empty for the gang.
+    /// The name of a group behind the names of the sub-groups above it: `slices/a`; empty for the
+    /// gang.
     pub(crate) fn path(&self, mut index: usize) -> String {
         let mut path = String::new();
         while index != 0 {
@@ -126,7 +127,7 @@ impl Request {
         path
     }
 
-    /// A refusal told by the sub-groups that it is about.
+    /// The refusal, with the sub-groups named that it is about.
     pub(crate) fn told_by_sub_groups(&self, refusal: Refusal) -> Refusal {
         match refusal {
             Refusal::TooFew { class, .. } => {
@@ -163,13 +164,13 @@ impl Request {
         }
     }
 
-    /// A group and all above it.
+    /// A group and all groups above it, up to the gang.
     pub(crate) fn above(&self, index: usize) -> impl Iterator<Item = usize> {
         let parent = |index: &usize| (*index != 0).then(|| self.groups[*index].parent);
         core::iter::successors(Some(index), parent)
     }
 
-    /// The smallest group that has all of these leaves.
+    /// The lowest group that has all of these leaves at or below it.
     pub(crate) fn smallest_above(&self, leaves: &[usize]) -> usize {
         let holds = |group: usize, leaf: usize| self.above(leaf).any(|above| above == group);
         let first = leaves.first().copied().unwrap_or(0);
@@ -178,7 +179,7 @@ impl Request {
         smallest.unwrap_or(0)
     }
 
-    /// The classes of all pods that may be placed.
+    /// The classes of all waiting pods, each once.
     pub(crate) fn classes(&self) -> Vec<ClassId> {
         let mut classes: Vec<ClassId> = Vec::new();
         for leaf in self.leaves(0) {
@@ -191,7 +192,7 @@ impl Request {
         classes
     }
 
-    /// The fewest pods that meet what a group needs.
+    /// The fewest pods with which a group has what it needs.
     pub(crate) fn fewest(&self, index: usize) -> usize {
         let group = &self.groups[index];
         if group.children.is_empty() {
@@ -202,7 +203,9 @@ impl Request {
         below.iter().take(group.need).sum()
     }
 
-    /// A number that is the same for requests that ask for the same.
+    /// A hash of all that decides whether the needed members fit: equal for requests that ask for
+    /// equal things. What only decides between places (`placement`, preferred levels) is not part
+    /// of it, nor are `inside` and `plain_only`.
     pub(super) fn signature(&self) -> u64 {
         let mut hasher = rustc_hash::FxHasher::default();
         self.model_limits.hash(&mut hasher);
@@ -217,7 +220,7 @@ impl Request {
         hasher.finish()
     }
 
-    /// The request for these pods as if they were a plain gang.
+    /// The request for these pods as a plain gang, of which `need` are needed.
     pub(crate) fn flat(&self, pods: Vec<Group>, need: usize) -> Self {
         let root = self.root();
         let leaf = RequestGroup {
@@ -241,12 +244,13 @@ impl Request {
         }
     }
 
-    /// Whether a node is left out for its GPUs.
+    /// Whether a node is left out because it has GPUs.
     pub(super) fn spares(&self, state: &ClusterState, node: NodeId) -> bool {
         self.plain_only && state.nodes[node].has_gpus()
     }
 
-    /// Whether the limits on GPU models may keep one of the pods from a node.
+    /// Whether the limits on GPU models may keep one of the pods off a node: together the pods ask
+    /// for more GPUs than the tightest limit leaves.
     pub(crate) fn is_limited(&self, state: &ClusterState) -> bool {
         let left = |queue| state.queues.least_model_budget(queue);
         let Some(left) = self.model_limits.and_then(left) else {
@@ -260,7 +264,8 @@ impl Request {
         asked.fold(0, Amount::saturating_add) > left
     }
 
-    /// How many more pods of a class the limits on a node's GPU model allow.
+    /// How many more pods of a class the limits on the node's GPU model allow; `u64::MAX` without a
+    /// limit.
     pub(super) fn model_allows(&self, state: &ClusterState, class: ClassId, node: NodeId) -> u64 {
         let Some(queue) = self.model_limits else {
             return u64::MAX;
@@ -277,7 +282,7 @@ impl Request {
     }
 }
 
-/// The pods by class, classes in the order in which they first come.
+/// The groups with those of equal class put together, classes in the order of their first groups.
 pub(super) fn merged<'a>(groups: impl Iterator<Item = &'a Group>) -> Vec<Group> {
     let mut merged: Vec<Group> = Vec::new();
     for group in groups {

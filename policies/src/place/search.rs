@@ -1,16 +1,17 @@
 //! A depth-first search over all ways to place the members: exact, and bounded in its steps.
 //!
-//! Equal things are tried once: nodes that nothing tells apart; members of one class, which go to
-//! nodes in rising order; leaves that are twins, of which the first begins on the first node. All
-//! three hold of the solution that comes first in the order of the search, so none is lost. A
-//! branch ends as soon as counting shows that the remaining members cannot fit.
+//! What differs only by exchange is tried once. Of equal nodes only one is tried; members of one
+//! class go to nodes in rising order; and of twin leaves the earlier one begins on the earlier
+//! node. Whenever there are solutions, the first one in the order of the search obeys all three
+//! rules, so it is found. A branch ends as soon as counting shows that the remaining members cannot
+//! fit.
 
 use super::problem::{ANY_DOMAIN, Problem, Progress, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{vec, vec::Vec};
 
-/// Where a leaf that is left out begins.
+/// Stands for the first node of a leaf that has no pod placed.
 const NOWHERE: usize = usize::MAX;
 
 /// The state of the search between two slices.
@@ -20,29 +21,29 @@ pub(super) struct Search {
     stack: Vec<Frame>,
     free: Vec<Amount>,
     budgets: Vec<Amount>,
-    /// By group with a domain: which, and how many members are in it.
+    /// By group, if its rule requires a domain: the domain, and how many members are in it.
     chosen: Vec<Option<(u32, u32)>>,
-    /// By group: how many of its pods or children have been begun.
+    /// By group: how many of its pods have been placed, or of its children entered.
     begun: Vec<usize>,
     /// By leaf: the node of its first pod.
     first: Vec<usize>,
-    /// By step: how many pods of each shape must still be placed from there on, at least.
+    /// By step: how many pods of each shape must be placed from this step on, at least.
     due: Vec<Vec<usize>>,
     started: bool,
 }
 
-/// One decision on the way down.
+/// A step on the way to the present decision, and what has been tried at it.
 #[derive(Debug, Clone)]
 struct Frame {
     step: usize,
     /// The next option to try.
     option: usize,
-    /// Nodes that have been tried here.
+    /// The nodes that have been tried at this step.
     tried: Vec<usize>,
     made: Option<Made>,
 }
 
-/// The decision of one frame.
+/// What was decided in a frame.
 #[derive(Debug, Clone, Copy)]
 enum Made {
     Entered,
@@ -57,7 +58,7 @@ impl Search {
             stack: Vec::new(),
             free: problem.free.clone(),
             budgets: problem.budgets.clone(),
-            // A domain that is fixed is never given up: it counts one member more than it has.
+            // A fixed domain counts one member more than it has, so that it is never given up.
             chosen: fixed.map(|rule| Some((rule.fixed?, 1))).collect(),
             begun: vec![0; problem.groups.len()],
             first: vec![NOWHERE; problem.groups.len()],
@@ -67,7 +68,7 @@ impl Search {
         }
     }
 
-    /// Goes on until `steps` are used up.
+    /// Searches on until there is an answer or `steps` are used up; takes those used from `steps`.
     pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
         if !self.started {
             self.started = true;
@@ -112,7 +113,7 @@ impl Search {
         });
     }
 
-    /// The first node that a member may go to.
+    /// The position of the first node that a member may go to.
     fn first_option(&self, step: usize, leaf: usize) -> usize {
         let before = step.checked_sub(1).map(|before| self.problem.steps[before]);
         if let (
@@ -123,7 +124,7 @@ impl Search {
         ) = (before, self.problem.steps[step])
             && other == leaf
         {
-            // A member that follows one of its class goes to no node before that one's.
+            // A member goes to no earlier node than the member of its class before it.
             let made = self.stack.last().and_then(|frame| frame.made);
             return match made {
                 Some(Made::Placed(node)) if shape == own => node,
@@ -136,8 +137,8 @@ impl Search {
         }
     }
 
-    /// The next step at which there is something to decide: groups and pods that are not needed any
-    /// more are passed over. `None`: all is decided.
+    /// The first step from `step` on at which there is something to decide: groups and pods that
+    /// are no longer needed are passed over. `None`: everything is decided.
     fn open(&self, mut step: usize) -> Option<usize> {
         loop {
             step = match *self.problem.steps.get(step)? {
@@ -154,7 +155,8 @@ impl Search {
         self.begun[group] >= self.problem.groups[group].need
     }
 
-    /// Makes the next decision of a frame; `None`: there is none left. The step that follows.
+    /// Makes the next decision of a frame, and returns the step that follows it; `None`: no option
+    /// is left.
     fn decide(&mut self, frame: &mut Frame, steps: &mut u64) -> Option<usize> {
         match self.problem.steps[frame.step] {
             Step::Enter { group, end } => self.decide_group(frame, group, end),
@@ -181,7 +183,7 @@ impl Search {
         }
     }
 
-    /// How many children of a group begin at a step or after it.
+    /// How many optional children of a group begin at a step or after it.
     fn offered_from(&self, parent: usize, from: usize) -> usize {
         let end = self.problem.groups[parent].end;
         let child = |step: &&Step| match step {
@@ -215,7 +217,8 @@ impl Search {
             return None;
         }
         frame.option += 1;
-        // Leaving out one member of a class leaves out all that follow of it: they are alike.
+        // Members of a class are alike: leaving one out leaves out all members of the class after
+        // it.
         let rule = &self.problem.groups[leaf];
         let alike = self.problem.steps[frame.step..rule.end].iter();
         let alike = alike.take_while(
@@ -255,7 +258,7 @@ impl Search {
         }
     }
 
-    /// Whether a node is the same as one that was tried.
+    /// Whether a node equals one that was tried, in its kind and its free amounts.
     fn is_alike(&self, tried: &[usize], node: usize) -> bool {
         let Problem {
             kinds, dimensions, ..
@@ -276,7 +279,7 @@ impl Search {
         self.begun[leaf] += 1;
     }
 
-    /// Takes the room of a pod, or gives it back.
+    /// Takes the room of a pod on a node, or gives it back.
     fn charge(&mut self, leaf: usize, shape: usize, node: usize, takes: bool) {
         let dimensions = self.problem.dimensions;
         let shape = &self.problem.shapes[shape];
@@ -313,7 +316,7 @@ impl Search {
         }
     }
 
-    /// Undoes what was decided in a frame.
+    /// Undoes the last decision of a frame.
     fn take_back(&mut self, frame: &mut Frame) {
         match (frame.made.take(), self.problem.steps[frame.step]) {
             (Some(Made::Entered), Step::Enter { group, .. }) => {
@@ -330,8 +333,9 @@ impl Search {
         }
     }
 
-    /// Whether counting shows that the rest cannot fit: of each shape alone, and of the pods of the
-    /// leaf at hand together.
+    /// Whether counting shows that the needed members from a step on cannot fit: there is too
+    /// little room for those of one shape, or for those of the leaf at this step, each shape
+    /// counted alone.
     fn is_hopeless(&self, step: usize, steps: &mut u64) -> bool {
         let due = &self.due[step];
         let nodes = self.problem.nodes.len();
@@ -389,8 +393,8 @@ impl Search {
     }
 }
 
-/// How many pods of each shape must be placed from each step on: all of the leaves of which every
-/// pod is needed and that are not in a group that may be left out.
+/// By step: how many pods of each shape must be placed from this step on. Counted are the leaves of
+/// which every pod is needed and that are in no group that may be left out.
 fn due(problem: &Problem) -> Vec<Vec<usize>> {
     let mut optional_until = 0;
     let mandatory: Vec<bool> = problem

@@ -1,86 +1,90 @@
-//! Members of two shapes: exact, however many they are.
+//! Counts members of two shapes: exact, however many members there are.
 //!
-//! On one node it only matters how many of the second shape fit beside so many of the first: a
-//! staircase. Those of several nodes together are the (max, +) convolution of theirs. Nodes with
-//! the same staircase are taken together, a power of two at a time, and added to what is there one
-//! block after the other:
+//! Of one node it only matters how many pods of the second shape fit beside each number of pods of
+//! the first: these numbers are its staircase. Several nodes together have the (max, +) convolution
+//! of their staircases. Nodes with equal staircases form a group; doubling makes blocks of 1, 2, 4
+//! and so on of them, and the blocks are added up one after the other:
 //!
 //! ```text
 //! nodes --staircases--> groups of equals --doubled--> blocks of 1, 2, 4, ... --added--> the most
 //! ```
 //!
-//! With `n` nodes in `g` groups, `a` pods of the rarer shape, and at most `p` of them on a node, of
-//! which `c` numbers are worth having (one more of the first costs one of the second there), it
-//! takes `n p` steps for the staircases, and at most `n c a`, or `g a² log n` if that is less, for
-//! the sums. It keeps `g log n` rows of `a` numbers, at most `n`, for the way back.
+//! There are `n` nodes in `g` groups and `a` pods of the rarer shape, which is the first; at most
+//! `p` of them fit on a node, and at `c` of these numbers the staircase goes down. The staircases
+//! take `n p` steps, and the sums at most `n c a`, or `g a² log n` if that is less. For the way
+//! back, `g log n` rows of `a` numbers are kept, at most `n` rows.
 
 use super::problem::{Problem, Progress, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
-/// How large a problem may be: nodes times pods of the rarer shape. If no two nodes are alike, it
-/// takes 128 MiB.
+/// How large a problem may be: nodes times pods of the rarer shape. The largest takes 128 MiB if no
+/// two nodes are alike.
 const SIZE_MAX: usize = 1 << 25;
-/// How many sums are as much work as one step of a search.
+/// How many additions of the sums are as much work as one step of a search.
 const SUMS_PER_STEP: usize = 64;
 
-/// By number of pods of the first shape, as far as they fit: the most of the second beside them.
-/// It never rises.
+/// A staircase. Entry `i`: the most pods of the second shape that fit beside `i` pods of the first.
+/// It ends where no more pods of the first shape fit, and its entries never rise.
 type Row = Vec<u32>;
 
 /// The state of the computation between two slices.
 #[derive(Debug)]
 pub(super) struct TwoShapes {
     problem: Problem,
-    /// The rarer shape, and the other.
+    /// The rarer shape (here: the first) and the other (the second).
     order: [usize; 2],
+    /// The pods of the first and of the second shape, at most `need` of each.
     pods: [Vec<PodId>; 2],
     need: usize,
     /// How many nodes have been put into their groups.
     grouped: usize,
     groups: Vec<Group>,
+    /// The group of each staircase.
     known: BTreeMap<Row, usize>,
-    /// The next piece of work: for which group, and how many times its nodes have been doubled.
+    /// The group at work.
     group: usize,
+    /// The power at work: blocks of two to the power of this many nodes.
     doubled: usize,
     /// The sum under way.
     sum: Option<Sum>,
-    /// Of all blocks so far.
+    /// The staircase of all blocks that have been added.
     most: Row,
     added: Vec<Block>,
 }
 
-/// Nodes with the same staircase.
+/// Nodes with equal staircases.
 #[derive(Debug)]
 struct Group {
     nodes: Vec<NodeId>,
-    /// Of 1, 2, 4, ... of the nodes together.
+    /// The staircases of 1, 2, 4, ... nodes of the group together.
     powers: Vec<Row>,
 }
 
-/// Nodes of a group that have been added.
+/// Nodes of one group that were added at once.
 #[derive(Debug)]
 struct Block {
     group: usize,
-    /// There are two to the power of this.
+    /// The block has two to the power of this many nodes.
     power: usize,
-    /// The first of them in the group.
+    /// The position of its first node in the group.
     from: usize,
-    /// What there was before.
+    /// The staircase of the blocks that were added before it.
     before: Row,
 }
 
 /// A convolution under way.
 #[derive(Debug)]
 struct Sum {
-    /// How many entries of the first row have been looked at.
+    /// How many entries of the first row have been added.
     done: usize,
     into: Row,
 }
 
 impl TwoShapes {
-    /// Whether a problem is of this kind, and not too large.
+    /// Whether a problem has one group, two shapes, no limits on GPU models and exact numbers, and
+    /// is not too large.
     pub(super) fn suits(problem: &Problem) -> bool {
         let [rule] = problem.groups.as_slice() else {
             return false;
@@ -89,7 +93,7 @@ impl TwoShapes {
         problem.shapes.len() == 2 && problem.budgets.is_empty() && problem.exact && size <= SIZE_MAX
     }
 
-    /// For a problem that suits.
+    /// Begins with a problem for which [`TwoShapes::suits`] is true.
     pub(super) fn new(problem: Problem) -> Self {
         let mut pods = [Vec::new(), Vec::new()];
         for step in &problem.steps {
@@ -122,7 +126,7 @@ impl TwoShapes {
         }
     }
 
-    /// Goes on until `steps` are used up.
+    /// Counts on until there is an answer or `steps` are used up; takes those used from `steps`.
     pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
         loop {
             if *steps == 0 {
@@ -131,7 +135,7 @@ impl TwoShapes {
             if self.grouped < self.problem.nodes.len() {
                 self.put_into_group(steps);
             } else if let Some(group) = self.groups.get(self.group) {
-                // Whoever has a place is on a node: more nodes than pods are of no use.
+                // Each pod is on one node: more nodes than needed pods are of no use.
                 let nodes = group.nodes.len().min(self.need);
                 if let Some(progress) = self.go_on(nodes, steps) {
                     return progress;
@@ -142,7 +146,7 @@ impl TwoShapes {
         }
     }
 
-    /// The members and where they go, once there is room for enough.
+    /// The members with their nodes, if the blocks so far have room for enough.
     fn answer(&self) -> Option<Progress> {
         let enough = |(first, second): (usize, &u32)| first + *second as usize >= self.need;
         let mut numbers = self.most.iter().enumerate().rev();
@@ -150,7 +154,7 @@ impl TwoShapes {
         Some(Progress::Found(self.way_back(first)))
     }
 
-    /// Finds out what fits on the next node.
+    /// Puts the next node into the group of its staircase.
     fn put_into_group(&mut self, steps: &mut u64) {
         let stairs = self.stairs(self.grouped);
         *steps = steps.saturating_sub(1 + stairs.len() as u64 / 2);
@@ -167,7 +171,8 @@ impl TwoShapes {
         self.groups[group].nodes.push(node);
     }
 
-    /// Works on the sums of a group of so many nodes. An answer, if there is room for enough.
+    /// Does the next doubling or adding for the group at work, of which `nodes` nodes count.
+    /// Returns an answer as soon as there is room for enough.
     fn go_on(&mut self, nodes: usize, steps: &mut u64) -> Option<Progress> {
         let (group, power) = (self.group, self.doubled);
         let wanted = self.pods.each_ref().map(Vec::len);
@@ -206,7 +211,7 @@ impl TwoShapes {
         self.answer()
     }
 
-    /// Goes on with the next power of two that is not more than the nodes, or the next group.
+    /// Goes on with the next power of two, or with the next group if that power exceeds `nodes`.
     fn next_power(&mut self, nodes: usize) {
         self.doubled += 1;
         if nodes >> self.doubled == 0 {
@@ -215,7 +220,7 @@ impl TwoShapes {
         }
     }
 
-    /// How many of the second shape fit on a node beside none, one, two, ... of the first.
+    /// The staircase of a node.
     fn stairs(&self, node: usize) -> Row {
         let [first, second] = self.order.map(|shape| &self.problem.shapes[shape]);
         let row = Problem::row(&self.problem.free, self.problem.dimensions, node);
@@ -239,7 +244,8 @@ impl TwoShapes {
         }
     }
 
-    /// The pods with their nodes, from the last block back to the first.
+    /// The pods with their nodes: `first` pods of the first shape, and as many of the second as
+    /// then fit. Blocks are taken apart from the last to the first.
     fn way_back(&self, first: usize) -> Vec<(PodId, NodeId)> {
         let mut firsts = self.pods[0].iter();
         let mut seconds = self.pods[1].iter();
@@ -250,7 +256,7 @@ impl TwoShapes {
             let (here, more) = split(&group.powers[block.power], &block.before, first, second);
             first -= here;
             second -= more;
-            // Blocks of a group, halved until each is a node.
+            // The block is halved until each piece is one node.
             let mut open = vec![(block.power, block.from, here, more)];
             while let Some((power, from, here, more)) = open.pop() {
                 if power > 0 {
@@ -270,7 +276,8 @@ impl TwoShapes {
     }
 }
 
-/// How many of each shape are in the first part, if so many are in both parts together.
+/// How many pods of each shape are in `part`, if `first` and `second` pods are in `part` and
+/// `other` together.
 fn split(part: &Row, other: &Row, first: usize, second: u32) -> (usize, u32) {
     let ways = part.iter().enumerate().take(first + 1);
     let mut ways = ways.filter_map(|(here, beside)| {
@@ -289,7 +296,7 @@ impl Sum {
         }
     }
 
-    /// Adds as far as the steps go. Whether it is done.
+    /// Adds until the sum is complete or `steps` are used up; returns whether it is complete.
     fn go_on(&mut self, first: &Row, second: &Row, steps: &mut u64) -> bool {
         while self.done < first.len().min(self.into.len()) {
             if *steps == 0 {
@@ -297,7 +304,7 @@ impl Sum {
             }
             let here = self.done;
             self.done += 1;
-            // Where one more of the first shape costs none of the second, that is better.
+            // An entry equal to the next is skipped: one more pod of the first shape costs nothing.
             if first.get(here + 1) == Some(&first[here]) {
                 continue;
             }

@@ -1,13 +1,13 @@
 //! The gangs that are to be tried, and what each refused gang waits for.
 //!
-//! A refused gang is parked under what its verdict names and looked at again only when an event
-//! touches that. Nobody polls.
+//! A refused gang is parked under what its refusal names, and is looked at again only when an event
+//! touches what is named. No gang polls.
 //!
 //! Most refusals are proved by counting: so many pods of a class find no room, so much more of a
 //! resource exceeds a limit. The gangs of a queue that have one *shortfall* stand together, and
-//! stay there when it may be eased: only then the first of them is a candidate, and it is tried
-//! when its queue's turn comes. So room that becomes free is offered in the order of the queues,
-//! and a gang whose turn comes after the room has been taken is not looked at:
+//! stay together when the shortfall may be eased: only then the first of them is a candidate, and
+//! is tried when its queue's turn comes. So room that becomes free is offered in the order of the
+//! queues, and a gang whose turn comes after the room has been taken is not looked at:
 //!
 //! ```text
 //! freed ──> shortfalls that may be eased ──> a line-up: the head of each queue ──> one is tried
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! What one freed room costs gangs of one shape does not grow with the number of queues or gangs
-//! that wait, and the decisions are those of a world in which every gang is tried again at each
-//! event: a property test compares the two.
+//! that wait, and the decisions are as if every gang were tried again at each event: a property
+//! test compares the two.
 
 mod freed;
 mod line_ups;
@@ -38,16 +38,16 @@ type Line = BTreeSet<(CandidateKey, GangId)>;
 #[derive(Debug)]
 pub(crate) struct Agenda {
     candidates: BTreeMap<QueueId, Line>,
-    /// Those of which a part is bound already: they come before every queue's turn.
+    /// Candidates of which a part is bound already: they come before every queue's turn.
     unfinished: BTreeSet<(CandidateKey, QueueId, GangId)>,
-    /// The refused gangs that keep those behind them in their queue waiting.
+    /// The refused gangs that keep the gangs behind them in their queue waiting.
     blocking: BTreeMap<QueueId, Line>,
     queueing: Queueing,
     /// The refused gangs of each queue by what they lack.
     lines: BTreeMap<QueueId, BTreeMap<Shortfall, Line>>,
     /// The queues in which gangs lack something.
     lacking: BTreeMap<Shortfall, BTreeSet<QueueId>>,
-    /// Those of which a part is bound and that lack something: no queue's turn is waited for.
+    /// Refused gangs of which a part is bound, with their shortfall: they wait for no queue's turn.
     unfinished_lacking: BTreeMap<GangId, Shortfall>,
     any_room: BTreeMap<ClassId, BTreeSet<GangId>>,
     queues: BTreeMap<QueueId, BTreeSet<GangId>>,
@@ -55,7 +55,8 @@ pub(crate) struct Agenda {
     line_ups: LineUps,
 }
 
-/// The first gang of a queue, and the shortfall for which it was refused and which may be eased.
+/// The first gang of a queue, and the shortfall for which it was refused, which may be eased now;
+/// `None`: the gang is a candidate.
 pub(crate) type Head = (GangId, Option<Shortfall>);
 
 impl Agenda {
@@ -91,7 +92,7 @@ impl Agenda {
         let Some(line) = self.candidates.get_mut(&queue) else {
             return;
         };
-        // Mostly it is the first, and need not be looked for.
+        // Mostly the gang is the first of its line, and need not be looked for.
         match line.first().is_some_and(|(_, first)| *first == gang) {
             true => drop(line.pop_first()),
             false => drop(line.remove(&(key, gang))),
@@ -128,8 +129,8 @@ impl Agenda {
         (!blocked).then_some(head)
     }
 
-    /// The refused gang of a queue that stands before all whose turn it is, where nobody may pass
-    /// it.
+    /// The first refused gang of a queue that no gang may pass, if it stands before all candidates
+    /// of the queue.
     pub(crate) fn blocker(&self, queue: QueueId) -> Option<GangId> {
         let (blocker, gang) = self.blocking.get(&queue)?.first()?;
         let turn = self.candidates.get(&queue).and_then(BTreeSet::first);
@@ -139,10 +140,10 @@ impl Agenda {
     /// Keeps a refused gang until what its refusal names changes.
     pub(crate) fn park(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
         match wake {
-            Wake::Over(shortfall) if key.kind == CandidateKind::Unfinished => {
+            Wake::Eased(shortfall) if key.kind == CandidateKind::Unfinished => {
                 self.unfinished_lacking.insert(gang, *shortfall);
             }
-            Wake::Over(shortfall) => {
+            Wake::Eased(shortfall) => {
                 let lines = self.lines.entry(queue).or_default();
                 put_in(lines, *shortfall, (key.clone(), gang));
                 if !self.lacking.contains_key(shortfall) {
@@ -171,10 +172,10 @@ impl Agenda {
         let entry = (key.clone(), gang);
         take_out(&mut self.blocking, &queue, &entry);
         match wake {
-            Wake::Over(_) if key.kind == CandidateKind::Unfinished => {
+            Wake::Eased(_) if key.kind == CandidateKind::Unfinished => {
                 self.unfinished_lacking.remove(&gang);
             }
-            Wake::Over(shortfall) => self.leave_line(queue, *shortfall, &entry),
+            Wake::Eased(shortfall) => self.leave_line(queue, *shortfall, &entry),
             Wake::AnyRoom(classes, full) => {
                 for class in classes {
                     take_out(&mut self.any_room, class, &gang);
@@ -202,12 +203,12 @@ impl Agenda {
     }
 }
 
-/// Puts one into a set, which is made for the first one.
+/// Adds `one` to the set of a key; the set is made if it is missing.
 fn put_in<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: K, one: T) {
     sets.entry(key).or_default().insert(one);
 }
 
-/// Takes one out of a set, and the set with the last one.
+/// Removes `one` from the set of a key, and the set if it is empty then.
 fn take_out<K: Ord, T: Ord>(sets: &mut BTreeMap<K, BTreeSet<T>>, key: &K, one: &T) {
     if let Some(set) = sets.get_mut(key) {
         set.remove(one);

@@ -1,24 +1,24 @@
 //! One attempt to place a gang: its minimum, or one more of its surplus.
 //!
-//! A gang with more members than it needs may begin with any of them. All are offered at once if
-//! the queue has room for the first of them; else, or if too many for the queue have found a place,
-//! one choice of members is tried after the other.
+//! A gang with more members than it needs may begin with any of them. All members are offered at
+//! once if the queue has room for the first of them. Otherwise, or if the members that found a
+//! place are too much for the queue, one choice of members is tried after the other.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Shortfall, Verdict, Wake};
+use crate::gangs::wait::{Refused, Shortfall, Wake};
 use crate::gangs::{demand, request, wanted};
 use crate::ids::ById;
-use crate::ids::{GangId, NodeId, PodId};
+use crate::ids::{GangId, PodId};
 use crate::place::{Choice, Memo, Refusal, Request, place, pods_of};
 use crate::plan::bounds;
-use crate::plan::refusal::explain_refusal;
+use crate::plan::refusal;
 use crate::queues::{Demand, Excess, QueueId};
-use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::Txn;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// One attempt to place a gang.
@@ -28,23 +28,22 @@ pub(crate) struct Attempt<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) progress: &'a ById<GangId, Progress>,
     pub(crate) gang: GangId,
-    /// The queue in which it stands.
+    /// The queue in whose line the gang stands.
     pub(crate) queue: QueueId,
-    /// Its members as they are now.
+    /// The members of the gang, counted now.
     pub(crate) counts: Counts,
     pub(crate) now_ms: UnixMs,
+    /// The transaction in which members are placed.
+    pub(crate) txn: &'a mut Txn,
     /// What the search of this gang remembers from slice to slice.
     pub(crate) memo: &'a mut Memo,
     /// The work done, in units of about ten nanoseconds.
     pub(crate) work: &'a mut u64,
 }
 
-/// The members that were placed, and where.
-type Placed = Vec<(PodId, NodeId)>;
-
-/// The places of the members that were placed; else why none was, and what must change before the
-/// gang is tried again.
-pub(crate) type Attempted = Result<Placed, (Verdict, Wake)>;
+/// Whether members were placed in the transaction; else why none was, and what must change before
+/// the gang is tried again.
+pub(crate) type Attempted = Result<(), (Refused, Wake)>;
 
 impl Attempt<'_> {
     /// Places what the gang wants next, with members that its queue has room for, or nothing.
@@ -60,10 +59,10 @@ impl Attempt<'_> {
         *self.work += 20 * pods.len() as u64;
         let first = demand::demand_of_pods(self.state, pods.iter().take(need));
         let within = self.check_queue(&first);
-        if let Err((verdict, over)) = &within
+        if let Err(excess) = within
             && pods.len() == need
         {
-            return Err((verdict.clone(), Wake::Over((*over).into())));
+            return Err((excess.into(), Wake::Eased(excess.into())));
         }
         let (id, queue) = (self.gang, self.queue);
         let request = request::request(self.state, self.settings, id, queue, pods, need);
@@ -72,72 +71,72 @@ impl Attempt<'_> {
 
     /// Tries what a gang with sub-groups wants to place next, one alternative after the other.
     fn try_sub_groups(&mut self) -> Attempted {
-        let (id, queue) = (self.gang, self.queue);
+        let (id, leaf) = (self.gang, self.queue);
         let (mut first, mut classes, mut full) = (None, Vec::new(), None);
         let (settings, progress) = (self.settings, self.progress);
-        for request in wanted::requests(self.state, settings, progress, id, queue, self.now_ms) {
+        for request in wanted::requests(self.state, settings, progress, id, leaf, self.now_ms) {
             *self.work += 20 * request.groups.len() as u64;
             let choices = request.choices(self.state).0;
             let pods: Vec<PodId> = choices.first().into_iter().flat_map(pods_of).collect();
             let demand = self.demand_of(&pods);
             let within = self.check_queue(&demand);
-            let (verdict, wake) = match self.try_request(request, Some(choices), (&demand, within))
+            let (refused, wake) = match self.try_request(request, Some(choices), (&demand, within))
             {
-                Ok(placed) => return Ok(placed),
+                Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
             match wake {
-                Wake::Over(Shortfall::Room { class, .. }) => classes.push(class),
-                Wake::AnyRoom(more, queues) => {
+                Wake::Eased(Shortfall::Room { class, .. }) => classes.push(class),
+                Wake::AnyRoom(more, limited) => {
                     classes.extend(more);
-                    if let Some(queues) = queues {
-                        full = bounds::highest(self.state, queue, full, queues);
+                    if let Some(queue) = limited {
+                        full = bounds::highest(self.state, leaf, full, queue);
                     }
                 }
-                Wake::Queue(over) | Wake::Over(Shortfall::Bound { queue: over, .. }) => {
-                    full = bounds::highest(self.state, queue, full, over);
+                Wake::Queue(queue) | Wake::Eased(Shortfall::Bound { queue, .. }) => {
+                    full = bounds::highest(self.state, leaf, full, queue);
                 }
             }
-            first.get_or_insert(verdict);
+            first.get_or_insert(refused);
         }
         classes.sort_unstable();
         classes.dedup();
-        let nothing = || Verdict::new(Reason::NotFoundWithinBound, "no member can be placed");
         let wake = match full {
             Some(full) if classes.is_empty() => Wake::Queue(full),
             full => Wake::AnyRoom(classes, full),
         };
-        Err((first.unwrap_or_else(nothing), wake))
+        Err((first.unwrap_or_else(Refused::without_choice), wake))
     }
 
-    /// Places what is requested, whichever members both the queue and the nodes have room for.
+    /// Places what is requested, with members that both the queue and the nodes have room for.
     ///
-    /// `choices`: the ways to meet the needs; `None`: they are worked out if it comes to them.
-    /// `first`: what the first of them asks for, and whether the queue has room for that.
+    /// `choices`: the choices of members that meet the needs; `None`: they are worked out if they
+    /// are needed. `first`: the demand of the first choice, or of the first members where `choices`
+    /// is `None`, and whether the queue has room for it.
     ///
     /// # Errors
-    /// What the nodes say where the queue agrees to a choice, else what the queue says.
+    /// The refusal by nodes, if the queue has room for some choice; else the bound of the queue.
     fn try_request(
         &mut self,
         mut request: Request,
         choices: Option<Vec<Choice>>,
-        first: (&Demand, Result<(), (Verdict, Excess)>),
+        first: (&Demand, Result<(), Excess>),
     ) -> Attempted {
         let queue = self.queue;
         let mut full = self.state.queues.highest_model_limit(queue);
-        let (mut over, mut refused) = (None, None);
-        let mut note = |state: &ClusterState, (verdict, excess): (Verdict, Excess)| {
-            over.get_or_insert(verdict);
+        let (mut exceeded, mut refused) = (None, None::<Refused>);
+        let mut note = |state: &ClusterState, excess: Excess| {
+            exceeded.get_or_insert(excess);
             full = bounds::highest(state, queue, full, excess.queue);
         };
         match first {
             (first, Ok(())) => match self.place(&mut request, first) {
-                Ok(Some(placed)) => return Ok(placed),
-                Ok(None) => {}
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
                 Err(refusal) => return Err(self.refused(&request, choices, refusal)),
             },
             (_, Err(beyond)) if choices.is_some() => note(self.state, beyond),
-            // Choices of a plain gang begin with others than the first members.
+            // The choices of a plain gang do not begin with the first members.
             (_, Err(_)) => {}
         }
         let tried_all = choices.as_ref().is_some_and(|choices| choices.len() == 1);
@@ -150,63 +149,69 @@ impl Attempt<'_> {
             }
             let mut chosen = request.chosen(choice);
             match self.place(&mut chosen, &demand) {
-                Ok(Some(placed)) => return Ok(placed),
-                Ok(None) => {}
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
                 Err(refusal) => {
                     let refusal = chosen.told_by_sub_groups(refusal);
-                    let (verdict, _) =
-                        explain_refusal(self, &request.flat_choice(choice), &refusal);
-                    refused.get_or_insert(verdict);
+                    let (why, _) = self.judge(&request.flat_choice(choice), refusal);
+                    refused.get_or_insert(why);
                 }
             }
         }
-        Err(match (refused, over, full) {
-            (None, Some(verdict), Some(full)) => (verdict, Wake::Queue(full)),
-            (refused, over, full) => {
-                let unknown = || Verdict::new(Reason::NotFoundWithinBound, "no choice of members");
-                let verdict = refused.or(over).unwrap_or_else(unknown);
-                (verdict, Wake::AnyRoom(request.classes(), full))
+        Err(match (refused, exceeded, full) {
+            (None, Some(excess), Some(full)) => (excess.into(), Wake::Queue(full)),
+            (refused, exceeded, full) => {
+                let refused = refused.or(exceeded.map(Refused::from));
+                let refused = refused.unwrap_or_else(Refused::without_choice);
+                (refused, Wake::AnyRoom(request.classes(), full))
             }
         })
     }
 
-    /// The refusal of all choices at once. A gang with sub-groups is told by the first of them.
+    /// The refusal of all choices at once; of a gang with sub-groups, in the words of the first
+    /// choice.
     fn refused(
         &mut self,
         request: &Request,
         choices: Option<Vec<Choice>>,
         refusal: Refusal,
-    ) -> (Verdict, Wake) {
+    ) -> (Refused, Wake) {
         let refusal = request.told_by_sub_groups(refusal);
         let first = choices.as_ref().and_then(|choices| choices.first());
         let first = first.map(|first| request.flat_choice(first));
         let told = first.as_ref().unwrap_or(request);
-        let (verdict, wake) = explain_refusal(self, told, &refusal);
+        let (refused, wake) = self.judge(told, refusal);
         let wake = match wake {
-            // All choices were tried, whose classes may be others.
+            // All choices were tried: their classes may be more than those of the first choice.
             // tests plant bugs here: wake-of-other-choices
             Wake::AnyRoom(_, full) => Wake::AnyRoom(request.classes(), full),
             wake => wake,
         };
-        (verdict, wake)
+        (refused, wake)
     }
 
-    /// Places what is requested. `None`: others have found a place than those that `checked` is the
-    /// demand of, and they are too many for the queue.
-    fn place(
-        &mut self,
-        request: &mut Request,
-        checked: &Demand,
-    ) -> Result<Option<Placed>, Refusal> {
-        let mut txn = Txn::default();
-        let start = txn.checkpoint();
-        place(self.state, &mut txn, request, self.memo, self.work)?;
-        // Of one shape, all ask for the same.
+    /// Why nodes have refused members, and what must change before the gang is tried again.
+    fn judge(&mut self, request: &Request, refusal: Refusal) -> (Refused, Wake) {
+        let wake = refusal::wake(self.state, request, &refusal);
+        let progress = &self.progress[self.gang];
+        let refused = Refused {
+            reason: refusal::reason(self.state, progress, &self.counts, request, &refusal),
+            by_nodes: Some(Box::new(refusal)),
+        };
+        (refused, wake)
+    }
+
+    /// Places what is requested. `checked`: the demand that the queue has room for. `false`: the
+    /// members that found a place have another demand, for which the queue has no room.
+    fn place(&mut self, request: &mut Request, checked: &Demand) -> Result<bool, Refusal> {
+        let start = self.txn.checkpoint();
+        place(self.state, self.txn, request, self.memo, self.work)?;
+        // Members of one shape have one demand, whichever of them are placed.
         let of_one_shape = request.is_plain() && request.root().pods.len() == 1;
         let gang = (self.gang, self.queue);
         let kept = of_one_shape
-            || bounds::keeps_to_queue(self.state, gang, request, checked, start, &mut txn);
-        Ok(kept.then(|| txn.commit()))
+            || bounds::keeps_to_queue(self.state, gang, request, checked, start, self.txn);
+        Ok(kept)
     }
 
     fn demand_of(&mut self, pods: &[PodId]) -> Demand {
@@ -214,7 +219,7 @@ impl Attempt<'_> {
         demand::demand_of_pods(self.state, pods.iter())
     }
 
-    fn check_queue(&self, demand: &Demand) -> Result<(), (Verdict, Excess)> {
-        bounds::check_queue(self.state, self.gang, self.queue, demand)
+    fn check_queue(&self, demand: &Demand) -> Result<(), Excess> {
+        bounds::within_bounds(self.state, self.gang, self.queue, demand)
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::Verdict;
 use crate::gangs::{demand, wanted};
 use crate::ids::ById;
 use crate::ids::GangId;
@@ -13,7 +12,7 @@ use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
 
 /// The bound that the gang would exceed now.
-pub(crate) fn over(
+pub(crate) fn excess(
     state: &ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
@@ -25,8 +24,8 @@ pub(crate) fn over(
     within_bounds(state, id, queue, &demand).err()
 }
 
-/// Whether the queue has room for the members that were placed, which may be others than those
-/// whose demand was checked. If not, nothing is placed any more.
+/// Whether the queue has room for the members that were placed, which may be other members than the
+/// checked ones. If not, the placement is undone.
 pub(crate) fn keeps_to_queue(
     state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
@@ -35,14 +34,14 @@ pub(crate) fn keeps_to_queue(
     start: Checkpoint,
     txn: &mut Txn,
 ) -> bool {
-    let placed = txn.placed().to_vec();
+    let placed = txn.placed_since(start).to_vec();
     let demand = demand::demand_of_pods(state, placed.iter().map(|(pod, _)| pod));
     if demand == *checked {
         return true;
     }
     // The members that are placed are charged already: the queue is checked without them.
     txn.rollback(state, start);
-    if check_queue(state, id, queue, &demand).is_err() {
+    if within_bounds(state, id, queue, &demand).is_err() {
         return false;
     }
     for (pod, node) in placed {
@@ -52,26 +51,11 @@ pub(crate) fn keeps_to_queue(
     true
 }
 
-/// Whether the queue has room for so much more of the gang.
+/// Checks that so much more demand of the gang exceeds no bound of the queue, nor of a queue above
+/// it.
 ///
 /// # Errors
-/// Why not, and the bound under which something must be released.
-pub(crate) fn check_queue(
-    state: &ClusterState,
-    id: GangId,
-    queue: QueueId,
-    demand: &Demand,
-) -> Result<(), (Verdict, Excess)> {
-    within_bounds(state, id, queue, demand).map_err(|over| {
-        let message = state.queues.describe(&over);
-        (Verdict::new(over.reason(), message), over)
-    })
-}
-
-/// Whether no bound of the queue and those above it is exceeded by so much more of the gang.
-///
-/// # Errors
-/// The bound that would be.
+/// The bound that would be exceeded.
 pub(crate) fn within_bounds(
     state: &ClusterState,
     id: GangId,
@@ -99,8 +83,8 @@ fn under_limits(state: &ClusterState, id: GangId, demand: &Demand) -> Demand {
     demand.iter().filter(counts).copied().collect()
 }
 
-/// Which of two queues on the way up is nearer to the root: what is released below one is
-/// released in it, too.
+/// Which of two queues on the path is nearer to the root: what is released in the lower queue is
+/// released in the higher one, too.
 pub(crate) fn highest(
     state: &ClusterState,
     leaf: QueueId,

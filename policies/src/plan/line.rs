@@ -5,7 +5,7 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::progress::Start;
-use crate::gangs::wait::{Verdict, Wait, Wake};
+use crate::gangs::wait::{Refused, Wait, Wake};
 use crate::gangs::{request, sub_groups, wanted};
 use crate::ids::ById;
 use crate::ids::GangId;
@@ -37,6 +37,9 @@ impl Planner {
         self.leave_agenda(state, settings, progress, id);
         let turn = wait == Wait::Turn;
         self.waiting[id].wait = wait;
+        if !turn {
+            self.waiting[id].claim.blocked_ms = None;
+        }
         if !turn {
             return;
         }
@@ -81,8 +84,8 @@ impl Planner {
         self.show_heads(state, settings, progress, queue);
     }
 
-    /// Follows what has been freed: where counting says whether it helps, the shortfall may be
-    /// eased; all other gangs are tried again.
+    /// Follows what has been freed. Where counting says that it helps, a shortfall may be eased;
+    /// gangs of which counting says nothing are tried again.
     pub(crate) fn follow_freed(
         &mut self,
         state: &mut ClusterState,
@@ -98,7 +101,7 @@ impl Planner {
         }
     }
 
-    /// All gangs that what was freed may help have been tried.
+    /// Forgets what was freed, once all gangs that it may help have been tried.
     pub(crate) fn forget_freed(
         &mut self,
         state: &mut ClusterState,
@@ -139,8 +142,8 @@ impl Planner {
         }
     }
 
-    /// Tells the tree of queues what the next gang of a leaf asks for. What a gang asks for does
-    /// not change while it stands where it is.
+    /// Tells the tree of queues what the next gang of a leaf asks for. The demand of a gang does
+    /// not change while the gang keeps its place.
     pub(crate) fn show_head(
         &mut self,
         state: &mut ClusterState,
@@ -177,7 +180,7 @@ impl Planner {
         }
     }
 
-    /// The queue in which it stood; its head may be another one now.
+    /// Takes a gang out of its line. Returns the queue, which may have another head now.
     pub(crate) fn leave_line(&mut self, id: GangId) -> Option<QueueId> {
         let waiting = &mut self.waiting[id];
         let (queue, key) = waiting.place.take()?;
@@ -195,8 +198,8 @@ impl Planner {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         id: GangId,
-        verdict: Verdict,
-        wake: Wake,
+        (refused, wake): (Refused, Wake),
+        now_ms: UnixMs,
     ) {
         let place = self.waiting[id].place.clone();
         self.leave_line(id);
@@ -205,15 +208,16 @@ impl Planner {
         }
         let waiting = &mut self.waiting[id];
         waiting.place = place;
-        waiting.judged = self.review.now();
-        waiting.wait = Wait::Room(verdict, wake);
+        waiting.wait = Wait::Room(refused, wake);
+        waiting.claim.blocked_ms.get_or_insert(now_ms);
+        self.claims.note();
         if let Some((queue, _)) = waiting.place {
             self.show_heads(state, settings, progress, queue);
         }
     }
 
-    /// Something has changed that a parked gang waits for: its turn may come. About the gang itself
-    /// nothing has changed, so it is not assessed anew.
+    /// Lets a parked gang wait for its turn, because something that it waits for has changed. The
+    /// gang itself has not changed, so it is not assessed anew.
     pub(crate) fn wake(
         &mut self,
         state: &mut ClusterState,
@@ -232,8 +236,8 @@ impl Planner {
         self.show_heads(state, settings, progress, queue);
     }
 
-    /// A gang has left the line of a queue. Where no gang may pass refused ones, the one that comes
-    /// first now is tried: what has been freed while it stood behind others was not offered to it.
+    /// A gang has left the line of a queue. Where no gang may pass refused ones, the gang that is
+    /// first now is tried: what was freed while it stood behind others was not offered to it.
     pub(crate) fn advance(
         &mut self,
         state: &mut ClusterState,

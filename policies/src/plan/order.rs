@@ -4,21 +4,21 @@ use crate::facts::UnixMs;
 use crate::queues::QueueId;
 use alloc::sync::Arc;
 
-/// The order inside a leaf: gangs of which only a part is bound, then replacements first, then
-/// priority, then gangs below their minimum before surplus, then age. In the order of the shortest,
-/// their runtime goes before their age.
+/// The order inside a leaf: gangs of which only a part is bound, then replacements, then priority,
+/// then gangs below their minimum before surplus, then age. Where the shortest gang comes first,
+/// the runtime goes before the age.
 ///
-/// Where gangs age, priority and age are one number. All of them age alike, so the order of two
-/// that wait is always the same, and no time is needed to compare them.
+/// Where gangs age, priority and age are one number. All gangs age alike, so the order of two
+/// waiting gangs never changes, and no time is needed to compare them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CandidateKey {
     pub(crate) kind: CandidateKind,
-    /// When it would have been created to stand where it stands, were its priority 0; 0 where gangs
-    /// do not age.
+    /// Where gangs age: the creation time that would give the gang its place if its priority were
+    /// 0. Elsewhere 0.
     pub(crate) aged_ms: i64,
     pub(crate) priority_descending: i64,
     pub(crate) surplus: bool,
-    /// 0 where the order does not ask for it.
+    /// The runtime that was given for the gang; 0 where the order does not use it.
     pub(crate) runtime_ms: u64,
     pub(crate) created_ms: UnixMs,
     pub(crate) name: Arc<str>,
@@ -27,9 +27,9 @@ pub(crate) struct CandidateKey {
 }
 
 /// A place in the line of a queue.
-pub(crate) type PlaceInLine = (QueueId, CandidateKey);
+pub(crate) type LinePosition = (QueueId, CandidateKey);
 
-/// What goes before what.
+/// The first criterion of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CandidateKind {
     /// A gang of which a part is bound and the minimum never was: before everything else in all
@@ -37,6 +37,6 @@ pub(crate) enum CandidateKind {
     Unfinished,
     /// A gang that runs below its minimum.
     Replacement,
-    /// Everything else.
+    /// Any other gang.
     Ordinary,
 }

@@ -7,38 +7,40 @@
 //!   |    |  it has changed itself     | |  |  +-----+
 //!   |    +----------------------------+ |  |
 //!   |                                   |  +--> found: its members are bound
-//!   +---> gone, or held: dropped <------+
+//!   +---> gone, or barred: dropped <----+
 //!                                       +-----> refused: proved, or its steps are used up
 //! ```
 //!
 //! Between two slices nothing is assumed and all events are applied. The gang keeps its turn: only
-//! gangs of which a part is bound go before it. So that it does not keep the others waiting for
-//! long, all that goes beyond the first slice of an attempt comes from an [`Allowance`] that all
-//! gangs share. One search takes no more than all of it; one that got less is made again (`cut`).
+//! gangs of which a part is bound go before it. So that it does not keep other gangs waiting for
+//! long, all steps beyond the first slice of an attempt come from an [`Allowance`] that all gangs
+//! share. One search takes no more than the whole allowance; a search that got less is repeated
+//! (see `repeats`).
 //!
-//! What begins anew has the steps that are left, so a busy cluster makes no search endless. In the
-//! narrower domains that a gang prefers it is searched for in the first slice only; areas in which
-//! it may be and choices of members share what is left in equal parts. Between two steps nothing of
-//! a search is in the state, and a search that is lost changes no answer but within its bound.
+//! A search that begins anew has only the steps that are left, so a busy cluster makes no search
+//! endless. The narrower domains that a gang prefers are searched in the first slice only; the
+//! areas in which the gang may be and the choices of its members share the other steps in equal
+//! parts. Between two steps nothing of a search is in the state, and losing a search can change no
+//! answer but a bounded one.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::gangs::wait::Wait;
 use crate::gangs::{demand, request};
 use crate::ids::{ClassId, GangId};
-use crate::place::{Memo, Rooms, SLICE_STEPS};
+use crate::place::{Memo, ReadSet, SLICE_STEPS};
 use crate::plan::Planner;
 use crate::queues::QueueId;
 use crate::state::ClusterState;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-/// How many steps searches may take beyond the first slices of their gangs, all at once: 100
-/// slices, which is 0.2 s in which nobody else has a turn.
+/// How many steps searches may take at once beyond the first slices of their gangs: 100 slices,
+/// which is 0.2 s in which no other gang has a turn.
 pub(crate) const ALLOWANCE_STEPS: u64 = 100 * SLICE_STEPS;
 
-/// How many steps of it come back in a millisecond: a slice every 20 ms. So searches that never
-/// come to an end take a tenth of the time, and the whole allowance is back after 2 s.
+/// How many steps of the allowance come back in a millisecond: a slice every 20 ms. So searches
+/// that never come to an end take a tenth of the time, and the whole allowance is back after 2 s.
 const ALLOWANCE_STEPS_PER_MS: u64 = SLICE_STEPS / 20;
 
 /// How much searches may still take beyond their first slices.
@@ -56,29 +58,20 @@ impl Allowance {
         }
     }
 
-    /// So many steps.
-    #[cfg(test)]
-    pub(crate) fn of(steps: u64, now_ms: UnixMs) -> Self {
-        Self {
-            steps,
-            as_of_ms: now_ms,
-        }
-    }
-
-    /// What there is at a time.
+    /// How many steps are left at a time.
     pub(crate) fn left_at(&self, now_ms: UnixMs) -> u64 {
         let passed_ms = now_ms.saturating_sub(self.as_of_ms);
         let back = passed_ms.saturating_mul(ALLOWANCE_STEPS_PER_MS);
         self.steps.saturating_add(back).min(ALLOWANCE_STEPS)
     }
 
-    /// When all of it is back.
+    /// When the whole allowance is back.
     pub(crate) fn full_at(&self, now_ms: UnixMs) -> UnixMs {
         let lacking = ALLOWANCE_STEPS - self.left_at(now_ms);
         now_ms.saturating_add(lacking.div_ceil(ALLOWANCE_STEPS_PER_MS))
     }
 
-    /// Gives all of it back at once.
+    /// Gives the whole allowance back at once.
     pub(crate) fn refill_whole(&mut self, now_ms: UnixMs) {
         self.steps = ALLOWANCE_STEPS;
         self.as_of_ms = now_ms;
@@ -95,14 +88,15 @@ impl Allowance {
 pub(crate) struct Search {
     gang: GangId,
     pub(crate) memo: Memo,
-    /// The question that it answers, from its second slice on.
+    /// What was asked and what was read; `None` until the first slice has ended.
     basis: Option<Basis>,
-    /// How many more steps it may take, were it alone.
+    /// How many more steps the search may take if no other search takes any.
     own: u64,
-    /// How many it may take in the slice in hand and after, and how many of these cost nothing.
+    /// How many steps the search may take from the slice in hand on, and (`first`) how many of
+    /// these are not charged to the allowance.
     granted: u64,
     first: u64,
-    /// It has not begun anew, and others left it all that it may take.
+    /// The search has not begun anew, and other searches left it all the steps that it may take.
     whole: bool,
 }
 
@@ -119,7 +113,7 @@ impl Search {
         }
     }
 
-    /// Whether what it says follows from the state alone.
+    /// Whether the answer of the search follows from the state alone.
     pub(crate) fn is_whole(&self) -> bool {
         self.whole
     }
@@ -127,14 +121,14 @@ impl Search {
 
 #[derive(Debug)]
 struct Basis {
-    /// Stands for everything that was asked.
+    /// A hash of everything that was asked.
     asked: u64,
-    rooms: Rooms,
+    read: ReadSet,
 }
 
 impl Planner {
-    /// The gang whose search goes on, and its queue. Of one that has gone or is not to be placed
-    /// any more, the search is dropped.
+    /// The gang whose search goes on, and its queue. If the gang does not wait for its turn any
+    /// more, the search is dropped.
     pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
         let id = self.search.as_ref()?.gang;
         let waiting = &self.waiting[id];
@@ -148,7 +142,8 @@ impl Planner {
         }
     }
 
-    /// Begins a slice for a gang: of the search that was kept, if it is still about the same.
+    /// Begins a slice for a gang: of its kept search, if nothing about the gang has changed; else
+    /// of a new search.
     pub(crate) fn begin_slice(
         &mut self,
         state: &mut ClusterState,
@@ -166,11 +161,11 @@ impl Planner {
         self.allowance.refill(now_ms);
         let limits = request::model_limits(state, queue);
         if let Some(basis) = &mut search.basis
-            && !basis.rooms.is_as_read(state, limits)
+            && !basis.read.is_as_read(state, limits)
         {
             search.memo.forget();
             search.whole = false;
-            basis.rooms = rooms(state, id, queue, now_ms);
+            basis.read = read_set(state, id, queue, now_ms);
         }
         let shared = search.first + self.allowance.steps;
         search.whole &= shared >= search.own;
@@ -192,13 +187,13 @@ impl Planner {
         if search.basis.is_none() {
             search.basis = Some(Basis {
                 asked: asked(state, id, queue, counts, now_ms),
-                rooms: rooms(state, id, queue, now_ms),
+                read: read_set(state, id, queue, now_ms),
             });
         }
         self.search = Some(search);
     }
 
-    /// Takes what a slice has used from the allowance, but for a first slice.
+    /// Takes the steps that a slice has used from the allowance; a first slice is free.
     pub(crate) fn charge_search(&mut self, search: &mut Search) {
         let used = search.granted.saturating_sub(search.memo.left());
         search.own = search.own.saturating_sub(used.max(search.first));
@@ -207,22 +202,22 @@ impl Planner {
         search.first = 0;
     }
 
-    /// The gang has gone, and its number may be given to another.
+    /// Forgets the search of a gang that has gone: its number may be given to another gang.
     pub(crate) fn forget_search_of(&mut self, id: GangId) {
         self.search.take_if(|search| search.gang == id);
     }
 }
 
-pub(crate) fn rooms(state: &mut ClusterState, id: GangId, queue: QueueId, now_ms: UnixMs) -> Rooms {
+fn read_set(state: &mut ClusterState, id: GangId, queue: QueueId, now_ms: UnixMs) -> ReadSet {
     let pods = demand::waiting_pods(state, id, now_ms).into_iter();
     let mut classes: Vec<ClassId> = pods.map(|pod| state.pods[pod].class).collect();
     classes.sort_unstable();
     classes.dedup();
     let limits = request::model_limits(state, queue);
-    Rooms::read(state, classes, limits)
+    ReadSet::read(state, classes, limits)
 }
 
-/// Stands for everything about the gang that its place depends on.
+/// A hash of everything about the gang that its place depends on.
 fn asked(state: &ClusterState, id: GangId, queue: QueueId, counts: &Counts, now_ms: UnixMs) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     request::fingerprint(state, id, counts).hash(&mut hasher);

@@ -10,6 +10,7 @@ use crate::plan::attempt::Attempt;
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::txn::Txn;
 use alloc::vec::Vec;
 
 /// How much work one step does, in units of about ten nanoseconds, before it lets events in again.
@@ -20,10 +21,10 @@ pub(crate) const SLICE_WORK: u64 = 200_000;
 pub(crate) enum Turn {
     /// This gang of a queue.
     Of(QueueId, GangId),
-    /// Not known yet: the first of a line has changed, and the queues are compared once more.
+    /// Not known yet: the head of a line has changed, and the queues are compared once more.
     Unclear,
-    /// No gang: all that could start have been tried.
-    Nobodys,
+    /// No gang has a turn: all gangs that could start have been tried.
+    Over,
 }
 
 /// What became of an attempt.
@@ -38,8 +39,8 @@ pub(crate) enum Tried {
 }
 
 impl Planner {
-    /// The next gang: one of which a part is bound, else the one that is being searched for, else
-    /// the first of the queue whose turn it is.
+    /// The next gang: a gang of which a part is bound, else the gang whose search goes on, else the
+    /// head of the queue whose turn it is.
     pub(crate) fn next_turn(
         &mut self,
         state: &mut ClusterState,
@@ -54,10 +55,10 @@ impl Planner {
         let line_up = self.line_up(state, settings, progress, work);
         let Some(queue) = state.queues.next_leaf(line_up) else {
             self.forget_freed(state, settings, progress);
-            return Turn::Nobodys;
+            return Turn::Over;
         };
         match self.agenda.head(line_up, queue) {
-            // What it lacks has been taken by others since: the next of the line comes forward.
+            // Other gangs have taken what this gang lacks: another gang of the queue comes forward.
             Some((_, Some(shortfall))) if !self.agenda.is_eased(state, shortfall) => Turn::Unclear,
             Some((gang, _)) => Turn::Of(queue, gang),
             None => {
@@ -79,6 +80,9 @@ impl Planner {
     ) -> Tried {
         let counts = count(state, id, now_ms);
         let mut search = self.begin_slice(state, id, queue, &counts, now_ms);
+        let mut txn = Txn::default();
+        let start = txn.checkpoint();
+        txn.give_up_own(state, id);
         let attempt = Attempt {
             state,
             settings,
@@ -87,26 +91,29 @@ impl Planner {
             queue,
             counts,
             now_ms,
+            txn: &mut txn,
             memo: &mut search.memo,
             work,
         };
         let result = attempt.run();
         self.charge_search(&mut search);
+        if result.is_err() {
+            txn.rollback(state, start);
+        }
         match result {
-            Ok(placed) => {
+            Ok(()) => {
                 self.leave_agenda(state, settings, progress, id);
-                self.review.note();
-                Tried::Placed(placed)
+                Tried::Placed(txn.commit(state))
             }
             Err(_) if search.memo.is_interrupted() => {
                 self.keep_search(state, search, queue, &counts, now_ms);
                 *work = SLICE_WORK.max(*work);
                 Tried::Searching
             }
-            Err((verdict, wake)) => {
+            Err((refused, wake)) => {
                 self.waiting[id].tried = request::fingerprint(state, id, &counts);
-                self.note_refusal(id, &search, (&verdict, &wake));
-                self.park(state, settings, progress, id, verdict, wake);
+                self.note_refusal(id, &search, (&refused, &wake));
+                self.park(state, settings, progress, id, (refused, wake), now_ms);
                 Tried::Refused(counts)
             }
         }

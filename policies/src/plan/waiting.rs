@@ -1,24 +1,121 @@
-//! Where each gang stands that waits.
+//! What the planner knows of each gang.
 
+use crate::facts::{Uid, UnixMs};
 use crate::gangs::wait::Wait;
-use crate::plan::order::PlaceInLine;
+use crate::plan::order::LinePosition;
+use alloc::vec::Vec;
 
 /// What the planner knows of a gang.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// For what it waits, if it does.
+    /// What the gang waits for.
     pub(crate) wait: Wait,
-    /// Its place in the line of its queue: as a candidate, or refused and parked.
-    pub(crate) place: Option<PlaceInLine>,
-    /// The fingerprint of the last try, so that an event that changes nothing about it wakes
-    /// nobody.
+    /// The gang's place in the line of its queue, as a candidate or parked; `None`: it has none.
+    pub(crate) place: Option<LinePosition>,
+    /// The fingerprint of the last attempt: an event that does not change the fingerprint does not
+    /// wake the gang.
     pub(crate) tried: u64,
-    /// How much had happened when the gang was last refused (see `review`).
-    pub(crate) judged: u64,
+    pub(crate) claim: Claim,
+}
+
+/// What is known of taking room from others for a gang.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    /// Since when the gang is complete and refused.
+    pub(crate) blocked_ms: Option<UnixMs>,
+    /// How many eviction plans were made for the gang since it last changed, or got its room to
+    /// keep.
+    pub(crate) plans: u32,
+    /// When the gang last started, with whatever members.
+    pub(crate) started_ms: Option<UnixMs>,
+    /// Members were evicted for others soon after a start, and no plan was made since.
+    pub(crate) has_lost: bool,
+    /// Until when no plan is made, because the last ones came to nothing.
+    pub(crate) paused_until_ms: UnixMs,
+    /// There is a plan, which waits until this time for the gang's `preemptionDelay`.
+    pub(crate) delayed_until_ms: Option<UnixMs>,
+    /// The plan that is being carried out.
+    pub(crate) awaited: Option<Awaited>,
+}
+
+/// What a gang waits for whose eviction plan is being carried out.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    pub(crate) since_ms: UnixMs,
+    /// The pods whose room is awaited; some may be gone.
+    pub(crate) pods: Vec<Uid>,
+}
+
+/// A gang from which nobody takes anything for so long has got its room to keep.
+const KEPT_MS: u64 = 3_600_000;
+/// A gang that has made so many plans that came to nothing makes a pause.
+const PLANS_MAX: u32 = 3;
+/// The pause after the last of these plans; the one after each further plan is twice as long.
+const PAUSE_MS: u64 = 30 * 60_000;
+/// How often the pause is doubled, at most.
+const DOUBLINGS_MAX: u32 = 4;
+
+impl Claim {
+    /// Takes in that a plan was made for the gang.
+    pub(crate) fn begin_plan(&mut self) {
+        if self.started_ms.take().is_some() && !self.has_lost {
+            self.plans = 0;
+        }
+        self.has_lost = false;
+        self.plans += 1;
+    }
+
+    /// Takes in that members of the gang were given places.
+    pub(crate) fn start(&mut self, now_ms: UnixMs) {
+        *self = Self {
+            plans: self.plans,
+            started_ms: Some(now_ms),
+            has_lost: self.has_lost,
+            ..Self::default()
+        };
+    }
+
+    /// Takes in that the gang asks for something else now, or for nothing.
+    pub(crate) fn change(&mut self) {
+        *self = Self {
+            plans: self.plans,
+            started_ms: self.started_ms,
+            has_lost: self.has_lost,
+            paused_until_ms: self.paused_until_ms,
+            ..Self::default()
+        };
+    }
+
+    /// Takes in that members of the gang are evicted for others. Two gangs could take the same room
+    /// from each other for ever, both by right, because gangs are indivisible: so what a plan has
+    /// brought and another soon takes has come to nothing.
+    pub(crate) fn lose(&mut self, now_ms: UnixMs) {
+        let Some(started_ms) = self.started_ms else {
+            return;
+        };
+        if now_ms >= started_ms.saturating_add(KEPT_MS) {
+            (self.plans, self.has_lost) = (0, false);
+        } else {
+            self.has_lost = true;
+            self.pause(self.pause_ms().unwrap_or(0), now_ms);
+        }
+    }
+
+    /// Lets no plan be made for so long.
+    pub(crate) fn pause(&mut self, pause_ms: u64, now_ms: UnixMs) {
+        let until_ms = now_ms.saturating_add(pause_ms);
+        self.paused_until_ms = self.paused_until_ms.max(until_ms);
+    }
+
+    /// The pause that is due after as many plans that came to nothing; `None`: not yet one.
+    pub(crate) fn pause_ms(&self) -> Option<u64> {
+        let more = self.plans.checked_sub(PLANS_MAX)?;
+        Some(PAUSE_MS << more.min(DOUBLINGS_MAX))
+    }
 }
 
 impl Waiting {
-    /// Whether it was refused, and is parked until something changes.
+    /// Whether the gang was refused, and is parked until something changes.
     pub(crate) fn is_parked(&self) -> bool {
         matches!(self.wait, Wait::Room(..))
     }

@@ -2,29 +2,31 @@
 
 use super::tree::DEFAULT;
 use super::{QueueId, QueueTree};
-use crate::facts::{LabelSelector, Labels, MatchOperator, PlacementChoice, SelectorRequirement};
+use crate::facts::{LabelSelector, Labels, PlacementChoice, label};
 use crate::reason::Reason;
 use alloc::{format, string::String};
 
 /// Why a gang is not admitted to the queue that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// `QueueNotFound`, `QueueNotLeaf`, `QueueClosed` or `NamespaceNotAllowed`.
+pub(crate) struct Refusal {
+    /// `QueueNotFound` (also for a queue that is not Ready), `QueueNotLeaf`, `QueueClosed` or
+    /// `NamespaceNotAllowed`.
     pub reason: Reason,
     /// A sentence for people, without the final point.
     pub message: String,
 }
 
 impl QueueTree {
-    /// Whether new gangs of a namespace (and surplus members of running ones) may enter the queue
-    /// of this name. Bound work and its replacements need no admission.
+    /// Whether new gangs of a namespace, and surplus members of running gangs, may enter the queue
+    /// of this name. Bound members and their replacements need no admission.
     ///
-    /// Closing and selectors of all ancestors hold too. Labels are `None` while the namespace has
-    /// not been seen; a selector that asks for any then refuses it.
+    /// The queue and all its ancestors must be open and select the namespace. `namespace_labels` is
+    /// `None` while the namespace has not been seen; then every selector refuses it but one that
+    /// asks for nothing.
     ///
     /// # Errors
-    /// Says which rule of which queue forbids it.
-    pub fn admit(
+    /// Which rule of which queue forbids it.
+    pub(crate) fn admit(
         &self,
         name: &str,
         namespace: &str,
@@ -60,7 +62,7 @@ impl QueueTree {
             }
             let allowed = match (&facts.namespace_selector, namespace_labels) {
                 (None, _) => true,
-                (Some(selector), Some(labels)) => selects(selector, labels),
+                (Some(selector), Some(labels)) => selector.selects(|key| label(labels, key)),
                 (Some(selector), None) => *selector == LabelSelector::default(),
             };
             if !allowed {
@@ -73,47 +75,9 @@ impl QueueTree {
         Ok(queue)
     }
 
-    /// How nodes are chosen for the queue's gangs, where they do not say; `None` where neither the
-    /// queue nor an ancestor says.
-    #[must_use]
-    pub fn placement(&self, queue: QueueId) -> PlacementChoice {
+    /// How nodes are chosen for the queue's gangs that do not say it themselves; `None` where
+    /// neither the queue nor an ancestor says it.
+    pub(crate) fn placement(&self, queue: QueueId) -> PlacementChoice {
         self.structure.node(queue).placement
     }
-
-    /// How long a gang of the queue runs before a higher-priority gang of the queue may evict it.
-    #[must_use]
-    pub fn preempt_min_runtime_ms(&self, queue: QueueId) -> u64 {
-        self.structure.node(queue).preempt_min_runtime_ms
-    }
-
-    /// How long a gang of the queue runs before another queue may reclaim it.
-    #[must_use]
-    pub fn reclaim_min_runtime_ms(&self, queue: QueueId) -> u64 {
-        self.structure.node(queue).reclaim_min_runtime_ms
-    }
-}
-
-/// Whether the selector holds for the labels (the semantics of Kubernetes' `LabelSelector`).
-fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
-    let value_of = |key: &str| {
-        let at = labels
-            .binary_search_by(|(known, _)| (**known).cmp(key))
-            .ok()?;
-        Some(&labels[at].1)
-    };
-    let holds = |requirement: &SelectorRequirement| {
-        let value = value_of(&requirement.key);
-        let listed = value.is_some_and(|value| requirement.values.contains(value));
-        match requirement.operator {
-            MatchOperator::In => listed,
-            MatchOperator::NotIn => !listed,
-            MatchOperator::Exists => value.is_some(),
-            MatchOperator::DoesNotExist => value.is_none(),
-            // Label selectors have no such operators.
-            MatchOperator::Gt | MatchOperator::Lt => false,
-        }
-    };
-    let mut equal = selector.match_labels.iter();
-    equal.all(|(key, value)| value_of(key) == Some(value))
-        && selector.match_expressions.iter().all(holds)
 }

@@ -1,23 +1,23 @@
-//! The fair shares that users see: divided in slices, while everything goes on.
+//! The fair shares that users see: worked out in slices, so that the engine is never held up.
 
 use super::filling::Division;
 use super::ledger::Matrix;
 use super::{GovernedId, QueueId, QueueTree};
 use crate::facts::Amount;
 
-/// The last fair shares and those to come.
+/// The last fair shares, and the division that works out the next.
 #[derive(Debug, Default)]
 pub(super) struct FairShares {
-    /// Rises whenever something changes that shares depend on.
+    /// Rises whenever something changes that fair shares depend on.
     version: u64,
-    /// The last ones, and the version that they are of.
+    /// The last fair shares, and the version that they are of.
     divided: Option<(u64, Matrix)>,
-    /// Those that are being worked out.
+    /// The division under way, and the version that it is of.
     under_way: Option<(u64, Division)>,
 }
 
 impl FairShares {
-    /// Something has changed that shares depend on.
+    /// Notes that something has changed that fair shares depend on.
     pub(super) fn outdated(&mut self) {
         self.version += 1;
     }
@@ -27,23 +27,30 @@ impl FairShares {
         version == Some(self.version)
     }
 
-    /// The share of a queue when shares were last divided; 0 for a queue that was not there then.
+    /// The last fair share of a queue, in base units; `None`: none was worked out yet.
+    pub(super) fn last_of(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
+        let (_, shares) = self.divided.as_ref()?;
+        Some(shares.get(queue, key))
+    }
+
+    /// The last fair share of a queue, in base units; 0 for a queue that did not exist then.
     pub(super) fn of(&self, queue: QueueId, key: GovernedId) -> Amount {
-        let shares = self.divided.as_ref().map(|(_, shares)| shares);
-        shares.map_or(0, |shares| shares.get(queue, key))
+        self.last_of(queue, key).unwrap_or(0)
     }
 }
 
 impl QueueTree {
-    /// Whether nothing has changed that fair shares depend on since they were last worked out.
-    #[must_use]
-    pub fn shares_are_current(&self) -> bool {
+    /// Whether nothing that fair shares depend on has changed since they were last worked out.
+    pub(crate) fn shares_are_current(&self) -> bool {
         self.fair.are_current()
     }
 
-    /// Goes on with working out fair shares until so much work is done, in units of about ten
-    /// nanoseconds. Whether they are worked out: as of the call at which that began.
-    pub fn divide(&mut self, work: &mut u64, until: u64) -> bool {
+    /// Works on the fair shares until `work` has reached `until`, in units of about ten
+    /// nanoseconds; adds to `work` what was done. Returns whether a division is finished.
+    ///
+    /// The trap: a division is of the state at the call that began it. What changed since needs
+    /// another one, see [`QueueTree::shares_are_current`].
+    pub(crate) fn divide(&mut self, work: &mut u64, until: u64) -> bool {
         if self.fair.under_way.is_none() && self.fair.are_current() {
             return true;
         }
@@ -66,9 +73,9 @@ impl QueueTree {
         }
     }
 
-    /// Works the fair shares out as of now, however long that takes: milliseconds with hundreds of
+    /// Works out the fair shares as of now, however long that takes: milliseconds with hundreds of
     /// busy queues.
-    pub fn divide_all(&mut self) {
+    pub(crate) fn divide_all(&mut self) {
         while !self.fair.are_current() {
             self.divide(&mut 0, u64::MAX);
         }

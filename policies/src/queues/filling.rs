@@ -1,34 +1,36 @@
-//! What would be fair: the order of [`next_leaf`](super::QueueTree::next_leaf), from an empty
-//! cluster, with infinitely small units of what each leaf wants.
+//! What would be fair: what [`next_leaf`](super::QueueTree::next_leaf) would give the queues from
+//! an empty cluster, in infinitely small units of what each leaf wants.
 //!
-//! With infinitely small units all siblings whose turn it is are served at once, so that they stay
-//! level; amounts grow on straight lines from one event to the next. An event is: a leaf has all
-//! that it wants; a limit is reached or a resource is gone; a queue's quota is used up; a waiting
-//! sibling is level with those that are served; another key becomes a queue's dominant one.
+//! With infinitely small units, all siblings that are level in the order are served at once, so
+//! that they stay level; amounts grow on straight lines from one event to the next. An event is: a
+//! leaf has all that it wants; a limit is reached or a resource is used up; a queue's quota is used
+//! up; a waiting sibling becomes level with those that are served; another key becomes a queue's
+//! dominant one.
 //!
-//! What a leaf wants has parts: what can run on one GPU model alone, and what can run on any. They
-//! grow together, in proportion. Where a model is gone, or a limit on it reached, the part that
-//! needs it stops, and the leaf goes on with the others.
+//! What a leaf wants has parts: one for each GPU model, of what can run on that model alone, and
+//! one of what can run on any. The parts grow together, in proportion. Where a model is used up, or
+//! a limit on it is reached, the part that needs it stops and the leaf goes on with the other
+//! parts.
 //!
 //! ```text
-//! empty ──> who is served, how fast (bottom up, top down) ──> nobody ──> whole units, trimmed
+//! empty ──> queues served, how fast (bottom up, top down) ──> none ──> whole units, trimmed
 //!                ^                                │
 //!                └── grow until the next event <──┘
 //! ```
 //!
-//! Shares need no rescaling here: from empty nobody gets ahead of its turn, except within quota or
-//! by priority, and that counts in full.
+//! Shares need no rescaling here: from an empty cluster no queue gets ahead of its siblings except
+//! within quota or by priority, and what it gets so counts in full.
 //!
-//! Exact fractions would double their digits at each event, so amounts are kept in
-//! [`Number`]s of 64 significant bits, and what is within 2^-52 counts as level. At the end amounts
-//! are cut to whole base units, level by level, so that children never exceed their parent.
+//! Exact fractions would double their digits at each event. So an amount is a [`number::Number`] of
+//! 64 significant bits, and a difference of up to 2^-52 counts as none. At the end amounts are cut
+//! to whole base units, level by level, so that children together never exceed their parent.
 //!
-//! An event costs O(siblings x keys) at each queue on its path, and there are about two of them for
+//! An event costs O(siblings x keys) at each queue on its path, and there are about two events for
 //! each leaf.
 //!
-//! `queues/tests/reference.rs` is the same in exact fractions of any length, written to be read.
-//! Random trees are compared to one base unit a level, and the laws of fairness are judged of the
-//! exact shares.
+//! `queues/tests/reference.rs` works out these shares in exact fractions of any length, and is
+//! written to be read. On random trees the two must agree to one base unit a level; the laws of
+//! fairness are judged of the exact shares.
 
 mod flow;
 mod number;
@@ -41,29 +43,29 @@ use crate::facts::{Amount, saturated};
 use alloc::{sync::Arc, vec::Vec};
 use flow::{Filling, State};
 
-/// A division under way. It goes on in slices; what it divides is as it was at its beginning.
+/// A division under way. It goes on in slices, of the state that there was at its beginning.
 #[derive(Debug)]
 pub(super) struct Division {
     structure: Arc<Structure>,
     keys: Arc<GovernedKeys>,
     capacity: Vec<Amount>,
-    /// The parts that each leaf wants, by queue; nothing for inner queues.
+    /// The parts of what each leaf wants, by queue; empty for inner queues.
     parts: Vec<LeafParts>,
     wanted: Matrix,
-    /// What each inner queue has for its children: a larger quota weighs only as much.
+    /// What each inner queue has for its children: a child's quota counts for no more than that.
     parent_amount: Matrix,
-    /// Above this level it is settled what parents have.
+    /// Down to this depth `parent_amount` is final; the root has depth 0.
     settled: usize,
-    /// The filling that was interrupted.
+    /// The filling that was interrupted at the end of the last slice.
     filling: Option<State>,
 }
 
-/// What a leaf wants, by key: a row for those of its members that can run on any model, and one for
-/// those of each model.
+/// The parts of what a leaf wants: a row of amounts by key for the members that can run on any
+/// model, and one for those of each model.
 type LeafParts = Vec<Vec<Amount>>;
 
 impl Division {
-    /// Begins to divide what there is now.
+    /// Begins a division of what there is now.
     pub(super) fn new(
         structure: &Arc<Structure>,
         keys: &Arc<GovernedKeys>,
@@ -83,9 +85,9 @@ impl Division {
         }
     }
 
-    /// Goes on until so much work is done, in units of about ten nanoseconds. The fair shares of
-    /// all queues, by queue and key, when it is at its end; the root's are those of its children
-    /// together.
+    /// Goes on until `work` has reached `until`, in units of about ten nanoseconds. At the end of
+    /// the division, returns the fair shares by queue and key. The root's are the sums of its
+    /// children's, but for rounding.
     pub(super) fn advance(&mut self, work: &mut u64, until: u64) -> Option<Matrix> {
         loop {
             let state = self.filling.take();
@@ -104,9 +106,9 @@ impl Division {
         }
     }
 
-    /// Cuts amounts to whole base units, parents first, and holds them to what must never be
-    /// exceeded: the capacity, limits, what is wanted, and the parent's amount. What rounding would
-    /// give to children beyond that, the last of them does without.
+    /// Cuts amounts to whole base units, parents first, and to what must never be exceeded: the
+    /// capacity, limits, what is wanted, and the parent's amount. If rounding would give the
+    /// children more than the parent has, the last children get less.
     fn whole_units(&self, filling: &Filling<'_>) -> Matrix {
         let (structure, wanted) = (&self.structure, &self.wanted);
         let mut shares = Matrix::new(structure.len(), self.capacity.len());
@@ -136,11 +138,10 @@ impl Division {
         self.capacity[key.index()]
     }
 
-    /// Settles what parents have, down to the first level where that changes anything; whether
-    /// there is one.
+    /// Makes `parent_amount` final level by level, down to the first level where that changes
+    /// anything. Returns whether there is such a level: then everything must be filled anew.
     ///
-    /// What a parent has follows from the divisions above it, so the levels are settled one after
-    /// the other from the top.
+    /// What a parent has follows from the divisions above it. So the levels are taken from the top.
     fn lower_next_level(&mut self, shares: &Matrix) -> bool {
         let depths = self.structure.queues().iter();
         let depths = depths.map(|id| self.structure.node(*id).depth);
@@ -154,8 +155,8 @@ impl Division {
         false
     }
 
-    /// Sets what a parent of one level has where its children's quotas, as far as wanted, are more
-    /// than that. Says whether anything changed.
+    /// Lowers `parent_amount` of the queues of one depth to their shares, where their children's
+    /// quotas, as far as wanted, add up to more than that. Returns whether anything changed.
     fn lower_over_committed(&mut self, depth: usize, shares: &Matrix) -> bool {
         let mut changed = false;
         let structure = &self.structure;
@@ -179,7 +180,7 @@ impl Division {
     }
 }
 
-/// What the leaves want.
+/// The parts of what each leaf wants, by queue.
 fn parts(structure: &Structure, ledger: &Ledger) -> Vec<LeafParts> {
     let mut parts: Vec<LeafParts> = Vec::new();
     parts.resize_with(structure.len(), LeafParts::new);
@@ -192,7 +193,8 @@ fn parts(structure: &Structure, ledger: &Ledger) -> Vec<LeafParts> {
     parts
 }
 
-/// What each queue wants: a leaf all that its members ask for, the others what their leaves want.
+/// What each queue wants, by key: a leaf what all its members ask for, an inner queue what its
+/// leaves want.
 fn wanted(structure: &Structure, parts: &[LeafParts], keys: usize) -> Matrix {
     let mut wanted = Matrix::new(structure.len(), keys);
     for &id in structure.queues().iter().rev() {
@@ -210,7 +212,8 @@ fn wanted(structure: &Structure, parts: &[LeafParts], keys: usize) -> Matrix {
     wanted
 }
 
-/// The most that each parent can have: its limit, those above it and the capacity.
+/// The most that the root and each inner queue can have, by key: the smallest of its limit, the
+/// limits above it and the capacity.
 fn most_per_parent(structure: &Structure, capacity: &[Amount]) -> Matrix {
     let mut most = Matrix::new(structure.len(), capacity.len());
     for &id in structure.with_root() {

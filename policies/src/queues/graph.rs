@@ -1,4 +1,4 @@
-//! Which parents are real, and what is wrong with the queues that have none.
+//! Which parent each queue is accounted under, and what is wrong with queues that are not Ready.
 
 use crate::facts::{AMOUNT_MAX, QueueFacts};
 use crate::status::QueueFault;
@@ -12,25 +12,25 @@ const CYCLE_NAMES_SHOWN: usize = 8;
 /// A fault and a sentence about it.
 pub(super) type Fault = (QueueFault, Box<str>);
 
-/// One queue's place.
+/// The place of one queue in the hierarchy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place {
     /// The parent's position; `None`: the root. A queue that is on a cycle, or whose parent does
-    /// not exist, is accounted under the root, so that what it holds is not lost. So is one that
-    /// makes no sense and has no sensible sibling: it does not make an inner queue of its parent.
+    /// not exist, is accounted under the root, so that what it holds is not lost. So is an invalid
+    /// queue without a valid sibling, so that it does not make an inner queue of its parent.
     pub parent: Option<usize>,
-    /// Why it is not Ready.
+    /// Why the queue is not Ready.
     pub fault: Option<Fault>,
 }
 
-/// The places of all queues, by position.
+/// The places of all queues, by position in `definitions`.
 pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
     let names = definitions.iter().map(|facts| &*facts.name);
     let positions: HashMap<&str, usize, FxBuildHasher> = names.zip(0..).collect();
     let parent = |facts: &&QueueFacts| positions.get(facts.parent.as_deref()?).copied();
     let parents: Vec<Option<usize>> = definitions.iter().map(parent).collect();
     let order = parents_first(&parents);
-    // Whether each queue has a child that makes sense.
+    // Whether each queue has a valid child.
     let mut inner = vec![false; definitions.len()];
     for &(at, on_cycle) in &order {
         if let Some(parent) = parents[at].filter(|_| !on_cycle) {
@@ -58,10 +58,11 @@ pub(super) fn places(definitions: &[&QueueFacts]) -> Vec<Place> {
     places
 }
 
-/// All positions, each after its parent, and whether it is on a cycle.
+/// All positions, each after its parent's (but for cycles), and whether the queue there is on a
+/// cycle.
 fn parents_first(parents: &[Option<usize>]) -> Vec<(usize, bool)> {
     let mut order = Vec::with_capacity(parents.len());
-    // From where each was first reached.
+    // From which start each position was first reached.
     let mut reached: Vec<Option<usize>> = vec![None; parents.len()];
     for start in 0..parents.len() {
         let mut path = Vec::new();
@@ -117,8 +118,8 @@ fn cycle_message(definitions: &[&QueueFacts], parents: &[Option<usize>], start: 
     format!("the queue is its own ancestor: {path}").into()
 }
 
-/// The fault of the queue by itself. Conversion and the CRD refuse most of these already; neither
-/// is trusted.
+/// What is wrong with a queue's definition, without regard to other queues. Conversion and the CRD
+/// refuse most of these definitions already; neither is trusted.
 pub(super) fn invalid(facts: &QueueFacts) -> Option<Fault> {
     let in_resources = |field: &str| field.starts_with("spec.resources");
     let reported = facts

@@ -8,18 +8,18 @@ use smallvec::SmallVec;
 
 pub(super) use crate::gpu::GPU;
 
-/// A governed key: a resource, or one model of it. The numbers are given in the order of first
-/// appearance and never again to another key.
+/// A governed key: a resource, or one model of it. Keys are numbered in the order in which they
+/// first appear; a number never becomes that of another key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GovernedId(u32);
+pub(crate) struct GovernedId(u32);
 
 impl GovernedId {
     pub(super) const GPU: Self = Self(0);
 
-    /// Not after any key.
+    /// The lowest of all keys, where a range of keys begins.
     pub(crate) const LOWEST: Self = Self(0);
 
-    /// The keys with the lowest numbers, so many of them.
+    /// The `count` keys with the lowest numbers.
     pub(super) fn first(count: usize) -> impl Iterator<Item = Self> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self)
     }
@@ -29,26 +29,27 @@ impl GovernedId {
     }
 }
 
-/// Amounts by governed key, sorted by key, each once, no zero.
+/// Amounts in base units by governed key: sorted by key, each key once, no zeros.
 ///
-/// What a gang *asks for* has the plain key of a resource, and its model's key only if it can run
-/// on that model alone. What a pod *holds* has both keys of the GPUs that it was given.
-pub type Demand = SmallVec<[(GovernedId, Amount); 4]>;
+/// What a gang *asks for* is under the plain key of a resource, and under the key of a model only
+/// if the gang can run on that model alone. What a pod *holds* is under both keys of the GPUs that
+/// the pod was given.
+pub(crate) type Demand = SmallVec<[(GovernedId, Amount); 4]>;
 
 #[derive(Debug, Clone)]
 struct Key {
     /// `resource` or `resource@product`.
     name: Box<str>,
-    /// The plain key of a model's resource, if that has ever been named.
+    /// For the key of a model, the plain key of its resource; `None` for a plain key.
     plain: Option<GovernedId>,
-    /// Plain GPUs are governed even where nobody names them.
+    /// Whether a valid queue has an entry for the key; always `true` for plain GPUs.
     is_governed: bool,
 }
 
-/// Models of one resource, and the resource as a whole under `None`.
+/// The keys of one resource: of each model, and under `None` of the resource as a whole.
 type Products = Vec<(Option<Box<str>>, GovernedId)>;
 
-/// Every key that was ever named, and which are governed now.
+/// Every key that was ever named, and which of them are governed now.
 #[derive(Debug, Clone)]
 pub(super) struct GovernedKeys {
     keys: Vec<Key>,
@@ -75,8 +76,8 @@ impl GovernedKeys {
         self.keys.get(key.index()).map_or("", |known| &known.name)
     }
 
-    /// The place of a key in an order that does not depend on which was named first: plain GPUs,
-    /// then all others by name.
+    /// The place of a key in an order that does not depend on which key has the lower number: plain
+    /// GPUs, then all others by name.
     pub(super) fn place(&self, key: GovernedId) -> impl Ord + use<'_> {
         (key != GovernedId::GPU, self.name(key))
     }
@@ -106,8 +107,8 @@ impl GovernedKeys {
             .map(|(_, key)| *key)
     }
 
-    /// Governs the keys of the entries of all valid queues and no others. Says whether the governed
-    /// set changed.
+    /// Governs the keys of these entries, which are those of all valid queues, and no other keys
+    /// but plain GPUs. Returns whether the set of governed keys has changed.
     pub(super) fn govern<'a>(&mut self, entries: impl Iterator<Item = &'a QueueResource>) -> bool {
         let is_governed = |key: &Key| key.is_governed;
         let before: Vec<bool> = self.keys.iter().map(is_governed).collect();

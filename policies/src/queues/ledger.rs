@@ -20,13 +20,13 @@ impl Matrix {
         }
     }
 
-    /// The amounts of one queue, by key.
+    /// The amounts of one queue, by key. Panics for a queue without a row.
     pub(super) fn row(&self, queue: QueueId) -> &[Amount] {
         let start = queue.index() * self.width;
         &self.cells[start..start + self.width]
     }
 
-    /// One amount; 0 where there is no such queue or key.
+    /// One amount; 0 for a queue or a key that the matrix does not have.
     pub(super) fn get(&self, queue: QueueId, key: GovernedId) -> Amount {
         let start = queue.index() * self.width;
         let row = self.cells.get(start..start + self.width);
@@ -35,7 +35,7 @@ impl Matrix {
             .unwrap_or(0)
     }
 
-    /// Makes room for so many queues.
+    /// Makes room for so many queues; amounts stay.
     pub(super) fn grow(&mut self, queues: usize) {
         let cells = self.cells.len().max(queues * self.width);
         self.cells.resize(cells, 0);
@@ -47,7 +47,8 @@ impl Matrix {
     }
 }
 
-/// Sums by queue and key, in which whatever is taken off leaves what was there before.
+/// Sums by queue and key. They are wide enough for subtracting an amount to undo adding it, also
+/// where the sum is more than an [`Amount`] holds.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     exact: Vec<u128>,
@@ -103,20 +104,26 @@ impl Direction {
     }
 }
 
-/// What one queue wants, by the model that those who want it can run on alone, and by key. What can
-/// run on any model is one part, and what can run on one model another: each stops by itself where
-/// something that it needs is gone.
+/// What the members in one queue want, by part and by key. A part is what can run on one GPU model
+/// alone, or on any (`None`). Where a key is gone that one part needs, the other parts go on.
 pub(super) type Parts = BTreeMap<Option<GovernedId>, Vec<u128>>;
 
-/// The books. Every amount of a queue is part of those of all its ancestors and of the root.
+/// The books. What a queue holds and requests is booked to all its ancestors and to the root, too;
+/// what it wants is not.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// What is held by pods that stay, and for gangs whose room is coming.
     pub(super) allocated: Sums,
-    /// The part of `allocated` that gangs have which are never evicted.
+    /// The part of `allocated` that non-preemptible gangs hold.
     allocated_non_preemptible: Sums,
+    /// The part of `allocated` for gangs whose room is coming.
+    coming: Sums,
+    /// What pods still hold that are leaving; no part of `allocated`.
+    leaving: Sums,
+    /// The part of `leaving` that non-preemptible gangs hold.
+    leaving_non_preemptible: Sums,
     pub(super) requested: Sums,
-    /// What the members in each queue ask for, whether they wait or run; not part of what the
-    /// queues above have.
+    /// What the members in each queue ask for, whether they wait or run.
     pub(super) wanted: Vec<Parts>,
     capacity: Vec<Amount>,
 }
@@ -126,15 +133,21 @@ impl Ledger {
     pub(super) fn reset(&mut self, queues: usize, keys: usize) {
         self.allocated = Sums::new(queues, keys);
         self.allocated_non_preemptible = Sums::new(queues, keys);
+        self.coming = Sums::new(queues, keys);
+        self.leaving = Sums::new(queues, keys);
+        self.leaving_non_preemptible = Sums::new(queues, keys);
         self.requested = Sums::new(queues, keys);
         self.wanted = vec![Parts::new(); queues];
         self.capacity.resize(keys, 0);
     }
 
-    /// Makes room for so many queues; what is there stays.
+    /// Makes room for so many queues; all amounts stay.
     pub(super) fn grow(&mut self, queues: usize) {
         self.allocated.grow(queues);
         self.allocated_non_preemptible.grow(queues);
+        self.coming.grow(queues);
+        self.leaving.grow(queues);
+        self.leaving_non_preemptible.grow(queues);
         self.requested.grow(queues);
         let queues = self.wanted.len().max(queues);
         self.wanted.resize(queues, Parts::new());
@@ -154,7 +167,21 @@ impl Ledger {
         }
     }
 
-    /// Says whether anything changed.
+    /// What the pods of a queue hold now, leaving or not; nothing that is coming.
+    pub(super) fn held_now(&self, queue: QueueId, key: GovernedId) -> Amount {
+        let of = |sums: &Sums| sums.row(queue)[key.index()];
+        let stays = of(&self.allocated).saturating_sub(of(&self.coming));
+        stays.saturating_add(of(&self.leaving))
+    }
+
+    /// What counts under a limit: what is coming takes the room of what is leaving first.
+    fn under_limit(&self, queue: QueueId, key: GovernedId) -> Amount {
+        let of = |sums: &Sums| sums.row(queue)[key.index()];
+        let beyond = of(&self.leaving).saturating_sub(of(&self.coming));
+        of(&self.allocated).saturating_add(beyond)
+    }
+
+    /// Returns whether the capacity has changed.
     pub(super) fn set_capacity(&mut self, key: GovernedId, capacity: Amount) -> bool {
         match self.capacity.get_mut(key.index()) {
             Some(cell) if *cell != capacity => {
@@ -179,36 +206,35 @@ impl Ledger {
     }
 }
 
-/// A bound that a gang would exceed.
+/// A bound that a gang would exceed, with amounts in base units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Excess {
-    /// Whose bound.
+pub(crate) struct Excess {
+    /// The queue that has the bound.
     pub queue: QueueId,
-    /// Of what.
+    /// The key that is bounded.
     pub key: GovernedId,
-    /// Which bound.
+    /// The kind of the bound.
     pub bound: Bound,
-    /// How much is allowed.
+    /// How much the bound allows.
     pub allowed: Amount,
     /// How much is allocated already; for [`Bound::Quota`] to non-preemptible gangs alone.
     pub allocated: Amount,
-    /// How much is asked for on top.
+    /// How much more the gang asks for.
     pub asked: Amount,
 }
 
-/// Which bound of a queue.
+/// The kinds of bounds that a queue has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bound {
-    /// `limit`: nobody exceeds it.
+pub(crate) enum Bound {
+    /// `limit`: no gang exceeds it.
     Limit,
     /// `quota`: non-preemptible gangs do not exceed it.
     Quota,
 }
 
 impl Excess {
-    /// What a gang is told that would exceed it.
-    #[must_use]
-    pub fn reason(&self) -> Reason {
+    /// The reason for which a gang is refused that would exceed the bound.
+    pub(crate) fn reason(&self) -> Reason {
         match self.bound {
             Bound::Limit => Reason::OverLimit,
             Bound::Quota => Reason::NonPreemptibleOverQuota,
@@ -217,14 +243,59 @@ impl Excess {
 }
 
 impl QueueTree {
-    /// Enters that a gang of the queue holds this much. O(depth x keys).
-    pub fn charge(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+    /// Enters that a gang of the queue holds this much more. O(depth x keys).
+    pub(crate) fn charge(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
         self.book(queue, demand, preemptible, Direction::Add);
     }
 
-    /// Takes a charge back: the exact inverse, also for the order of queues.
-    pub fn release(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+    /// Takes a charge back: the exact inverse of [`QueueTree::charge`] with these arguments, also
+    /// for the order of the queues.
+    pub(crate) fn release(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
         self.book(queue, demand, preemptible, Direction::Subtract);
+    }
+
+    /// Enters that a gang of the queue will hold this much more, whose room is coming.
+    pub(crate) fn charge_coming(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book_coming(queue, demand, Direction::Add);
+        self.book(queue, demand, preemptible, Direction::Add);
+    }
+
+    /// The exact inverse of [`QueueTree::charge_coming`] with these arguments.
+    pub(crate) fn release_coming(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book_coming(queue, demand, Direction::Subtract);
+        self.book(queue, demand, preemptible, Direction::Subtract);
+    }
+
+    /// Enters that a pod of the queue still holds this much, and is leaving.
+    pub(crate) fn charge_leaving(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book_leaving(queue, demand, preemptible, Direction::Add);
+    }
+
+    /// The exact inverse of [`QueueTree::charge_leaving`] with these arguments.
+    pub(crate) fn release_leaving(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
+        self.book_leaving(queue, demand, preemptible, Direction::Subtract);
+    }
+
+    fn book_coming(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
+        for id in self.structure.path_to_root(queue) {
+            self.ledger.coming.change(id, demand, direction);
+        }
+    }
+
+    fn book_leaving(
+        &mut self,
+        queue: QueueId,
+        demand: &Demand,
+        preemptible: bool,
+        direction: Direction,
+    ) {
+        for id in self.structure.path_to_root(queue) {
+            let ledger = &mut self.ledger;
+            ledger.leaving.change(id, demand, direction);
+            if !preemptible {
+                ledger.leaving_non_preemptible.change(id, demand, direction);
+            }
+        }
     }
 
     fn book(&mut self, queue: QueueId, demand: &Demand, preemptible: bool, direction: Direction) {
@@ -239,13 +310,13 @@ impl QueueTree {
         self.mark(queue);
     }
 
-    /// Enters that waiting gangs of the queue ask for this much more; for the status.
-    pub fn add_requested(&mut self, queue: QueueId, demand: &Demand) {
+    /// Enters that waiting gangs of the queue ask for this much more; the status shows it.
+    pub(crate) fn add_requested(&mut self, queue: QueueId, demand: &Demand) {
         self.request(queue, demand, Direction::Add);
     }
 
-    /// Takes a request back.
-    pub fn sub_requested(&mut self, queue: QueueId, demand: &Demand) {
+    /// Takes back what [`QueueTree::add_requested`] has entered.
+    pub(crate) fn sub_requested(&mut self, queue: QueueId, demand: &Demand) {
         self.request(queue, demand, Direction::Subtract);
     }
 
@@ -255,14 +326,15 @@ impl QueueTree {
         }
     }
 
-    /// Enters that a member in the queue, waiting or running, asks for this; fair shares divide by
-    /// it. At most one model is among the keys: the one that it can run on alone.
-    pub fn add_wanted(&mut self, queue: QueueId, demand: &Demand) {
+    /// Enters that a member in the queue, waiting or running, asks for this much; fair shares are
+    /// worked out from it. At most one of the keys may be a model: the only one on which the member
+    /// can run.
+    pub(crate) fn add_wanted(&mut self, queue: QueueId, demand: &Demand) {
         self.want_part(queue, demand, Direction::Add);
     }
 
     /// Takes back what [`QueueTree::add_wanted`] has entered.
-    pub fn sub_wanted(&mut self, queue: QueueId, demand: &Demand) {
+    pub(crate) fn sub_wanted(&mut self, queue: QueueId, demand: &Demand) {
         self.want_part(queue, demand, Direction::Subtract);
     }
 
@@ -273,13 +345,12 @@ impl QueueTree {
         self.fair.outdated();
     }
 
-    /// Whether the queue may hold this much more under its own limits and those of all its
-    /// ancestors.
+    /// Whether the queue may hold this much more under its own limits and those of its ancestors.
     ///
     /// # Errors
-    /// Names the first limit on the way up that would be exceeded; of several of one queue that of
-    /// plain GPUs, else the first by name.
-    pub fn room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
+    /// The first limit on the way up that would be exceeded. If several limits of one queue would
+    /// be, the one on plain GPUs, else the first by name.
+    pub(crate) fn room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
         for id in self.structure.path(queue) {
             let asked = demand.iter();
             let excesses =
@@ -289,13 +360,14 @@ impl QueueTree {
         Ok(())
     }
 
-    /// Whether a non-preemptible gang that asks for this much stays within quota, together with
-    /// the non-preemptible gangs that run: in its leaf for everything that it asks for and that is
-    /// divided there (no entry: no quota), and in every ancestor that has an entry for it.
+    /// Whether a non-preemptible gang that asks for this much stays within quota, together with the
+    /// non-preemptible gangs that run. Quotas that count: in its leaf, those of all divided keys
+    /// that it asks for (no entry: no quota); in an ancestor, those of the keys that the ancestor
+    /// has an entry for.
     ///
     /// # Errors
-    /// Names the first quota on the way up that would be exceeded.
-    pub fn quota_room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
+    /// The first quota on the way up that would be exceeded.
+    pub(crate) fn quota_room(&self, queue: QueueId, demand: &Demand) -> Result<(), Excess> {
         let asked = |key| demand.iter().find(|(asked, _)| *asked == key);
         for id in self.structure.path(queue) {
             let node = self.structure.node(id);
@@ -309,23 +381,28 @@ impl QueueTree {
         Ok(())
     }
 
-    /// The one that users are told of several: by what is exceeded, not by what was named first.
+    /// Which of several excesses users are told: that of plain GPUs, else the first by name of the
+    /// key, whichever key has the lowest number.
     fn first(&self, excesses: impl Iterator<Item = Excess>) -> Option<Excess> {
         excesses.min_by(|one, other| self.keys.place(one.key).cmp(&self.keys.place(other.key)))
     }
 
-    /// How much a bound of a queue allows of a key, and how much of that is allocated; `None`:
-    /// there is no such bound.
+    /// How much a bound of a queue allows of a key, and how much is allocated under that bound;
+    /// `None`: there is no such bound.
     fn under(&self, queue: QueueId, key: GovernedId, bound: Bound) -> Option<(Amount, Amount)> {
         let terms = self.structure.node(queue).terms_of(key)?;
-        let (allowed, booked) = match bound {
-            Bound::Limit => (terms.limit?, &self.ledger.allocated),
-            Bound::Quota => (terms.quota, &self.ledger.allocated_non_preemptible),
-        };
-        Some((allowed, booked.row(queue)[key.index()]))
+        let ledger = &self.ledger;
+        Some(match bound {
+            Bound::Limit => (terms.limit?, ledger.under_limit(queue, key)),
+            Bound::Quota => {
+                let stays = ledger.allocated_non_preemptible.row(queue)[key.index()];
+                let leaves = ledger.leaving_non_preemptible.row(queue)[key.index()];
+                (terms.quota, stays.saturating_add(leaves))
+            }
+        })
     }
 
-    /// By what one bound would be exceeded.
+    /// The excess if a bound of a queue does not allow it to hold `asked` more of a key.
     fn excess(
         &self,
         queue: QueueId,
@@ -346,10 +423,9 @@ impl QueueTree {
         })
     }
 
-    /// Whether one bound of one queue now lets it hold so much more of a key; also where there is
-    /// no such bound any more.
-    #[must_use]
-    pub fn bound_allows(
+    /// Whether a bound of a queue now allows it to hold `asked` more of a key; `true` if the queue
+    /// has no such bound any more.
+    pub(crate) fn bound_allows(
         &self,
         queue: QueueId,
         key: GovernedId,
@@ -359,24 +435,22 @@ impl QueueTree {
         self.excess(queue, key, bound, asked).is_none()
     }
 
-    /// What is left of a key under the limit of one queue.
+    /// How much of a key the queue's own limit still allows; `None`: it has no limit on the key.
     fn left(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
         let (limit, allocated) = self.under(queue, key, Bound::Limit)?;
         Some(limit.saturating_sub(allocated))
     }
 
-    /// How much more of one key the queue may hold under the tightest limit on its path; `None`:
-    /// there is none.
-    #[must_use]
-    pub fn budget(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
+    /// How much more of a key the queue may hold under the tightest limit on its path, in base
+    /// units; `None`: no queue on the path has a limit on the key.
+    pub(crate) fn budget(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
         let path = self.structure.path(queue);
         path.filter_map(|id| self.left(id, key)).min()
     }
 
-    /// The least that limits on GPU models leave on the path of a queue, whichever model it is;
-    /// `None` without such limits. Whoever asks for no more meets none of them.
-    #[must_use]
-    pub fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
+    /// How many GPUs the tightest limit on any GPU model on the queue's path still allows; `None`:
+    /// there is no such limit. A gang that asks for no more GPUs exceeds none of these limits.
+    pub(crate) fn least_model_budget(&self, queue: QueueId) -> Option<Amount> {
         let left = |id: QueueId| {
             let keys = self.structure.node(id).terms.iter().map(|(key, _)| *key);
             let models = keys.filter(|key| self.is_model(*key));
@@ -385,10 +459,9 @@ impl QueueTree {
         self.structure.path(queue).flat_map(left).min()
     }
 
-    /// The limits on GPU models on the path of a queue that leave fewer GPUs than are asked for, in
-    /// words: of these models, or of all if there are none.
-    #[must_use]
-    pub fn tight_model_limits(
+    /// The limits on GPU models on the queue's path that allow fewer than `asked` more GPUs, as one
+    /// sentence each. `models`: the models that count; all if empty.
+    pub(crate) fn tight_model_limits(
         &self,
         queue: QueueId,
         asked: Amount,
@@ -401,8 +474,8 @@ impl QueueTree {
         words.collect()
     }
 
-    /// Whether anything is held under those of [`Self::tight_model_limits`], which its holders can
-    /// release.
+    /// Whether anything is held under one of [`Self::tight_model_limits`], so that a release can
+    /// help.
     pub(crate) fn tight_model_limits_are_used(
         &self,
         queue: QueueId,
@@ -413,7 +486,8 @@ impl QueueTree {
         limits.iter().any(|(.., allocated)| *allocated > 0)
     }
 
-    /// The names of the queue and of the governed model, the limit, and what is held of it.
+    /// The limits of [`Self::tight_model_limits`]: the names of the queue and of the key, the
+    /// limit, and what is held under it.
     fn tight_limits_of_models(
         &self,
         queue: QueueId,
@@ -441,9 +515,8 @@ impl QueueTree {
         self.structure.path(queue).flat_map(tight).collect()
     }
 
-    /// What a gang is told that would exceed a bound.
-    #[must_use]
-    pub fn describe(&self, excess: &Excess) -> String {
+    /// The sentence for a gang that would exceed a bound.
+    pub(crate) fn describe(&self, excess: &Excess) -> String {
         let bound = match excess.bound {
             Bound::Limit => "limit",
             Bound::Quota => "quota for non-preemptible gangs",

@@ -8,8 +8,8 @@ use alloc::{sync::Arc, vec::Vec};
 use core::ops::Range;
 use smallvec::SmallVec;
 
-/// Weights have so many bits after the point. A rounded factor is then off by a part of 2^-45 at
-/// most, which of anything up to 2^44 base units moves less than one.
+/// How many bits a weight has after the point. A factor by past use is at least a quarter, so that
+/// rounding changes it by a part of 2^-45 at most: less than one base unit of up to 2^44.
 pub(super) const WEIGHT_POINT_BITS: u32 = 46;
 /// The weight 1.
 pub(super) const WEIGHT_ONE: u64 = 1 << WEIGHT_POINT_BITS;
@@ -17,18 +17,20 @@ pub(super) const WEIGHT_ONE: u64 = 1 << WEIGHT_POINT_BITS;
 /// What one queue may have of one key that is divided among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Terms {
-    /// Guaranteed.
+    /// What the queue is served first, in base units.
     pub quota: Amount,
-    /// Never exceeded.
+    /// What the queue never exceeds, in base units.
     pub limit: Option<Amount>,
-    /// Share of what is over quota: the weight as the queue says it times a factor by past use, in
-    /// parts of [`WEIGHT_ONE`]. Below 2^64, because the factor is 4 at most.
+    /// By how much the queue shares in what is over quota, in parts of [`WEIGHT_ONE`]: the weight
+    /// as the queue says it times a factor by past use. Below 2^64, because the factor is 4 at
+    /// most.
     pub weight: u64,
     /// The weight as the queue says it.
     pub said_weight: u16,
-    /// Whether the queue has an entry, or these are the terms of a sibling without one.
+    /// Whether the queue has an entry for the key; if not, the key is divided because a sibling has
+    /// one, or because it is plain GPUs.
     pub written: bool,
-    /// The most that the parent can ever have of the key by the limits above.
+    /// The most that the parent can ever have of the key by its limit and those above it.
     pub reach: Amount,
 }
 
@@ -45,8 +47,8 @@ impl Terms {
         }
     }
 
-    /// The weight over which shares are taken: a weight of 0 counts as 1 there, and another rule
-    /// puts such queues last.
+    /// What shares are divided by: the weight, and 1 for a weight of 0, which a rule of its own
+    /// puts last.
     pub(super) fn divisor(&self) -> u64 {
         if self.weight == 0 {
             WEIGHT_ONE
@@ -60,33 +62,34 @@ impl Terms {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     pub name: Arc<str>,
-    /// Whether a queue has this number now.
+    /// Whether a queue has this number now; false for the root.
     pub exists: bool,
-    /// Whether there is an object.
+    /// Whether the queue has an object; only the queue `default` may have none.
     pub defined: bool,
-    /// The queue that its use is charged to, too; `None` for the root alone.
+    /// The queue above, to which everything is charged that is charged to this one; the root has
+    /// none.
     pub parent: Option<QueueId>,
-    /// By name.
+    /// The queues right below, sorted by name.
     pub children: Vec<QueueId>,
-    /// Where all queues below it are in the order of the hierarchy.
+    /// Where all queues below this one stand in the order of the hierarchy.
     pub below: Range<usize>,
-    /// The root has 0.
+    /// The depth in the hierarchy; the root has 0.
     pub depth: usize,
     pub created_ms: UnixMs,
     pub priority: i32,
-    /// The keys that are divided among its siblings, sorted, and the terms on which it takes part.
+    /// The keys that are divided among the queue and its siblings, sorted, and the queue's terms.
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
     pub fault: Option<Fault>,
     pub ready_since_ms: UnixMs,
     pub placement: PlacementChoice,
     pub preempt_min_runtime_ms: u64,
     pub reclaim_min_runtime_ms: u64,
-    /// Rises with every change of the rules by which its gangs fare.
+    /// Rises with every change of the rules for the queue's gangs: admission, placement, models.
     pub rules: u64,
 }
 
 impl Node {
-    /// Its place among its siblings where nothing else decides: the older one first, then by name.
+    /// What decides between siblings that are equal otherwise: the older one first, then by name.
     pub(super) fn age(&self) -> (UnixMs, &str) {
         (self.created_ms, &self.name)
     }
@@ -103,10 +106,10 @@ impl Node {
         Some(&self.terms[at].1)
     }
 
-    /// The terms whose quota decides over something that touches these keys.
+    /// The terms whose quota decides about a gang, or a flow, that `touches` these keys.
     ///
     /// A queue with an entry for a model and none for the whole resource has been promised that
-    /// model: the plain key, of which it has no quota, then says nothing about it.
+    /// model. Its quota of the plain key is 0 then, but decides nothing about GPUs of that model.
     pub(super) fn quota_terms(
         &self,
         keys: &GovernedKeys,

@@ -1,28 +1,29 @@
 //! Which leaf is served next.
 //!
 //! Every inner queue (and the root) keeps its *candidates*, the children that have a gang to be
-//! tried, in a priority queue. A child is judged by the gang that it would send: its own if it is a
-//! leaf, else that of its first candidate. Changes only mark queues; their keys are computed when
-//! the next leaf is asked for, deepest first, so each queue on a changed path is computed once:
+//! tried, in a priority queue. A child is judged by the gang that it would send: a leaf by its own
+//! next gang, an inner queue by that of its first candidate. Changes only mark queues. Keys are
+//! computed when the next leaf is asked for, deepest first, so that each queue on a changed path is
+//! computed once:
 //!
 //! ```text
 //! charge ──> mark leaf ──> (next_leaf) leaf's key ──> parent's front, use and key ──> ... ──> root
 //! ```
 //!
-//! The cost of a change is, at each queue on its path, O(log siblings) for the queue itself and
-//! O(candidates below it x keys) for its rescaled use. Where quotas below it are larger than what
-//! it holds, candidates with such a quota that hold something get new keys, too: fewer than there
-//! are units in that quota, because they hold less than it together.
+//! A change costs, at each queue on its path, O(log siblings) for the queue itself and O(candidates
+//! below it x keys) for its rescaled use. Candidates whose quota is larger than what their parent
+//! holds get new keys, too, if they hold something. They are fewer than the units of such a quota,
+//! because together they hold no more than their parent does.
 //!
-//! There are several such orders, one for each *line-up*: another set of candidates, all held to
-//! the same books. Whoever asks for one set and then for another finds both as they were left.
+//! Each *line-up* is a set of candidates with an order of its own. All line-ups are judged by one
+//! ledger, and using one of them leaves the others as they are.
 
 mod standing;
 
 pub use standing::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
 
 use super::ledger::Matrix;
-use super::node::Node;
+use super::node::{Node, Terms};
 use super::shares::{ChildUse, Fraction, dominant, rescale};
 use super::tree::Structure;
 use super::{Demand, GovernedId, QueueId, QueueTree, View};
@@ -34,20 +35,33 @@ use priority_queue::PriorityQueue;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-/// Where a candidate stands among its siblings; the smallest is served first.
+/// Where a candidate stands among its siblings; the smallest key is served first.
 #[derive(Debug, Clone)]
 struct Key {
-    /// Held over quota, of a queue that has quota left.
-    quota_used: Option<Fraction>,
+    /// The part of its quota that the queue has used; `None`: its gang would not leave it within
+    /// quota.
+    quota_used: Option<QuotaUse>,
     priority: i32,
-    /// Its weight is 0 for something that its gang asks for.
+    /// Whether the queue's weight is 0 for a key that its gang asks for.
     weightless: bool,
-    /// The weighted dominant share.
+    /// The dominant share over the weight.
     share: Fraction,
+    /// That share after the start of the gang.
+    share_after: Fraction,
     created_ms: UnixMs,
     name: Arc<str>,
-    /// The part of the share that is within quota. Takes no part in the order.
+    /// The part of `share` that is within quota. Takes no part in the order.
     quota_share: Fraction,
+}
+
+/// Which part of its quota a queue has used: the largest part of any key that its next gang asks
+/// for. Queues that have used equal parts are compared by what they would have used after the
+/// start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct QuotaUse {
+    used: Fraction,
+    /// The largest part of any of these quotas, as they are written, after the start of the gang.
+    after: Fraction,
 }
 
 impl Ord for Key {
@@ -60,6 +74,7 @@ impl Ord for Key {
             .then_with(|| other.priority.cmp(&self.priority))
             .then_with(|| self.weightless.cmp(&other.weightless))
             .then_with(|| self.share.cmp(&other.share))
+            .then_with(|| self.share_after.cmp(&other.share_after))
             .then_with(|| self.created_ms.cmp(&other.created_ms))
             .then_with(|| self.name.cmp(&other.name))
     }
@@ -81,29 +96,27 @@ impl Eq for Key {}
 
 type Candidates = PriorityQueue<QueueId, Reverse<Key>, BuildHasherDefault<FxHasher>>;
 
-/// A set of candidates that is kept in its order. The first one always exists; each further one
+/// A set of candidates that is kept in order. [`LineUp::FIRST`] always exists; another line-up
 /// exists from its first candidate on, until the hierarchy is built anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LineUp(u8);
+pub(crate) struct LineUp(u8);
 
 impl LineUp {
-    /// The one that always exists.
-    pub const FIRST: Self = Self(0);
+    /// The line-up that always exists.
+    pub(crate) const FIRST: Self = Self(0);
 
-    /// The line-up of a number.
-    #[must_use]
-    pub const fn new(number: u8) -> Self {
+    /// The line-up of this number.
+    pub(crate) const fn new(number: u8) -> Self {
         Self(number)
     }
 
-    /// Its number.
-    #[must_use]
-    pub const fn index(self) -> usize {
+    /// The number of the line-up.
+    pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The work of an order.
+/// How many keys an order has computed, and how many children it looked at for them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counted {
@@ -114,26 +127,25 @@ pub(super) struct Counted {
 /// The order of one line-up.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// What the next gang of each leaf asks for; `None`: there is none to be tried.
+    /// What the next gang of each leaf asks for; `None`: the leaf has no gang to be tried.
     pub(super) heads: Vec<Option<Demand>>,
-    /// Of each inner queue and the root.
+    /// The candidates of each inner queue and of the root.
     candidates: Vec<Candidates>,
-    /// The leaf that each queue would send.
+    /// The leaf whose gang each queue would send.
     sends: Vec<Option<QueueId>>,
     /// The rescaled use of each inner queue that is a candidate.
     used: Matrix,
-    /// What each inner queue held when the keys of its children were computed.
+    /// What each inner queue held when the keys of its children were last computed.
     seen: Matrix,
-    /// Marked queues by depth, and whether each queue is marked.
+    /// The marked queues by depth, and whether each queue is marked.
     marked: Vec<Vec<QueueId>>,
     is_marked: Vec<bool>,
-    /// How many keys were computed, and how many children were looked at for them.
     #[cfg(test)]
     pub(super) counted: Counted,
 }
 
 impl Order {
-    /// Forgets everything.
+    /// Takes all candidates out, and makes room for these queues and so many keys.
     pub(super) fn reset(&mut self, structure: &Structure, keys: usize) {
         let queues = structure.len();
         *self = Self {
@@ -149,7 +161,7 @@ impl Order {
         };
     }
 
-    /// Takes in single queues that have come or gone.
+    /// Makes room for the queues of an edited hierarchy; the candidates stay.
     pub(super) fn grow(&mut self, structure: &Structure) {
         let queues = structure.len().max(self.heads.len());
         self.heads.resize(queues, None);
@@ -160,7 +172,7 @@ impl Order {
         self.is_marked.resize(queues, false);
     }
 
-    /// Marks one queue: something that its key depends on has changed.
+    /// Marks a queue: something that its key depends on has changed.
     pub(super) fn mark(&mut self, structure: &Structure, queue: QueueId) {
         let node = structure.node(queue);
         if !node.exists || core::mem::replace(&mut self.is_marked[queue.index()], true) {
@@ -172,7 +184,7 @@ impl Order {
         self.marked[node.depth].push(queue);
     }
 
-    /// Marks all queues that have candidates: something has changed that all keys depend on.
+    /// Marks all queues that have candidates: something that all keys depend on has changed.
     pub(super) fn mark_all(&mut self, structure: &Structure) {
         for index in 0..self.sends.len() {
             if self.sends[index].is_some() {
@@ -214,9 +226,10 @@ impl Order {
         }
     }
 
-    /// The candidates below an inner queue whose quotas weigh otherwise since what it holds has
-    /// changed: those that are larger than it held then, or holds now. Who holds nothing has used
-    /// nothing of a quota, however much that weighs.
+    /// The candidates of an inner queue that need new keys because the amounts that this queue
+    /// holds have changed. A quota counts for no more than the parent holds, so a quota larger than
+    /// what the parent held before, or holds now, counts for something else. A candidate that holds
+    /// nothing of a resource needs no new key: the used part of its quota is 0 in any case.
     fn weighed_otherwise(&mut self, view: View<'_>, parent: QueueId) -> SmallVec<[QueueId; 8]> {
         let (before, now) = (self.seen.row(parent), view.ledger.allocated.row(parent));
         if parent == QueueId::ROOT || before == now {
@@ -247,7 +260,7 @@ impl Order {
         self.sends[front.index()]
     }
 
-    /// Computes what the queue would send, its use and its key; `None`: it is no candidate.
+    /// Computes what the queue would send, its use and its key; `None`: the queue is no candidate.
     fn key(&mut self, view: View<'_>, id: QueueId) -> Option<Key> {
         let node = view.structure.node(id);
         let sends = if node.is_leaf() {
@@ -262,22 +275,26 @@ impl Order {
             self.used.row_mut(id).copy_from_slice(&used);
         }
         let head = self.heads[sends.index()].as_ref()?;
-        let asks = |key| head.iter().any(|(asked, _)| *asked == key);
-        // A leaf's share is that of everything it holds. An inner queue's is that of what its next
-        // gang asks for: a resource that is not at stake, but that other children of it hold much
-        // of, must not keep that gang waiting. Where the gang asks for nothing that is divided,
-        // everything counts.
+        let asked = |key| asked_of(head, key);
+        let asks = |key| asked(key) > 0;
+        // A leaf's share is that of everything that the leaf holds. An inner queue's share is that
+        // of what its next gang asks for: a resource that the gang does not need, but that other
+        // children hold much of, must not keep the gang waiting. If the gang asks for nothing that
+        // is divided, everything counts.
         let all = node.is_leaf() || !node.terms.iter().any(|(key, _)| asks(*key));
         let counts = |key| all || asks(key);
         let used = self.used(view, id);
         Some(Key {
-            quota_used: quota_used(view, node, view.ledger.allocated.row(id), asks),
+            quota_used: quota_used(view, node, view.ledger.allocated.row(id), asked),
             priority: node.priority,
             weightless: node
                 .terms
                 .iter()
                 .any(|(key, terms)| terms.weight == 0 && asks(*key)),
             share: dominant(node, view.ledger, counts, |key, _| used[key.index()]),
+            share_after: dominant(node, view.ledger, counts, |key, _| {
+                used[key.index()].saturating_add(asked(key))
+            }),
             created_ms: node.created_ms,
             name: Arc::clone(&node.name),
             quota_share: dominant(node, view.ledger, counts, |key, terms| {
@@ -286,7 +303,8 @@ impl Order {
         })
     }
 
-    /// What a candidate uses, by key: what a leaf holds, the rescaled use of an inner queue.
+    /// What a candidate uses, by key: for a leaf what it holds, for an inner queue its rescaled
+    /// use.
     fn used<'a>(&'a self, view: View<'a>, id: QueueId) -> &'a [Amount] {
         if view.structure.node(id).is_leaf() {
             view.ledger.allocated.row(id)
@@ -295,10 +313,10 @@ impl Order {
         }
     }
 
-    /// The rescaled use of an inner queue, from its candidates, who are all up to date.
+    /// The rescaled use of an inner queue, from its candidates, which must be up to date.
     ///
-    /// Blocked children are not looked at: all below them is blocked too, so what they use is what
-    /// they hold, and that is part of what their parent holds.
+    /// Blocked children are not looked at: all queues below them are blocked, too, so what they use
+    /// is what they hold, and that is part of what their parent holds.
     fn rescaled(&self, view: View<'_>, id: QueueId) -> SmallVec<[Amount; 8]> {
         let mut total = SmallVec::from_slice(view.ledger.allocated.row(id));
         let Some((_, front)) = self.front(id) else {
@@ -317,39 +335,56 @@ impl Order {
     }
 }
 
-/// How much of its quota a queue has used, by the largest ratio of held to quota among the keys
-/// that its next gang asks for; `None`: it has no quota left for that gang.
+/// How much of a key a gang asks for.
+fn asked_of(demand: &Demand, key: GovernedId) -> Amount {
+    let asked = demand.iter().find(|(asked, _)| *asked == key);
+    asked.map_or(0, |(_, amount)| *amount)
+}
+
+/// The part of its quota that a queue has used: the largest ratio of held to quota among the keys
+/// that its next gang asks for; `None`: the gang would not leave the queue within quota.
 ///
-/// Quota is left if *every* divided key that the gang asks for has some left: a quota of 0 (also
-/// that of a queue without an entry) is never left, and a gang that asks for nothing that is
-/// divided has none. A quota above what the parent has weighs as much as that: of the root what
-/// there is, of an inner queue what it holds. So quotas that promise more than there is are filled
-/// as they are divided (`filling`), at every level.
+/// A gang leaves its queue within quota if *every* divided key that it asks for stays within its
+/// quota: a start beyond that could be taken back at once. A quota of 0 (also that of a queue
+/// without an entry) holds no gang, and a gang that asks for nothing that is divided is within no
+/// quota. For the part that is used, a quota counts for no more than the parent has: below the root
+/// for what there is, elsewhere for what the parent holds. So quotas that promise more than there
+/// is are filled in the proportions in which `filling` divides them, at every level.
 fn quota_used(
     view: View<'_>,
     node: &Node,
     allocated: &[Amount],
-    asks: impl Fn(GovernedId) -> bool,
-) -> Option<Fraction> {
-    quotas(view, node, allocated, asks)
+    asked: impl Fn(GovernedId) -> Amount,
+) -> Option<QuotaUse> {
+    let most = |one: QuotaUse, other: QuotaUse| QuotaUse {
+        used: one.used.max(other.used),
+        after: one.after.max(other.after),
+    };
+    quotas(view, node, allocated, asked)
         .map(|quota| quota.used())
-        .reduce(|most, next| Some(most?.max(next?)))
+        .reduce(|one, other| Some(most(one?, other?)))
         .flatten()
 }
 
-/// One of the quotas of a queue that decide over what its next gang asks for.
+/// One of the quotas of a queue that decide about what its next gang asks for.
 struct Quota {
     key: GovernedId,
     allocated: Amount,
+    /// How much more the gang asks for.
+    asked: Amount,
     quota: Amount,
-    /// The amount that the quota weighs as.
+    /// What the quota counts for: no more than the parent has.
     counts_as: Amount,
 }
 
 impl Quota {
-    /// Which part is used; `None`: nothing is left.
-    fn used(&self) -> Option<Fraction> {
-        (self.allocated < self.quota).then(|| Fraction::new(self.allocated, self.counts_as))
+    /// The part of the quota that is used; `None`: the gang would exceed the quota.
+    fn used(&self) -> Option<QuotaUse> {
+        let after = self.allocated.saturating_add(self.asked);
+        (after <= self.quota).then(|| QuotaUse {
+            used: Fraction::new(self.allocated, self.counts_as),
+            after: Fraction::new(after, self.quota),
+        })
     }
 }
 
@@ -357,9 +392,10 @@ fn quotas(
     view: View<'_>,
     node: &Node,
     allocated: &[Amount],
-    asks: impl Fn(GovernedId) -> bool,
+    asked: impl Fn(GovernedId) -> Amount,
 ) -> impl Iterator<Item = Quota> {
-    node.quota_terms(view.keys, asks).map(move |(key, terms)| {
+    let terms = node.quota_terms(view.keys, |key| asked(key) > 0);
+    let quota = |(key, terms): &(GovernedId, Terms)| {
         let parent_amount = match node.parent {
             Some(parent) if parent != QueueId::ROOT => {
                 view.ledger.allocated.row(parent)[key.index()]
@@ -369,18 +405,24 @@ fn quotas(
         Quota {
             key: *key,
             allocated: allocated[key.index()],
+            asked: asked(*key),
             quota: terms.quota,
             counts_as: terms.quota.min(parent_amount),
         }
-    })
+    };
+    let found: SmallVec<[Quota; 4]> = terms.map(quota).collect();
+    found.into_iter()
 }
 
 impl QueueTree {
-    /// Tells what the next gang of a leaf asks for, of the keys that are governed (there may be
-    /// none of them); `None`: the leaf has no gang to be tried. A leaf without a candidate counts
-    /// as *blocked* in the hierarchical shares, so a gang that has been refused, and that nothing
-    /// has happened to since, is no candidate. Only leaves have candidates.
-    pub fn set_candidate(&mut self, line_up: LineUp, leaf: QueueId, head: Option<Demand>) {
+    /// Sets what the next gang of a leaf asks for, of the keys that are governed (it may ask for
+    /// none of them); `None`: the leaf has no gang to be tried. Does nothing for a queue that is
+    /// not a leaf.
+    ///
+    /// The trap: a leaf without a candidate counts as *blocked* in the hierarchical shares. So a
+    /// gang must not stay a candidate after it was refused, until something happens that may help
+    /// it.
+    pub(crate) fn set_candidate(&mut self, line_up: LineUp, leaf: QueueId, head: Option<Demand>) {
         while self.orders.len() <= line_up.index() {
             let mut order = Order::default();
             order.reset(&self.structure, self.keys.interned());
@@ -396,12 +438,12 @@ impl QueueTree {
 
     /// The leaf whose candidate is to be tried next; `None`: there is no candidate.
     ///
-    /// At each queue from the root down, the children that have a candidate are compared: those
-    /// with quota left come first, by the smallest part of it used; then the higher priority;
-    /// then weight 0 comes last; then the smaller dominant share over weight; then the older one,
-    /// then the name.
-    #[must_use]
-    pub fn next_leaf(&mut self, line_up: LineUp) -> Option<QueueId> {
+    /// At each queue from the root down, the children that have a candidate are compared: first
+    /// come those whose next gang leaves them within quota, by the smallest used part of it, now
+    /// and then after the start; then the higher priority; then weights other than 0 before weight
+    /// 0; then the smaller dominant share over weight, now and then after the start; then the older
+    /// queue, then the name.
+    pub(crate) fn next_leaf(&mut self, line_up: LineUp) -> Option<QueueId> {
         let order = self.orders.get_mut(line_up.index())?;
         order.settle(View {
             structure: &self.structure,
@@ -411,14 +453,14 @@ impl QueueTree {
         order.sends[0]
     }
 
-    /// Something has changed that the keys of one queue depend on, in every line-up.
+    /// Marks a queue in every line-up: something that its key depends on has changed.
     pub(super) fn mark(&mut self, queue: QueueId) {
         for order in &mut self.orders {
             order.mark(&self.structure, queue);
         }
     }
 
-    /// Takes a queue out of every line-up: it has gone, or is no leaf any more.
+    /// Takes a queue out of every line-up, because it is deleted or is no leaf any more.
     pub(super) fn forget_candidate(&mut self, queue: QueueId, parent: QueueId) {
         for order in &mut self.orders {
             order.heads[queue.index()] = None;
@@ -427,7 +469,7 @@ impl QueueTree {
         }
     }
 
-    /// Something has changed that all keys depend on.
+    /// Marks all queues in every line-up: something that all keys depend on has changed.
     pub(super) fn mark_all(&mut self) {
         for order in &mut self.orders {
             order.mark_all(&self.structure);

@@ -1,14 +1,15 @@
 //! Past use, and how it adjusts weights.
 //!
-//! What a queue holds is looked at on a grid of a minute, and averaged with weights that halve with
-//! each half-life. Averages are numbers with a fixed point, so that every machine has the same.
+//! What a queue holds is looked at once a minute, and averaged with weights that halve with each
+//! half-life. Averages are fixed-point numbers, so that every machine has equal ones.
 //!
-//! A weight is divided by how much of its siblings' use the queue has had against how much of their
-//! weights it has: whoever had twice its part counts half, within a factor of four either way. The
-//! outcome is a weight again, so order and fair shares know nothing of it. What is within quota is
-//! not touched, and a weight of 0 stays 0. Siblings of weight 0 do not count for the others.
+//! A weight is multiplied by the queue's part of its siblings' weights over its part of what they
+//! have used: a queue that has used twice its part counts half. The factor is at most four and at
+//! least a quarter. The product is used like any weight, so order and fair shares know nothing of
+//! past use. What is within quota is not touched, and a weight of 0 stays 0. Siblings of weight 0
+//! do not count for the others.
 //!
-//! A minute adjusts all weights, and so does a change of queues.
+//! Weights are adjusted each minute, and when queues change.
 
 use super::ledger::Ledger;
 use super::node::{WEIGHT_ONE, WEIGHT_POINT_BITS};
@@ -16,16 +17,16 @@ use super::{GovernedId, QueueId, QueueTree};
 use crate::facts::{Amount, PastUse, UnixMs};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 
-/// The grid, in milliseconds.
+/// The length of a step in which use is counted, in milliseconds; steps begin at its multiples.
 pub(crate) const GRID_MS: u64 = 60_000;
 
-/// Fractions have so many bits.
+/// How many bits a fraction of the past has after the point.
 const FRACTION_BITS: u32 = 62;
 const ONE: u128 = 1 << FRACTION_BITS;
-/// Averages are in thousandths of base units, as statuses have them, so that what is read is
-/// exactly what was written; with so many bits after the point.
+/// How many bits an average has after the point. Averages are in thousandths of base units, as in
+/// statuses, so that what is read from a status is exactly what was written to it.
 const AVERAGE_BITS: u32 = 22;
-/// How many times as much, or as little, a weight counts at most.
+/// The largest factor by which past use changes a weight; the smallest is one over it.
 const FACTOR_MAX: u64 = 4;
 
 /// The average use of one queue, by key.
@@ -34,23 +35,23 @@ type Averages = BTreeMap<GovernedId, u128>;
 /// The past use of all queues.
 #[derive(Debug, Default)]
 pub(super) struct Past {
-    /// The part of the past that remains after one step of the grid; `None`: the past does not
-    /// count.
+    /// The part of an average that remains after one step; `None`: past use does not count.
     kept: Option<u128>,
-    /// The step up to which everything is counted.
+    /// The step up to which use is counted; `None`: none is counted yet.
     step: Option<u64>,
     used: BTreeMap<QueueId, Averages>,
-    /// Queues that brought their past with them before time began, and as of which step.
+    /// Queues whose averages were read from their status before the first step was counted, and the
+    /// step that each status is of.
     adopted: BTreeMap<QueueId, u64>,
 }
 
-/// `2^-(part / whole)`, with [`FRACTION_BITS`] after the point; `part` is not more than `whole`.
+/// `2^-(part / whole)`, with [`FRACTION_BITS`] after the point; `part` must not exceed `whole`.
 fn halved(part: u64, whole: u64) -> u128 {
     let mut rest = (u128::from(part) << FRACTION_BITS) / u128::from(whole.max(1));
     if rest >= ONE {
         return ONE / 2;
     }
-    // 2^-(1/2), 2^-(1/4), ...: each the root of the one before.
+    // In the loop: 2^-(1/2), 2^-(1/4), ..., each the square root of the one before.
     let mut root = ONE / 2;
     let mut kept = ONE;
     for bit in (0..FRACTION_BITS).rev() {
@@ -63,7 +64,7 @@ fn halved(part: u64, whole: u64) -> u128 {
     kept
 }
 
-/// A fraction with itself, so many times.
+/// A fraction to the power of `times`.
 fn power(mut fraction: u128, mut times: u64) -> u128 {
     let mut product = ONE;
     while times > 0 {
@@ -76,7 +77,7 @@ fn power(mut fraction: u128, mut times: u64) -> u128 {
     product
 }
 
-/// So many base units, as an average.
+/// The average of a queue that has always held so many base units.
 fn constant(allocated: Amount) -> u128 {
     (u128::from(allocated) * 1_000) << AVERAGE_BITS
 }
@@ -88,7 +89,7 @@ fn part_of(average: u128, fraction: u128) -> u128 {
 }
 
 impl Past {
-    /// Counts the steps that have passed; what was held in between counts as what is held now.
+    /// Counts `steps` steps for these queues. What a queue holds now counts as held in all of them.
     fn pass(&mut self, queues: &[QueueId], ledger: &Ledger, steps: u64) {
         let Some(kept) = self.kept.map(|kept| power(kept, steps)) else {
             return;
@@ -96,7 +97,7 @@ impl Past {
         for id in queues {
             let used = self.used.entry(*id).or_default();
             for key in ledger.all_keys() {
-                let allocated = ledger.allocated.row(*id)[key.index()];
+                let allocated = ledger.held_now(*id, key);
                 let before = used.get(&key).copied().unwrap_or(0);
                 if allocated > 0 || before > 0 {
                     let new = part_of(constant(allocated), ONE - kept);
@@ -106,7 +107,7 @@ impl Past {
         }
     }
 
-    /// A queue is gone; another one of its name or number begins anew.
+    /// Forgets a queue that was deleted: another queue of its name or number begins anew.
     pub(super) fn forget(&mut self, queue: QueueId) {
         self.used.remove(&queue);
         self.adopted.remove(&queue);
@@ -118,8 +119,8 @@ impl Past {
     }
 }
 
-/// What the weights of siblings count for one key, by queue, in parts of [`WEIGHT_ONE`]: of what
-/// they say, and what they have used.
+/// What the weights of siblings count for with one key, in parts of [`WEIGHT_ONE`]. `siblings`: the
+/// weight that each one's definition says, and its average use.
 ///
 /// Up to a million siblings have used less than 2^107 together, so nothing here reaches 2^128.
 fn adjusted(siblings: &[(u16, u128)]) -> Vec<u64> {
@@ -137,8 +138,8 @@ fn adjusted(siblings: &[(u16, u128)]) -> Vec<u64> {
     siblings.iter().map(adjusted).collect()
 }
 
-/// What a queue is entitled to over what it has had, within [`FACTOR_MAX`] either way, to the
-/// nearest part of [`WEIGHT_ONE`].
+/// What a queue is entitled to over its own use, in parts of [`WEIGHT_ONE`], rounded to the
+/// nearest; within [`FACTOR_MAX`] either way.
 fn factor(entitled: u128, own: u128) -> u64 {
     let most = u128::from(FACTOR_MAX);
     if own * most <= entitled {
@@ -147,7 +148,7 @@ fn factor(entitled: u128, own: u128) -> u64 {
     if entitled * most <= own {
         return WEIGHT_ONE / FACTOR_MAX;
     }
-    // Neither is much smaller than the other, so the digits that are dropped make no difference.
+    // Neither number is more than four times the other, so dropped digits make no difference.
     let most_bits = u128::BITS - WEIGHT_POINT_BITS - 1;
     let dropped = (u128::BITS - entitled.leading_zeros()).saturating_sub(most_bits);
     let (entitled, own) = (entitled >> dropped, own >> dropped);
@@ -156,10 +157,11 @@ fn factor(entitled: u128, own: u128) -> u64 {
 }
 
 impl QueueTree {
-    /// Lets past use count from now on, halved with each half-life of at least a minute; or no
-    /// more. A new half-life goes on with the averages that there are; where there are none, with
-    /// those of the queues' statuses.
-    pub fn set_half_life(&mut self, half_life_ms: Option<u64>) {
+    /// Lets past use count from now on, with this half-life in milliseconds (at least a minute;
+    /// less counts as a minute), or no more (`None`). A changed half-life goes on with the averages
+    /// that there are. Where past use did not count before, averages begin with those of the
+    /// queues' statuses.
+    pub(crate) fn set_half_life(&mut self, half_life_ms: Option<u64>) {
         let Some(half_life_ms) = half_life_ms else {
             self.past = Past::default();
             self.weigh_as_said();
@@ -174,7 +176,7 @@ impl QueueTree {
         }
     }
 
-    /// Takes all adjustments of weights back.
+    /// Lets every weight count for what its definition says.
     fn weigh_as_said(&mut self) {
         let structure = Arc::make_mut(&mut self.structure);
         structure.weigh_as_said();
@@ -182,16 +184,18 @@ impl QueueTree {
         self.fair.outdated();
     }
 
-    /// When the next step of the grid comes; `None`: the past does not count.
-    #[must_use]
-    pub fn next_use_ms(&self) -> Option<UnixMs> {
+    /// When the next step is to be counted; `None`: past use does not count, or
+    /// [`QueueTree::count_use`] has not been called yet.
+    pub(crate) fn next_use_ms(&self) -> Option<UnixMs> {
         self.past.kept?;
         let step = self.past.step?;
         Some(step.saturating_add(1).saturating_mul(GRID_MS))
     }
 
-    /// Counts what was used up to now. Call it when everything that is held is on the books.
-    pub fn count_use(&mut self, now_ms: UnixMs) {
+    /// Counts the use of all steps up to now, and adjusts the weights.
+    ///
+    /// The trap: what is not charged yet counts as not held, so charge everything before.
+    pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let step = now_ms / GRID_MS;
         let last = self.past.step;
         if self.past.kept.is_none() || last.is_some_and(|last| last >= step) {
@@ -202,7 +206,8 @@ impl QueueTree {
             Some(last) => self.past.pass(&ids, &self.ledger, step - last),
             None => {
                 let adopted = core::mem::take(&mut self.past.adopted);
-                // A queue of which nothing is told had used nothing when the others were told of.
+                // A queue whose status tells nothing had used nothing as of the latest status of
+                // another.
                 let latest = adopted.values().max().copied().unwrap_or(step);
                 for id in ids {
                     let created = self.structure.node(id).created_ms / GRID_MS;
@@ -221,7 +226,7 @@ impl QueueTree {
         }
     }
 
-    /// A queue that is seen for the first time brings its past with it.
+    /// Takes the averages of a queue from its status, unless the tree has averages of it.
     pub(super) fn adopt_past(&mut self, queue: QueueId) {
         // tests plant bugs here: past-after-a-start
         if self.past.kept.is_none() || self.past.used.contains_key(&queue) {
@@ -251,14 +256,15 @@ impl QueueTree {
         }
     }
 
-    /// Brings what a queue has brought with it up to a step.
+    /// Counts the steps from `since` to `now` for one queue.
     fn catch_up(&mut self, queue: QueueId, since: u64, now: u64) {
         // tests plant bugs here: steps-to-catch-up
         let steps = now.saturating_sub(since);
         self.past.pass(&[queue], &self.ledger, steps);
     }
 
-    /// What the queue has used on average, for its status: in thousandths of base units.
+    /// The average use of a queue, for its status: in thousandths of base units, rounded. `None`:
+    /// past use does not count, or the queue has used nothing.
     pub(super) fn past_use(&self, queue: QueueId) -> Option<PastUse> {
         self.past.kept?;
         let used = self.past.used.get(&queue)?;
@@ -276,7 +282,8 @@ impl QueueTree {
         (!averages.is_empty()).then_some(PastUse { at_ms, averages })
     }
 
-    /// Adjusts all weights; the queues of which one counts for something else than before.
+    /// Adjusts all weights. Returns the queues with a weight that counts for something else than
+    /// before.
     pub(super) fn adjust_weights(&mut self) -> Vec<QueueId> {
         let mut changed: Vec<(QueueId, GovernedId, u64)> = Vec::new();
         if self.past.kept.is_some() {
@@ -294,7 +301,7 @@ impl QueueTree {
         changed.into_iter().map(|(id, ..)| id).collect()
     }
 
-    /// Which of the weights below a queue count for something else than before.
+    /// Adds to `changed` the weights below a queue that count for something else than before.
     fn adjusted_below(&self, parent: QueueId, changed: &mut Vec<(QueueId, GovernedId, u64)>) {
         for key in self.structure.divided_below(parent) {
             let children = self.structure.node(parent).children.iter();

@@ -1,7 +1,7 @@
-//! Definitions become effective: the hierarchy is built anew, and compared with the one before.
+//! Definitions become effective: the hierarchy is built anew, and compared with the old one.
 //!
-//! Queues that stay keep their numbers. As long as they keep their parents, and the governed keys
-//! are the same, the books and the orders go on, and what has changed is named queue by queue.
+//! Queues that stay keep their numbers. As long as they keep their parents, too, and the governed
+//! keys stay as they are, ledger and orders go on, and what has changed is named queue by queue.
 
 use super::graph::invalid;
 use super::node::Node;
@@ -11,42 +11,44 @@ use crate::facts::{Amount, QueueFacts, UnixMs};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-/// The queues that were changed, and what they were before.
+/// The queues that were changed since the last refresh, and their definitions as of then; `None`:
+/// the queue was not defined.
 pub(super) type Changed = BTreeMap<Box<str>, Option<QueueFacts>>;
 
 /// What a refresh has done.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refreshed {
+pub(crate) enum Refreshed {
     /// Nothing: no definition has changed.
     Unchanged,
-    /// Queues were changed, created or deleted; what was charged, asked for and to be tried in the
-    /// others is as it was.
+    /// Queues were changed, created or deleted. The charges, requests and candidates of all others
+    /// are as they were.
     Edited {
-        /// Queues of which gangs may fare otherwise than before: admission, placement, models.
+        /// Queues for whose gangs other rules may hold now: admission, placement, limits on models.
         rules: BTreeSet<QueueId>,
-        /// Queues whose bounds may leave more room than before.
+        /// Queues whose quotas or limits may leave more room than before.
         bounds: BTreeSet<QueueId>,
     },
     /// A queue has another parent, or other keys are governed. All charges, requests and candidates
-    /// are gone (capacities stay), and amounts must be taken apart anew with
-    /// [`QueueTree::governed_id`].
+    /// are gone (capacities stay), and the engine must enter them again, with keys that it gets
+    /// anew from [`QueueTree::governed_id`].
     Rebuilt,
 }
 
 impl QueueTree {
-    /// The queues that the next [`QueueTree::refresh`] will take away. Amounts that were charged to
-    /// them and asked for in them must be taken back before.
-    #[must_use]
-    pub fn leaving(&self) -> Vec<QueueId> {
+    /// The queues that the next [`QueueTree::refresh`] will take away.
+    ///
+    /// The trap: everything that was charged, requested or wanted in these queues must be taken
+    /// back before that refresh.
+    pub(crate) fn leaving(&self) -> Vec<QueueId> {
         let names = self.changed.keys();
         let gone =
             names.filter(|name| !self.definitions.contains_key(*name) && &***name != DEFAULT);
         gone.filter_map(|name| self.find(name)).collect()
     }
 
-    /// Makes the changes of definitions effective. Costs nothing if there are none, else as much as
-    /// there are queues, however many gangs stand in them.
-    pub fn refresh(&mut self, now_ms: UnixMs) -> Refreshed {
+    /// Makes the changes of definitions effective. Costs nothing without changes, else O(queues),
+    /// however many gangs the queues have.
+    pub(crate) fn refresh(&mut self, now_ms: UnixMs) -> Refreshed {
         if self.changed.is_empty() {
             return Refreshed::Unchanged;
         }
@@ -84,7 +86,7 @@ impl QueueTree {
         }
     }
 
-    /// Forgets all that stands in the queues.
+    /// Forgets all charges, requests and candidates.
     pub(super) fn reset(&mut self) {
         let (queues, keys) = (self.structure.len(), self.keys.interned());
         self.ledger.reset(queues, keys);
@@ -94,7 +96,7 @@ impl QueueTree {
         }
     }
 
-    /// Goes on with books and orders in a hierarchy in which queues have changed, come or gone.
+    /// Goes on with ledger and orders in a hierarchy in which queues have changed, come or gone.
     fn take_over(&mut self, old: &Structure, changed: &Changed) -> Refreshed {
         let structure = Arc::clone(&self.structure);
         let (mut rules, mut bounds) = (BTreeSet::new(), BTreeSet::new());
@@ -135,7 +137,8 @@ impl QueueTree {
         Refreshed::Edited { rules, bounds }
     }
 
-    /// Whether the gangs of a queue and of those below it may fare otherwise than before.
+    /// Whether other rules than before may hold for the gangs of a queue and of all queues below
+    /// it.
     fn rules_differ(&self, was: &Node, is: &Node, changed: &Changed) -> bool {
         let of_node = |node: &Node| {
             let runtimes = (node.preempt_min_runtime_ms, node.reclaim_min_runtime_ms);
@@ -158,13 +161,13 @@ impl QueueTree {
             || before.is_some_and(|before| before != now.map(admits))
     }
 
-    /// Rises with every change of the rules by which the gangs of a queue fare.
+    /// A number that rises with every change of the rules for the gangs of a queue.
     pub(crate) fn rules(&self, queue: QueueId) -> u64 {
         self.structure.node(queue).rules
     }
 }
 
-/// What bounds the gangs of a queue and of all below it.
+/// What bounds the gangs of a queue and of all queues below it.
 fn bounds_of(node: &Node) -> impl Iterator<Item = (GovernedId, bool, Amount, Option<Amount>)> {
     let terms = node.terms.iter();
     terms.map(|(key, terms)| (*key, terms.written, terms.quota, terms.limit))

@@ -3,24 +3,22 @@
 use super::shares::Fraction;
 use super::{GovernedId, QueueId, QueueTree, View};
 use crate::facts::Amount;
-use crate::report::QueueReport;
 use crate::status::{GovernedAmounts, QueueStatus};
-use alloc::{boxed::Box, vec::Vec};
 
 impl QueueTree {
-    /// The status of one queue. How many gangs wait and run, and what nodes have, is not known
-    /// here: there are 0, and there is no note.
+    /// The status of one queue, amounts in base units. `pending`, `running` and `note` are empty:
+    /// the tree knows neither how many gangs wait and run nor what nodes have.
     ///
-    /// The dominant share is that of what the queue holds, without weights and rescaling. The
-    /// trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
-    #[must_use]
-    pub fn status(&self, queue: QueueId) -> QueueStatus {
+    /// The dominant share is that of what the queue holds, without weights and rescaling.
+    ///
+    /// The trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
+    pub(crate) fn status(&self, queue: QueueId) -> QueueStatus {
         let view = self.view();
         let node = view.structure.node(queue);
         if !node.exists {
             return QueueStatus::default();
         }
-        let allocated = |key: GovernedId| view.ledger.allocated.row(queue)[key.index()];
+        let allocated = |key: GovernedId| view.ledger.held_now(queue, key);
         let wanted = |key: GovernedId| {
             allocated(key).saturating_add(view.ledger.requested.row(queue)[key.index()])
         };
@@ -47,29 +45,9 @@ impl QueueTree {
             running: 0,
         }
     }
-
-    /// All queues, parents before children, siblings by name. A queue on a cycle, or whose parent
-    /// does not exist, stands where it is accounted, below the root, and names the parent that its
-    /// definition names.
-    #[must_use]
-    pub fn reports(&mut self) -> Vec<QueueReport> {
-        self.divide_all();
-        let queues = self.ids();
-        let report = |id: QueueId| {
-            let name: Box<str> = self.name(id).into();
-            let facts = self.definitions.get(&name);
-            QueueReport {
-                parent: facts.and_then(|facts| facts.parent.clone()),
-                defined: self.structure.node(id).defined,
-                status: self.status(id),
-                name,
-            }
-        };
-        queues.into_iter().map(report).collect()
-    }
 }
 
-/// The amounts that are not 0, sorted by name.
+/// The amounts that are not 0, sorted by name of the key.
 fn by_name(view: View<'_>, amount_of: impl Fn(GovernedId) -> Amount) -> GovernedAmounts {
     let mut amounts: GovernedAmounts = view
         .ledger

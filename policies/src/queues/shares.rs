@@ -7,82 +7,91 @@ use crate::facts::{AMOUNT_MAX, Amount};
 use alloc::{format, string::String};
 use core::cmp::Ordering;
 
-/// An amount over something, compared exactly: amounts are below 2^55 and denominators, a total
-/// times a weight, below 2^119, so a cross product has two parts.
+/// An amount over a denominator, compared exactly. Amounts are below 2^55 and denominators (a total
+/// times a weight) below 2^119, so a cross product needs more than 128 bits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fraction {
     amount: Amount,
-    over: u128,
+    denominator: u128,
 }
 
 impl Fraction {
-    pub(super) const ZERO: Self = Self { amount: 0, over: 1 };
+    pub(super) const ZERO: Self = Self {
+        amount: 0,
+        denominator: 1,
+    };
 
-    /// `amount / total`. Nothing divided by nothing is 0; something divided by nothing is as large
-    /// as a fraction of that amount can be.
+    /// `amount / total`. Nothing divided by nothing is 0; an amount divided by nothing is that
+    /// amount.
     pub(super) fn new(amount: Amount, total: Amount) -> Self {
         Self {
             amount: amount.min(AMOUNT_MAX),
-            over: u128::from(total.clamp(1, AMOUNT_MAX)),
+            denominator: u128::from(total.clamp(1, AMOUNT_MAX)),
         }
     }
 
-    /// `amount / (total x weight)`, the weight in parts of
-    /// [`WEIGHT_ONE`](super::node::WEIGHT_ONE): to be compared with its like alone.
+    /// `amount / (total x weight)`, the weight in parts of [`WEIGHT_ONE`](super::node::WEIGHT_ONE).
+    /// To be compared only with other weighted fractions.
     pub(super) fn weighted(amount: Amount, total: Amount, weight: u64) -> Self {
-        let Self { amount, over } = Self::new(amount, total);
-        let over = over * u128::from(weight.max(1));
-        Self { amount, over }
+        let Self {
+            amount,
+            denominator,
+        } = Self::new(amount, total);
+        let denominator = denominator * u128::from(weight.max(1));
+        Self {
+            amount,
+            denominator,
+        }
     }
 
-    /// The largest amount that, in the place of this fraction's own, makes it no larger than
-    /// `other`, which is smaller.
+    /// The largest amount that makes this fraction no larger than `other`, if it replaces this
+    /// fraction's own. `other` must be smaller than this fraction.
     fn lowered_to(self, other: Self) -> Amount {
-        let quotient = match u128::from(other.amount).checked_mul(self.over) {
-            Some(product) => product / other.over,
-            None => long_quotient(product(other.amount, self.over), other.over),
+        let quotient = match u128::from(other.amount).checked_mul(self.denominator) {
+            Some(product) => product / other.denominator,
+            None => long_quotient(product(other.amount, self.denominator), other.denominator),
         };
         Amount::try_from(quotient).map_or(self.amount, |amount| amount.min(self.amount))
     }
 
-    /// This many times the fraction, rounded down to so many digits after the point and without
-    /// zeros at the end. `times` must be below 2^64.
+    /// `times` times the fraction, rounded down to so many digits after the point and without zeros
+    /// at the end.
     pub(super) fn decimal(self, times: u64, digits: usize) -> String {
         let amount = u128::from(self.amount) * u128::from(times);
-        let mut text = format!("{}.", amount / self.over);
-        let mut rest = amount % self.over;
+        let mut text = format!("{}.", amount / self.denominator);
+        let mut rest = amount % self.denominator;
         for _ in 0..digits {
             // Denominators are below 2^119.
             rest *= 10;
-            text.push_str(&format!("{}", rest / self.over));
-            rest %= self.over;
+            text.push_str(&format!("{}", rest / self.denominator));
+            rest %= self.denominator;
         }
         text.trim_end_matches('0').trim_end_matches('.').into()
     }
 
-    /// In millionths, rounded down.
+    /// The fraction in millionths, rounded down.
     pub(super) fn millionths(self) -> u64 {
-        let millionths = u128::from(self.amount) * 1_000_000 / self.over;
+        let millionths = u128::from(self.amount) * 1_000_000 / self.denominator;
         u64::try_from(millionths).unwrap_or(u64::MAX)
     }
 }
 
 impl Ord for Fraction {
     fn cmp(&self, other: &Self) -> Ordering {
-        product(self.amount, other.over).cmp(&product(other.amount, self.over))
+        product(self.amount, other.denominator).cmp(&product(other.amount, self.denominator))
     }
 }
 
-/// The product, of up to 192 bits: all but the last 64, and those.
-fn product(amount: Amount, over: u128) -> (u128, u128) {
+/// The product, of up to 192 bits, in two parts: all bits but the last 64, and the last 64.
+fn product(amount: Amount, denominator: u128) -> (u128, u128) {
     const LAST: u128 = u64::MAX as u128;
     let amount = u128::from(amount);
-    let low = amount * (over & LAST);
-    (amount * (over >> 64) + (low >> 64), low & LAST)
+    let low = amount * (denominator & LAST);
+    (amount * (denominator >> 64) + (low >> 64), low & LAST)
 }
 
-/// The quotient of such a product and a number below 2^127, where that is larger than the first
-/// part, digit by digit.
+/// The quotient of a [`product`] and a divisor below 2^127 that is larger than the product's first
+/// part, bit by bit.
 fn long_quotient((high, low): (u128, u128), divisor: u128) -> u128 {
     let (mut rest, mut quotient) = (high, 0);
     for bit in (0..64).rev() {
@@ -131,25 +140,25 @@ pub(super) fn dominant(
         .unwrap_or(Fraction::ZERO)
 }
 
-/// One child of an inner queue that still demands something, for the rescaling.
+/// One child of an inner queue that has a gang to be tried, for the rescaling.
 pub(super) struct ChildUse<'a> {
-    /// The amounts that it uses, by key; rescaled itself if it is an inner queue.
+    /// The amounts that the child uses, by key; rescaled if the child is an inner queue.
     pub used: &'a [Amount],
-    /// The amounts that it holds, by key.
+    /// The amounts that the child holds, by key.
     pub allocated: &'a [Amount],
-    /// Its dominant share.
+    /// The child's dominant share.
     pub share: Fraction,
-    /// The part of the share that is within its quota.
+    /// The part of the share that is within the child's quota.
     pub quota_share: Fraction,
 }
 
 /// Lowers an inner queue's use by what one of its children has beyond its turn.
 ///
-/// Hierarchical DRF (Bhattacharya et al., SoCC 2013) judges an inner queue as if each child that
-/// still demands something were no further than the one that is served next, whose share is
-/// `front`: a child that has run ahead on a resource which nobody else wants must not keep its
-/// siblings from theirs. What a child has within its quota is not ahead of its turn. Children that
-/// are blocked count in full, and nobody is ever scaled up.
+/// Hierarchical DRF (Bhattacharya et al., SoCC 2013) judges an inner queue as if no child that
+/// still demands something had a larger share than `front`, that of the child that is served next:
+/// a child that has run ahead on a resource which no sibling wants must not keep its siblings from
+/// theirs. What a child has within its quota is not ahead of its turn. Blocked children count in
+/// full, and no child is ever scaled up.
 pub(super) fn rescale(total: &mut [Amount], child: &ChildUse<'_>, front: Fraction) {
     let target = front.max(child.quota_share);
     let lowered = (child.share > target).then(|| child.share.lowered_to(target));
@@ -181,7 +190,7 @@ mod tests {
     }
 
     fn exact(fraction: Fraction) -> BigRational {
-        BigRational::new(fraction.amount.into(), fraction.over.into())
+        BigRational::new(fraction.amount.into(), fraction.denominator.into())
     }
 
     #[test]

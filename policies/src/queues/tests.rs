@@ -1,4 +1,4 @@
-//! Whole-tree tests, and what they share.
+//! Tests of the whole tree, and the helpers that they share.
 
 mod admission;
 mod edits;
@@ -27,7 +27,7 @@ fn queue(name: &str, parent: &str) -> QueueFacts {
     }
 }
 
-/// An entry: `resource` or `resource@product`, quota, limit, weight.
+/// An entry of a queue. `key`: `resource` or `resource@product`.
 fn entry(key: &str, quota: Amount, limit: Option<Amount>, weight: u16) -> QueueResource {
     let (name, product) = match key.split_once('@') {
         Some((name, product)) => (name, Some(product)),
@@ -61,6 +61,18 @@ fn tree(queues: Vec<QueueFacts>) -> QueueTree {
 }
 
 impl QueueTree {
+    /// Takes in the list of all queues: queues that are not in the list are deleted.
+    fn replace(&mut self, queues: Vec<QueueFacts>) {
+        for name in self.defined_names() {
+            if !queues.iter().any(|queue| queue.name == name) {
+                self.delete(&name);
+            }
+        }
+        for queue in queues {
+            self.apply(queue);
+        }
+    }
+
     fn at(&self, name: &str) -> QueueId {
         self.find(name).expect(name)
     }
@@ -100,7 +112,7 @@ impl QueueTree {
         self.add_wanted(self.at(name), &demand);
     }
 
-    /// Gives the leaf a candidate.
+    /// Gives a leaf a candidate that asks for these amounts.
     fn wait(&mut self, name: &str, amounts: &[(&str, Amount)]) {
         let demand = self.demand(amounts);
         self.set_candidate(LineUp::FIRST, self.at(name), Some(demand));
@@ -113,7 +125,7 @@ impl QueueTree {
             .expect("a candidate")
     }
 
-    /// The name of the leaf that is served next.
+    /// The name of the leaf that is served next, or `nobody`.
     fn next(&mut self) -> String {
         match self.next_leaf(LineUp::FIRST) {
             Some(leaf) => self.name(leaf).into(),
@@ -121,7 +133,7 @@ impl QueueTree {
         }
     }
 
-    /// The fair shares of a queue by key, of those that are not divided among its siblings, too.
+    /// The fair shares of a queue by key, also of keys that are not divided among its siblings.
     fn fair_row(&mut self, name: &str) -> Vec<Amount> {
         self.divide_all();
         let id = self.at(name);
@@ -129,7 +141,7 @@ impl QueueTree {
         keys.map(|key| self.fair.of(id, key)).collect()
     }
 
-    /// The fair share of a queue.
+    /// The fair share of a queue, as its status tells it.
     fn fair(&mut self, name: &str, key: &str) -> Amount {
         self.divide_all();
         let status = self.status(self.at(name));

@@ -1,4 +1,4 @@
-//! The hierarchy: who is whose parent, what is divided among whom, what is inherited.
+//! The hierarchy: parents and children, what is divided among siblings, what is inherited.
 
 use super::graph::places;
 use super::keys::GovernedKeys;
@@ -11,13 +11,13 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// The queue that always exists.
+/// The name of the queue that always exists.
 pub(super) const DEFAULT: &str = "default";
 
 /// The definitions of all queues, by name.
 pub(super) type Definitions = BTreeMap<Box<str>, QueueFacts>;
 
-/// All queues, by number; the root is number 0.
+/// All queues, by number; the root has number 0.
 #[derive(Debug, Clone)]
 pub(super) struct Structure {
     nodes: Vec<Node>,
@@ -38,7 +38,7 @@ impl Default for Structure {
 }
 
 impl Structure {
-    /// How many numbers are in use or were.
+    /// One more than the highest number that is in use.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -47,7 +47,7 @@ impl Structure {
         self.by_name.get(name).copied()
     }
 
-    /// The node of a number; the root's for one that was never given.
+    /// The node of a number; the root's for a number beyond [`Self::len`].
     pub(super) fn node(&self, queue: QueueId) -> &Node {
         self.nodes.get(queue.index()).unwrap_or(&self.nodes[0])
     }
@@ -78,13 +78,14 @@ impl Structure {
         &self.order[self.node(id).below.clone()]
     }
 
-    /// Whether all queues that were there have the same parents.
+    /// Whether every queue of the old hierarchy that still exists has its old parent.
     pub(super) fn keeps_parents(&self, old: &Self) -> bool {
         let mut stay = old.queues().iter().filter(|id| self.node(**id).exists);
         stay.all(|id| old.node(*id).parent == self.node(*id).parent)
     }
 
-    /// Builds the hierarchy. Numbers and times of readiness are taken over from the old one.
+    /// Builds the hierarchy. A queue of the old one keeps its number, and also the time since which
+    /// it is Ready (or is not Ready) if that has not changed.
     pub(super) fn build(
         definitions: &Definitions,
         old: &Self,
@@ -171,7 +172,7 @@ impl Structure {
         terms.iter().map(|(key, _)| *key)
     }
 
-    /// Fills what follows from the parent: the depth, and what the queue does not say.
+    /// Fills what follows from the parent: the depth, and what the queue's definition leaves out.
     fn inherit(&mut self, id: QueueId, facts: &QueueFacts) {
         let parent = self.node(self.parent_id(id));
         let depth = parent.depth + 1;
@@ -190,8 +191,8 @@ impl Structure {
         node.reclaim_min_runtime_ms = reclaim;
     }
 
-    /// Fills the terms of all children of a queue, whose definitions are given by number. Entries
-    /// of a queue that is not Ready count for nothing.
+    /// Fills the terms of all children of a queue. `by_number`: the definitions. Entries of a queue
+    /// that is not Ready count for nothing.
     fn divide_below(&mut self, parent: QueueId, by_number: &[&QueueFacts], keys: &GovernedKeys) {
         let children = self.node(parent).children.clone();
         let mut entries: Vec<(QueueId, GovernedId, &QueueResource)> = Vec::new();
@@ -220,12 +221,12 @@ impl Structure {
         }
     }
 
-    /// Notes that the rules by which a queue's gangs fare have changed.
+    /// Notes that the rules for a queue's gangs have changed.
     pub(super) fn set_rules(&mut self, id: QueueId, edits: u64) {
         self.nodes[id.index()].rules = edits;
     }
 
-    /// Every weight counts for what it says.
+    /// Lets every weight count for what the definition says.
     pub(super) fn weigh_as_said(&mut self) {
         for (_, terms) in self.nodes.iter_mut().flat_map(|node| &mut node.terms) {
             terms.weight = u64::from(terms.said_weight) * WEIGHT_ONE;
@@ -240,7 +241,7 @@ impl Structure {
         }
     }
 
-    /// The most that a queue can have of a key by its own limit and those above.
+    /// The most that a queue can have of a key by its own limit and those above it.
     pub(super) fn reach(&self, queue: QueueId, key: GovernedId) -> Amount {
         self.path(queue)
             .filter_map(|id| self.node(id).terms_of(key)?.limit)
@@ -248,7 +249,8 @@ impl Structure {
     }
 }
 
-/// Gives every queue its number: the one that it had, else the lowest that none has had.
+/// Gives every queue its number: the one that it has in the old hierarchy, else the lowest that no
+/// queue has there.
 fn number(definitions: &[&QueueFacts], old: &Structure) -> Vec<QueueId> {
     let mut free = (1..).map(QueueId).filter(|id| !old.node(*id).exists);
     let mut number = |name| old.find(name).or_else(|| free.next());

@@ -14,57 +14,53 @@ impl QueueTree {
     }
 
     /// All queues, parents before children, siblings by name.
-    #[must_use]
-    pub fn ids(&self) -> Vec<QueueId> {
+    pub(crate) fn ids(&self) -> Vec<QueueId> {
         self.structure.queues().to_vec()
     }
 
-    /// The queue and its ancestors, the root not among them.
-    pub fn path(&self, queue: QueueId) -> impl Iterator<Item = QueueId> {
+    /// The queue and its ancestors, from the queue upwards, without the root.
+    pub(crate) fn path(&self, queue: QueueId) -> impl Iterator<Item = QueueId> {
         self.structure.path(queue)
     }
 
     /// The names of all queues that have an object.
-    #[must_use]
-    pub fn defined_names(&self) -> Vec<Box<str>> {
+    pub(crate) fn defined_names(&self) -> Vec<Box<str>> {
         self.definitions.keys().cloned().collect()
     }
 
-    /// Name and UID of the queue's object; `None` for the queue `default` where nobody defined it.
-    #[must_use]
-    pub fn object(&self, queue: QueueId) -> Option<(Box<str>, Uid)> {
+    /// Name and UID of the queue's object; `None` for the queue `default` where it has no object.
+    pub(crate) fn object(&self, queue: QueueId) -> Option<(Box<str>, Uid)> {
         let facts = self.definitions.get(self.name(queue))?;
         Some((facts.name.clone(), facts.uid))
     }
 
-    /// What the queue's status tells of its past use.
-    #[must_use]
-    pub fn told_past(&self, queue: QueueId) -> Option<&PastUse> {
+    /// The past use that the queue's status, as last read, tells; `None`: it tells none.
+    pub(crate) fn told_past(&self, queue: QueueId) -> Option<&PastUse> {
         let facts = self.definitions.get(self.name(queue))?;
         facts.past_use.as_ref()
     }
 
-    /// `spec.resources` of the queue.
-    #[must_use]
-    pub fn entries(&self, queue: QueueId) -> &[QueueResource] {
+    /// `spec.resources` of the queue, valid or not; empty for a queue without an object.
+    pub(crate) fn entries(&self, queue: QueueId) -> &[QueueResource] {
         let facts = self.definitions.get(self.name(queue));
         facts.map_or(&[], |facts| &facts.resources)
     }
 
-    /// What the queue's definition names as its parent.
-    #[must_use]
-    pub fn parent_name(&self, queue: QueueId) -> Option<&str> {
+    /// The parent that the queue's definition names, whether it exists or not.
+    pub(crate) fn parent_name(&self, queue: QueueId) -> Option<&str> {
         self.definitions.get(self.name(queue))?.parent.as_deref()
     }
 
-    /// What the queue holds, where that is not nothing.
-    pub fn allocated(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, Amount)> {
+    /// What the queue holds, by key, in base units; without zeros. What is leaving does not count,
+    /// what is coming does.
+    pub(crate) fn allocated(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, Amount)> {
         let row = self.ledger.allocated.row(queue);
         let cells = self.ledger.all_keys().map(|key| (key, row[key.index()]));
         cells.filter(|(_, amount)| *amount > 0)
     }
 
-    /// What the members in the queue ask for, waiting or running, where that is not nothing.
+    /// What the members in the queue ask for, waiting or running, by key, in base units; without
+    /// zeros.
     pub(crate) fn wanted(&self, queue: QueueId) -> impl Iterator<Item = (GovernedId, u128)> {
         let parts = &self.ledger.wanted[queue.index()];
         let sum = |key: GovernedId| parts.values().map(|part| part[key.index()]).sum();
@@ -73,15 +69,14 @@ impl QueueTree {
     }
 
     /// Whether the queue or an ancestor has a limit on a GPU model.
-    #[must_use]
-    pub fn has_model_limits(&self, queue: QueueId) -> bool {
+    pub(crate) fn has_model_limits(&self, queue: QueueId) -> bool {
         self.highest_model_limit(queue).is_some()
     }
 
-    /// The queue nearest to the root, of this one and its ancestors, that has a limit on a GPU
-    /// model: what is released under any such limit is released there.
-    #[must_use]
-    pub fn highest_model_limit(&self, queue: QueueId) -> Option<QueueId> {
+    /// Of the queue and its ancestors, the one nearest to the root that has a limit on a GPU model.
+    /// All that is held under such a limit of this queue or an ancestor is held in the queue
+    /// returned, too.
+    pub(crate) fn highest_model_limit(&self, queue: QueueId) -> Option<QueueId> {
         let has_limit = |id: &QueueId| {
             let mut terms = self.structure.node(*id).terms.iter();
             terms.any(|(key, terms)| terms.limit.is_some() && self.keys.plain(*key).is_some())

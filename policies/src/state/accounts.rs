@@ -15,24 +15,26 @@ use alloc::{
     vec::Vec,
 };
 
-/// How long a node that is not ready still counts: a blip changes no share.
+/// How long a node that is not ready still counts: a short outage changes no share.
 const LOST_NODE_COUNTS_MS: u64 = 300_000;
 
-/// What one node adds to what is divided: what it has minus foreign use, and its GPU model.
+/// What one node adds to what is divided: what it has minus what pods without an account take, and
+/// its GPU model.
 type Contribution = (Resources, Option<Box<str>>);
 
-/// The resources that fair shares divide: what ready nodes have, minus what foreign pods take.
+/// The resources that fair shares divide: what nodes have, minus what pods without an account take.
+/// A node that has not been ready for [`LOST_NODE_COUNTS_MS`] adds nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Capacity {
-    /// When each node that is not ready was lost.
+    /// When each node was lost that is not ready and still counts.
     lost: BTreeMap<NodeId, UnixMs>,
     /// Nodes that have been lost for so long that they do not count.
     out: BTreeSet<NodeId>,
     contributions: BTreeMap<NodeId, Contribution>,
     totals: BTreeMap<(ResourceId, Option<Box<str>>), u128>,
-    /// Nodes whose contribution has changed since the queues were told.
+    /// Nodes whose contribution may have changed since the queues were last told the capacity.
     stale: BTreeSet<NodeId>,
-    /// The queues have forgotten what they were told.
+    /// The hierarchy of queues was built anew, so the capacity must be told again.
     forgotten: bool,
 }
 
@@ -59,7 +61,8 @@ impl Capacity {
                 },
             ) => said.min(now_ms),
             (Some(_), _) => now_ms,
-            // A node that has never been seen ready counts as lost since ever.
+            // A node that was never seen ready, and does not say since when it is lost, was always
+            // lost.
             (None, _) => 0,
         };
         self.lost.insert(node, since_ms);
@@ -84,7 +87,7 @@ impl Capacity {
             .min()
     }
 
-    /// The nodes that stop counting now.
+    /// Takes out the nodes that were lost for too long by now, and returns them.
     fn expire(&mut self, now_ms: UnixMs) -> Vec<NodeId> {
         let gone = |since: &UnixMs| since.saturating_add(LOST_NODE_COUNTS_MS) <= now_ms;
         let nodes: Vec<NodeId> = self
@@ -101,7 +104,7 @@ impl Capacity {
         nodes
     }
 
-    /// Replaces what a node adds. The totals are exact: what goes out had come in.
+    /// Replaces what a node adds. The totals stay exact: only what was added is taken off.
     fn replace(&mut self, node: NodeId, contribution: Option<Contribution>) {
         if let Some((amounts, product)) = self.contributions.remove(&node) {
             self.shift(&amounts, product.as_deref(), u128::saturating_sub);
@@ -128,7 +131,8 @@ impl Capacity {
 }
 
 impl ClusterState {
-    /// What one pod of a class counts for in a queue; on a node also in the entry of its model.
+    /// What one pod of a class counts for in a queue, by governed key. GPUs count also under the
+    /// model of `node`, or without a node under the only model that the class can run on.
     pub(crate) fn demand(&self, class: ClassId, node: Option<NodeId>) -> Demand {
         let class = &self.classes[class];
         let kept = class.governed.clone();
@@ -147,7 +151,7 @@ impl ClusterState {
         demand
     }
 
-    /// What one pod of a class asks for of the resources that queues name.
+    /// What one pod of a class asks for of the resources that are governed keys, models left aside.
     fn governed_part(&self, class: &Class) -> Demand {
         let requests = class.requests.iter();
         let mut part: Demand = requests
@@ -160,7 +164,8 @@ impl ClusterState {
         part
     }
 
-    /// Keeps what queues govern of what a class asks for: its next pod need not look up the names.
+    /// Keeps the governed part of what a class asks for, so that the next pod of the class need not
+    /// look up names.
     fn keep_governed(&mut self, class: ClassId) {
         if self.classes[class].governed.is_none() {
             let part = self.governed_part(&self.classes[class]);
@@ -168,16 +173,20 @@ impl ClusterState {
         }
     }
 
-    /// The entry of queues for the GPUs of a node.
+    /// The governed key for the GPU model of a node; `None`: the node names no model, or no queue
+    /// has an entry for it.
     pub(crate) fn model_entry(&self, gpu: &GpuNode) -> Option<GovernedId> {
         self.queues.governed_id(GPU, Some(gpu.product.as_deref()?))
     }
 
-    /// A pod takes its room on a node, and its queue pays for it.
+    /// Takes a pod's room on a node, and books the pod there in its queue.
     pub(crate) fn occupy(&mut self, pod: PodId, node: NodeId) {
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].take(pod, &self.classes[class], cards);
+        if self.pods[pod].leaving {
+            self.nodes[node].count_leaving(&self.classes[class], true);
+        }
         self.node_changed(node, false);
         self.charge(pod, Some(node));
         if self.pods[pod].account().is_none() {
@@ -185,13 +194,16 @@ impl ClusterState {
         }
     }
 
-    /// The exact reverse of [`ClusterState::occupy`]. The caller says whether anybody should hear
-    /// of the room: after a mere trial nobody should.
+    /// The exact reverse of [`ClusterState::occupy`]. `announce`: whether refused gangs are to hear
+    /// of the room; false when a trial is undone.
     pub(crate) fn vacate(&mut self, pod: PodId, node: NodeId, announce: bool) {
         self.charge(pod, None);
         let class = self.pods[pod].class;
         let cards = &self.pods[pod].cards;
         self.nodes[node].give_back(pod, &self.classes[class], cards);
+        if self.pods[pod].leaving {
+            self.nodes[node].count_leaving(&self.classes[class], false);
+        }
         // tests plant bugs here: room-comes-free
         self.node_changed(node, announce);
         if self.pods[pod].account().is_none() {
@@ -205,15 +217,16 @@ impl ClusterState {
         }
     }
 
-    /// Books a pod anew in the queue that it already counts in: on a node, or waiting. What its
-    /// queue wants for it stays.
-    fn charge(&mut self, pod: PodId, node: Option<NodeId>) {
+    /// Books a pod anew in the queue in which it already counts: on a node, or as waiting. What the
+    /// queue wants for the pod stays.
+    pub(super) fn charge(&mut self, pod: PodId, node: Option<NodeId>) {
         if let Some(account) = self.take_account(pod) {
             self.book(pod, account.queue, account.preemptible, node);
         }
     }
 
-    /// Makes a pod count in a queue: its queue wants what it asks for, and books it.
+    /// Makes a pod count in a queue: adds what the pod asks for to what the queue wants, and books
+    /// the pod.
     pub(crate) fn open_account(
         &mut self,
         pod: PodId,
@@ -228,14 +241,15 @@ impl ClusterState {
         self.book(pod, queue, preemptible, node);
     }
 
-    /// Books what a pod asks for, or while it is on a node what it holds.
+    /// Books a pod in a queue: as allocated if it is on a node, else as requested.
     fn book(&mut self, pod: PodId, queue: QueueId, preemptible: bool, node: Option<NodeId>) {
         let demand = self.demand(self.pods[pod].class, node);
         let allocated = node.is_some();
-        if allocated {
-            self.queues.charge(queue, &demand, preemptible);
-        } else {
-            self.queues.add_requested(queue, &demand);
+        let leaving = allocated && self.pods[pod].leaving;
+        match (allocated, leaving) {
+            (true, true) => self.queues.charge_leaving(queue, &demand, preemptible),
+            (true, false) => self.queues.charge(queue, &demand, preemptible),
+            (false, _) => self.queues.add_requested(queue, &demand),
         }
         if let Some(own) = &mut self.pods[pod].own {
             own.account = Some(Account {
@@ -243,33 +257,37 @@ impl ClusterState {
                 demand,
                 preemptible,
                 allocated,
+                leaving,
             });
         }
     }
 
-    /// Takes what a pod asks for or holds off the books.
+    /// Takes what a pod asks for or holds off the books. What its queue wants stays.
     fn take_account(&mut self, pod: PodId) -> Option<Account> {
         let account = self.pods[pod].own.as_mut()?.account.take()?;
-        if account.allocated {
-            self.queues
-                .release(account.queue, &account.demand, account.preemptible);
-        } else {
-            self.queues.sub_requested(account.queue, &account.demand);
+        let (queue, demand) = (account.queue, &account.demand);
+        match (account.allocated, account.leaving) {
+            (true, true) => self
+                .queues
+                .release_leaving(queue, demand, account.preemptible),
+            (true, false) => self.queues.release(queue, demand, account.preemptible),
+            (false, _) => self.queues.sub_requested(queue, demand),
         }
         Some(account)
     }
 
-    /// Makes a pod count nowhere; the queue in which it counted, and whether it may be evicted.
+    /// Makes a pod count in no queue. Returns the queue in which it counted, and whether it counted
+    /// as preemptible; `None`: it counted nowhere.
     pub(crate) fn close_account(&mut self, pod: PodId) -> Option<(QueueId, bool)> {
         let account = self.take_account(pod)?;
-        // The demand of a pod changes only while its account is closed, so this is the amount that
-        // was added.
+        // The demand of a pod changes only while its account is closed, so this takes off what was
+        // added.
         let wanted = self.demand(self.pods[pod].class, None);
         self.queues.sub_wanted(account.queue, &wanted);
         Some((account.queue, account.preemptible))
     }
 
-    /// Makes a pod count in this queue, or in none.
+    /// Makes a pod count in this queue, preemptible or not, or in none.
     pub(crate) fn settle_account(&mut self, pod: PodId, queue: Option<(QueueId, bool)>) {
         let current = self.pods[pod]
             .account()
@@ -287,7 +305,7 @@ impl ClusterState {
         }
     }
 
-    /// Takes what a gang's members hold and ask for in a queue off its books.
+    /// Takes what a gang's members hold and ask for in a queue off the books of that queue.
     pub(crate) fn leave_queue(&mut self, gang: GangId, queue: QueueId) {
         for index in 0..self.gangs[gang].members.len() {
             let pod = self.gangs[gang].members[index];
@@ -300,8 +318,8 @@ impl ClusterState {
         }
     }
 
-    /// Takes in changed queues. Whether the hierarchy is another one: every account is then to be
-    /// opened anew, and whatever names a queue by its number is void.
+    /// Takes in changed queues. Returns whether the hierarchy was built anew: then every account
+    /// must be opened anew, and all numbers of queues are void.
     pub(crate) fn refresh_queues(&mut self, now_ms: UnixMs) -> bool {
         match self.queues.refresh(now_ms) {
             Refreshed::Unchanged => return false,
@@ -332,37 +350,39 @@ impl ClusterState {
         }
         for pod in self.pods.ids() {
             let Pod { own, stage, .. } = &mut self.pods[pod];
-            // Whoever finds no queue any more counts as foreign.
+            // If a pod finds no queue any more, it counts as foreign, which changes what its node
+            // adds.
             if own.as_mut().and_then(|own| own.account.take()).is_some() {
                 self.capacity.stale.extend(stage.node());
             }
         }
+        self.book_holds_anew();
         self.capacity.forgotten = true;
         true
     }
 
-    /// Takes the pods of a node off their queues while its model changes.
+    /// Books the pods of a node as if they had no node, while its GPU model changes.
     pub(crate) fn uncharge_node(&mut self, node: NodeId) {
         for pod in self.nodes[node].pods.clone() {
             self.charge(pod, None);
         }
     }
 
-    /// Puts them back.
+    /// Books the pods of a node there again, after [`ClusterState::uncharge_node`].
     pub(crate) fn charge_node(&mut self, node: NodeId) {
         for pod in self.nodes[node].pods.clone() {
             self.charge(pod, Some(node));
         }
     }
 
-    /// Counts nodes no more that have been lost for too long.
+    /// Stops counting nodes that have been lost for too long.
     pub(crate) fn give_up_lost(&mut self, now_ms: UnixMs) {
         for node in self.capacity.expire(now_ms) {
             self.judge_reach(node);
         }
     }
 
-    /// Tells the queues what there is to divide, if that has changed.
+    /// Tells the queues the capacity that they divide, if it may have changed.
     pub(crate) fn settle_capacity(&mut self) {
         let stale = core::mem::take(&mut self.capacity.stale);
         let forgotten = core::mem::take(&mut self.capacity.forgotten);
@@ -381,7 +401,7 @@ impl ClusterState {
         }
     }
 
-    /// Nodes that add something else to what is divided than they should, by name.
+    /// The names of nodes of which a wrong contribution is kept; for the audit.
     pub(crate) fn wrong_contributions(&self) -> impl Iterator<Item = &str> {
         let settled = |id: &NodeId| !self.capacity.stale.contains(id);
         let nodes = self.nodes.iter().filter(move |(id, _)| settled(id));

@@ -1,19 +1,19 @@
 //! The cards of one node: what is taken of each, and by which sorts of pods.
 //!
-//! Cards are counted whole and in thousandths, where the node names them. A transaction chooses
-//! them (`ClusterState::choose_cards`) and gives them back; the Bind command carries them.
+//! Where a node names its cards, their use is counted in thousandths of a card and in MiB. A Txn
+//! chooses cards (`ClusterState::choose_cards`) and gives them back; the Bind command carries them.
 
-use crate::facts::{CardFacts, CardIndex, CardRequest, WHOLE_CARD};
+use crate::facts::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
 use alloc::vec::Vec;
 use smallvec::SmallVec;
 
-/// The cards of a node. Pods may hold cards that the node does not name (any more).
+/// The cards of a node. Pods may hold cards that the node does not name, or not any more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cards {
     cards: SmallVec<[Card; 8]>,
-    /// How many of them the node names; they are the first.
+    /// How many of `cards` the node names; those come first.
     named: usize,
-    /// Pods that hold cards here, by sort, none zero.
+    /// How many pods of each sort hold cards of the node; sorted, none zero.
     sorts: SmallVec<[(Sort, u32); 2]>,
 }
 
@@ -21,7 +21,8 @@ pub(crate) struct Cards {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Card {
     memory_mib: u64,
-    /// The exact sums: pods of other schedulers may use more than there is.
+    /// The exact sum over the pods that hold the card: pods of other schedulers may use more than
+    /// it has.
     used_thousandths: u64,
     used_memory_mib: u128,
 }
@@ -29,14 +30,14 @@ struct Card {
 /// The sort of a pod in the eyes of GPU clustering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sort {
-    /// It holds a part of a card.
+    /// The pod holds a part of a card.
     Share,
-    /// It holds so many whole cards.
+    /// The pod holds this many whole cards.
     Whole(u16),
 }
 
 impl Sort {
-    pub(crate) fn of(request: &CardRequest) -> Self {
+    pub(crate) fn of(request: &CardNeed) -> Self {
         if request.is_fraction() {
             Self::Share
         } else {
@@ -56,8 +57,8 @@ impl Card {
         self.memory_mib.saturating_sub(used)
     }
 
-    /// How many such parts fit on this card.
-    fn fits(&self, request: &CardRequest) -> u64 {
+    /// How many times what a request asks of one card fits on this card.
+    fn fits(&self, request: &CardNeed) -> u64 {
         let by_thousandths = u64::from(self.free_thousandths() / request.thousandths());
         match request.memory_mib() {
             0 => by_thousandths,
@@ -67,7 +68,8 @@ impl Card {
 }
 
 impl Cards {
-    /// Replaces what the node has. Whether any card has more room than before.
+    /// Replaces the cards that the node names. Returns whether they are more, or any has more
+    /// memory.
     pub(crate) fn set(&mut self, facts: &[CardFacts]) -> bool {
         let named = facts.len().min(usize::from(CardIndex::MAX) + 1);
         let mut grew = named > self.named;
@@ -84,7 +86,7 @@ impl Cards {
         grew
     }
 
-    /// Cards that are neither named nor held are as if they had never been.
+    /// Removes cards at the end that are neither named nor held.
     fn forget_unused(&mut self) {
         while self.cards.len() > self.named
             && self
@@ -96,8 +98,8 @@ impl Cards {
         }
     }
 
-    /// A pod takes its part of these cards, whether there is enough or not.
-    pub(crate) fn take(&mut self, request: &CardRequest, held: &[CardIndex]) {
+    /// Takes a pod's part of the cards `held`, whether there is enough or not.
+    pub(crate) fn take(&mut self, request: &CardNeed, held: &[CardIndex]) {
         for index in held {
             let index = usize::from(*index);
             if self.cards.len() <= index {
@@ -117,7 +119,7 @@ impl Cards {
     }
 
     /// The exact reverse of [`Cards::take`].
-    pub(crate) fn give_back(&mut self, request: &CardRequest, held: &[CardIndex]) {
+    pub(crate) fn give_back(&mut self, request: &CardNeed, held: &[CardIndex]) {
         for index in held {
             if let Some(card) = self.cards.get_mut(usize::from(*index)) {
                 let used = &mut card.used_thousandths;
@@ -138,28 +140,28 @@ impl Cards {
         }
     }
 
-    fn sort_position(&self, request: &CardRequest) -> Result<usize, usize> {
+    fn sort_position(&self, request: &CardNeed) -> Result<usize, usize> {
         let sort = Sort::of(request);
         self.sorts.binary_search_by_key(&sort, |(sort, _)| *sort)
     }
 
-    /// Whether the node names none.
+    /// Whether the node names no cards.
     pub(crate) fn is_empty(&self) -> bool {
         self.named == 0
     }
 
-    /// The free part of each card, in thousandths, in the order of the node.
+    /// The free part of each named card, in thousandths, in the order of the node.
     pub(crate) fn free(&self) -> impl Iterator<Item = u16> + '_ {
         self.named().map(Card::free_thousandths)
     }
 
-    /// The free parts of all cards together.
+    /// The free parts of all named cards together, in thousandths of a card.
     pub(crate) fn free_thousandths(&self) -> u64 {
         self.free().map(u64::from).sum()
     }
 
-    /// The cards that have room for one part of such a request, with what is free of each.
-    pub(crate) fn fitting(&self, request: CardRequest) -> impl Iterator<Item = (CardIndex, u16)> {
+    /// The cards with room for what a request asks of one card, each with its free thousandths.
+    pub(crate) fn fitting(&self, request: CardNeed) -> impl Iterator<Item = (CardIndex, u16)> {
         let cards = (0..=CardIndex::MAX).zip(self.named());
         let fitting = cards.filter(move |(_, card)| card.fits(&request) > 0);
         fitting.map(|(index, card)| (index, card.free_thousandths()))
@@ -169,14 +171,14 @@ impl Cards {
         self.cards[..self.named].iter()
     }
 
-    /// How many pods with this request fit beside what is here.
-    pub(crate) fn multiplicity(&self, request: &CardRequest) -> u64 {
+    /// How many more pods with this request fit beside the pods on the node.
+    pub(crate) fn multiplicity(&self, request: &CardNeed) -> u64 {
         let parts: u64 = self.named().map(|card| card.fits(request)).sum();
         parts / u64::from(request.count())
     }
 
-    /// How many pods with this request would fit if nothing were here.
-    pub(crate) fn multiplicity_empty(&self, request: &CardRequest) -> u64 {
+    /// How many pods with this request would fit if no pod were on the node.
+    pub(crate) fn multiplicity_empty(&self, request: &CardNeed) -> u64 {
         let fresh = self.named().map(|card| Card {
             memory_mib: card.memory_mib,
             ..Card::default()
@@ -184,7 +186,8 @@ impl Cards {
         fresh.map(|card| card.fits(request)).sum::<u64>() / u64::from(request.count())
     }
 
-    /// Whether more than there is was taken of any card.
+    /// Whether more is taken of any card than it has; a card that the node does not name has
+    /// nothing.
     pub(crate) fn is_overfull(&self) -> bool {
         let named = self.named;
         self.cards.iter().enumerate().any(|(position, card)| {
@@ -194,7 +197,7 @@ impl Cards {
         })
     }
 
-    /// The sorts of pods that hold cards here.
+    /// The sorts of pods that hold cards of the node.
     pub(crate) fn sorts(&self) -> impl Iterator<Item = Sort> + '_ {
         self.sorts.iter().map(|(sort, _)| *sort)
     }

@@ -3,9 +3,7 @@
 //! Each class has a [`Table`] of how many of its pods fit on each node, kept current from a log of
 //! changed nodes.
 
-use crate::facts::{
-    Amount, CardRequest, MatchOperator, MatchRequirement, PodKind, PodShape, label,
-};
+use crate::facts::{Amount, CardNeed, MatchOperator, MatchRequirement, PodKind, PodShape, label};
 use crate::filter::Filter;
 use crate::gpu;
 use crate::ids::{Id, KindId, NodeId, ResourceId, Slab, TopologyId};
@@ -14,7 +12,7 @@ use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::kinds::{self, Kinds};
 use crate::state::reach::{Confined, Reach};
 use crate::topology::Topology;
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
 
 /// All pods of one shape.
@@ -22,39 +20,41 @@ use smallvec::SmallVec;
 pub(crate) struct Class {
     pub(crate) shape: Arc<PodShape>,
     pub(crate) requests: Resources,
-    /// The requests in an order that does not depend on which resource was named first.
+    /// The requests in the order of [`ResourceNames::place`], which does not depend on which
+    /// resource was named first.
     pub(crate) in_order: Resources,
-    /// `nvidia.com/gpu` of one pod.
+    /// How many `nvidia.com/gpu` one pod asks for.
     pub(crate) gpus: Amount,
-    /// The scarcest resource that it asks for: nodes are searched in the order of what is free of
-    /// it.
+    /// The scarcest resource that the class asks for. Nodes are searched in the order of how much
+    /// of it is free.
     pub(crate) primary: ResourceId,
-    /// It asks for a GPU of any sort.
+    /// The class asks for a GPU of any sort.
     pub(crate) accelerated: bool,
     /// What one pod asks of cards that we choose.
-    pub(crate) cards: Option<CardRequest>,
-    /// The GPU models that it can run on, sorted, where its selector says which; empty: all.
+    pub(crate) cards: Option<CardNeed>,
+    /// The GPU models that the class can run on, sorted, where its selector names them; empty: all.
     pub(crate) models: Vec<Box<str>>,
-    /// Some node has each resource that it asks for, and some node one of those models; perhaps
-    /// not the same node, and whether they are free or not.
+    /// Some node has each resource that the class asks for, and some node one of `models`; perhaps
+    /// not the same node, and perhaps in use.
     pub(crate) is_offered: bool,
-    /// The nodes that suit the class, by GPU model; `None`: not followed.
+    /// The nodes that suit the class, by GPU model; `None`: not kept.
     pub(crate) reach: Option<Box<Reach>>,
-    /// The conclusion from the reach, as of when the reach was last taken in.
+    /// What follows from the reach, as of when `follow_reaches` last ran.
     pub(crate) confined: Confined,
-    /// What scores see of its pods.
+    /// The kind of pod that the class is to placements by score.
     pub(crate) kind: KindId,
-    /// What one pod asks for of what queues govern, whatever its model; kept until they govern
-    /// something else.
+    /// What one pod asks for, by governed key without GPU models; kept until the governed keys
+    /// change.
     pub(crate) governed: Option<Demand>,
-    /// Pods of this shape; the class goes when it has had none for a while.
+    /// How many pods have this shape. A class without pods is kept for a while if it has a table.
     pub(crate) pods: u32,
-    /// Where it fits; made when the first pod of the class waits.
+    /// Where pods of the class fit; made when that is first asked for.
     pub(crate) table: Option<Box<Table>>,
 }
 
 impl Class {
-    /// What one pod takes of the scarcest: of all its cards, else of its primary resource.
+    /// What one pod takes of what is scarcest: of all its cards, in thousandths, else of the
+    /// primary resource.
     pub(crate) fn scarcest(&self) -> Amount {
         match self.cards {
             Some(cards) => Amount::from(cards.count()) * Amount::from(cards.thousandths()),
@@ -62,12 +62,12 @@ impl Class {
         }
     }
 
-    /// Whether we can do what it asks for.
+    /// Whether all that the class asks for is supported.
     pub(crate) fn is_supported(&self) -> bool {
         self.shape.unsupported.is_empty() && !self.confined.to_slots
     }
 
-    /// The only GPU model that it can run on, where its selector says one.
+    /// The only GPU model that the class can run on, where its selector names just one.
     pub(crate) fn only_model(&self) -> Option<&str> {
         match self.models.as_slice() {
             [only] => Some(only),
@@ -126,7 +126,7 @@ impl Class {
     }
 }
 
-/// The GPU models that a selector allows, if it names them.
+/// The GPU models that the selector or the affinity of a shape allows; empty: it names none.
 fn named_models(shape: &PodShape) -> Vec<Box<str>> {
     const PRODUCT: &str = "nvidia.com/gpu.product";
     let base = |product: &str| gpu::product_base(product).map(Box::from);
@@ -151,33 +151,21 @@ fn named_models(shape: &PodShape) -> Vec<Box<str>> {
 
 /// Where the pods of a class fit: a number for each node, and sums over domains.
 ///
-/// Kept up to date from the log of nodes that changed, when somebody looks. What an event costs is
-/// therefore the number of changed nodes times the number of classes that wait.
+/// A table is brought up to date from the log of changed nodes when it is needed. So an event costs
+/// the number of changed nodes times the number of classes that wait.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Static verdicts by node: the number of a filter, or one of the two below.
+    /// Static verdicts by node: an index into `refused`, [`UNSEEN`] or [`ELIGIBLE`].
     verdicts: Vec<u16>,
     /// The static filters that refuse any node, and how many nodes each refuses.
     refused: Vec<(Filter, u32)>,
-    /// How many more pods fit, by node.
+    /// How many more pods of the class fit, by node.
     pub(crate) counts: Vec<u32>,
-    /// The sum of all counts.
+    /// The sum of `counts`.
     pub(crate) total: u64,
     /// How far in the log of changes this table has read.
     pub(crate) cursor: u64,
-    /// What the nodes say of the class, in words, as of that place in the log: gangs of one class
-    /// that are refused one after the other are told the same.
-    pub(crate) described: Option<(u64, Described)>,
     sums: SmallVec<[DomainSums; 1]>,
-}
-
-/// What the nodes say to a class.
-#[derive(Debug, Clone)]
-pub(crate) struct Described {
-    /// `of 64 nodes, 60 had insufficient nvidia.com/gpu, 4 were unschedulable`.
-    pub(crate) text: String,
-    /// What most of them have too little of.
-    pub(crate) scarce: Option<ResourceId>,
 }
 
 /// The counts of a table, summed by the domains of one topology.
@@ -188,9 +176,9 @@ struct DomainSums {
     sums: Vec<u64>,
 }
 
-/// The static verdict on a node that nobody has seen.
+/// The static verdict on a node that is not known.
 const UNSEEN: u16 = u16::MAX;
-/// The static verdict on a node that the pods may use.
+/// The static verdict on a node that pods of the class may use.
 const ELIGIBLE: u16 = u16::MAX - 1;
 
 impl Table {
@@ -201,12 +189,12 @@ impl Table {
             counts: Vec::new(),
             total: 0,
             cursor: 0,
-            described: None,
             sums: SmallVec::new(),
         }
     }
 
-    /// The table of a class of which the static filters say the same as of this one's.
+    /// A table with the static verdicts of another one, for a class that the static filters judge
+    /// alike. It has no counts yet.
     pub(crate) fn judged_like(other: &Self) -> Self {
         Self {
             verdicts: other.verdicts.clone(),
@@ -219,7 +207,7 @@ impl Table {
         self.counts.get(node.index()).copied().unwrap_or(0)
     }
 
-    /// Notes what the static filters say of a node; `None`: the node is not there.
+    /// Notes what the static filters say of a node; `None`: the node is not known.
     pub(crate) fn judge(&mut self, node: NodeId, verdict: Option<Result<(), Filter>>) {
         let index = node.index();
         if self.verdicts.len() <= index {
@@ -258,7 +246,7 @@ impl Table {
             .map(|(filter, nodes)| (filter, *nodes))
     }
 
-    /// Notes how many fit on a node now.
+    /// Notes how many more pods of the class fit on a node now.
     pub(crate) fn set_count(
         &mut self,
         id: NodeId,
@@ -279,7 +267,7 @@ impl Table {
             let Some(topology) = topologies.get(sums.topology) else {
                 continue;
             };
-            // Sums of another version are made anew before they are read.
+            // Sums of another version of the topology are made anew before they are read.
             if sums.version == topology.version {
                 for domain in topology.path(id) {
                     shift(&mut sums.sums[domain.index()]);
@@ -288,7 +276,7 @@ impl Table {
         }
     }
 
-    /// How many fit in each domain of a topology.
+    /// How many more pods of the class fit in each domain of a topology, by the domain's index.
     pub(crate) fn sums(&mut self, id: TopologyId, topology: &Topology) -> &[u64] {
         let position = match self.sums.iter().position(|sums| sums.topology == id) {
             Some(position) => position,

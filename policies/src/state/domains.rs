@@ -2,9 +2,10 @@
 //! fullest domain is taken, and domains that are free as a whole stay so.
 //!
 //! Only the finest domains of the Topology `default` count, as for the order of filling. How many
-//! nodes are free is told in powers of two: the nodes of a domain change their places only when
-//! half as many are free as before, or twice as many, which is less than two nodes for each that is
-//! taken, however large the domain is. They do so when somebody looks, not at each trial.
+//! nodes are free is told in powers of two, so the nodes of a domain change their places only when
+//! half or twice as many are free as before. That moves less than two nodes for each node that is
+//! taken, however large the domain is. Nodes move when an order of nodes is read next
+//! ([`ClusterState::order_domains`]), not at each trial.
 //!
 //! The fullest domain first and then its fullest node, as for gangs, would break up whole nodes:
 //! `docs/figures.md` has the numbers.
@@ -23,7 +24,7 @@ pub(crate) struct FreeNodes {
     /// The domain in which each node is counted.
     counted_in: ById<NodeId, Option<DomainId>>,
     nodes: BTreeMap<DomainId, BTreeSet<NodeId>>,
-    /// Domains whose nodes have other places among equals than they are known under.
+    /// Domains whose openness has changed since [`ClusterState::order_domains`] last ran.
     stale: BTreeSet<DomainId>,
 }
 
@@ -35,12 +36,13 @@ impl FreeNodes {
         power.map_or(0, |power| 1 + u8::try_from(power).unwrap_or(u8::MAX))
     }
 
-    /// The domain in which a node is counted; `None`: it is not free, or in no domain.
+    /// The domain in which a node is counted; `None`: the node is not free as a whole, or in no
+    /// domain.
     pub(crate) fn counted_in(&self, node: NodeId) -> Option<DomainId> {
         self.counted_in[node]
     }
 
-    /// Whether the nodes of a domain have other places than they are known under.
+    /// Whether the openness of a domain has changed since [`ClusterState::order_domains`] last ran.
     pub(crate) fn is_stale(&self, domain: DomainId) -> bool {
         self.stale.contains(&domain)
     }
@@ -50,7 +52,7 @@ impl FreeNodes {
         self.nodes.iter().map(|(domain, nodes)| (*domain, nodes))
     }
 
-    /// Counts a free node in this domain, and nowhere else.
+    /// Counts a node in this domain and in no other; `None`: in none.
     fn set(&mut self, node: NodeId, domain: Option<DomainId>) {
         let before = core::mem::replace(&mut self.counted_in[node], domain);
         if before == domain {
@@ -76,7 +78,7 @@ impl FreeNodes {
 }
 
 impl ClusterState {
-    /// A node has changed: whether it is free as a whole, or the domain that it is in.
+    /// Counts a changed node in its domain, if it is free as a whole.
     pub(crate) fn count_free(&mut self, id: NodeId) {
         let domain = self.free_domain(id);
         self.free_nodes.set(id, domain);
@@ -86,7 +88,7 @@ impl ClusterState {
         }
     }
 
-    /// The Topology `default` has become another one: every node is counted anew.
+    /// Counts every node anew, after the Topology `default` was replaced.
     pub(crate) fn count_all_free(&mut self) {
         self.free_nodes = FreeNodes::default();
         for id in self.nodes.ids() {
@@ -94,7 +96,8 @@ impl ClusterState {
         }
     }
 
-    /// The domain in which a node counts as free; `None`: it is in use, or in no domain.
+    /// The domain in which a node is to be counted; `None`: the node is not free as a whole, or in
+    /// no domain.
     pub(crate) fn free_domain(&self, id: NodeId) -> Option<DomainId> {
         if !self.nodes.get(id)?.is_whole() {
             return None;
@@ -103,7 +106,8 @@ impl ClusterState {
         self.topologies[*topology].path(id).last().copied()
     }
 
-    /// Gives the nodes of all domains their places among equals as of now.
+    /// Gives free nodes the openness that their domains have now, and with it their places among
+    /// equals.
     pub(crate) fn order_domains(&mut self) {
         while let Some(domain) = self.free_nodes.stale.pop_first() {
             let openness = self.free_nodes.openness(domain);

@@ -1,11 +1,11 @@
-//! One gang and what it waits for.
+//! One gang: its objects, its pods and what it asks for.
 
 mod tree;
 
 pub(crate) use tree::{GroupTree, SubGroup};
 
 use crate::facts::{
-    GroupSource, PlacementChoice, PodGroupFacts, Problem, TopologyRequest, Uid, UnixMs,
+    GroupSource, PlacementChoice, PodGroupFacts, Problem, TopologyConstraint, Uid, UnixMs,
 };
 use crate::ids::PodId;
 use crate::state::pod::Pod;
@@ -23,13 +23,13 @@ pub(crate) enum GangKey {
     Owner(Uid),
     /// The pods of all ReplicaSets of one Deployment that carry `min-member`: namespace, name.
     Deployment(Box<str>, Box<str>),
-    /// A pod of its own.
+    /// One pod, which is a gang of its own.
     Pod(Uid),
 }
 
 impl GangKey {
-    /// A number that tells gangs of one name apart: groups of two sources, pods or owners of which
-    /// one is leaving.
+    /// A number that tells gangs of one name apart: PodGroups of two sources, or pods or owners of
+    /// which one is being deleted.
     pub(crate) fn namesake(&self) -> u128 {
         match self {
             Self::Group(GroupSource::GpuBatch, ..) => 0,
@@ -43,7 +43,7 @@ impl GangKey {
 /// The pods of a gang: most are gangs of one.
 pub(crate) type Members = SmallVec<[PodId; 4]>;
 
-/// A gang, from the moment that anybody mentions it.
+/// A gang, from the first pod or object that names it.
 #[derive(Debug)]
 pub(crate) struct Gang {
     pub(crate) key: GangKey,
@@ -52,20 +52,21 @@ pub(crate) struct Gang {
     pub(crate) namespace: Box<str>,
     /// The PodGroup object; `None` for implicit gangs, and for a PodGroup that only pods mention.
     pub(crate) object: Option<Box<PodGroupFacts>>,
-    /// The sub-groups of its PodGroup, or what is wrong with them.
+    /// The sub-groups of the gang's PodGroup, or what is wrong with them.
     pub(crate) tree: Result<Option<Arc<GroupTree>>, Problem>,
-    /// Its pods, in no order.
+    /// The pods of the gang, in no order.
     pub(crate) members: Members,
-    /// The Jobs that control pods of it, or have done so.
+    /// The Jobs that control members, or did so earlier.
     pub(crate) jobs: SmallVec<[Uid; 1]>,
-    /// The spec that follows from its objects, as of the last look.
+    /// What the gang asks for by its objects, as of the last assessment.
     pub(crate) spec: GangSpec,
-    /// When we saw that it asks for something else than before.
+    /// When `spec` was last seen to change.
     pub(crate) specified_ms: UnixMs,
-    /// How many members with a place have left it without being lost: they were moved to another
-    /// gang, or had succeeded and were cleaned away. Only rises.
+    /// How many members with a place have left the gang without being lost: they were moved to
+    /// another gang, or had ended well and were deleted. Only rises.
     pub(crate) departed: u32,
-    /// The queues under whose names it is found.
+    /// The queue names under which [`ClusterState::submitted`](super::ClusterState::submitted) has
+    /// the gang.
     pub(crate) named: QueueNames,
 }
 
@@ -76,13 +77,17 @@ pub(crate) struct GangSpec {
     pub(crate) minimum: u32,
     pub(crate) priority: i32,
     pub(crate) preemptible: bool,
-    pub(crate) topology: TopologyRequest,
-    /// The label of a native group's constraint.
+    pub(crate) topology: TopologyConstraint,
+    /// The node label of a native group's topology constraint.
     pub(crate) required_label: Option<Box<str>>,
     pub(crate) placement: PlacementChoice,
-    /// `None`: the configuration's; negative: never.
+    /// How long a complete gang may stay below its minimum; `None`: as configured; negative: for
+    /// ever.
     pub(crate) staleness_grace_ms: Option<i64>,
     pub(crate) expected_runtime_ms: Option<u64>,
+    /// How long the gang is complete and refused before it may evict or move others; `None`: as
+    /// configured.
+    pub(crate) preemption_delay_ms: Option<u64>,
     pub(crate) created_ms: UnixMs,
 }
 
@@ -103,7 +108,7 @@ impl Gang {
         }
     }
 
-    /// The sub-groups, if there are any and they make sense.
+    /// The sub-groups, if there are any and they are valid.
     pub(crate) fn tree(&self) -> Option<&Arc<GroupTree>> {
         self.tree.as_ref().ok()?.as_ref()
     }
@@ -134,12 +139,12 @@ impl Gang {
         }
     }
 
-    /// The status that the watch shows.
+    /// The status of the gang's PodGroup, as last seen.
     pub(crate) fn shown(&self) -> Option<&PodGroupStatus> {
         self.object.as_ref()?.status.as_ref()
     }
 
-    /// Whether a PodGroup makes it.
+    /// Whether a PodGroup makes the gang, existing or only named by pods.
     pub(crate) fn is_explicit(&self) -> bool {
         matches!(self.key, GangKey::Group(..))
     }
@@ -149,13 +154,13 @@ impl Gang {
         !matches!(self.key, GangKey::Pod(_))
     }
 
-    /// Whether it is a native group that no pod of ours names: another scheduler's, which counts
-    /// nowhere.
+    /// Whether the gang is a native group that no pod of ours names. Such a group is another
+    /// scheduler's and counts nowhere.
     pub(crate) fn is_others(&self) -> bool {
         self.members.is_empty() && self.native_name().is_some()
     }
 
-    /// Namespace and name of a native group.
+    /// Namespace and name, if the gang is a native group.
     pub(crate) fn native_name(&self) -> Option<(&str, &str)> {
         match &self.key {
             GangKey::Group(GroupSource::Native, namespace, name) => Some((namespace, name)),
@@ -163,13 +168,13 @@ impl Gang {
         }
     }
 
-    /// The name of a native group that no PodGroup of ours can have.
+    /// A name that no PodGroup of ours can have, if the gang is a native group.
     pub(crate) fn long_name(&self) -> Option<String> {
         let (namespace, name) = self.native_name()?;
         Some(format!("{namespace}/podgroup.scheduling.k8s.io/{name}"))
     }
 
-    /// Whether its PodGroup is not known: not yet, or not any more.
+    /// Whether the gang's PodGroup is not known: not yet, or not any more.
     pub(crate) fn lacks_object(&self) -> bool {
         self.is_explicit() && self.object.is_none()
     }

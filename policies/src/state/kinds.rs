@@ -1,31 +1,31 @@
-//! Kinds of pods, as placements by score see them, and how many of each were seen.
+//! Kinds of pods, as placements by score see them, and how many pods of each kind were seen.
 
 use super::ClusterState;
-use crate::facts::{CardRequest, PodKind, TargetWorkload, WHOLE_CARD};
+use crate::facts::{CardNeed, PodKind, TargetWorkload, WHOLE_CARD};
 use crate::ids::{ClassId, Interner, KindId, ModelId, Slab};
 use crate::state::Lookup;
 use alloc::collections::BTreeMap;
 use smallvec::SmallVec;
 
-/// When so many pods were counted, or so many kinds, every count is halved: what was seen last
-/// counts most, and what is seen no more is forgotten.
+/// When this many pods are counted, or [`KINDS_COUNTED`] kinds, every count is halved: recent pods
+/// count most, and kinds that come no more are forgotten.
 const PODS_COUNTED: u64 = 1 << 20;
-/// See [`PODS_COUNTED`].
+/// When this many kinds are counted, every count is halved, see [`PODS_COUNTED`].
 const KINDS_COUNTED: usize = 1024;
 
-/// One kind.
+/// One kind of pod.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) pod: PodKind,
     models: SmallVec<[ModelId; 2]>,
-    /// Classes of this kind.
+    /// How many classes are of this kind.
     classes: u32,
-    /// Pods of ours that were seen.
+    /// How many pods of ours of this kind were seen, halved now and then (see [`PODS_COUNTED`]).
     seen: u64,
 }
 
 impl Kind {
-    /// What a pod takes of all its cards together.
+    /// What a pod of this kind takes of all its cards together, in thousandths of a card.
     pub(crate) fn gpu_thousandths(&self) -> u64 {
         let cards = self.pod.cards;
         cards.map_or(0, |cards| {
@@ -33,23 +33,23 @@ impl Kind {
         })
     }
 
-    /// Whether its selector lets it run on GPUs of a model.
+    /// Whether a pod of this kind may run on GPUs of a model; `None`: of an unnamed model.
     pub(crate) fn runs_on(&self, model: Option<ModelId>) -> bool {
         self.models.is_empty() || model.is_some_and(|model| self.models.contains(&model))
     }
 }
 
-/// All kinds, and the names of GPU models.
+/// All kinds of pods, and the names of GPU models.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     kinds: Slab<KindId, Kind>,
     ids: Lookup<PodKind, KindId>,
     models: Interner<ModelId>,
-    /// Pods that are counted.
+    /// The sum of the counts of all kinds.
     seen: u64,
-    /// Kinds of which pods are counted.
+    /// How many kinds have a count above 0.
     counted: usize,
-    /// Pods that were ever counted.
+    /// How many pods of ours were ever seen; never halved.
     ever: u64,
 }
 
@@ -73,7 +73,8 @@ impl Kinds {
         self.models.name(model)
     }
 
-    /// The kind of a class; it stays while the class does.
+    /// The id of a kind, for one more class of this kind. The kind stays at least as long as its
+    /// classes.
     pub(crate) fn enter(&mut self, pod: PodKind) -> KindId {
         if let Some(id) = self.ids.get(&pod) {
             self.kinds[*id].classes += 1;
@@ -91,7 +92,7 @@ impl Kinds {
         id
     }
 
-    /// A class has gone. Whether its kind has.
+    /// Takes in that one class of a kind is gone. Returns whether the kind is gone too.
     pub(crate) fn leave(&mut self, id: KindId) -> bool {
         self.kinds[id].classes -= 1;
         self.forget_if_unused(id)
@@ -107,7 +108,8 @@ impl Kinds {
         true
     }
 
-    /// A pod of ours was seen for the first time. Whether kinds were forgotten for it.
+    /// Counts a pod of ours that was seen for the first time. Returns whether all counts were
+    /// halved, so that kinds may be gone.
     fn count(&mut self, id: KindId) -> bool {
         self.ever += 1;
         self.seen += 1;
@@ -136,7 +138,7 @@ impl Kinds {
         self.ever
     }
 
-    /// The target workload of the pods that are counted.
+    /// The target workload that the counted pods make up.
     pub(crate) fn target(&self) -> TargetWorkload {
         let mut counted: BTreeMap<PodKind, u64> = BTreeMap::new();
         for (_, kind) in self.kinds.iter().filter(|(_, kind)| kind.seen > 0) {
@@ -156,21 +158,21 @@ impl core::ops::Index<KindId> for Kinds {
     }
 }
 
-/// Plain GPUs as whole cards. More than a node can have are as many as it can have.
-pub(crate) fn whole_cards(gpus: u64) -> Option<CardRequest> {
-    CardRequest::whole(gpus.min(256), 0)
+/// A number of plain GPUs as whole cards, at most the 256 that a node can have; `None` for 0.
+pub(crate) fn whole_cards(gpus: u64) -> Option<CardNeed> {
+    CardNeed::whole(gpus.min(256), 0)
 }
 
-fn without_memory(cards: CardRequest) -> Option<CardRequest> {
+fn without_memory(cards: CardNeed) -> Option<CardNeed> {
     if cards.thousandths() == WHOLE_CARD {
-        CardRequest::whole(cards.count().into(), 0)
+        CardNeed::whole(cards.count().into(), 0)
     } else {
-        CardRequest::fraction(cards.thousandths().into(), 0)
+        CardNeed::fraction(cards.thousandths().into(), 0)
     }
 }
 
 impl ClusterState {
-    /// A pod of ours of a class was seen for the first time.
+    /// Counts a pod of ours of this class that was seen for the first time.
     pub(crate) fn count_kind(&mut self, class: ClassId) {
         if self.kinds.count(self.classes[class].kind) {
             self.scores.forget_lanes();

@@ -1,4 +1,4 @@
-//! Nodes ordered by what is free, for pods that can go anywhere.
+//! Nodes ordered by what is free on them, for pods that can go anywhere.
 //!
 //! A *lane* holds all nodes that have a resource, in buckets of equal free amounts, least first.
 //! Binpack reads it upwards, spread downwards; the first node that fits is the best one.
@@ -12,23 +12,25 @@ use alloc::{collections::BTreeMap, collections::BTreeSet, vec::Vec};
 /// Which nodes a lane holds, and how they are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Nodes that have an extended resource, by what is free of it, then CPU, then memory.
+    /// Nodes that have an extended resource, by how much of it is free, then by free CPU, then
+    /// memory.
     Extended(ResourceId),
-    /// Nodes that name their cards, by what is free of all of them, then CPU, then memory.
+    /// Nodes that name their cards, by how much of all cards is free, then by free CPU, then
+    /// memory.
     Cards,
     /// Nodes without GPUs, by free CPU, then memory.
     Plain,
-    /// Nodes with GPUs for work that needs none: those with the fewest free GPUs first.
+    /// Nodes with GPUs, for work that needs none: by free GPUs, then by free CPU, then memory.
     Beside,
 }
 
 /// The free amounts of a node, in the order that matters in the lane.
 pub(crate) type FreeKey = [Amount; 3];
 
-/// The nodes of one bucket, as they stand among equals.
+/// The nodes of one bucket, in the order of [`Node::standing`].
 pub(crate) type Bucket = BTreeSet<(Standing, NodeId)>;
 
-/// All lanes that anybody has asked for.
+/// All lanes that were opened.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     lanes: Vec<LaneIndex>,
@@ -40,11 +42,11 @@ struct LaneIndex {
     buckets: Buckets,
 }
 
-/// Nodes by a key; those of one key as they stand among equals.
+/// Nodes by a key; nodes of one key in the order of [`Node::standing`].
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     buckets: BTreeMap<FreeKey, Bucket>,
-    /// Where each node stands.
+    /// The key and the standing under which each node is entered.
     keys: ById<NodeId, Option<(FreeKey, Standing)>>,
 }
 
@@ -69,7 +71,7 @@ impl Lanes {
         self.lanes.push(index);
     }
 
-    /// A node has changed or is gone.
+    /// Puts a changed node into its place in every lane; `None`: the node is gone.
     pub(crate) fn update(&mut self, id: NodeId, node: Option<&Node>) {
         for index in &mut self.lanes {
             index.update(id, node);
@@ -105,7 +107,7 @@ impl LaneIndex {
 }
 
 impl Buckets {
-    /// Puts a node under a key, with its standing; `None`: it is not there.
+    /// Puts a node under a key, with its standing; `None`: takes the node out.
     pub(crate) fn set(&mut self, id: NodeId, now: Option<(FreeKey, Standing)>) {
         let before = core::mem::replace(&mut self.keys[id], now);
         if before == now {

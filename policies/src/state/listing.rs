@@ -1,4 +1,5 @@
-//! A list replaces a kind: what it does not name is gone.
+//! Objects are applied and deleted, one at a time or by a list. A list has all objects of a kind:
+//! an object that it does not name is gone.
 
 use super::ClusterState;
 use super::gang::GangKey;
@@ -28,13 +29,14 @@ impl ClusterState {
                 }
             }
             Object::Job(facts) => self.apply_job(facts),
+            Object::DisruptionBudget(facts) => self.budgets.apply(facts),
         }
     }
 
     pub(crate) fn delete(&mut self, key: ObjectKey) {
         match key {
             ObjectKey::Node(name, uid) => {
-                // The news may be of an earlier node of that name.
+                // The deleted node may be an earlier one of this name.
                 let current = self
                     .node_ids
                     .get(&name)
@@ -57,6 +59,7 @@ impl ClusterState {
                 self.namespaces.remove(&name);
             }
             ObjectKey::Job(uid) => self.delete_job(uid),
+            ObjectKey::DisruptionBudget(namespace, name) => self.budgets.delete(&namespace, &name),
         }
     }
 
@@ -74,12 +77,13 @@ impl ClusterState {
                 self.delete(key);
             }
         }
+        // tests plant bugs here: listed-objects
         for object in objects {
             self.apply(object, now_ms);
         }
     }
 
-    /// The keys of all objects of a kind that are known.
+    /// The keys of all known objects of a kind.
     fn keys(&self, kind: Kind) -> Vec<ObjectKey> {
         let named = |names: Vec<Box<str>>, key: fn(Box<str>) -> ObjectKey| -> Vec<ObjectKey> {
             names.into_iter().map(key).collect()
@@ -127,6 +131,12 @@ impl ClusterState {
                 ObjectKey::Namespace,
             ),
             Kind::Job => self.jobs.keys().map(|uid| ObjectKey::Job(*uid)).collect(),
+            Kind::DisruptionBudget => {
+                let names = self.budgets.names();
+                names
+                    .map(|(namespace, name)| ObjectKey::DisruptionBudget(namespace, name))
+                    .collect()
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Which gang a pod belongs to: the label, else the native group, else the controlling owner.
+//! Which gang a pod belongs to: that of its label, else of its native group, else of its
+//! controlling owner. A pod with both a label and a native group is a gang of its own.
 
 use super::ClusterState;
 use super::gang::{Gang, GangKey, GroupTree};
@@ -9,8 +10,8 @@ use crate::facts::{GroupSource, JobFacts, PodGroupFacts, Uid, UnixMs};
 use crate::ids::{GangId, PodId};
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
-/// How long a pod of a Job waits for news of its Job, which may be a gang. Kinds are watched apart,
-/// so the pod may be seen first; a Job that is not seen by then does not exist.
+/// How long a pod of a Job waits until its Job, which may be a gang, is seen. Kinds are watched
+/// apart, so the pod may be seen first; a Job that is not seen by then does not exist.
 const JOB_PATIENCE_MS: u64 = 10_000;
 
 impl ClusterState {
@@ -81,7 +82,8 @@ impl ClusterState {
             Stage::Waiting => false,
         };
         if let Some(gang) = current.filter(|_| held) {
-            // It was moved by a change, not lost: that never starts the staleness clock.
+            // The member was moved to another gang by a change, not lost: the gang does not become
+            // stale by it.
             self.gangs[gang].departed = self.gangs[gang].departed.saturating_add(1);
         }
         let namespace = self.pods[pod].namespace.clone();
@@ -140,14 +142,14 @@ impl ClusterState {
 
     /// The Jobs of a preemptible gang that evictions of its pods would make fail.
     pub(crate) fn fragile_jobs(&self, gang: &Gang) -> impl Iterator<Item = &JobFacts> {
-        // Whether a gang is preemptible is not known while its PodGroup is not.
+        // While the PodGroup of a gang is not known, nor is whether the gang is preemptible.
         let preemptible = gang.spec.preemptible && !gang.lacks_object();
         let jobs = gang.jobs.iter().filter(move |_| preemptible);
         let known = jobs.filter_map(|job| self.jobs.get(job));
         known.filter(|job| !job.ignores_evictions)
     }
 
-    /// Remembers which pods an owner may make a gang of.
+    /// Enters a pod under its controlling owner, which may make it part of a gang.
     pub(crate) fn note_owner(&mut self, pod: PodId) {
         if let Some(owner) = self.pods[pod].owner() {
             self.owned.entry(owner.uid).or_default().insert(pod);
@@ -166,14 +168,15 @@ impl ClusterState {
         }
     }
 
-    /// Whether a member that waits could start one day as it stands: nothing about it or its gang
-    /// forbids it, and there are nodes with what it asks for.
+    /// Whether a waiting member could start one day as it stands: nothing about the pod or its gang
+    /// forbids it, and there are nodes with what the pod asks for.
     pub(crate) fn could_start(&self, gang: &Gang, pod: &Pod) -> bool {
         let class = &self.classes[pod.class];
         pod.could_be_placed() && gang.has_group_of(pod) && class.is_supported() && class.is_offered
     }
 
-    /// Whether a member may be placed: it waits, and nothing about it or its gang forbids it.
+    /// Whether a member may be placed now: it waits, and nothing about the pod or its gang forbids
+    /// it.
     pub(crate) fn may_be_placed(&self, gang: &Gang, pod: &Pod, now_ms: UnixMs) -> bool {
         let deadline_ms = || self.job_deadline(pod);
         pod.can_be_placed(now_ms)
@@ -182,7 +185,7 @@ impl ClusterState {
             && deadline_ms().is_none_or(|deadline_ms| deadline_ms <= now_ms)
     }
 
-    /// Until when a pod waits for news of the Job that owns it.
+    /// Until when a pod waits for its Job to be seen; `None`: it does not wait for one.
     pub(crate) fn job_deadline(&self, pod: &Pod) -> Option<UnixMs> {
         if !pod.glance.needs_job {
             return None;
@@ -191,8 +194,8 @@ impl ClusterState {
         (!known).then(|| pod.created_ms.saturating_add(JOB_PATIENCE_MS))
     }
 
-    /// The name of a gang as users see it. Where a PodGroup of ours and a native one have one name,
-    /// the native one has its long name.
+    /// The name of a gang as users see it. A native group whose name a PodGroup of ours has too
+    /// goes by its long name.
     pub(crate) fn name_of(&self, gang: &Gang) -> Arc<str> {
         let shared = gang.native_name().is_some_and(|(namespace, name)| {
             let ours = GangKey::Group(GroupSource::GpuBatch, namespace.into(), name.into());
@@ -202,19 +205,14 @@ impl ClusterState {
         long.map_or_else(|| Arc::clone(&gang.name), Into::into)
     }
 
-    /// The object that stands for a gang.
+    /// The object that stands for a gang in Kubernetes events: its PodGroup, else the owner of a
+    /// member, else a member. `None`: the gang has none of these.
     pub(crate) fn object_of(&self, gang: &Gang) -> Option<ObjectReference> {
         if let Some(object) = &gang.object {
-            let (api_version, kind) = Kind::from(object.source).api_type();
-            return Some(ObjectReference {
-                api_version: api_version.into(),
-                kind: kind.into(),
-                namespace: object.namespace.clone(),
-                name: object.name.clone(),
-                uid: object.uid,
-            });
+            let kind = Kind::from(object.source);
+            return Some(kind.reference(&object.namespace, &object.name, object.uid));
         }
-        // A Deployment's pods have several owners: the one that waits is meant.
+        // The pods of a Deployment may have several owners: that of a waiting pod is meant.
         let mut members = gang.members.iter().map(|id| &self.pods[*id]);
         let waiting = members.clone().find(|pod| pod.stage == Stage::Waiting);
         let pod = waiting.or_else(|| members.next())?;
@@ -242,7 +240,7 @@ impl ClusterState {
 }
 
 /// How many pods of a Job start together: an Indexed Job with as many completions as it runs in
-/// parallel is a gang.
+/// parallel is a gang. `None`: the Job is no gang.
 pub(crate) fn job_minimum(job: &JobFacts) -> Option<u32> {
     let gang = job.indexed && job.parallelism > 1 && job.completions == Some(job.parallelism);
     gang.then_some(job.parallelism)

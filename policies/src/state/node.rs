@@ -1,4 +1,4 @@
-//! One node: what it has, what is taken, who is there.
+//! One node: what it has, what is taken, and which pods are on it.
 
 use crate::facts::{Amount, CardIndex, HostPort, NodeFacts, saturated};
 use crate::filter::host_ports_conflict;
@@ -16,19 +16,22 @@ use smallvec::SmallVec;
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) name: Box<str>,
-    /// `None`: only referred to. Such a node has nothing, so nothing is placed on it.
+    /// `None`: pods refer to the node, but it was not seen. It has nothing, so nothing is placed on
+    /// it.
     pub(crate) known: Option<KnownNode>,
     slots: SmallVec<[Slot; 6]>,
     ports: Vec<(HostPort, PodId)>,
     pub(crate) cards: Cards,
-    /// Pods that take room here, in no order.
+    /// The pods that take room on the node, in no order.
     pub(crate) pods: Vec<PodId>,
-    /// Pods here that ask for a GPU of any sort.
+    /// How many pods on the node ask for a GPU of any sort.
     accelerated: u32,
-    /// The place in the order of filling.
+    /// For how many pods room is held on the node.
+    held_for: u32,
+    /// The node's place in the order of filling.
     pub(crate) rank: u64,
-    /// Of a node that is free as a whole, how many others of its domain are, in powers of two; 0 of
-    /// others. See [`crate::state::domains`].
+    /// Of a node that is free as a whole, the openness of its domain, which tells in powers of two
+    /// how many such nodes the domain has; 0 for all other nodes. See [`crate::state::domains`].
     pub(crate) openness: u8,
     pub(crate) order_key: OrderKey,
 }
@@ -41,9 +44,10 @@ pub(crate) type Standing = (u8, u64);
 pub(crate) struct KnownNode {
     pub(crate) facts: NodeFacts,
     pub(crate) gpu: GpuNode,
-    /// The entry of queues that GPUs of this model count in.
+    /// The governed key that the GPUs of the node count under by model; `None`: no queue has an
+    /// entry for the model.
     pub(crate) model: Option<GovernedId>,
-    /// The GPU model, as scores know it.
+    /// The GPU model, if the node names one.
     pub(crate) model_id: Option<ModelId>,
 }
 
@@ -52,9 +56,9 @@ pub(crate) struct KnownNode {
 pub(crate) enum Lacking {
     /// A resource.
     Resource(ResourceId),
-    /// A port that is taken.
+    /// A port of the host that another pod has taken.
     HostPort,
-    /// Cards with as much free as is asked for.
+    /// Cards with as much free as the pod asks for.
     Cards,
 }
 
@@ -63,13 +67,28 @@ pub(crate) enum Lacking {
 struct Slot {
     resource: ResourceId,
     allocatable: Amount,
-    /// The exact sum: pods of other schedulers may use more than an amount holds.
+    /// The exact sum over the pods on the node: pods of other schedulers may use more than an
+    /// [`Amount`] holds.
     used: u128,
+    /// The part of `used` of pods that are leaving: this room is coming.
+    leaving: u128,
+    /// What is held for gangs that wait for room that is coming.
+    held: u128,
 }
 
 impl Slot {
+    /// What is taken for everybody who has no hold: holds come out of what is leaving first.
+    fn taken(&self) -> u128 {
+        let beyond = self.held.saturating_sub(self.leaving);
+        self.used.saturating_add(beyond)
+    }
+
     fn free(&self) -> Amount {
-        self.allocatable.saturating_sub(saturated(self.used))
+        self.allocatable.saturating_sub(saturated(self.taken()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.allocatable == 0 && self.used == 0 && self.held == 0
     }
 }
 
@@ -83,13 +102,15 @@ impl Node {
             cards: Cards::default(),
             pods: Vec::new(),
             accelerated: 0,
+            held_for: 0,
             rank: 0,
             openness: 0,
             order_key: (SmallVec::new(), name.into()),
         }
     }
 
-    /// Replaces what the node has. Whether any resource has more room than before.
+    /// Replaces how much of each resource the node has. Returns whether it has more of any resource
+    /// than before.
     pub(crate) fn set_allocatable(&mut self, amounts: &Resources) -> bool {
         let mut grew = false;
         for slot in &mut self.slots {
@@ -103,8 +124,7 @@ impl Node {
             grew |= slot.allocatable < *amount;
             slot.allocatable = *amount;
         }
-        self.slots
-            .retain(|slot| slot.allocatable > 0 || slot.used > 0);
+        self.slots.retain(|slot| !slot.is_empty());
         grew
     }
 
@@ -121,6 +141,8 @@ impl Node {
                         resource,
                         allocatable: 0,
                         used: 0,
+                        leaving: 0,
+                        held: 0,
                     },
                 );
                 position
@@ -129,7 +151,7 @@ impl Node {
         &mut self.slots[position]
     }
 
-    /// A pod takes its room, whether there is enough or not: the world is as it is.
+    /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
     pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
         for (resource, amount) in &class.requests {
             let slot = self.slot(*resource);
@@ -160,15 +182,55 @@ impl Node {
         }
     }
 
+    /// Counts the room of a pod on the node as coming, or not any more.
+    pub(crate) fn count_leaving(&mut self, class: &Class, leaves: bool) {
+        for (resource, amount) in &class.requests {
+            let slot = self.slot(*resource);
+            slot.leaving = shifted(slot.leaving, *amount, leaves);
+        }
+    }
+
+    /// Holds room for one more pod of a class, or gives it back.
+    pub(crate) fn count_held(&mut self, class: &Class, holds: bool) {
+        for (resource, amount) in &class.requests {
+            let slot = self.slot(*resource);
+            slot.held = shifted(slot.held, *amount, holds);
+        }
+        self.held_for = match holds {
+            true => self.held_for.saturating_add(1),
+            false => self.held_for.saturating_sub(1),
+        };
+    }
+
+    /// Whether room is held on the node for any pod.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held_for > 0
+    }
+
+    /// Whether no pod uses this much of a resource, whoever it is held for.
+    pub(crate) fn is_unused(&self, resource: ResourceId, amount: u128) -> bool {
+        let slot = self.find(resource);
+        slot.is_some_and(|slot| slot.used.saturating_add(amount) <= slot.allocatable.into())
+    }
+
+    /// Whether what is held will be there once everything that is leaving has left.
+    pub(crate) fn keeps_holds(&self) -> bool {
+        let mut slots = self.slots.iter().filter(|slot| slot.held > 0);
+        slots.all(|slot| {
+            let stays = slot.used.saturating_sub(slot.leaving);
+            stays.saturating_add(slot.held) <= slot.allocatable.into()
+        })
+    }
+
     /// The free amount of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
         self.find(resource).map_or(0, Slot::free)
     }
 
-    /// The free amount of a resource if so much of what is used were given back.
+    /// The free amount of a resource if `amount` of what is used were given back.
     pub(crate) fn free_without(&self, resource: ResourceId, amount: u128) -> Amount {
         self.find(resource).map_or(0, |slot| {
-            let used = slot.used.saturating_sub(amount);
+            let used = slot.taken().saturating_sub(amount);
             slot.allocatable.saturating_sub(saturated(used))
         })
     }
@@ -185,18 +247,24 @@ impl Node {
         self.find(resource).map_or(0, |slot| slot.allocatable)
     }
 
-    /// All resources with what the node has and what is taken.
+    /// All resources of the node, each with its allocatable and its used amount.
     pub(crate) fn resources(&self) -> impl Iterator<Item = (ResourceId, Amount, Amount)> + '_ {
         self.slots
             .iter()
             .map(|slot| (slot.resource, slot.allocatable, saturated(slot.used)))
     }
 
+    /// All resources of the node, each with what is leaving and what is held of it.
+    pub(crate) fn coming(&self) -> impl Iterator<Item = (ResourceId, u128, u128)> + '_ {
+        let slots = self.slots.iter();
+        slots.map(|slot| (slot.resource, slot.leaving, slot.held))
+    }
+
     fn find(&self, resource: ResourceId) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.resource == resource)
     }
 
-    /// How many pods of a class fit beside what is here.
+    /// How many more pods of a class fit beside the pods on the node; static filters are not asked.
     pub(crate) fn multiplicity(&self, class: &Class) -> u32 {
         let ports = &class.shape.host_ports;
         if self.known.is_none() || !self.ports_free(ports) {
@@ -227,7 +295,7 @@ impl Node {
         u32::try_from(fits).unwrap_or(u32::MAX)
     }
 
-    /// How many pods of a class would fit if nothing were here: for explanations.
+    /// How many pods of a class would fit if no pod were on the node; for explanations.
     pub(crate) fn multiplicity_empty(&self, class: &Class) -> u64 {
         let ports = if class.shape.host_ports.is_empty() {
             u64::MAX
@@ -241,7 +309,7 @@ impl Node {
         fits.chain(cards).fold(ports, u64::min)
     }
 
-    /// Whether none of the ports is taken here.
+    /// Whether none of these ports is taken on the node.
     pub(crate) fn ports_free(&self, ports: &[HostPort]) -> bool {
         ports.iter().all(|port| {
             !self
@@ -251,15 +319,16 @@ impl Node {
         })
     }
 
-    /// Whether more than there is was taken of a resource that a class asks for.
+    /// Whether more is taken than the node has, of a resource or a card, if the class asks for
+    /// such.
     pub(crate) fn is_overfull(&self, class: &Class) -> bool {
         let mut slots = class.requests.iter().filter_map(|(id, _)| self.find(*id));
         slots.any(|slot| slot.used > slot.allocatable.into())
             || class.cards.is_some() && self.cards.is_overfull()
     }
 
-    /// The first thing of which there is too little for one pod: before what others hold, what the
-    /// node would lack if it were empty.
+    /// The first thing of which the node has too little for one more pod of a class. What even the
+    /// empty node lacks comes before what other pods hold.
     pub(crate) fn lacking(&self, class: &Class) -> Lacking {
         let never = |(id, amount): &&(ResourceId, Amount)| self.allocatable(*id) < *amount;
         let now = |(id, amount): &&(ResourceId, Amount)| self.free(*id) < *amount;
@@ -271,19 +340,30 @@ impl Node {
         }
     }
 
-    /// Whether all of its GPUs are free to be used: what stays whole for those who need it.
+    /// Whether the node is free as a whole: it has GPUs, no pod on it asks for a GPU, and it is not
+    /// cordoned. Such nodes are kept whole for pods that need whole nodes.
     pub(crate) fn is_whole(&self) -> bool {
         let open = |known: &KnownNode| !known.facts.unschedulable;
-        self.accelerated == 0 && self.has_gpus() && self.known.as_ref().is_some_and(open)
+        self.accelerated == 0
+            && !self.is_held()
+            && self.has_gpus()
+            && self.known.as_ref().is_some_and(open)
     }
 
-    /// The place among nodes that are equally good: the fullest domain first, then the order of
-    /// filling.
+    /// The node's place among nodes that are equally good: the fullest domain first, then the order
+    /// of filling.
     pub(crate) fn standing(&self) -> Standing {
         (self.openness, self.rank)
     }
 
     pub(crate) fn has_gpus(&self) -> bool {
         !self.cards.is_empty() || self.known.as_ref().is_some_and(|known| known.gpu.has_gpus)
+    }
+}
+
+fn shifted(sum: u128, amount: Amount, adds: bool) -> u128 {
+    match adds {
+        true => sum.saturating_add(amount.into()),
+        false => sum.saturating_sub(amount.into()),
     }
 }

@@ -9,7 +9,8 @@ use crate::ids::{NodeId, PodId};
 use smallvec::SmallVec;
 
 impl ClusterState {
-    /// The node of that name; a stranger is remembered by name, without room.
+    /// The id of the node with this name. A node that was not seen yet is entered by its name,
+    /// without room.
     pub(crate) fn node_id(&mut self, name: &str) -> NodeId {
         if let Some(id) = self.node_ids.get(name) {
             return *id;
@@ -34,7 +35,7 @@ impl ClusterState {
         let same_offer = same_labels
             && same_gpu
             && before.is_some_and(|before| before.allocatable == facts.allocatable);
-        // A node counts again when it becomes ready, whatever kept it from that.
+        // A node that becomes ready counts again, whatever its condition said before.
         let same_reach = same_rules
             && before.is_some_and(|before| {
                 gpus(before) == gpus(&facts)
@@ -107,19 +108,19 @@ impl ClusterState {
         self.drop_node_if_unused(id);
     }
 
-    /// The gangs with members on a node are looked at again.
+    /// Touches the gangs with members on a node.
     fn touch_gangs_on(&mut self, id: NodeId) {
         let gang = |pod: &PodId| self.pods[*pod].gang();
         self.touched
             .extend(self.nodes[id].pods.iter().filter_map(gang));
     }
 
-    /// Forgets a node that nobody has seen and no pod refers to.
+    /// Forgets a node that is not known and that no pod refers to.
     pub(crate) fn drop_node_if_unused(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get(id) else {
             return;
         };
-        if node.known.is_some() || !node.pods.is_empty() {
+        if node.known.is_some() || !node.pods.is_empty() || node.is_held() {
             return;
         }
         self.node_ids.remove(&node.name);
@@ -127,10 +128,14 @@ impl ClusterState {
         self.freed.remove(&id);
     }
 
-    /// A node's room has changed: every index hears of it.
+    /// Brings every index up to date after the room of a node has changed. `grew`: the node may
+    /// have room for gangs that were refused.
     pub(crate) fn node_changed(&mut self, id: NodeId, grew: bool) {
         self.count_free(id);
         self.lanes.update(id, self.nodes.get(id));
+        if self.nodes[id].is_held() {
+            self.holds.stirred.insert(id);
+        }
         self.changes.push(id, self.nodes.len());
         if grew {
             self.freed.insert(id);
@@ -138,7 +143,7 @@ impl ClusterState {
     }
 }
 
-/// Whether filters see no difference between two states of a node.
+/// Whether filters judge two states of a node alike.
 fn same_rules(before: &NodeFacts, after: &NodeFacts) -> bool {
     before.labels == after.labels
         && before.annotations == after.annotations

@@ -1,7 +1,7 @@
 //! What nodes have: which resources and GPU models there are, and on how many nodes.
 //!
-//! Whether any node has what a class asks for is kept with the class. It is looked at again only
-//! when the first node with some resource or GPU model comes, or the last one goes.
+//! Each class keeps whether nodes have what it asks for (`is_offered`). That is worked out again
+//! only when the first node with some resource or GPU model comes, or the last such node goes.
 
 use super::ClusterState;
 use super::node::KnownNode;
@@ -18,15 +18,15 @@ use alloc::{
     vec::Vec,
 };
 
-/// How many of the things that there are a sentence names.
+/// How many missing resources and GPU models the sentence about a queue names at most.
 const NAMED: usize = 3;
 
-/// Names, each with the number of nodes that have it.
+/// Names of resources or GPU models, each with the number of nodes that have it.
 #[derive(Debug, Default)]
 struct Census(BTreeMap<Box<str>, u32>);
 
 impl Census {
-    /// Whether the name is new.
+    /// Counts one more node with a name. Returns whether it is the first.
     fn add(&mut self, name: &str) -> bool {
         if let Some(nodes) = self.0.get_mut(name) {
             *nodes += 1;
@@ -36,7 +36,7 @@ impl Census {
         true
     }
 
-    /// Whether no node has that name any more.
+    /// Counts one node less with a name. Returns whether it was the last.
     fn remove(&mut self, name: &str) -> bool {
         let Some(nodes) = self.0.get_mut(name) else {
             return false;
@@ -49,7 +49,8 @@ impl Census {
         gone
     }
 
-    /// `did you mean A?`, or else `there are A, B and C`.
+    /// What to suggest for a name that no node has: `did you mean A?`, or else `there are A, B and
+    /// C` of the names that are alike.
     fn instead(&self, name: &str, is_alike: impl Fn(&str) -> bool) -> Option<String> {
         let names = || self.0.keys().map(|known| &**known);
         if let Some(meant) = suggestion(name, names()) {
@@ -60,16 +61,18 @@ impl Census {
     }
 }
 
-/// What nodes have, whether they are ready or not.
+/// The resources and GPU models that nodes have, ready or not.
 #[derive(Debug, Default)]
 pub(crate) struct Offered {
     resources: Census,
     models: Census,
-    /// Nodes that offer slots instead of GPUs.
+    /// How many nodes offer HAMi's slots instead of GPUs, under the name [`GPU`].
     slots: Census,
-    /// A node came or went, or has other labels or resources, since somebody has taken this away.
+    /// A node came or went or has other labels or resources, or a Topology has changed, since this
+    /// flag was last taken.
     pub(crate) changed: bool,
-    /// The first node with something came, or the last one went, since classes were told.
+    /// The first node with some resource or GPU model came, or the last one went, since
+    /// [`ClusterState::follow_offered`] last ran.
     names_changed: bool,
 }
 
@@ -98,7 +101,8 @@ impl Offered {
         }
     }
 
-    /// Whether nodes have each of these resources, and one of the models if there are any.
+    /// Whether some node has each of these resources and, where models are named, some node one of
+    /// them; perhaps not the same node.
     pub(crate) fn has(&self, requests: &Amounts, models: &[Box<str>]) -> bool {
         let has_model = |model| self.models.0.contains_key(model);
         let mut resources = requests.iter().filter(|(_, amount)| *amount > 0);
@@ -111,7 +115,7 @@ impl Offered {
         !self.slots.0.is_empty()
     }
 
-    /// Whether all classes have been told whether nodes have what they ask for.
+    /// Whether `is_offered` is current in all classes.
     pub(crate) fn is_told(&self) -> bool {
         !self.names_changed
     }
@@ -124,7 +128,7 @@ impl Offered {
         }
         let mut sentences: Vec<String> = Vec::new();
         for sentence in entries.iter().filter_map(|entry| self.absent(entry)) {
-            // Entries for several models of a resource lack the same.
+            // Entries for several models of one missing resource give one sentence.
             if !sentences.contains(&sentence) && sentences.len() < NAMED {
                 sentences.push(sentence);
             }
@@ -156,7 +160,7 @@ impl Offered {
         if let Some(whole) = whole.next() {
             return Some(format!("{what}; did you mean {whole}?"));
         }
-        // Every node has CPU and memory, which nobody means by another name.
+        // CPU and memory are not listed: every node has them, under names that everybody knows.
         let instead = self.resources.instead(name, |known| known.contains('/'));
         Some(with_instead(what, instead))
     }
@@ -185,8 +189,9 @@ fn with_instead(what: String, instead: Option<String>) -> String {
 }
 
 impl ClusterState {
-    /// Looks again at which classes ask for what nodes have, where that may have changed: seldom.
-    /// The gangs with waiting members of classes for which it has are touched.
+    /// Works out `is_offered` of all classes anew, if the first node with some resource or GPU
+    /// model came or the last one went, which is seldom. Touches the gangs with waiting members of
+    /// the classes for which it has changed.
     pub(crate) fn follow_offered(&mut self) {
         if !core::mem::take(&mut self.offered.names_changed) {
             return;

@@ -1,10 +1,11 @@
 //! One pod and what has become of it.
 
 use crate::command::{ObjectReference, PodReference};
+use crate::event::Kind;
 use crate::facts::{
     CardIndex, GangHints, OwnerReference, Problem, ScheduledCondition, Uid, UnixMs,
 };
-use crate::ids::{ClassId, GangId, NodeId};
+use crate::ids::{ClassId, GangId, LabelSetId, NodeId};
 use crate::queues::{Demand, QueueId};
 use alloc::{boxed::Box, vec::Vec};
 use core::cmp::{Ordering, Reverse};
@@ -19,28 +20,34 @@ pub(crate) struct Pod {
     pub(crate) priority: i32,
     pub(crate) created_ms: UnixMs,
     pub(crate) stage: Stage,
-    /// The cards that it holds on its node, rising.
+    /// The cards of its node that the pod holds, in rising order.
     pub(crate) cards: Box<[CardIndex]>,
     pub(crate) deleting: bool,
+    /// By when the pod is to be gone, if it is being deleted and the API server has said so.
+    pub(crate) deletion_ms: Option<UnixMs>,
+    /// The room of the pod counts as coming: the pod is being deleted and not stuck, or is about to
+    /// be evicted for a gang that waits.
+    pub(crate) leaving: bool,
     /// `status.phase` is Running.
     pub(crate) running: bool,
-    /// A binding failed: it waits until then.
+    /// Until when the pod waits because a binding of it was refused; 0: not at all.
     pub(crate) retry_at_ms: UnixMs,
     pub(crate) glance: Glance,
-    /// What only pods of ours have.
+    /// What only pods of ours have; `None`: the pod is foreign.
     pub(crate) own: Option<Box<Own>>,
 }
 
-/// The answers to questions that are asked of every pod again and again: so its [`Own`] need not be
-/// looked at, which is large and somewhere else.
+/// Answers that are needed of every pod again and again. They are kept here because [`Own`] is
+/// large and elsewhere in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Glance {
-    /// Nothing that it says of itself forbids that it is placed: it has no gates and no problems,
-    /// and names one group at most.
+    /// Nothing that the pod says of itself forbids placing it: it has no gates and no problems, and
+    /// names one group at most.
     pub(crate) ready: bool,
-    /// It names a sub-group.
+    /// The pod names a sub-group.
     pub(crate) in_sub_group: bool,
-    /// A Job owns it, and it is in no group: whether it is of a gang only the Job says.
+    /// A Job controls the pod, and the pod names no group: only the Job says whether it is part of
+    /// a gang.
     pub(crate) needs_job: bool,
 }
 
@@ -56,21 +63,22 @@ pub(crate) struct Glance {
 /// A pod that another scheduler (or a user) binds goes from Waiting to Bound at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It has no node.
+    /// The pod has no node.
     Waiting,
-    /// We have chosen this node; its room is taken, the API server does not know yet.
+    /// We have chosen this node for the pod and taken the room there; the API server has not
+    /// confirmed it yet.
     Assumed(NodeId),
-    /// The API server says that it is on this node.
+    /// The API server says that the pod is bound to this node.
     Bound(NodeId),
-    /// It has ended and takes no room.
+    /// The pod has ended and takes no room.
     Ended {
-        /// Whether it ended well.
+        /// Whether the pod ended well.
         succeeded: bool,
     },
 }
 
 impl Stage {
-    /// The node whose room it takes.
+    /// The node on which a pod in this stage takes room.
     pub(crate) fn node(self) -> Option<NodeId> {
         match self {
             Self::Assumed(node) | Self::Bound(node) => Some(node),
@@ -78,16 +86,20 @@ impl Stage {
         }
     }
 
-    /// It has a node according to the API server.
+    /// Whether the API server says that the pod has a node.
     pub(crate) fn is_bound(self) -> bool {
         matches!(self, Self::Bound(_))
     }
 }
 
-/// What only pods of ours have.
+/// The part of a pod's record that only pods of ours have.
 #[derive(Debug)]
 pub(crate) struct Own {
     pub(crate) gang: Option<GangId>,
+    /// The stated labels of the pod, see [`PodLabels`](crate::facts::PodLabels).
+    pub(crate) label_set: LabelSetId,
+    /// The implied labels of the pod, a bit each.
+    pub(crate) implied_labels: u16,
     pub(crate) pod_group: Option<Box<str>>,
     pub(crate) sub_group: Option<Box<str>>,
     pub(crate) queue: Option<Box<str>>,
@@ -97,20 +109,25 @@ pub(crate) struct Own {
     pub(crate) hints: GangHints,
     pub(crate) gates: Vec<Box<str>>,
     pub(crate) problems: Vec<Problem>,
-    /// Labels and annotations of ours that mean nothing where they stand.
+    /// Labels and annotations under `gpu-batch.io` that mean nothing on this pod.
     pub(crate) unknown_keys: Vec<Problem>,
+    /// The node that the API server has as the pod's nominated one.
+    pub(crate) nominated: Option<Box<str>>,
     pub(crate) bound_queue: Option<Box<str>>,
-    /// The minima that it was placed for, from its gang's down to its leaf's.
+    /// The minima that the pod was placed for, from its gang's down to its leaf's.
     pub(crate) bound_minima: Box<[u32]>,
-    /// When it was bound, if the API server has said so.
+    /// When the pod was bound, or at the latest when it started, if the API server has said so.
     pub(crate) bound_ms: Option<UnixMs>,
-    /// The condition that the pod carries, as far as we know.
+    /// The pod's gang is not to evict or move others for it.
+    pub(crate) never_preempts: bool,
+    /// The condition `PodScheduled=False` that the pod carries, as far as we know.
     pub(crate) unscheduled: Option<ScheduledCondition>,
-    /// When we last wrote that condition.
+    /// When we last wrote the condition `PodScheduled=False`; 0: never.
     pub(crate) condition_ms: UnixMs,
-    /// Its account in the books of its queue.
+    /// What the pod counts for in its queue; `None`: it counts in no queue.
     pub(crate) account: Option<Account>,
-    /// The sentence about the last binding that was refused, or has failed more than once.
+    /// The sentence about the last binding of the pod that was refused, or has failed more than
+    /// once.
     pub(crate) failure: Option<Box<str>>,
 }
 
@@ -120,8 +137,10 @@ pub(crate) struct Account {
     pub(crate) queue: QueueId,
     pub(crate) demand: Demand,
     pub(crate) preemptible: bool,
-    /// It takes room (and does not only ask for it).
+    /// Whether the pod has a place, so that its demand is allocated and not only asked for.
     pub(crate) allocated: bool,
+    /// Whether the pod has a place that it is leaving.
+    pub(crate) leaving: bool,
 }
 
 impl Pod {
@@ -132,19 +151,24 @@ impl Pod {
         order.then_with(|| self.name.cmp(&other.name))
     }
 
-    /// The gang that it is a member of.
+    /// The gang that the pod is a member of.
     pub(crate) fn gang(&self) -> Option<GangId> {
         self.own.as_ref()?.gang
     }
 
-    /// The controlling owner.
+    /// The owner that controls the pod.
     pub(crate) fn owner(&self) -> Option<&OwnerReference> {
         self.own.as_ref()?.owner.as_ref()
     }
 
-    /// What it counts for in its queue.
+    /// What the pod counts for in its queue.
     pub(crate) fn account(&self) -> Option<&Account> {
         self.own.as_ref()?.account.as_ref()
+    }
+
+    /// Whether the pod has a place and is to keep it.
+    pub(crate) fn stays(&self) -> bool {
+        self.stage.node().is_some() && !self.deleting && !self.leaving
     }
 
     pub(crate) fn reference(&self) -> PodReference {
@@ -155,30 +179,24 @@ impl Pod {
         }
     }
 
-    /// The pod as the object of an event.
+    /// The pod as the object of a Kubernetes event.
     pub(crate) fn object(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: "v1".into(),
-            kind: "Pod".into(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            uid: self.uid,
-        }
+        Kind::Pod.reference(&self.namespace, &self.name, self.uid)
     }
 
-    /// The sentence about the failed binding of a pod that has a place and no node.
+    /// The sentence about the failed binding of the pod, while the pod is assumed on a node.
     pub(crate) fn failure(&self) -> Option<&str> {
         let assumed = matches!(self.stage, Stage::Assumed(_));
         self.own.as_ref().filter(|_| assumed)?.failure.as_deref()
     }
 
-    /// It waits, and nothing about the pod itself forbids that it is placed.
+    /// Whether the pod waits, and nothing about the pod itself forbids placing it now.
     pub(crate) fn can_be_placed(&self, now_ms: UnixMs) -> bool {
         self.could_be_placed() && self.retry_at_ms <= now_ms
     }
 
-    /// It waits, and nothing forbids that it is placed but perhaps the pause after a binding that
-    /// failed.
+    /// Whether the pod waits, and nothing about the pod itself forbids placing it, except perhaps
+    /// the pause after a refused binding.
     pub(crate) fn could_be_placed(&self) -> bool {
         self.stage == Stage::Waiting && !self.deleting && self.glance.ready
     }

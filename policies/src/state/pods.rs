@@ -1,12 +1,13 @@
 //! Pods come, change and go.
 
 use super::ClusterState;
+use super::holds::{Hold, Holder};
 use super::pod::{Own, Pod, Stage};
 use crate::facts::{CardIndex, PodFacts, PodPhase, Uid};
-use crate::ids::{NodeId, PodId};
+use crate::ids::{LabelSetId, NodeId, PodId};
 use alloc::boxed::Box;
 
-/// The end of a member that did its part.
+/// The stage of a pod that ended well.
 const SUCCEEDED: Stage = Stage::Ended { succeeded: true };
 
 impl ClusterState {
@@ -15,9 +16,43 @@ impl ClusterState {
             self.delete_pod(facts.uid);
             return;
         }
-        match self.pod_ids.get(&facts.uid) {
-            Some(&pod) => self.change_pod(pod, facts),
+        let known = self.pod_ids.get(&facts.uid).copied();
+        // A pod stays what it was when it was first seen.
+        match known.map_or(facts.ours, |pod| self.pods[pod].own.is_some()) {
+            true => self.take_in(known, facts),
+            false => self.take_in_foreign(known, facts),
+        }
+    }
+
+    fn take_in(&mut self, known: Option<PodId>, facts: PodFacts) {
+        match known {
+            Some(pod) => self.change_pod(pod, facts),
             None => self.add_pod(facts),
+        }
+    }
+
+    /// Takes in a foreign pod, and holds room for it on the node to which its scheduler has
+    /// nominated it, as long as the pod waits.
+    fn take_in_foreign(&mut self, known: Option<PodId>, facts: PodFacts) {
+        let (uid, nominated) = (facts.uid, facts.nominated.clone());
+        let before = known.map(|pod| Holder::Foreign(self.pods[pod].priority, uid));
+        self.take_in(known, facts);
+        let Some(pod) = self.pod_ids.get(&uid).map(|pod| &self.pods[*pod]) else {
+            return;
+        };
+        let holder = Holder::Foreign(pod.priority, uid);
+        let before = before.unwrap_or(holder);
+        let (class, waits) = (pod.class, pod.stage == Stage::Waiting && !pod.deleting);
+        let node = nominated.filter(|_| waits).map(|name| self.node_id(&name));
+        let room = node.map(|node| (class, node));
+        let held = self.holds.get(before);
+        let held = held.and_then(|hold| hold.rooms.first().copied());
+        if (before, held) == (holder, room) {
+            return;
+        }
+        self.end_hold(before);
+        if let Some(room) = room {
+            self.begin_hold(Hold::new(holder, None, [room].into()));
         }
     }
 
@@ -25,7 +60,10 @@ impl ClusterState {
         let class = self.enter_class(&facts.shape);
         let node = facts.node.as_deref().map(|name| self.node_id(name));
         let ended = facts.phase.ended();
-        let own = facts.ours.then(|| Box::new(own(&facts, None)));
+        let own = facts.ours.then(|| {
+            let label_set = self.budgets.enter(&facts.namespace, &facts.labels);
+            Box::new(own(&facts, label_set, None))
+        });
         let pod = self.pods.insert(Pod {
             uid: facts.uid,
             namespace: facts.namespace.clone(),
@@ -35,7 +73,9 @@ impl ClusterState {
             created_ms: facts.created_ms,
             stage: Stage::Waiting,
             cards: held(&facts),
-            deleting: facts.deleting,
+            deleting: false,
+            deletion_ms: None,
+            leaving: false,
             running: facts.phase == PodPhase::Running,
             retry_at_ms: 0,
             glance: own.as_deref().map(Own::glance).unwrap_or_default(),
@@ -58,22 +98,27 @@ impl ClusterState {
         if facts.ours && !ended {
             self.count_kind(class);
         }
+        self.note_deletion(pod, facts.deletion_ms);
     }
 
     fn change_pod(&mut self, pod: PodId, facts: PodFacts) {
         self.change_class(pod, &facts);
         self.change_stage(pod, &facts);
+        self.note_deletion(pod, facts.deletion_ms);
         let record = &mut self.pods[pod];
-        // A pod that is being deleted never comes back, whatever late news says.
-        record.deleting |= facts.deleting;
         record.running = facts.phase == PodPhase::Running;
         record.priority = facts.priority;
         if record.own.is_some() {
             self.forget_owner(pod);
             let record = &mut self.pods[pod];
-            let own = own(&facts, record.own.take());
-            record.glance = own.glance();
-            record.own = Some(Box::new(own));
+            record.own = record.own.take().map(|before| {
+                // The pod stays in the namespace in which it was first seen.
+                let (set, namespace) = (before.label_set, &record.namespace);
+                let label_set = self.budgets.change(set, namespace, &facts.labels);
+                let own = own(&facts, label_set, Some(before));
+                record.glance = own.glance();
+                Box::new(own)
+            });
             self.note_owner(pod);
             self.regroup(pod);
         }
@@ -81,7 +126,8 @@ impl ClusterState {
         self.touched.extend(gang);
     }
 
-    /// A resize in place, or lifted gates that made a node selector narrower: another class.
+    /// Moves a pod whose shape has changed to its new class: it was resized in place, or its node
+    /// selector was made narrower while it was gated.
     fn change_class(&mut self, pod: PodId, facts: &PodFacts) {
         let before = self.pods[pod].class;
         if self.classes[before].shape == facts.shape {
@@ -91,7 +137,7 @@ impl ClusterState {
         let node = self.pods[pod].stage.node();
         if let Some(node) = node {
             self.vacate(pod, node, false);
-            // A smaller pod leaves room in its queue too.
+            // A smaller pod leaves room in its queue.
             let account = self.pods[pod].account();
             self.released.extend(account.map(|account| account.queue));
         }
@@ -99,7 +145,7 @@ impl ClusterState {
         self.pods[pod].class = class;
         if let Some(node) = node {
             self.occupy(pod, node);
-            // A smaller pod leaves room: others may look.
+            // A smaller pod leaves room on its node: refused gangs may fit there.
             self.freed.insert(node);
         }
         self.leave_class(before);
@@ -112,7 +158,8 @@ impl ClusterState {
             (_, PodPhase::Failed) => Stage::Ended { succeeded: false },
             // tests plant bugs here: pod-being-deleted
             (Some(name), PodPhase::Pending | PodPhase::Running) => Stage::Bound(self.node_id(name)),
-            // Old news: what was bound stays bound, and what we assume the watch cannot know yet.
+            // A bound pod stays bound: facts without a node are older. An assumed place is not in
+            // facts yet.
             // tests plant bugs here: assumed-pod
             (None, PodPhase::Pending | PodPhase::Running) => before,
         };
@@ -131,7 +178,7 @@ impl ClusterState {
         }
     }
 
-    /// Brings a pod to a stage, and its room with it.
+    /// Brings a pod to another stage, and takes or gives back its room on nodes accordingly.
     pub(crate) fn move_pod(&mut self, pod: PodId, after: Stage) {
         let before = core::mem::replace(&mut self.pods[pod].stage, after);
         if before.node() != after.node() {
@@ -139,6 +186,9 @@ impl ClusterState {
             if let Some(node) = before.node() {
                 self.vacate(pod, node, true);
                 self.pods[pod].cards = Box::default();
+                if after.node().is_none() {
+                    self.cease_leaving(pod);
+                }
             }
             if let Some(node) = after.node() {
                 self.occupy(pod, node);
@@ -162,18 +212,25 @@ impl ClusterState {
         let Some(pod) = self.pod_ids.remove(&uid) else {
             return;
         };
+        if self.pods[pod].own.is_none() {
+            self.end_hold(Holder::Foreign(self.pods[pod].priority, uid));
+        }
         if let Some(node) = self.pods[pod].stage.node() {
             self.vacate(pod, node, true);
         }
+        self.cease_leaving(pod);
         let gang = self.pods[pod].gang();
         if let Some(gang) = gang.filter(|_| self.pods[pod].stage == SUCCEEDED) {
-            // A member that has done its part and is cleaned away is not lost.
+            // A member that ended well and is deleted afterwards is not lost.
             let departed = &mut self.gangs[gang].departed;
             *departed = departed.saturating_add(1);
         }
         self.close_account(pod);
         self.forget_owner(pod);
         self.leave_gang(pod);
+        if let Some(own) = &self.pods[pod].own {
+            self.budgets.leave(own.label_set, &self.pods[pod].namespace);
+        }
         let class = self.pods[pod].class;
         self.pods.remove(pod);
         self.leave_class(class);
@@ -185,7 +242,7 @@ impl ClusterState {
     }
 }
 
-/// The cards that a pod holds as its facts say.
+/// The cards that a pod holds by its facts, in rising order.
 fn held(facts: &PodFacts) -> Box<[CardIndex]> {
     let mut cards = facts.cards.clone();
     cards.sort_unstable();
@@ -193,8 +250,9 @@ fn held(facts: &PodFacts) -> Box<[CardIndex]> {
     cards.into()
 }
 
-/// What only pods of ours have; what the engine knows of the pod is kept from before.
-fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
+/// The part of a pod's record that only pods of ours have, from new facts. What only the engine
+/// knows is kept from the record `before`.
+fn own(facts: &PodFacts, label_set: LabelSetId, before: Option<Box<Own>>) -> Own {
     let before = before.map(|own| *own);
     let (gang, account, failure, condition_ms, bound) = match before {
         Some(own) => (
@@ -202,7 +260,7 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
             own.account,
             own.failure,
             own.condition_ms,
-            // News from before the binding do not know of it.
+            // Facts from before the binding do not say what the pod was bound for.
             (facts.node.is_none()).then_some((own.bound_queue, own.bound_minima)),
         ),
         None => (None, None, None, 0, None),
@@ -213,6 +271,8 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
     });
     Own {
         gang,
+        label_set,
+        implied_labels: facts.labels.implied,
         pod_group: facts.pod_group.clone(),
         sub_group: facts.sub_group.clone(),
         queue: facts.queue.clone(),
@@ -223,9 +283,11 @@ fn own(facts: &PodFacts, before: Option<Box<Own>>) -> Own {
         gates: facts.gates.clone(),
         problems: facts.problems.clone(),
         unknown_keys: facts.unknown_keys.clone(),
+        nominated: facts.nominated.clone(),
         bound_queue,
         bound_minima,
-        bound_ms: facts.bound_ms,
+        bound_ms: facts.bound_ms.or(facts.started_ms),
+        never_preempts: facts.never_preempts,
         unscheduled: facts.unscheduled.clone(),
         condition_ms,
         account,

@@ -1,9 +1,9 @@
 //! Which GPU models the pods of a class can run on, kept as nodes come and go.
 //!
-//! A class demands a model where it can run on nothing else: because its selector names the model,
-//! or because no node with another one suits it. What counts is what a node is, not the state that
-//! it is in: a cordon, a failing kubelet or a driver upgrade passes, and moves nobody's share. A
-//! node that has been lost for so long that its cards are not divided any more does not count.
+//! A class demands a GPU model if it can run on no other: because its selector names the model, or
+//! because no node with another model suits it. A cordon, a failing kubelet or a driver upgrade is
+//! not looked at: it passes, and must move no share. A node that was lost for so long that its
+//! cards are not divided any more does not count.
 
 use super::ClusterState;
 use super::pod::Stage;
@@ -18,29 +18,29 @@ use smallvec::SmallVec;
 /// What a node is to a class that asks for GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Mark {
-    /// Not suited, or not there.
+    /// The node does not suit the class, or is not known.
     #[default]
     Useless,
-    /// Suited, but for the slots that it offers instead of GPUs.
+    /// The node would suit the class, but offers slots instead of GPUs.
     Slots,
-    /// Suited, with GPUs of this model, if it says which.
+    /// The node suits the class, with GPUs of this model, if it names one.
     Suits(Option<ModelId>),
 }
 
-/// What a reach says: its marks, how many nodes there are of each model, and with slots.
+/// The contents of a reach: the marks, the number of suited nodes by model, and that with slots.
 type Summary = (Vec<(usize, Mark)>, BTreeSet<(Option<ModelId>, u32)>, u32);
 
-/// The nodes that suit a class, by model.
+/// The nodes that suit a class, by GPU model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     marks: Vec<Mark>,
-    /// How many nodes there are of each model.
+    /// How many nodes suit, by GPU model, in no order.
     models: SmallVec<[(Option<ModelId>, u32); 2]>,
     slots: u32,
 }
 
 impl Reach {
-    /// Sets the mark of a node. Returns whether it was another one before.
+    /// Sets the mark of a node. Returns whether the mark has changed.
     fn set(&mut self, node: NodeId, mark: Mark) -> bool {
         if self.marks.len() <= node.index() {
             self.marks.resize(node.index() + 1, Mark::Useless);
@@ -76,7 +76,7 @@ impl Reach {
         (marks, self.models.iter().copied().collect(), self.slots)
     }
 
-    /// The model of all nodes that suit.
+    /// The GPU model of all nodes that suit; `None`: there are several, or a node names none.
     fn only_model(&self) -> Option<ModelId> {
         match self.models.as_slice() {
             [(model, _)] => *model,
@@ -84,18 +84,19 @@ impl Reach {
         }
     }
 
-    /// Whether nothing but slots suits.
+    /// Whether only nodes with slots would suit.
     fn is_slots(&self) -> bool {
         self.models.is_empty() && self.slots > 0
     }
 }
 
-/// The conclusion from the nodes that suit a class.
+/// What follows from the nodes that suit a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Confined {
-    /// The entry of queues for the one model that it can run on.
+    /// The governed key of the only GPU model that the class can run on, if a queue has an entry
+    /// for it.
     pub(crate) model: Option<GovernedId>,
-    /// No node but those with slots would do.
+    /// Only nodes with slots would suit the class.
     pub(crate) to_slots: bool,
 }
 
@@ -105,8 +106,8 @@ pub(super) fn gpus(node: &NodeFacts) -> Amount {
 }
 
 impl ClusterState {
-    /// Begins or ends to follow reaches: they say nothing while no queue has an entry for a model
-    /// and no node offers slots.
+    /// Begins or ends to keep reaches. They are not needed while no queue has an entry for a GPU
+    /// model and no node offers slots.
     pub(crate) fn keep_reaches(&mut self) {
         let kept = self.offered.has_slots() || self.queues.names_models();
         if core::mem::replace(&mut self.reaches_kept, kept) == kept {
@@ -118,13 +119,13 @@ impl ClusterState {
         }
     }
 
-    /// The reach of a class that has come.
+    /// Makes the reach of a new class.
     pub(crate) fn begin_reach(&mut self, class: ClassId) {
         self.classes[class].reach = self.reach_anew(class).map(Box::new);
         self.classes[class].confined = self.confined_of(class);
     }
 
-    /// The reach of a class as the nodes are now; `None`: it is not followed.
+    /// The reach of a class, from the nodes as they are now; `None`: none is kept for it.
     pub(crate) fn reach_anew(&self, id: ClassId) -> Option<Reach> {
         let class = &self.classes[id];
         if !self.reaches_kept || class.gpus == 0 {
@@ -137,7 +138,7 @@ impl ClusterState {
         Some(reach)
     }
 
-    /// A node is another one than before to classes that ask for GPUs.
+    /// Marks a changed node anew in the reaches of all classes.
     pub(crate) fn judge_reach(&mut self, node: NodeId) {
         if !self.reaches_kept {
             return;
@@ -178,7 +179,8 @@ impl ClusterState {
         }
     }
 
-    /// Classes of which another reach is kept than there is, or something else was made of it.
+    /// The numbers of classes whose kept reach is wrong, or what was concluded from it; for the
+    /// audit.
     pub(crate) fn wrong_reaches(&self) -> impl Iterator<Item = u32> {
         let settled = |id: &ClassId| !self.reached_anew.contains(id);
         let classes = self.classes.ids().into_iter().filter(settled);
@@ -191,8 +193,8 @@ impl ClusterState {
         wrong.map(|id| u32::try_from(id.index()).unwrap_or(u32::MAX))
     }
 
-    /// Takes in which models classes can run on now: what their pods ask for changes its entry, and
-    /// the gangs of those that wait are touched.
+    /// Takes in changed reaches: what pods of a class ask for is booked under the GPU model that
+    /// the class can run on now, and the gangs of waiting pods are touched.
     pub(crate) fn follow_reaches(&mut self) {
         let anew = core::mem::take(&mut self.reached_anew);
         let other = |id: &ClassId| {

@@ -1,9 +1,9 @@
 //! Placements that give each node a score, and take the node with the highest one.
 //!
-//! Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023 (FGD), and the policies that it is
-//! compared with there. Every score is an integer. Those that the paper computes with floats are
-//! IEEE doubles in the order of operations of its experiment, truncated before they are compared,
-//! so that all machines decide alike.
+//! Source: Weng et al., Beware of Fragmentation, USENIX ATC 2023 (FGD), and the policies that the
+//! paper compares FGD with. Every score is an integer. Scores that the paper computes with floats
+//! are computed here with IEEE doubles, in the order of operations of its experiment, and truncated
+//! before they are compared, so that all machines decide alike.
 
 mod cluster;
 mod experiments;
@@ -26,20 +26,22 @@ use experiments::draw;
 pub(crate) use lane::Scores;
 use view::View;
 
-/// The largest machine of the experiment, which scores are measured in, whatever the node.
+/// The CPU of the largest machine in the experiment: the unit in which scores measure CPU on all
+/// nodes.
 const LARGEST_CPU_MILLI: f64 = 128_000.0;
-/// See [`LARGEST_CPU_MILLI`].
+/// The GPUs of the largest machine in the experiment, in thousandths of a card: the unit in which
+/// scores measure GPUs on all nodes.
 const LARGEST_GPU_THOUSANDTHS: f64 = 8_000.0;
 
-/// What orders nodes, the least first: work without GPUs keeps away from nodes with GPUs; then
-/// comes the highest score, then the order of filling.
+/// The key that orders nodes, the least first: for work without GPUs, nodes with GPUs come last;
+/// then the highest score comes first, then the order of filling.
 pub(crate) type ScoreKey = (bool, Reverse<i32>, u64);
 
 /// The score of a node on which the GPUs do not fit, as far as scores see them.
 const UNFIT: i32 = i32::MIN;
 
 impl ClusterState {
-    /// Where a node stands for a pod of the class under a placement by score.
+    /// The key of a node for a pod of a class under a placement by score.
     pub(crate) fn score_key(
         &mut self,
         placement: Placement,
@@ -73,7 +75,7 @@ impl ClusterState {
         let (kind, node) = (&self.kinds[class.kind], &self.nodes[node]);
         let fitting = node.cards.fitting(request);
         if !request.is_fraction() {
-            // All are alike: entirely free.
+            // For whole cards all fitting ones are alike: entirely free.
             let first = fitting.take(request.count().into());
             return first.map(|(index, _)| index).collect();
         }
@@ -117,7 +119,7 @@ fn score(scores: &mut Scores, placement: Placement, node: &Node, kind: &Kind) ->
             let gains = choice.iter().map(|free| scores.gain(&view, kind, *free));
             gains.max().unwrap_or(UNFIT)
         }
-        // These order nodes in another way.
+        // These placements order nodes in another way.
         Placement::Binpack
         | Placement::Consolidated
         | Placement::Spread
@@ -125,7 +127,8 @@ fn score(scores: &mut Scores, placement: Placement, node: &Node, kind: &Kind) ->
     }
 }
 
-/// What would be left, least first: 100 where nothing is.
+/// The score of [`Placement::BestFit`]: 100 where nothing would be left, and less the more would
+/// be.
 fn best_fit(view: &View, kind: &Kind) -> i32 {
     let cpu_left = float(view.cpu_milli.saturating_sub(kind.pod.cpu_milli));
     let gpu_left = float(view.idle().saturating_sub(kind.gpu_thousandths()));
@@ -139,7 +142,7 @@ fn float(amount: Amount) -> f64 {
     amount as f64
 }
 
-/// The integer part.
+/// The integer part of a score.
 #[expect(clippy::cast_possible_truncation, reason = "what the experiment does")]
 fn truncated(score: f64) -> i32 {
     score as i32

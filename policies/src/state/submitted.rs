@@ -5,11 +5,11 @@ use crate::ids::GangId;
 use alloc::{collections::BTreeSet, sync::Arc};
 use smallvec::SmallVec;
 
-/// The queues that a gang names, sorted: its own and those that its members were bound for.
+/// The queues that a gang names, sorted: its own, and the queues that its members were bound for.
 pub(crate) type QueueNames = SmallVec<[Arc<str>; 1]>;
 
-/// Gangs by the names of queues, whether such queues exist or not. So a change of one queue looks
-/// at its gangs alone.
+/// Gangs by the names of queues, whether such queues exist or not, so that a change of one queue
+/// costs a look at its gangs alone.
 #[derive(Debug, Default)]
 pub(crate) struct Submitted(Lookup<Arc<str>, BTreeSet<GangId>>);
 
@@ -19,7 +19,7 @@ impl Submitted {
         self.0.get(queue).into_iter().flatten().copied()
     }
 
-    /// A queue's name as the gangs share it that name it already.
+    /// The name of a queue, shared with the gangs that name the queue already.
     pub(crate) fn name(&self, queue: &str) -> Arc<str> {
         let known = self.0.get_key_value(queue);
         known.map_or_else(|| queue.into(), |(name, _)| Arc::clone(name))
@@ -63,7 +63,7 @@ impl ClusterState {
         }
     }
 
-    /// A gang has gone.
+    /// Takes a gang that is gone out of the index.
     pub(crate) fn forget_submitted(&mut self, id: GangId) {
         for name in core::mem::take(&mut self.gangs[id].named) {
             self.submitted.remove(&name, id);

@@ -15,7 +15,7 @@ const IDLE_CLASSES: usize = 256;
 pub(crate) struct ChangeLog {
     start: u64,
     nodes: VecDeque<NodeId>,
-    /// Where each node stands last.
+    /// The last position of each node in the log.
     last: ById<NodeId, u64>,
 }
 
@@ -23,7 +23,7 @@ impl ChangeLog {
     pub(crate) fn push(&mut self, node: NodeId, nodes: usize) {
         self.last[node] = self.end();
         self.nodes.push_back(node);
-        // Reading a longer log costs more than looking at every node once.
+        // To read a longer log would cost more than to look at every node once.
         while self.nodes.len() > nodes.max(1024) {
             self.nodes.pop_front();
             self.start += 1;
@@ -34,7 +34,7 @@ impl ChangeLog {
         self.start + self.nodes.len() as u64
     }
 
-    /// The nodes that changed since a reader was here, each once; `None`: too long ago.
+    /// The nodes that changed since the position `cursor`, each once; `None`: the log begins later.
     pub(crate) fn since(&self, cursor: u64) -> Option<impl Iterator<Item = NodeId> + '_> {
         let skip = usize::try_from(cursor.checked_sub(self.start)?).ok()?;
         let changes = (cursor..).zip(self.nodes.iter().skip(skip));
@@ -62,7 +62,8 @@ impl ClusterState {
         id
     }
 
-    /// One pod less of a class.
+    /// Counts one pod less of a class. A class that has none left is kept for a while if it has a
+    /// table.
     pub(crate) fn leave_class(&mut self, id: ClassId) {
         let class = &mut self.classes[id];
         class.pods = class.pods.saturating_sub(1);
@@ -123,7 +124,7 @@ impl ClusterState {
         self.classes[id].table = Some(table);
     }
 
-    /// The table of a class as it was when it was last refreshed.
+    /// The table of a class as of its last refresh; `None`: it has none.
     pub(crate) fn table_as_of(&self, id: ClassId) -> Option<&Table> {
         self.classes[id].table.as_deref()
     }
@@ -133,8 +134,9 @@ impl ClusterState {
         self.table_as_of(id).map_or(0, |table| table.count(node))
     }
 
-    /// What the static filters say of a class on every node. Most shapes differ in amounts alone:
-    /// then another class knows it, for what a table says is changed with every node.
+    /// A table with what the static filters say of a class on every node. Most shapes differ in
+    /// amounts alone, so the verdicts are copied from a table of another class if one is judged
+    /// alike: every table has current verdicts.
     fn judge_all(&self, id: ClassId) -> Table {
         let shape = &self.classes[id].shape;
         let alike = |class: &&Class| filter::judged_alike(&class.shape, shape);
@@ -150,7 +152,7 @@ impl ClusterState {
         table
     }
 
-    /// What the static filters say of a class on a node; `None`: the node is not there.
+    /// What the static filters say of a class on a node; `None`: the node is not known.
     pub(crate) fn static_verdict(&self, id: ClassId, node: NodeId) -> Option<Result<(), Filter>> {
         let known = self.nodes.get(node)?.known.as_ref()?;
         Some(filter::static_verdict(
@@ -160,7 +162,7 @@ impl ClusterState {
         ))
     }
 
-    /// A node's rules have changed: every table hears of it.
+    /// Judges a node whose rules have changed anew in every table.
     pub(crate) fn judge_node(&mut self, node: NodeId) {
         for id in self.classes.ids() {
             if self.classes[id].table.is_none() {
@@ -173,7 +175,7 @@ impl ClusterState {
         }
     }
 
-    /// How many nodes each static filter refuses a class, most first.
+    /// How many nodes each static filter refuses to a class, most first.
     pub(crate) fn refusals(&self, id: ClassId) -> Vec<(Filter, u32)> {
         let Some(table) = self.table_as_of(id) else {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! Topologies, and where nodes stand in them.
 
 use super::ClusterState;
-use crate::facts::{Labels, TopologyFacts, TopologyLevel, TopologyRequest, Uid};
+use crate::facts::{Labels, TopologyConstraint, TopologyFacts, TopologyLevel, Uid};
 use crate::ids::{NodeId, TopologyId};
 use crate::names::listed;
 use crate::topology::{NODE_LEVEL, Topology, Unlabelled};
@@ -37,7 +37,7 @@ impl ClusterState {
         }
     }
 
-    /// The Topology of that name, or why there is none.
+    /// The Topology with this name, or a sentence why there is none that can be used.
     pub(crate) fn topology(&self, name: &str) -> Result<TopologyId, String> {
         match self.topology_ids.get(name) {
             Some(Ok(id)) => Ok(*id),
@@ -52,9 +52,9 @@ impl ClusterState {
         }
     }
 
-    /// The Topology in which a request looks for its levels, or why there is none. The level `node`
-    /// needs no object: whoever names no Topology and no other level finds it without one.
-    pub(crate) fn topology_of(&self, request: &TopologyRequest) -> Result<TopologyId, String> {
+    /// The Topology in which a constraint's levels are looked up, or a sentence why there is none.
+    /// A constraint that names no Topology and only the level `node` needs no Topology object.
+    pub(crate) fn topology_of(&self, request: &TopologyConstraint) -> Result<TopologyId, String> {
         if let Some(name) = &request.name {
             return self.topology(name);
         }
@@ -66,7 +66,7 @@ impl ClusterState {
         found
     }
 
-    /// Every Topology object that can be read, with what its nodes lack.
+    /// Every Topology object that can be read, with the labels that nodes lack for it.
     pub(crate) fn topology_notes(&self) -> Vec<(Box<str>, Uid, Option<Unlabelled>)> {
         let readable = self.topology_ids.iter();
         let readable = readable.filter_map(|(name, id)| Some((name, *id.as_ref().ok()?)));
@@ -77,7 +77,7 @@ impl ClusterState {
         notes.collect()
     }
 
-    /// A topology whose only level is a node label, as native groups name it.
+    /// The topology whose only level is this node label, for native groups; made when first named.
     pub(crate) fn label_topology(&mut self, label: &str) -> TopologyId {
         if let Some(id) = self.label_topologies.get(label) {
             return *id;
@@ -91,7 +91,7 @@ impl ClusterState {
         id
     }
 
-    /// The topology of a label, if a gang has asked for it.
+    /// The topology whose only level is this node label, if a native group has named the label.
     pub(crate) fn known_label_topology(&self, label: &str) -> Option<TopologyId> {
         self.label_topologies.get(label).copied()
     }
@@ -163,8 +163,8 @@ impl ClusterState {
         }
     }
 
-    /// All nodes that are there, in the order of filling: whoever takes the first of equals takes
-    /// the same, whatever the order in which nodes came.
+    /// All known nodes in the order of filling. Which of equal nodes comes first does not depend on
+    /// the order in which nodes came.
     pub(crate) fn nodes_in_order(&self) -> impl Iterator<Item = NodeId> {
         self.order.iter().map(|(node, _)| node)
     }

@@ -1,38 +1,34 @@
-//! Why a gang waits: in a sentence for its status, and taken apart on request.
+//! Explanations: why a gang waits, taken apart on request.
 //!
-//! A sentence is made when a gang is refused (`words`). All else is worked out when somebody asks,
-//! from what is there now: nothing that is explained can change a decision, the answer depends on
-//! the state and not on its history, and the work is bounded by the nodes and the gangs.
+//! The sentence of a refused gang is made when it is told (`why`). An explanation is worked out
+//! when it is asked for, from the state as it is: it changes no decision, it depends on the state
+//! and not on its history, and its work is bounded by the nodes and the gangs.
 //!
 //! The place of a gang is found in the line of its queue (`line`), and the order of the queues is
-//! computed once more by the demand that the planning loop itself compares. What each shape of the
-//! members lacks is counted over all nodes (`room`), of each sub-group inside the domain that it
-//! requires (`sub_groups`). The most members that have a place together are looked for
-//! (`together`), and whose ends would do is tried in a transaction that is rolled back (`ends`).
-//! What would help is said last (`advice`).
+//! computed once more by the demand that the planning loop itself compares. What the members of
+//! each shape lack is counted over all nodes (`room`); for a sub-group, inside the domain that it
+//! requires (`sub_groups`). The most members that have a place together are searched for
+//! (`together`), and the gangs whose ends would make enough room are found by trying, in a what-if
+//! (`ends`). What would help is said last (`advice`).
 
 mod advice;
 mod ends;
+mod eviction;
 mod held;
-mod labels;
 mod line;
 mod room;
-mod shapes;
 mod sub_groups;
 mod together;
-mod words;
-
-pub(crate) use words::{model_limits, refusal};
 
 use crate::explain::{
     Ahead, ExcessReport, Explanation, Holder, NodeCounts, NotFound, Proof, QueueStanding, Rank,
-    Refused, Rivals, Shortage, Standing, Subject, Together, nodes_that,
+    Refused, Rivals, Shortage, Standing, Subject, Together,
 };
 use crate::facts::{GroupSource, UnixMs};
 use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Shortfall, Verdict, Wait, Wake};
-use crate::gangs::{request, wanted};
+use crate::gangs::request;
+use crate::gangs::wait::{Shortfall, Wait, Wake};
 use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
@@ -44,29 +40,28 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use crate::tell::why::why_it_waits;
-use crate::tell::{Teller, View, faults, reports};
+use crate::tell::words::{area_name, asks, told_apart};
+use crate::tell::{Teller, View, faults};
+use crate::txn::Txn;
 use advice::{Ends, Tried, remedies};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use held::{Held, held};
-use line::standing;
 use room::{Missing, level, shortage};
-use shapes::told_apart;
-use words::{area_name, asks};
 
-/// How many shapes of members are explained.
+/// How many shapes of members are explained, at most.
 const SHAPES_EXPLAINED: usize = 4;
 
 impl Teller {
-    /// Why a gang waits, or the gang of a pod.
+    /// Explains why a gang waits, or the gang of a pod.
     ///
     /// # Errors
-    /// If there is nothing of that name; says what may have been meant.
+    /// No gang or pod has that name, or the pod is another scheduler's. The error says which name
+    /// may have been meant.
     pub(crate) fn explain(
-        &self,
+        &mut self,
         state: &mut ClusterState,
         settings: &Settings,
         progress: &ById<GangId, Progress>,
@@ -81,15 +76,34 @@ impl Teller {
                 let gang = pod.own.as_ref().and_then(|own| own.gang);
                 let gang =
                     gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
-                (gang, Some(reports::pod_report(state, waiting, pod)))
+                (gang, Some(pod.uid))
             }
         };
+        // What is held for the gang itself is not in its way.
+        let mut txn = Txn::default();
+        let start = txn.checkpoint();
+        txn.give_up_own(state, gang);
+        // The sentence is made for this answer alone: what is told in statuses stays as it is.
+        let told = &mut self.told[gang];
+        let before = (told.said.take(), told.is_stale);
+        self.say(state, settings, progress, waiting, gang, now_ms);
         let mut explanation = self.explain_gang(state, settings, progress, waiting, gang, now_ms);
-        explanation.pod = pod;
+        let view = View {
+            state,
+            settings,
+            progress,
+            waiting,
+            now_ms,
+        };
+        let pod = pod.and_then(|uid| state.pod_ids.get(&uid));
+        explanation.pod = pod.map(|pod| self.pod_report(view, &state.pods[*pod]));
+        let told = &mut self.told[gang];
+        (told.said, told.is_stale) = before;
         if explanation.reason == Some(Reason::QueueNotFound) {
             let meant = queue_that_was_meant(state, &state.gangs[gang]);
             explanation.remedies.extend(meant);
         }
+        txn.rollback(state, start);
         Ok(explanation)
     }
 
@@ -102,6 +116,7 @@ impl Teller {
         id: GangId,
         now_ms: UnixMs,
     ) -> Explanation {
+        let standing = line::standing(state, settings, progress, waiting, id, now_ms);
         let view = View {
             state,
             settings,
@@ -112,7 +127,7 @@ impl Teller {
         let gang = &state.gangs[id];
         let counts = count(state, id, now_ms);
         let status = self.gang_status(view, id, &counts);
-        let verdict = why_it_waits(state, waiting, id);
+        let verdict = self.why_it_waits(state, waiting, id);
         let turn = (waiting[id].wait == Wait::Turn).then_some(Reason::WaitingForTurn);
         let mut explanation = Explanation {
             gang: (&*state.name_of(gang)).into(),
@@ -121,30 +136,29 @@ impl Teller {
             phase: status.phase,
             members: status.members,
             needed: counts.needed,
+            protected: status.protected,
             reason: verdict.as_ref().map(|verdict| verdict.reason).or(turn),
             message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
             proof: None,
             together: None,
             shortages: Vec::new(),
             excess: None,
-            standing: standing(state, id, waiting, |gang, queue| {
-                wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
-            }),
+            standing,
+            eviction: None,
             remedies: Vec::new(),
             notes: faults::notes(state, gang),
         };
         let mut tried = Tried::default();
-        if let (Wait::Room(verdict, wake), Some((queue, _))) =
-            (&waiting[id].wait, &waiting[id].place)
-        {
+        if let (Some(said), Some((queue, _))) = (&self.told[id].said, &waiting[id].place) {
+            let (reason, wake) = said.reason_and_wake();
             let explained = Explained {
                 view,
                 gang: id,
                 queue: *queue,
                 counts: &counts,
             };
-            explained.explain_room((verdict, wake), &mut explanation);
-            // What no node has comes first: whatever else is short, it is in vain.
+            explained.explain_room(reason, wake, &mut explanation);
+            // Members that ask for what no node has come first: without it, nothing else helps.
             let in_vain =
                 |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
             explanation.shortages.sort_by_key(|one| !in_vain(one));
@@ -158,7 +172,8 @@ impl Teller {
                 &mut explanation,
                 now_ms,
             );
-            tried.other_models_help = verdict.more_nodes_help;
+            explanation.eviction = eviction::eviction(state, settings, progress, gang, now_ms);
+            tried.other_models_help = said.verdict.more_nodes_help;
             tried.limits_are_used = limits_are_used;
         }
         let gang = &state.gangs[id];
@@ -173,7 +188,7 @@ fn gang_of_name(state: &ClusterState, name: &str) -> Result<GangId, NotFound> {
     let is_named =
         |gang: &Gang| &*gang.name == name || gang.long_name().is_some_and(|long| long == name);
     let named = gangs().filter(|(_, gang)| is_named(gang));
-    // Groups of both sources may have one name, and so may pods of two owners.
+    // A PodGroup of ours and a native one may have one name, and so may the gangs of two owners.
     let native = |gang: &Gang| gang.native_name().is_some();
     let first = named.min_by_key(|(_, gang)| (native(gang), gang.key.clone()));
     first.map(|(id, _)| id).ok_or_else(|| {
@@ -194,7 +209,7 @@ fn pod_of_name<'a>(state: &'a ClusterState, name: &str) -> Result<&'a Pod, NotFo
         parts.is_some_and(|(ns, rest)| *pod.namespace == *ns && *pod.name == *rest)
     };
     let pods = || state.pods.iter().map(|(_, pod)| pod);
-    // While the old one is leaving, another may have its name.
+    // While a pod is leaving, a newer pod may have its name.
     let newest = |pod: &&Pod| (pod.deleting, Reverse(pod.created_ms), pod.uid);
     pods().filter(is_named).min_by_key(newest).ok_or_else(|| {
         let ours = pods().filter(|pod| pod.own.is_some());
@@ -206,7 +221,7 @@ fn pod_of_name<'a>(state: &'a ClusterState, name: &str) -> Result<&'a Pod, NotFo
     })
 }
 
-/// A gang that was refused, and is explained.
+/// A refused gang that is explained.
 #[derive(Debug, Clone, Copy)]
 struct Explained<'a> {
     view: View<'a>,
@@ -215,14 +230,14 @@ struct Explained<'a> {
     counts: &'a Counts,
 }
 
-/// Whether the object of a gang names its queue, which cannot be changed any more.
+/// Whether the gang's PodGroup names the queue, which then cannot be changed.
 fn queue_is_fixed(gang: &Gang) -> bool {
     let object = gang.object.as_ref();
     object.is_some_and(|object| object.source == GroupSource::GpuBatch && object.queue.is_some())
 }
 
-/// The queue that a gang probably means which names one that is not there. Only queues that would
-/// take it are any help.
+/// The queues that may have been meant by a gang that names one that does not exist, as a question.
+/// Only queues that would take the gang are named.
 fn queue_that_was_meant(state: &ClusterState, gang: &Gang) -> Option<String> {
     let queues = &state.queues;
     let labels = state.namespaces.get(&gang.namespace);
@@ -248,32 +263,26 @@ impl Explained<'_> {
         })
     }
 
-    /// What the gang lacks as things are now.
-    fn explain_room(&self, (verdict, wake): (&Verdict, &Wake), explanation: &mut Explanation) {
-        let (state, now_ms) = (self.view.state, self.view.now_ms);
-        let of_queue = verdict.reason.is_of_queue();
-        if let Some(over) = self.over()
-            && !of_queue
-            && self.wants_all()
-        {
-            // The bound has been reached since, and comes first.
-            explanation.reason = Some(over.reason());
-            self.explain_excess(&over, explanation);
+    /// Adds what the gang lacks now to the explanation.
+    fn explain_room(&self, reason: Reason, wake: &Wake, explanation: &mut Explanation) {
+        if reason == Reason::WaitingForMembers {
             return;
         }
+        let (state, now_ms) = (self.view.state, self.view.now_ms);
+        let of_queue = reason.is_of_queue();
         if !of_queue {
-            explanation.proof = Some(match (wake, verdict.reason) {
-                (Wake::Over(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
+            explanation.proof = Some(match (wake, reason) {
+                (Wake::Eased(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
                 _ => Proof::Bounded,
             });
         }
         match wake {
-            Wake::Queue(_) | Wake::Over(Shortfall::Bound { .. }) => {
-                if let Some(over) = self.over() {
-                    self.explain_excess(&over, explanation);
+            Wake::Queue(_) | Wake::Eased(Shortfall::Bound { .. }) => {
+                if let Some(excess) = self.excess() {
+                    self.explain_excess(&excess, explanation);
                 }
             }
-            Wake::Over(Shortfall::Room { class, scope, need })
+            Wake::Eased(Shortfall::Room { class, scope, need })
                 if state.classes.get(*class).is_some() =>
             {
                 let missing = self.missing(*class, *scope, *need);
@@ -283,7 +292,7 @@ impl Explained<'_> {
                 }
                 explanation.shortages.push(shortage);
             }
-            Wake::Over(_) => {}
+            Wake::Eased(_) => {}
             Wake::AnyRoom(..) if state.gangs[self.gang].tree().is_some() => {
                 explanation.shortages = sub_groups::shortages_of_sub_groups(self);
             }
@@ -300,7 +309,7 @@ impl Explained<'_> {
     }
 
     /// The bound of a queue that the gang would exceed now.
-    fn over(&self) -> Option<Excess> {
+    fn excess(&self) -> Option<Excess> {
         let View {
             state,
             settings,
@@ -308,7 +317,7 @@ impl Explained<'_> {
             now_ms,
             ..
         } = self.view;
-        bounds::over(state, settings, progress, self.gang, self.queue, now_ms)
+        bounds::excess(state, settings, progress, self.gang, self.queue, now_ms)
     }
 
     /// The shortages of members of each shape, and a sentence for each.
@@ -346,26 +355,27 @@ impl Explained<'_> {
         }
     }
 
-    /// Explains a gang that exceeds a bound, and its members if even empty nodes would not take
-    /// them: then no room under the bound helps by itself.
-    fn explain_excess(&self, over: &Excess, explanation: &mut Explanation) {
+    /// Explains the bound that the gang would exceed, and the shortages that would remain on empty
+    /// nodes: where there are any, room under the bound does not help by itself.
+    fn explain_excess(&self, excess: &Excess, explanation: &mut Explanation) {
         let state = self.view.state;
-        explanation.message = state.queues.describe(over);
-        explanation.excess = Some(excess_report(state, over));
+        explanation.message = state.queues.describe(excess);
+        explanation.excess = Some(excess_report(state, excess));
         let mut shortages = if state.gangs[self.gang].tree().is_some() {
             sub_groups::shortages_of_sub_groups(self)
         } else if self.wants_all() {
             let told = self.shortages_of_shapes().into_iter();
             told.map(|(shortage, _)| shortage).collect()
         } else {
-            // Some of the waiting members are not needed: those without room may be among them.
+            // Not all waiting members are needed: those without room may be among the others.
             Vec::new()
         };
         shortages.retain(|shortage| shortage.fits_empty < shortage.need);
         explanation.shortages = shortages;
     }
 
-    /// Whether it needs every member that waits, so that no choice of them asks for less.
+    /// Whether the gang needs every member that can be placed, so that no choice of members asks
+    /// for less.
     fn wants_all(&self) -> bool {
         let counts = self.counts;
         let is_plain = self.view.state.gangs[self.gang].tree().is_none();
@@ -373,17 +383,17 @@ impl Explained<'_> {
     }
 }
 
-fn excess_report(state: &ClusterState, over: &Excess) -> ExcessReport {
+fn excess_report(state: &ClusterState, excess: &Excess) -> ExcessReport {
     let queues = &state.queues;
     ExcessReport {
-        queue: queues.name(over.queue).into(),
-        resource: queues.governed_name(over.key).into(),
-        bound: match over.bound {
+        queue: queues.name(excess.queue).into(),
+        resource: queues.governed_name(excess.key).into(),
+        bound: match excess.bound {
             Bound::Limit => "limit",
             Bound::Quota => "quota",
         },
-        allowed: over.allowed,
-        held: over.allocated,
-        asked: over.asked,
+        allowed: excess.allowed,
+        held: excess.allocated,
+        asked: excess.asked,
     }
 }

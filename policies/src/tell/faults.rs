@@ -1,11 +1,12 @@
-//! News of what is wrong with Queues, Topologies, Nodes and Namespaces, of Jobs that evictions
-//! make fail, and of what pods say in vain: a Kubernetes event for each fault.
+//! Faults: a Kubernetes event for whatever is wrong with a Queue, Topology, Node, Namespace or
+//! PodDisruptionBudget, for a Job that evictions make fail, and for keys of ours on a pod that mean
+//! nothing.
 //!
-//! A gang says in its own status why it waits. What is told here holds no gang up; who made the
-//! objects hears of it once, from the engine that leads.
+//! Why a gang waits is told in the gang's own status, not here. The leader tells each fault once,
+//! to the people who made the object.
 //!
-//! What is told of Jobs and pods has a name that follows from the words, so the API server takes it
-//! once, whoever repeats it after a restart.
+//! An event on a Job or pod has a name that follows from its words, so that the API server keeps it
+//! once even if it is published again after a restart.
 
 use crate::bind::outbox::Outbox;
 use crate::command::{Announcement, ObjectReference};
@@ -24,10 +25,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The reason of the event on a queue with entries that count what no node has.
+/// The reason of the event on a queue with an entry for a resource or GPU model that no node has.
 const NOT_THERE: &str = "ResourceNotFound";
 
-/// The reason of the event on a node of which more is used than it has.
+/// The reason of the event on a node whose pods use more than it has.
 const OVERCOMMITTED: &str = "Overcommitted";
 
 /// The reason of the event on a Topology with a level whose label no node has.
@@ -45,7 +46,7 @@ const FRAGILE: &str = "each pod that is evicted counts as failed, and the Job fa
      DisruptionTarget. A Job that has one, with restartPolicy: Never, waits again instead; see \
      docs/jobs.md";
 
-/// The faults of objects as they are now: those that were told, and those still to be told.
+/// The faults of objects as they are now: the faults that were told, and those still to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     told: BTreeMap<ObjectKey, Announcement>,
@@ -53,7 +54,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// An object was looked at. The same fault is not told twice.
+    /// Notes the fault of an object, or that it has none. A fault that was told and has not changed
+    /// is not told again.
     fn note(&mut self, key: ObjectKey, fault: Option<Announcement>) {
         if fault.as_ref() != self.told.get(&key) {
             self.told.remove(&key);
@@ -68,7 +70,7 @@ impl Faults {
         self.told.contains_key(key) || self.untold.contains_key(key)
     }
 
-    /// A kind was listed: whoever is not in the list is gone.
+    /// Forgets the objects of a listed kind that are not in the list: they are gone.
     fn keep_listed(&mut self, listing: &Listing) {
         let of_kind = |key: &ObjectKey| key.kind() == listing.kind;
         if !self.told.keys().chain(self.untold.keys()).any(of_kind) {
@@ -80,8 +82,8 @@ impl Faults {
         self.untold.retain(|key, _| stays(key));
     }
 
-    /// Looks at an event that the state has not taken in yet for objects that are wrong by
-    /// themselves.
+    /// Notes the faults that can be seen in the objects of an event. The state has not taken in the
+    /// event yet.
     pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
         match event {
             Event::Applied(object) => self.note_object(state, object),
@@ -97,53 +99,46 @@ impl Faults {
     }
 
     fn note_object(&mut self, state: &ClusterState, object: &Object) {
+        let mut namespace = "";
         let (kind, name, uid, problems) = match object {
             Object::Node(node) => (Kind::Node, &node.name, node.uid, &node.problems),
             Object::Topology(facts) => (Kind::Topology, &facts.name, facts.uid, &facts.problems),
             Object::Namespace(facts) => (Kind::Namespace, &facts.name, facts.uid, &facts.problems),
+            Object::DisruptionBudget(facts) => {
+                namespace = &facts.namespace;
+                (object.kind(), &facts.name, facts.uid, &facts.problems)
+            }
             Object::Pod(facts) if facts.ours => return self.note_keys(facts),
             _ => return,
         };
         let fault = match problems.first() {
             Some(problem) => {
-                let message = in_words(problem).into();
-                Some(fault(
-                    kind,
-                    name,
-                    uid,
-                    Reason::InvalidSpec.as_str(),
-                    message,
-                ))
+                let regarding = kind.reference(namespace, name, uid);
+                let reason = Reason::InvalidSpec.as_str();
+                Some(fault(regarding, reason, in_words(problem)))
             }
             None if kind == Kind::Node => overcommitment(state, object),
-            // What nodes make of a Topology is looked at once the state has taken all in.
+            // Labels that no node has are looked for once the state has taken in the event: see
+            // `note_topologies`.
             None if kind == Kind::Topology => return,
             None => None,
         };
         self.note(object.key(), fault);
     }
 
-    /// A pod of ours was seen: what it says under our prefix and in vain.
+    /// Notes the labels and annotations of ours on a pod that mean nothing.
     fn note_keys(&mut self, pod: &PodFacts) {
         let said: Vec<String> = pod.unknown_keys.iter().map(in_words).collect();
+        let regarding = Kind::Pod.reference(&pod.namespace, &pod.name, pod.uid);
         let fault = (!said.is_empty() && !pod.phase.ended()).then(|| Announcement {
-            regarding: ObjectReference {
-                api_version: "v1".into(),
-                kind: "Pod".into(),
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid,
-            },
-            warning: true,
-            reason: UNKNOWN_KEY.into(),
-            message: said.join("; ").into(),
             once: true,
+            ..fault(regarding, UNKNOWN_KEY, said.join("; "))
         });
         self.note(ObjectKey::Pod(pod.uid), fault);
     }
 
-    /// A gang was looked at: the owners of Jobs that evictions of its pods would make fail hear of
-    /// it before anything is evicted.
+    /// Notes the Jobs of a gang that evictions of its pods would make fail, so that their owners
+    /// hear of it before anything is evicted.
     pub(crate) fn note_jobs(&mut self, state: &ClusterState, id: GangId) {
         let gang = &state.gangs[id];
         for job in state.fragile_jobs(gang) {
@@ -151,52 +146,46 @@ impl Faults {
             if self.is_noted(&key) {
                 continue;
             }
-            let (api_version, kind) = Kind::Job.api_type();
+            let regarding = Kind::Job.reference(&job.namespace, &job.name, job.uid);
             let fault = Announcement {
-                regarding: ObjectReference {
-                    api_version: api_version.into(),
-                    kind: kind.into(),
-                    namespace: job.namespace.clone(),
-                    name: job.name.clone(),
-                    uid: job.uid,
-                },
-                warning: true,
-                reason: FAILS_WHEN_EVICTED.into(),
-                message: FRAGILE.into(),
                 once: true,
+                ..fault(regarding, FAILS_WHEN_EVICTED, FRAGILE)
             };
             self.note(key, Some(fault));
         }
     }
 
-    /// A queue's status was worked out.
+    /// Notes the fault that a queue's new status tells.
     pub(super) fn note_queue(&mut self, name: &str, uid: Uid, status: &QueueStatus) {
-        let wrong = status
-            .fault
-            .as_ref()
-            .map(|(wrong, message)| fault(Kind::Queue, name, uid, wrong.as_str(), message.clone()));
-        // Nodes may come that have it, so this is no warning.
+        let regarding = || Kind::Queue.reference("", name, uid);
+        let wrong = status.fault.as_ref();
+        let wrong = wrong.map(|(wrong, said)| fault(regarding(), wrong.as_str(), said.clone()));
+        // No warning: nodes that have the resource or model may still come.
         let absent = status.note.as_ref().map(|note| Announcement {
             warning: false,
-            ..fault(Kind::Queue, name, uid, NOT_THERE, note.clone())
+            ..fault(regarding(), NOT_THERE, note.clone())
         });
         let fault = wrong.or(absent);
         self.note(ObjectKey::Queue(name.into()), fault);
     }
 
-    /// Nodes or Topologies have changed: looks at every Topology that can be read for a level whose
-    /// label no node has.
+    /// Notes every readable Topology that has a level whose label no node has. To be called when
+    /// nodes or Topologies have changed.
     pub(crate) fn note_topologies(&mut self, state: &ClusterState) {
         for (name, uid, unlabelled) in state.topology_notes() {
             let fault = unlabelled.map(|Unlabelled { sentence, splits }| Announcement {
                 warning: splits,
-                ..fault(Kind::Topology, &name, uid, LABEL_NOT_FOUND, sentence.into())
+                ..fault(
+                    Kind::Topology.reference("", &name, uid),
+                    LABEL_NOT_FOUND,
+                    sentence,
+                )
             });
             self.note(ObjectKey::Topology(name), fault);
         }
     }
 
-    /// Says what has not been said yet; only who leads speaks.
+    /// Publishes the faults that were not told yet. Only the leader may call this.
     pub(crate) fn announce(&mut self, outbox: &mut Outbox) {
         for (key, fault) in core::mem::take(&mut self.untold) {
             outbox.announce(fault.clone());
@@ -205,7 +194,7 @@ impl Faults {
     }
 }
 
-/// What the owner of a gang should know although it holds nothing up.
+/// What the owner of a gang should know although it does not hold the gang up, a sentence each.
 pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     let jobs = state.fragile_jobs(gang);
     let mut notes: Vec<String> = jobs
@@ -226,13 +215,14 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     notes
 }
 
-/// What pods use of a node beyond what it says that it has.
+/// The fault of a node whose pods use more than the node says that it has.
 fn overcommitment(state: &ClusterState, object: &Object) -> Option<Announcement> {
     let Object::Node(facts) = object else {
         return None;
     };
     let node = &state.nodes[*state.node_ids.get(&facts.name)?];
-    // Another machine under the same name: the pods on it are those of the old one.
+    // With another UID it is a new machine under an old name: the known pods are those of the old
+    // machine.
     let same = node.known.as_ref()?.facts.uid == facts.uid;
     let (resource, used, has) = node
         .resources()
@@ -244,35 +234,21 @@ fn overcommitment(state: &ClusterState, object: &Object) -> Option<Announcement>
     let message = format!(
         "the pods here use {used} {resource} and {has} are allocatable; no more are placed here"
     );
-    Some(fault(
-        Kind::Node,
-        &facts.name,
-        facts.uid,
-        OVERCOMMITTED,
-        message.into(),
-    ))
+    let regarding = Kind::Node.reference("", &facts.name, facts.uid);
+    Some(fault(regarding, OVERCOMMITTED, message))
 }
 
-/// An event about an object without a namespace.
+/// A warning about an object.
 fn fault(
-    kind: Kind,
-    name: &str,
-    uid: Uid,
+    regarding: ObjectReference,
     reason: &'static str,
-    message: Box<str>,
+    message: impl Into<Box<str>>,
 ) -> Announcement {
-    let (api_version, kind) = kind.api_type();
     Announcement {
-        regarding: ObjectReference {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: "".into(),
-            name: name.into(),
-            uid,
-        },
+        regarding,
         warning: true,
         reason: reason.into(),
-        message,
+        message: message.into(),
         once: false,
     }
 }

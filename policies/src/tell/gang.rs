@@ -6,9 +6,9 @@ use crate::gangs::progress::Progress;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
 use crate::reason::Reason;
+use crate::state::gang::Gang;
 use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
 use crate::tell::told::Told;
-use crate::tell::why::why_it_waits;
 use crate::tell::{Teller, View};
 use alloc::format;
 
@@ -22,17 +22,8 @@ impl Teller {
     ) -> PodGroupStatus {
         let (gang, told) = (&view.state.gangs[id], &self.told[id]);
         let phase = phase(counts);
-        let scheduled = matches!(phase, Phase::Running | Phase::Succeeded | Phase::Failed);
-        let (was, since_ms) = match (told.scheduled, gang.shown()) {
-            ((_, 0), Some(shown)) => (shown.scheduled, shown.scheduled_since_ms),
-            (known, _) => known,
-        };
-        let since_ms = if was == scheduled && since_ms > 0 {
-            since_ms
-        } else {
-            whole_seconds(view.now_ms)
-        };
-        let verdict = why_it_waits(view.state, view.waiting, id);
+        let (scheduled, scheduled_since_ms) = scheduled(gang, told, counts, view.now_ms);
+        let verdict = self.why_it_waits(view.state, view.waiting, id);
         let message = match (&verdict, phase) {
             (Some(verdict), _) => verdict.message.clone(),
             (None, Phase::Pending) => "waits for its turn".into(),
@@ -68,14 +59,34 @@ impl Teller {
                 .filter(|_| waits),
             message: message.into(),
             scheduled,
-            scheduled_since_ms: since_ms,
+            scheduled_since_ms,
             staleness: staleness(&view.progress[id], told, view.now_ms),
+            protected: protected(gang, told, counts),
         }
     }
 }
 
-/// The condition `Stale` of a gang that has been complete.
-fn staleness(progress: &Progress, told: &Told, now_ms: UnixMs) -> Option<Staleness> {
+/// Whether a gang is scheduled, and since when, in whole seconds. Until `told` knows a time, the
+/// status of the PodGroup counts.
+pub(super) fn scheduled(
+    gang: &Gang,
+    told: &Told,
+    counts: &Counts,
+    now_ms: UnixMs,
+) -> (bool, UnixMs) {
+    let scheduled = !matches!(phase(counts), Phase::Pending | Phase::Binding);
+    let known = match (told.scheduled, gang.shown()) {
+        ((_, 0), Some(shown)) => (shown.scheduled, shown.scheduled_since_ms),
+        (known, _) => known,
+    };
+    match known {
+        (was, since_ms) if was == scheduled && since_ms > 0 => known,
+        _ => (scheduled, whole_seconds(now_ms)),
+    }
+}
+
+/// The condition `Stale` of a gang; `None`: the gang is not complete.
+pub(super) fn staleness(progress: &Progress, told: &Told, now_ms: UnixMs) -> Option<Staleness> {
     let complete_ms = progress.start.complete_ms()?;
     let of_these = |(since_ms, told)| (since_ms == complete_ms).then_some(told);
     let known = told.staleness.and_then(of_these).or(progress.staleness);
@@ -88,13 +99,21 @@ fn staleness(progress: &Progress, told: &Told, now_ms: UnixMs) -> Option<Stalene
     }))
 }
 
+/// Whether the minimum of a gang is protected from other queues. Until that is worked out, the
+/// status of the PodGroup counts.
+fn protected(gang: &Gang, told: &Told, counts: &Counts) -> Option<bool> {
+    let shown = || gang.shown().and_then(|shown| shown.protected);
+    let holds = counts.bound > 0;
+    told.protected.or_else(shown).filter(|_| holds)
+}
+
 /// Times in statuses have whole seconds.
 fn whole_seconds(at_ms: UnixMs) -> UnixMs {
     at_ms - at_ms % 1_000
 }
 
-/// The phase, derived from the members.
-fn phase(counts: &Counts) -> Phase {
+/// The phase of a gang, derived from its members.
+pub(super) fn phase(counts: &Counts) -> Phase {
     if counts.have_ended() {
         return if counts.failed > 0 {
             Phase::Failed

@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 const DIVISION_WORK: u64 = 100_000;
 
 impl Teller {
-    /// What is to be written to a Queue, if its status has changed.
+    /// The status that is to be written to a Queue; `None`: there is no object, or the last status
+    /// written was equal.
     pub(super) fn queue_patch(
         &mut self,
         state: &ClusterState,
@@ -32,7 +33,8 @@ impl Teller {
         self.faults.announce(&mut binder.outbox);
         if self.reported_queues.get(&queue) == Some(&status) {
             if state.queues.told_past(queue) != status.past_use.as_ref() {
-                // A successor would begin with what an older write has left there.
+                // The Queue shows other averages than were last written, perhaps of an older write
+                // that came late; the next leader would begin with them.
                 let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
                 let key = StatusKey::Queue(queue);
                 binder.timers.set(rewrite_ms, Timer::Rewrite(key));
@@ -43,8 +45,9 @@ impl Teller {
         Some(StatusPatch::Queue { name, uid, status })
     }
 
-    /// Lets every queue's status be looked at again, at most once in a while, as soon as the fair
-    /// shares are worked out. Whether that goes on in the next slice.
+    /// Works out the fair shares, slice by slice, and then lets the status of every queue be looked
+    /// at again; at most once per `queue_status_interval_ms`, and only if something has changed.
+    /// Returns whether the work goes on in the next slice.
     pub(crate) fn divide_queues(
         &mut self,
         state: &mut ClusterState,
@@ -70,10 +73,11 @@ impl Teller {
         for queue in state.queues.ids() {
             binder.outbox.status(StatusKey::Queue(queue));
         }
+        self.protection.begin(state);
         false
     }
 
-    /// The status of a queue, with its gangs and with what no node has of its entries.
+    /// The status of a queue, with the numbers of its gangs and a note on entries that no node has.
     pub(crate) fn queue_status(&self, state: &ClusterState, queue: QueueId) -> QueueStatus {
         let mut status = state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();

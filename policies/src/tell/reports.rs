@@ -2,14 +2,12 @@
 
 use crate::facts::Amount;
 use crate::gangs::counts::count;
-use crate::ids::{ById, GangId};
-use crate::plan::waiting::Waiting;
+use crate::ids::GangId;
 use crate::reason::Reason;
 use crate::report::{GangReport, Inventory, PodReport, PodState};
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
 use crate::status::Phase;
-use crate::tell::why::why_it_waits;
 use crate::tell::{Teller, View};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -19,6 +17,45 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 impl Teller {
+    /// All pods of ours, in the order of namespace, name and UID.
+    pub(crate) fn pod_reports(&self, view: View<'_>) -> Vec<PodReport> {
+        let own = view.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
+        let mut reports: Vec<PodReport> = own.map(|(_, pod)| self.pod_report(view, pod)).collect();
+        let key = |report: &PodReport| (report.namespace.clone(), report.name.clone(), report.uid);
+        reports.sort_by_cached_key(key);
+        reports
+    }
+
+    pub(super) fn pod_report(&self, view: View<'_>, pod: &Pod) -> PodReport {
+        let state = view.state;
+        let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
+        let reached = match pod.stage {
+            Stage::Ended { succeeded: true } => PodState::Succeeded,
+            Stage::Ended { succeeded: false } => PodState::Failed,
+            _ if pod.deleting => PodState::Leaving,
+            Stage::Waiting if gated => PodState::Gated,
+            Stage::Waiting => PodState::Pending,
+            Stage::Bound(_) if pod.running => PodState::Running,
+            Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
+        };
+        let gang = pod.own.as_ref().and_then(|own| own.gang);
+        let binding = matches!(pod.stage, Stage::Assumed(_));
+        let waits = (pod.stage == Stage::Waiting || pod.failure().is_some()) && !pod.deleting;
+        let verdict = gang
+            .filter(|_| waits)
+            .and_then(|gang| self.why_it_waits(state, view.waiting, gang));
+        PodReport {
+            uid: pod.uid,
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            state: reached,
+            node: pod.stage.node().map(|node| state.nodes[node].name.clone()),
+            binding,
+            reason: verdict.as_ref().map(|verdict| verdict.reason),
+            message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
+        }
+    }
+
     /// All gangs, in the order of their names.
     pub(crate) fn gang_reports(&self, view: View<'_>) -> Vec<GangReport> {
         let gangs = &view.state.gangs;
@@ -29,7 +66,7 @@ impl Teller {
         reports.collect()
     }
 
-    /// How many gangs are in each phase, with the reason of those that wait.
+    /// How many gangs are in each phase, with the reason of the gangs that wait.
     pub(crate) fn gang_counts(&self, view: View<'_>) -> BTreeMap<(Phase, Option<Reason>), u32> {
         let mut counts = BTreeMap::new();
         let gangs = view.state.gangs.iter();
@@ -74,18 +111,7 @@ impl Teller {
     }
 }
 
-/// All pods of ours, in the order of namespace, name and UID.
-pub(crate) fn pod_reports(view: View<'_>) -> Vec<PodReport> {
-    let own = view.state.pods.iter().filter(|(_, pod)| pod.own.is_some());
-    let mut reports: Vec<PodReport> = own
-        .map(|(_, pod)| pod_report(view.state, view.waiting, pod))
-        .collect();
-    let key = |report: &PodReport| (report.namespace.clone(), report.name.clone(), report.uid);
-    reports.sort_by_cached_key(key);
-    reports
-}
-
-/// Where every pod is, those of other schedulers included, and what every node holds.
+/// Where every pod is, also pods of other schedulers, and what every node holds.
 pub(crate) fn inventory(state: &ClusterState) -> Inventory {
     let pods = state.pods.iter().map(|(_, pod)| {
         let place = match pod.stage {
@@ -113,37 +139,4 @@ pub(crate) fn inventory(state: &ClusterState) -> Inventory {
         (format!("node {}", node.name), amounts.join(", "))
     });
     pods.chain(nodes).collect()
-}
-
-pub(super) fn pod_report(
-    state: &ClusterState,
-    waiting: &ById<GangId, Waiting>,
-    pod: &Pod,
-) -> PodReport {
-    let gated = pod.own.as_ref().is_some_and(|own| !own.gates.is_empty());
-    let reached = match pod.stage {
-        Stage::Ended { succeeded: true } => PodState::Succeeded,
-        Stage::Ended { succeeded: false } => PodState::Failed,
-        _ if pod.deleting => PodState::Leaving,
-        Stage::Waiting if gated => PodState::Gated,
-        Stage::Waiting => PodState::Pending,
-        Stage::Bound(_) if pod.running => PodState::Running,
-        Stage::Bound(_) | Stage::Assumed(_) => PodState::Bound,
-    };
-    let gang = pod.own.as_ref().and_then(|own| own.gang);
-    let binding = matches!(pod.stage, Stage::Assumed(_));
-    let waits = (pod.stage == Stage::Waiting || pod.failure().is_some()) && !pod.deleting;
-    let verdict = gang
-        .filter(|_| waits)
-        .and_then(|gang| why_it_waits(state, waiting, gang));
-    PodReport {
-        uid: pod.uid,
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        state: reached,
-        node: pod.stage.node().map(|node| state.nodes[node].name.clone()),
-        binding,
-        reason: verdict.as_ref().map(|verdict| verdict.reason),
-        message: verdict.map_or_else(String::new, |verdict| verdict.message.clone()),
-    }
 }

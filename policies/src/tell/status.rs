@@ -1,7 +1,7 @@
-//! What users see: statuses, conditions and events, worked out when there is room to send them.
+//! Statuses, conditions and events of gangs and pods, worked out when there is room to send them.
 //!
-//! Statuses of PodGroups are read back from the watch: what is there is not written again after a
-//! restart, and a write that came late is noticed.
+//! Statuses of PodGroups are read back from the watch: a status that is already there is not
+//! written again after a restart, and a write that came late is noticed.
 
 use crate::bind::Binder;
 use crate::bind::outbox::{Flight, Outbox, StatusKey};
@@ -9,92 +9,93 @@ use crate::bind::timers::{Timer, Timers};
 use crate::command::{Action, Announcement, ObjectReference, StatusPatch};
 use crate::event::Outcome;
 use crate::facts::{ScheduledCondition, Uid, UnixMs};
-use crate::gangs::counts::count;
+use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Verdict;
 use crate::ids::{ById, GangId};
-use crate::plan::Planner;
 use crate::plan::waiting::Waiting;
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::pod::Stage;
 use crate::status::Phase;
-use crate::tell::why::why_it_waits;
+use crate::tell::gang::{phase, scheduled, staleness};
 use crate::tell::{Teller, View};
 use alloc::boxed::Box;
 use alloc::format;
 
-/// A condition whose reason has not changed is written again only after so long, however often the
-/// numbers in its message change; at once where the gang asks for something else.
+/// How long a condition stays while only its message changes, because of the numbers in it. It is
+/// replaced at once if its reason or the spec of the gang has changed.
 const CONDITION_INTERVAL_MS: u64 = 10_000;
 
-/// How long after the creation (which is known to the second) of a pod or gang that waits anything
-/// is first said of it: most are placed before.
+/// How long after its creation nothing is said of a pod or gang that waits: most are placed before.
+/// The creation is known to the second.
 const FIRST_WORD_DELAY_MS: u64 = 2_000;
 
-/// A write that was given up, or that something on the way has repeated, may arrive after a newer
-/// one. So long after that was noticed, what is there is compared again, or written again where the
-/// watch does not show it.
+/// How long after a possibly late write the status is compared with the watch again, or written
+/// again where the watch does not show it. A write that was given up, or that was repeated on its
+/// way, may arrive after a newer one.
 pub(super) const LATE_WRITE_MS: u64 = 10_000;
 
-/// How many statuses one step looks at.
-const STATUSES_LOOKED_AT: u32 = 1_000;
+/// How much work one step does for statuses, in units of about ten nanoseconds.
+const TELL_WORK: u64 = 100_000;
+/// How much work it is to look at one status.
+const STATUS_WORK: u64 = 100;
 
 impl Teller {
-    /// Phase 6 of a step: what users see. Whether there was more to look at than fits into a slice.
+    /// Phase 6 of a step: sends statuses, then events, while there is room and nothing more urgent
+    /// waits. Returns whether there is more to look at than fits into a slice.
     pub(crate) fn tell(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
         progress: &ById<GangId, Progress>,
-        planner: &mut Planner,
+        waiting: &ById<GangId, Waiting>,
         binder: &mut Binder,
         now_ms: UnixMs,
     ) -> bool {
         self.faults.announce(&mut binder.outbox);
-        let unfinished = self.divide_queues(state, settings, binder, now_ms);
-        self.send(state, settings, progress, planner, binder, now_ms) | unfinished
-    }
-
-    /// Sends statuses, then events, while there is room and nothing more urgent waits. Whether
-    /// there was more to look at than fits into a slice.
-    fn send(
-        &mut self,
-        state: &mut ClusterState,
-        settings: &Settings,
-        progress: &ById<GangId, Progress>,
-        planner: &mut Planner,
-        binder: &mut Binder,
-        now_ms: UnixMs,
-    ) -> bool {
+        let mut unfinished = self.divide_queues(state, settings, binder, now_ms);
+        unfinished |= self.protect_some(state, &mut binder.outbox);
         let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
-        let mut looked_at = 0;
+        let mut work = 0;
         while let Some(key) = binder.outbox.next_status() {
-            looked_at += 1;
-            if looked_at > STATUSES_LOOKED_AT {
+            if work >= TELL_WORK {
                 binder.outbox.status(key);
                 return true;
             }
-            let patch = match key {
-                StatusKey::Gang(gang) => {
-                    let before = planner.in_hand.replace(gang);
+            work += STATUS_WORK;
+            self.in_hand = gang_of(state, key);
+            let view = View {
+                state,
+                settings,
+                progress,
+                waiting,
+                now_ms,
+            };
+            let gang = self.in_hand;
+            let gang = gang.filter(|gang| self.has_a_word(view, &mut binder.timers, key, *gang));
+            if let Some(gang) = gang {
+                work += self.say(state, settings, progress, waiting, gang, now_ms);
+            }
+            let patch = match (key, gang) {
+                (StatusKey::Gang(_), Some(gang)) => {
                     let view = View {
                         state,
                         settings,
                         progress,
-                        waiting: &planner.waiting,
+                        waiting,
                         now_ms,
                     };
-                    let patch = self.gang_patch(view, binder, gang);
-                    planner.in_hand = before;
-                    patch
+                    self.gang_patch(view, binder, gang)
                 }
-                StatusKey::Pod(uid) => {
-                    Self::pod_patch(state, &planner.waiting, binder, uid, now_ms)
+                (StatusKey::Pod(uid), Some(gang)) => {
+                    self.pod_patch(state, waiting, binder, (uid, gang), now_ms)
                 }
-                StatusKey::Queue(queue) => self.queue_patch(state, binder, queue, now_ms),
+                (StatusKey::Queue(queue), _) => self.queue_patch(state, binder, queue, now_ms),
+                (_, None) => None,
             };
+            self.in_hand = None;
             if let Some(patch) = patch {
                 let action = Action::PatchStatus(patch);
                 binder.outbox.send(Flight::Status(key), deadline_ms, action);
@@ -106,7 +107,40 @@ impl Teller {
                 .outbox
                 .send(Flight::Announcement, deadline_ms, action);
         }
-        false
+        unfinished
+    }
+
+    /// Whether anything is to be said of a gang, or of a pod of it; of one that is young and waits,
+    /// later.
+    fn has_a_word(&self, view: View<'_>, timers: &mut Timers, key: StatusKey, id: GangId) -> bool {
+        let View { state, now_ms, .. } = view;
+        let gang = &state.gangs[id];
+        let created_ms = match key {
+            StatusKey::Pod(uid) => {
+                let pod = &state.pods[state.pod_ids[&uid]];
+                let waits = pod.stage == Stage::Waiting || pod.failure().is_some();
+                if !waits || pod.deleting {
+                    return false;
+                }
+                pod.created_ms
+            }
+            StatusKey::Gang(_) | StatusKey::Queue(_) => {
+                if gang.is_others() {
+                    return false;
+                }
+                let reported = self.told[id].reported(gang.object.as_deref());
+                let is_told = reported.or(gang.shown()).is_some();
+                if is_told || phase(&count(state, id, now_ms)) != Phase::Pending {
+                    return true;
+                }
+                gang.spec.created_ms
+            }
+        };
+        let first_ms = created_ms.saturating_add(FIRST_WORD_DELAY_MS);
+        if first_ms > now_ms {
+            timers.set(first_ms, Timer::Gang(id));
+        }
+        first_ms <= now_ms
     }
 
     fn gang_patch(
@@ -116,31 +150,17 @@ impl Teller {
         id: GangId,
     ) -> Option<StatusPatch> {
         let View { state, now_ms, .. } = view;
-        let gang = state.gangs.get(id)?;
-        if gang.is_others() {
-            return None;
-        }
+        let gang = &state.gangs[id];
         let native = gang.native_name().is_some();
         let counts = count(state, id, now_ms);
         let status = self.gang_status(view, id, &counts);
-        let first_ms = gang.spec.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
-        let reported = self.told[id].reported(gang.object.as_deref());
-        let told = reported.or(gang.shown());
-        if status.phase == Phase::Pending && told.is_none() && first_ms > now_ms {
-            binder.timers.set(first_ms, Timer::Gang(id));
-            return None;
-        }
-        let complete_ms = view.progress[id].start.complete_ms();
-        let told = &mut self.told[id];
-        told.scheduled = (status.scheduled, status.scheduled_since_ms);
-        told.staleness = complete_ms.zip(status.staleness);
         self.announce_reason(view, &mut binder.outbox, id);
         let object = gang.object.as_deref()?;
         let shown = object.status.as_ref();
         let told = &mut self.told[id];
         if told.reported(Some(object)).or(shown) == Some(&status) {
             if !native && shown != Some(&status) {
-                // The watch is behind, or another write came later than ours.
+                // The watch is behind, or another write came after ours.
                 let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
                 let key = StatusKey::Gang(id);
                 binder.timers.set(rewrite_ms, Timer::Rewrite(key));
@@ -157,42 +177,34 @@ impl Teller {
         })
     }
 
-    /// News of why a gang waits goes to its PodGroup, its owner or its pod: once for each reason.
+    /// Publishes why a gang waits, once for each reason, as an event on its PodGroup, the owner of
+    /// a member, or a member.
     fn announce_reason(&mut self, view: View<'_>, outbox: &mut Outbox, id: GangId) {
         let state = view.state;
-        let verdict = why_it_waits(state, view.waiting, id);
+        let verdict = self.why_it_waits(state, view.waiting, id);
         let reason = verdict.as_ref().map(|verdict| verdict.reason);
         if self.told[id].announced == reason {
             return;
         }
-        self.told[id].announced = reason;
         let object = state.object_of(&state.gangs[id]);
         if let (Some(verdict), Some(object)) = (verdict, object) {
             outbox.announce(announcement(object, &verdict));
         }
+        self.told[id].announced = reason;
     }
 
     fn pod_patch(
+        &mut self,
         state: &mut ClusterState,
         waiting: &ById<GangId, Waiting>,
         binder: &mut Binder,
-        uid: Uid,
+        (uid, gang): (Uid, GangId),
         now_ms: UnixMs,
     ) -> Option<StatusPatch> {
-        let id = *state.pod_ids.get(&uid)?;
+        let id = state.pod_ids[&uid];
         let pod = &state.pods[id];
-        let waits = pod.stage == Stage::Waiting || pod.failure().is_some();
-        if !waits || pod.deleting {
-            return None;
-        }
         let own = pod.own.as_ref()?;
-        let gang = own.gang?;
-        let young_until_ms = pod.created_ms.saturating_add(FIRST_WORD_DELAY_MS);
-        if young_until_ms > now_ms {
-            binder.timers.set(young_until_ms, Timer::Gang(gang));
-            return None;
-        }
-        let verdict = why_it_waits(state, waiting, gang)?;
+        let verdict = self.why_it_waits(state, waiting, gang)?;
         let (reason, message) = condition(&verdict);
         if let Some(current) = &own.unscheduled {
             if current.reason == reason && current.message == message {
@@ -209,9 +221,8 @@ impl Teller {
         let news = news.is_none_or(|current| current.reason != reason);
         let since_ms = pod.created_ms;
         let reference = pod.reference();
-        // News of why it waits goes to a member, too, where `kubectl describe pod` shows it: a
-        // condition is shown there without its reason. To a gang that a pod stands for it is told
-        // there.
+        // A member gets the event, too, because `kubectl describe pod` shows conditions without
+        // their reasons; not the member that stands for its gang, which has the gang's event.
         let object = pod.object();
         if news && state.object_of(&state.gangs[gang]).as_ref() != Some(&object) {
             binder.outbox.announce(announcement(object, &verdict));
@@ -229,17 +240,59 @@ impl Teller {
         })
     }
 
-    /// Writes a status once more, unless the watch shows that it is there.
-    pub(crate) fn rewrite(&mut self, state: &ClusterState, outbox: &mut Outbox, key: StatusKey) {
-        match key {
-            StatusKey::Gang(id) => {
-                if state.gangs.get(id).is_some() {
-                    self.told[id].reported = None;
-                    outbox.status(key);
-                }
+    /// Lets the statuses of a gang be looked at. Unless the gang is barred or was refused, only its
+    /// PodGroup has something to say, not its pods.
+    pub(crate) fn report(
+        &mut self,
+        view: View<'_>,
+        outbox: &mut Outbox,
+        id: GangId,
+        counts: &Counts,
+    ) {
+        self.dirty_queues = true;
+        let View { state, now_ms, .. } = view;
+        let gang = &state.gangs[id];
+        let holds = counts.bound > 0;
+        if holds || self.told[id].protected.take().is_some() {
+            let tally = view.progress[id].tally.map(|tally| tally.queue);
+            let queue = tally.or_else(|| state.queues.find(&gang.spec.queue));
+            self.protection.note(queue);
+        }
+        if gang.object.is_some() {
+            let (told, progress) = (&mut self.told[id], &view.progress[id]);
+            told.scheduled = scheduled(gang, told, counts, now_ms);
+            let complete_ms = progress.start.complete_ms();
+            told.staleness = complete_ms.zip(staleness(progress, told, now_ms));
+        }
+        let refused = view.waiting[id].wait.reason().is_some();
+        if refused || gang.object.is_some() || self.told[id].announced.is_some() {
+            outbox.status(StatusKey::Gang(id));
+        }
+        if !refused || counts.waiting == 0 || !outbox.writes_statuses() {
+            return;
+        }
+        for pod in gang.members.iter().map(|pod| &state.pods[*pod]) {
+            if pod.stage == Stage::Waiting {
+                outbox.status(StatusKey::Pod(pod.uid));
             }
-            // The watch shows the condition.
-            StatusKey::Pod(_) => {}
+        }
+    }
+
+    /// Writes a status once more, unless the watch shows it.
+    pub(crate) fn rewrite(&mut self, state: &ClusterState, outbox: &mut Outbox, key: StatusKey) {
+        self.forget(state, key);
+        if let StatusKey::Gang(id) = key
+            && state.gangs.get(id).is_some()
+        {
+            outbox.status(key);
+        }
+    }
+
+    /// Forgets the status that was last written. The condition of a pod is known from the watch.
+    fn forget(&mut self, state: &ClusterState, key: StatusKey) {
+        match key {
+            StatusKey::Gang(id) if state.gangs.get(id).is_some() => self.told[id].reported = None,
+            StatusKey::Gang(_) | StatusKey::Pod(_) => {}
             StatusKey::Queue(queue) => {
                 self.reported_queues.remove(&queue);
                 self.dirty_queues = true;
@@ -247,7 +300,8 @@ impl Teller {
         }
     }
 
-    /// A status write has ended. What was not written is looked at again.
+    /// A write of a status has ended. If it failed, the status is looked at again later, unless the
+    /// object is gone or the API server refused the write.
     pub(crate) fn status_ended(
         &mut self,
         state: &mut ClusterState,
@@ -269,13 +323,12 @@ impl Teller {
             let rewrite_ms = now_ms.saturating_add(LATE_WRITE_MS);
             timers.set(rewrite_ms, Timer::Rewrite(key));
         }
+        self.forget(state, key);
         match key {
-            StatusKey::Gang(id) => {
-                if state.gangs.get(id).is_some() {
-                    self.told[id].reported = None;
-                    timers.set(again_ms, Timer::Gang(id));
-                }
+            StatusKey::Gang(id) if state.gangs.get(id).is_some() => {
+                timers.set(again_ms, Timer::Gang(id));
             }
+            StatusKey::Gang(_) => {}
             StatusKey::Pod(uid) => {
                 let Some(pod) = state.pod_ids.get(&uid) else {
                     return;
@@ -287,20 +340,26 @@ impl Teller {
                     }
                 }
             }
-            StatusKey::Queue(queue) => {
-                self.reported_queues.remove(&queue);
-                self.dirty_queues = true;
-                timers.set(again_ms, Timer::QueueStatus);
-            }
+            StatusKey::Queue(_) => timers.set(again_ms, Timer::QueueStatus),
         }
     }
 }
 
-/// News of why a gang waits.
+/// The gang whose status, or the status of whose pod, is looked at; `None`: it is gone or not ours,
+/// or the status is a queue's.
+fn gang_of(state: &ClusterState, key: StatusKey) -> Option<GangId> {
+    match key {
+        StatusKey::Gang(gang) => state.gangs.get(gang).map(|_| gang),
+        StatusKey::Pod(uid) => state.pods[*state.pod_ids.get(&uid)?].own.as_ref()?.gang,
+        StatusKey::Queue(_) => None,
+    }
+}
+
+/// The Kubernetes event that tells why a gang waits.
 fn announcement(regarding: ObjectReference, verdict: &Verdict) -> Announcement {
     Announcement {
         regarding,
-        // A gang that is still being put together is no trouble.
+        // No warning while the members of a gang are still being created.
         warning: verdict.reason != Reason::WaitingForMembers,
         reason: verdict.reason.as_str().into(),
         message: verdict.message.as_str().into(),
@@ -308,7 +367,8 @@ fn announcement(regarding: ObjectReference, verdict: &Verdict) -> Announcement {
     }
 }
 
-/// The pod condition of a gang that waits: `Unschedulable` only where more nodes would help.
+/// Reason and message of the condition on the pods of a waiting gang. The reason is
+/// `Unschedulable`, which makes autoscalers add nodes, only where more nodes would help.
 fn condition(verdict: &Verdict) -> (Box<str>, Box<str>) {
     let Verdict {
         reason, message, ..

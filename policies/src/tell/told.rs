@@ -3,22 +3,32 @@
 use crate::facts::{PodGroupFacts, Uid, UnixMs};
 use crate::reason::Reason;
 use crate::status::{PodGroupStatus, Staleness};
+use crate::tell::why::Said;
+use alloc::boxed::Box;
 
 /// The status and the events that users were last told of one gang.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// The condition `Stale`, and since when the gang was complete of which it tells.
+    /// The condition `Stale`, and since when the gang had been complete when it was made.
     pub(crate) staleness: Option<(UnixMs, Staleness)>,
-    /// Whether its status has said that it is scheduled, and when that last changed.
+    /// Whether the gang was scheduled when it was last looked at, and since when; 0: it was never
+    /// looked at.
     pub(crate) scheduled: (bool, UnixMs),
-    /// The status that was last handed out to be written, and the PodGroup to which.
+    /// The status that was last handed out to be written, and the UID of its PodGroup.
     pub(crate) reported: Option<(Uid, PodGroupStatus)>,
-    /// The reason that was last announced.
+    /// Whether the gang's minimum was protected from other queues when this was last worked out;
+    /// `None`: it held nothing, or it was not worked out yet.
+    pub(crate) protected: Option<bool>,
+    /// The reason that was last published as a Kubernetes event.
     pub(crate) announced: Option<Reason>,
+    /// What is told of the last refusal; `None`: the gang was not refused, or was not told yet.
+    pub(crate) said: Option<Box<Said>>,
+    /// Since `said` was made the gang was refused again, or `said` is to be reviewed.
+    pub(crate) is_stale: bool,
 }
 
 impl Told {
-    /// The status that was last handed out to be written to a PodGroup.
+    /// The status that was last handed out to be written to this PodGroup; `None`: none was.
     pub(crate) fn reported(&self, to: Option<&PodGroupFacts>) -> Option<&PodGroupStatus> {
         let (uid, status) = self.reported.as_ref()?;
         to.is_some_and(|object| object.uid == *uid)

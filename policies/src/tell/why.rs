@@ -1,28 +1,323 @@
-//! Why a gang waits, as it is told. Nothing here decides anything.
+//! Why a gang waits, as it is told.
 //!
-//! What a gang waits for is in [`Wait`](crate::state::gang::Wait). Bindings that fail again and
-//! again keep it waiting, too, while every member has a place: what the API server says of them
-//! comes before all else.
+//! Of a refused gang, planning keeps the refusal. The sentence is made when it is told, from what
+//! the bounds of queues and counting over nodes say at that time. Only what a search has found, and
+//! bounds and counting do not see, is told as of the search. So the sentence follows from the state
+//! as it is, and no gang is tried to make it.
+//!
+//! Bindings that fail again and again also keep a gang waiting, although every member has a place:
+//! what the API server says of these bindings is told before all else.
 
-use crate::gangs::wait::Verdict;
-use crate::ids::ById;
-use crate::ids::GangId;
+use crate::facts::UnixMs;
+use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
+use crate::gangs::wait::{Verdict, Wait, Wake};
+use crate::gangs::{demand, wanted};
+use crate::ids::{ById, GangId, PodId};
+use crate::place::{
+    Choice, Refusal, Request, counted_again, pods_of, refused_by_counting, widest_scope,
+};
+use crate::plan::bounds;
+use crate::plan::refusal::{reason, wake};
 use crate::plan::waiting::Waiting;
+use crate::queues::{Excess, QueueId};
 use crate::reason::Reason;
+use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::tell::Teller;
+use crate::tell::taken;
+use crate::tell::words::{Descriptions, model_limits, more_nodes_would_help};
 use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
-/// The reason and the sentence that are told of a gang that waits.
-pub(crate) fn why_it_waits<'a>(
-    state: &ClusterState,
-    waiting: &'a ById<GangId, Waiting>,
+/// How much work a sentence is but for what grows with members and nodes, in units of about ten
+/// nanoseconds.
+const SENTENCE_WORK: u64 = 200;
+
+/// What is told of a refused gang and of all its members.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) verdict: Verdict,
+    /// What must change before the gang starts, as of the sentence.
+    pub(crate) wake: Wake,
+    /// How much had happened when the sentence was made (see `review`).
+    pub(crate) as_of: u64,
+}
+
+impl Said {
+    pub(crate) fn reason_and_wake(&self) -> (Reason, &Wake) {
+        (self.verdict.reason, &self.wake)
+    }
+}
+
+impl Teller {
+    /// The reason and the sentence that are told of a waiting gang; `None`: it waits for its turn,
+    /// or for nothing. Until a refusal is told, its sentence is a short one.
+    pub(super) fn why_it_waits<'a>(
+        &'a self,
+        state: &ClusterState,
+        waiting: &'a ById<GangId, Waiting>,
+        id: GangId,
+    ) -> Option<Cow<'a, Verdict>> {
+        let members = state.gangs[id].members.iter();
+        let members = members.map(|pod| &state.pods[*pod]);
+        let failing = members.filter_map(|pod| Some((&pod.name, pod.failure()?)));
+        if let Some((_, sentence)) = failing.min() {
+            return Some(Cow::Owned(Verdict::new(Reason::BindingFailed, sentence)));
+        }
+        let claim = &waiting[id].claim;
+        if let Some(awaited) = &claim.awaited {
+            return Some(Cow::Owned(taken::waiting_for_eviction(state, awaited)));
+        }
+        if let (Some(until_ms), Wait::Room(..)) = (claim.delayed_until_ms, &waiting[id].wait) {
+            return Some(Cow::Owned(taken::delayed(until_ms)));
+        }
+        match &waiting[id].wait {
+            Wait::Nothing | Wait::Turn => None,
+            Wait::Barred(verdict) => Some(Cow::Borrowed(verdict)),
+            Wait::Room(refused, _) => Some(match &self.told[id].said {
+                Some(said) => Cow::Borrowed(&said.verdict),
+                None => Cow::Owned(refused.in_short()),
+            }),
+        }
+    }
+
+    /// Makes the sentence of a refused gang, unless it has one that is not stale; forgets the
+    /// sentence of any other gang. Returns how much work that was, in units of about ten
+    /// nanoseconds.
+    pub(super) fn say(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        waiting: &ById<GangId, Waiting>,
+        id: GangId,
+        now_ms: UnixMs,
+    ) -> u64 {
+        let Waiting { wait, place, .. } = &waiting[id];
+        let (Wait::Room(refused, wake), Some((queue, _))) = (wait, place) else {
+            if self.told[id].said.is_some() {
+                self.told[id].said = None;
+            }
+            return 0;
+        };
+        let as_of = self.review.now();
+        let is_stale = core::mem::take(&mut self.told[id].is_stale);
+        let is_of_now = |said: &Said| said.as_of == as_of;
+        if !is_stale && self.told[id].said.as_deref().is_some_and(is_of_now) {
+            return 0;
+        }
+        let described = self.descriptions.work;
+        let (gang, known) = ((id, *queue), refused.by_nodes.as_deref());
+        let (verdict, wake) = match obstacle(state, settings, progress, gang, known, now_ms) {
+            Some(Obstacle::Bound(excess)) => {
+                let verdict = Verdict::new(excess.reason(), state.queues.describe(&excess));
+                (verdict, Wake::Eased(excess.into()))
+            }
+            Some(Obstacle::Nodes(by_nodes)) => {
+                let surplus = count(state, id, now_ms).needed == 0;
+                by_nodes.in_words(state, &mut self.descriptions, surplus)
+            }
+            Some(Obstacle::TooFewMembers) => {
+                let message = "its waiting members are too few to complete one more sub-group";
+                (
+                    Verdict::new(Reason::WaitingForMembers, message),
+                    wake.clone(),
+                )
+            }
+            None => {
+                let verdict = Verdict {
+                    more_nodes_help: false,
+                    ..Verdict::new(refused.reason, "it is about to be tried again")
+                };
+                (verdict, wake.clone())
+            }
+        };
+        self.told[id].said = Some(Box::new(Said {
+            verdict,
+            wake,
+            as_of,
+        }));
+        let members = state.gangs[id].members.len() as u64;
+        SENTENCE_WORK + 20 * members + self.descriptions.work - described
+    }
+}
+
+/// Why a gang in a line waits now, bindings that fail left aside: the reason that its sentence has
+/// if it is made now. `None`: the gang waits for its turn, or for nothing.
+pub(super) fn reason_now(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    waiting: &ById<GangId, Waiting>,
     id: GangId,
-) -> Option<Cow<'a, Verdict>> {
-    let gang = &state.gangs[id];
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let failing = members.filter_map(|pod| Some((&pod.name, pod.failure()?)));
-    match failing.min() {
-        Some((_, sentence)) => Some(Cow::Owned(Verdict::new(Reason::BindingFailed, sentence))),
-        None => waiting[id].wait.verdict().map(Cow::Borrowed),
+    now_ms: UnixMs,
+) -> Option<Reason> {
+    let Waiting {
+        wait, place, claim, ..
+    } = &waiting[id];
+    if claim.awaited.is_some() {
+        return Some(Reason::WaitingForEviction);
+    }
+    let (Wait::Room(refused, _), Some((queue, _))) = (wait, place) else {
+        return wait.reason();
+    };
+    if claim.delayed_until_ms.is_some() {
+        return Some(Reason::PreemptionDelay);
+    }
+    let (gang, known) = ((id, *queue), refused.by_nodes.as_deref());
+    let obstacle = obstacle(state, settings, progress, gang, known, now_ms)?;
+    Some(match obstacle {
+        Obstacle::Bound(excess) => excess.reason(),
+        Obstacle::Nodes(by_nodes) => by_nodes.reason,
+        Obstacle::TooFewMembers => Reason::WaitingForMembers,
+    })
+}
+
+/// What a refused gang runs into now.
+enum Obstacle {
+    Bound(Excess),
+    Nodes(Box<ByNodes>),
+    /// The members that wait are surplus, and complete no sub-group.
+    TooFewMembers,
+}
+
+/// What the nodes refuse now.
+struct ByNodes {
+    reason: Reason,
+    asked: Asked,
+    refusal: Refusal,
+}
+
+/// What a refused gang runs into now. `known`: what its last search has found. `None`: nothing
+/// refuses it.
+fn obstacle(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    gang: (GangId, QueueId),
+    known: Option<&Refusal>,
+    now_ms: UnixMs,
+) -> Option<Obstacle> {
+    let asked = match asked(state, settings, progress, gang, now_ms) {
+        Err(excess) => return Some(Obstacle::Bound(excess)),
+        Ok(None) => return Some(Obstacle::TooFewMembers),
+        Ok(Some(asked)) => asked,
+    };
+    let refusal = asked.refusal(state, known)?;
+    let counts = count(state, gang.0, now_ms);
+    let reason = reason(state, &progress[gang.0], &counts, asked.told(), &refusal);
+    Some(Obstacle::Nodes(Box::new(ByNodes {
+        reason,
+        asked,
+        refusal,
+    })))
+}
+
+/// The members that a gang asks for next.
+struct Asked {
+    request: Request,
+    /// The first choice of these members, as the request of a plain gang: a refusal is told in its
+    /// words. `None`: it is told in the words of `request`, which is plain.
+    choice: Option<Request>,
+}
+
+/// The members that a gang asks for next, as far as its queue has room for them. `None`: no
+/// members.
+///
+/// # Errors
+/// The bound that the gang would exceed, if no choice of its members keeps within the bounds.
+fn asked(
+    state: &ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    (id, queue): (GangId, QueueId),
+    now_ms: UnixMs,
+) -> Result<Option<Asked>, Excess> {
+    let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
+    let Some(request) = requests.into_iter().next() else {
+        return Ok(None);
+    };
+    let excess = bounds::excess(state, settings, progress, id, queue, now_ms);
+    if excess.is_none() && request.is_plain() {
+        let choice = None;
+        return Ok(Some(Asked { request, choice }));
+    }
+    let is_allowed = |choice: &Choice| {
+        let pods: Vec<PodId> = pods_of(choice).collect();
+        let demand = demand::demand_of_pods(state, pods.iter());
+        bounds::within_bounds(state, id, queue, &demand).is_ok()
+    };
+    let mut choices = request.choices(state).0.into_iter();
+    let asked = match excess {
+        None => choices.next().map(|choice| Asked {
+            choice: Some(request.flat_choice(&choice)),
+            request,
+        }),
+        Some(excess) => {
+            let choice = choices.find(is_allowed).ok_or(excess)?;
+            Some(Asked {
+                request: request.chosen(&choice),
+                choice: Some(request.flat_choice(&choice)),
+            })
+        }
+    };
+    Ok(asked)
+}
+
+impl Asked {
+    /// The request in whose words a refusal is told.
+    fn told(&self) -> &Request {
+        self.choice.as_ref().unwrap_or(&self.request)
+    }
+
+    /// What the nodes say against it: by what counting says, else by what the last search has found
+    /// (`known`). `None`: nothing.
+    fn refusal(&self, state: &mut ClusterState, known: Option<&Refusal>) -> Option<Refusal> {
+        let root = self.request.root();
+        let scope = match known {
+            // Pods of one shape may be searched for everywhere at once: the search names the scope.
+            Some(Refusal::TooFew { scope, .. })
+                if self.request.is_plain() && root.pods.len() == 1 =>
+            {
+                *scope
+            }
+            _ => widest_scope(state, root.near, root.anchor),
+        };
+        refused_by_counting(state, &self.request, scope)
+            .or_else(|| counted_again(state, self.told(), known?))
+    }
+}
+
+impl ByNodes {
+    /// The sentence, and what must change. `surplus`: the members are surplus.
+    fn in_words(
+        self,
+        state: &mut ClusterState,
+        descriptions: &mut Descriptions,
+        surplus: bool,
+    ) -> (Verdict, Wake) {
+        let Self {
+            reason,
+            asked,
+            refusal,
+        } = self;
+        let told = asked.told();
+        let wake = match &asked.choice {
+            None => wake(state, told, &refusal),
+            Some(_) => Wake::AnyRoom(asked.request.classes(), None),
+        };
+        let message = match reason {
+            Reason::OverLimit => model_limits(state, told, &refusal),
+            _ => descriptions.refusal(state, told, &refusal, surplus),
+        };
+        let more_nodes_help = more_nodes_would_help(state, told, &refusal);
+        let verdict = Verdict {
+            reason,
+            message,
+            more_nodes_help,
+        };
+        (verdict, wake)
     }
 }

@@ -1,18 +1,11 @@
 //! What the engine makes of a case, and whether that keeps the rules.
 
-use super::case::{Case, LEVELS, Node, Pod};
-use gpu_batch_policies::command::Action;
-use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, Outcome};
+use super::case::{Case, Group, LEVELS, Node, Pod};
 use gpu_batch_policies::facts::{
-    Amounts, HostPort, NodeFacts, PodFacts, PodGroupFacts, PodShape, Protocol, SubGroupFacts,
-    TopologyFacts, TopologyLevel, TopologyRequest, Uid,
+    HostPort, NodeFacts, PodFacts, PodGroupFacts, Protocol, SubGroupFacts, TopologyConstraint,
 };
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::settings::Settings;
-use std::sync::Arc;
-
-const NOW_MS: u64 = 1_800_000_000_000;
+use gpu_batch_testing::{GPU, Sketch, World, amounts, gang, node, pod, topology};
 
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -26,39 +19,29 @@ pub(crate) enum Answer {
 
 /// Runs the engine on the case until it rests.
 pub(crate) fn schedule(case: &Case) -> Answer {
-    let mut engine = Engine::new(Settings::default());
-    let mut places: Vec<Option<usize>> = vec![None; case.pods.len()];
-    let mut events: Vec<Event> = Kind::ALL
-        .map(|kind| {
-            let objects = objects(case, kind);
-            Event::Listed(Listing { kind, objects })
-        })
-        .into();
-    for _ in 0..1_000 {
-        let commands = engine.step(NOW_MS, std::mem::take(&mut events));
-        if commands.is_empty() && engine.is_idle() {
-            break;
-        }
-        for command in commands {
-            if let Action::Bind(bind) = &command.action {
-                let pod: usize = bind.pod.name[1..].parse().unwrap();
-                let node: usize = bind.node[1..].parse().unwrap();
-                assert_eq!(places[pod].replace(node), None);
-            }
-            events.push(Event::Outcome(command.id, Outcome::Done));
-        }
-        events.push(Event::Continue);
-    }
-    assert_eq!(engine.audit(), Vec::<String>::new());
-    if places.iter().any(Option::is_some) {
+    let nodes = case.nodes.iter().enumerate();
+    let pods = case.pods.iter().enumerate();
+    let world = World::of((
+        topology("default", &LEVELS.join(" ")),
+        nodes.map(node_of).collect::<Vec<_>>(),
+        group_of(case),
+        pods.map(pod_of).collect::<Vec<_>>(),
+    ));
+    let place = |pod| {
+        let node = world.node_of(&format!("p{pod}"))?;
+        Some(node[1..].parse().unwrap())
+    };
+    let places: Vec<Option<usize>> = (0..case.pods.len()).map(place).collect();
+    // Each is bound once.
+    assert_eq!(places.iter().flatten().count(), world.binds);
+    if world.binds > 0 {
         return Answer::Placed(places);
     }
-    let reports = engine.gang_reports();
-    let status = &reports[0].status;
-    match status.reason {
-        Some(Reason::DoesNotFit) => Answer::Proved(status.message.to_string()),
+    let message = world.message("gang");
+    match world.reason("gang") {
+        Some(Reason::DoesNotFit) => Answer::Proved(message),
         Some(Reason::NotFoundWithinBound) => Answer::Bounded,
-        reason => panic!("{reason:?} {}: {case:#?}", status.message),
+        reason => panic!("{reason:?} {message}: {case:#?}"),
     }
 }
 
@@ -118,124 +101,71 @@ pub(crate) fn faults(case: &Case, places: &[Option<usize>]) -> Vec<String> {
     faults
 }
 
-fn objects(case: &Case, kind: Kind) -> Vec<Object> {
-    match kind {
-        Kind::Topology => vec![Object::Topology(TopologyFacts {
-            name: "default".into(),
-            uid: Uid(1),
-            levels: LEVELS
-                .map(|level| TopologyLevel {
-                    name: level.into(),
-                    node_label: level.into(),
-                })
-                .into(),
-            problems: Vec::new(),
-        })],
-        Kind::Node => {
-            let nodes = case.nodes.iter().enumerate();
-            nodes
-                .map(|(number, node)| Object::Node(node_facts(number, node)))
-                .collect()
-        }
-        Kind::PodGroup => vec![Object::PodGroup(group_facts(case))],
-        Kind::Pod => {
-            let pods = case.pods.iter().enumerate();
-            pods.map(|(number, pod)| Object::Pod(pod_facts(number, pod)))
-                .collect()
-        }
-        _ => Vec::new(),
+fn node_of((number, drawn): (usize, &Node)) -> Sketch<NodeFacts> {
+    let mut sketch = node(&format!("n{number}"), drawn.gpus).has("cpu", drawn.cpus * 1_000);
+    if drawn.fast {
+        sketch = sketch.label("fast", "yes");
     }
-}
-
-fn amounts(cpus: u64, gpus: u64, pods: u64) -> Amounts {
-    let mut amounts: Amounts = vec![("cpu".into(), cpus * 1_000)];
-    if gpus > 0 {
-        amounts.push(("nvidia.com/gpu".into(), gpus));
-    }
-    amounts.push(("pods".into(), pods));
-    amounts
-}
-
-fn node_facts(number: usize, node: &Node) -> NodeFacts {
-    let mut labels: Vec<(Box<str>, Box<str>)> = Vec::new();
-    if node.fast {
-        labels.push(("fast".into(), "yes".into()));
-    }
-    for (level, value) in LEVELS.iter().zip(&node.labels) {
+    for (level, value) in LEVELS.iter().zip(&drawn.labels) {
         if let Some(value) = value {
-            labels.push(((*level).into(), format!("{value}").into()));
+            sketch = sketch.label(level, &value.to_string());
         }
     }
-    labels.sort();
-    let allocatable = amounts(node.cpus, node.gpus, 110);
-    let uid = Uid(1_000 + number as u128);
-    NodeFacts {
-        labels,
-        ..NodeFacts::new(uid, &format!("n{number}"), allocatable)
-    }
+    sketch
 }
 
-fn topology(required: Option<usize>, preferred: Option<usize>) -> Option<TopologyRequest> {
+fn topology_constraint(group: &Group) -> Option<TopologyConstraint> {
     let name = |level: usize| LEVELS.get(level).copied().unwrap_or("node").into();
-    (required.is_some() || preferred.is_some()).then(|| TopologyRequest {
+    let (required, preferred) = (group.required, group.preferred);
+    (required.is_some() || preferred.is_some()).then(|| TopologyConstraint {
         name: None,
         required: required.map(name),
         preferred: preferred.map(name),
     })
 }
 
-fn group_facts(case: &Case) -> PodGroupFacts {
-    let count = |minimum: usize| u32::try_from(minimum).unwrap();
+fn group_of(case: &Case) -> Sketch<PodGroupFacts> {
+    let count = |group: &Group| u32::try_from(group.minimum).unwrap();
     let root = &case.groups[0];
     let flat = case.groups.len() == 1;
-    let minimum = if flat { count(root.minimum) } else { 1 };
-    let sub_groups = case
-        .groups
-        .iter()
-        .enumerate()
-        .skip(1)
-        .map(|(index, group)| {
-            let leaf = case.is_leaf(index);
-            SubGroupFacts {
-                name: format!("g{index}").into(),
-                parent: match group.parent {
-                    0 => "".into(),
-                    parent => format!("g{parent}").into(),
-                },
-                min_member: leaf.then(|| count(group.minimum)),
-                min_sub_groups: (!leaf).then(|| count(group.minimum)),
-                topology: topology(group.required, group.preferred),
-            }
-        });
-    PodGroupFacts {
-        created_ms: NOW_MS - 60_000,
-        sub_groups: sub_groups.collect(),
-        min_sub_groups: (!flat).then(|| count(root.minimum)),
-        topology: topology(root.required, root.preferred),
-        ..PodGroupFacts::new(Uid(2), "default", "gang", minimum)
-    }
+    let sub_groups = case.groups.iter().enumerate().skip(1);
+    let sub_groups = sub_groups.map(|(index, group)| {
+        let (name, leaf) = (format!("g{index}"), case.is_leaf(index));
+        let parent = match group.parent {
+            0 => String::new(),
+            parent => format!("g{parent}"),
+        };
+        SubGroupFacts {
+            min_sub_groups: (!leaf).then(|| count(group)),
+            topology: topology_constraint(group),
+            ..SubGroupFacts::new(&name, &parent, leaf.then(|| count(group)))
+        }
+    });
+    let sub_groups: Vec<_> = sub_groups.collect();
+    gang("gang", if flat { count(root) } else { 1 }).with(|gang| {
+        gang.sub_groups.clone_from(&sub_groups);
+        gang.min_sub_groups = (!flat).then(|| count(root));
+        gang.topology = topology_constraint(root);
+    })
 }
 
-fn pod_facts(number: usize, pod: &Pod) -> PodFacts {
-    let mut shape = PodShape {
-        requests: amounts(pod.cpus, pod.gpus, 1),
-        ..PodShape::default()
+fn pod_of((number, drawn): (usize, &Pod)) -> Sketch<PodFacts> {
+    let name = format!("p{number}");
+    let sketch = match drawn.leaf {
+        0 => pod(&name, drawn.gpus).of("gang"),
+        leaf => pod(&name, drawn.gpus).of_leaf("gang", &format!("g{leaf}")),
     };
-    if pod.port {
-        shape.host_ports.push(HostPort {
-            port: 8080,
-            protocol: Protocol::Tcp,
-            host_ip: "".into(),
-        });
-    }
-    if pod.fast {
-        shape.node_selector.push(("fast".into(), "yes".into()));
-    }
-    let (uid, name) = (Uid(10_000 + number as u128), format!("p{number}"));
-    PodFacts {
-        created_ms: NOW_MS - 60_000,
-        pod_group: Some("gang".into()),
-        sub_group: (pod.leaf > 0).then(|| format!("g{}", pod.leaf).into()),
-        ..PodFacts::new(uid, "default", &name, Arc::new(shape))
-    }
+    sketch.shape(|shape| {
+        shape.requests = amounts(&[("cpu", drawn.cpus * 1_000), (GPU, drawn.gpus), ("pods", 1)]);
+        if drawn.port {
+            shape.host_ports.push(HostPort {
+                port: 8080,
+                protocol: Protocol::Tcp,
+                host_ip: "".into(),
+            });
+        }
+        if drawn.fast {
+            shape.node_selector.push(("fast".into(), "yes".into()));
+        }
+    })
 }

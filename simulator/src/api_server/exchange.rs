@@ -3,7 +3,7 @@
 use gpu_batch_policies::command::{Announcement, Bind, Evict, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::Uid;
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 use gpu_batch_policies::status::{PodGroupStatus, QueueStatus};
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ impl Name {
             Object::PriorityClass(facts) => ("", &facts.name),
             Object::Namespace(facts) => ("", &facts.name),
             Object::Job(facts) => (&facts.namespace, &facts.name),
+            Object::DisruptionBudget(facts) => (&facts.namespace, &facts.name),
         };
         Self {
             kind: object.kind(),
@@ -69,12 +70,13 @@ pub enum Request {
         /// that.
         version: Option<Version>,
     },
-    /// PUT of the subresource `status` of a pod or a node, as kubelets do. The rest of the object
-    /// stays.
+    /// PUT of the subresource `status`: of a pod or a node, as kubelets do, or of a disruption
+    /// budget, as its controller does. The rest of the object stays.
     ReplaceStatus {
         /// The object with the new status. Its UID must be that of the stored object.
         object: Object,
-        /// The version that the stored object must have. `None`: any version.
+        /// The version that the stored object must have. `None`: any version, where the kind allows
+        /// that.
         version: Option<Version>,
     },
     /// DELETE of an object.
@@ -113,7 +115,7 @@ pub enum Request {
     /// PATCH of a status, as the scheduler sends it.
     PatchStatus(StatusPatch),
     /// Reads or writes the scheduler's lease.
-    Lease(LeaseRequest),
+    Lease(LeaseCall),
     /// POST of a Kubernetes event.
     Publish(Announcement),
 }
@@ -236,6 +238,12 @@ pub enum Status {
     Queue(Option<QueueStatus>),
     /// The status of a pod.
     Pod(PodStatus),
+    /// The status of a disruption budget.
+    DisruptionBudget {
+        /// Whether the status is about the spec as it is now (`observedGeneration` is not below
+        /// `metadata.generation`).
+        observed: bool,
+    },
 }
 
 /// The status of a pod, without what the facts have of it.
@@ -257,18 +265,6 @@ impl Stored {
     /// The key under which the scheduler knows the object.
     #[must_use]
     pub fn key(&self) -> ObjectKey {
-        match &self.object {
-            Object::Node(facts) => ObjectKey::Node(facts.name.clone(), facts.uid),
-            Object::Pod(facts) => ObjectKey::Pod(facts.uid),
-            Object::Queue(facts) => ObjectKey::Queue(facts.name.clone()),
-            Object::PodGroup(facts) => {
-                let (namespace, name) = (facts.namespace.clone(), facts.name.clone());
-                ObjectKey::PodGroup(facts.source, namespace, name)
-            }
-            Object::Topology(facts) => ObjectKey::Topology(facts.name.clone()),
-            Object::PriorityClass(facts) => ObjectKey::PriorityClass(facts.name.clone()),
-            Object::Namespace(facts) => ObjectKey::Namespace(facts.name.clone()),
-            Object::Job(facts) => ObjectKey::Job(facts.uid),
-        }
+        self.object.key()
     }
 }

@@ -3,12 +3,18 @@
 use super::{PodStatus, Status, Stored};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GroupSource, NodeFacts, PodFacts, PodGroupFacts, PodPhase, ScheduledCondition, Uid, UnixMs,
+    DisruptionBudgetFacts, GroupSource, Labels, NodeFacts, PodFacts, PodGroupFacts, PodLabels,
+    PodPhase, ScheduledCondition, Uid, UnixMs,
 };
+use std::sync::Arc;
 
-/// Whether a PUT may leave out the version that it replaces. For custom resources it may not.
+/// Whether a PUT may leave out the version that it replaces. For custom resources and disruption
+/// budgets it may not.
 pub(super) fn may_replace_any_version(kind: Kind) -> bool {
-    !matches!(kind, Kind::Queue | Kind::PodGroup | Kind::Topology)
+    !matches!(
+        kind,
+        Kind::Queue | Kind::PodGroup | Kind::Topology | Kind::DisruptionBudget
+    )
 }
 
 /// Sets the fields of a new object that the API server decides, and returns the status it begins
@@ -32,8 +38,9 @@ pub(super) fn created(
             facts.bound_ms = None;
             facts.started_ms = None;
             facts.phase = PodPhase::Pending;
-            facts.deleting = false;
+            (facts.nominated, facts.deletion_ms) = (None, None);
             facts.unscheduled = None;
+            facts.labels = labels(facts);
             let mut status = PodStatus::default();
             if !facts.gates.is_empty() {
                 facts.unscheduled = Some(ScheduledCondition {
@@ -69,8 +76,33 @@ pub(super) fn created(
             facts.uid = uid;
             Status::Nothing
         }
+        Object::DisruptionBudget(facts) => {
+            (facts.uid, facts.allowed) = (uid, 0);
+            Status::DisruptionBudget { observed: false }
+        }
         Object::PriorityClass(_) => Status::Nothing,
     })
+}
+
+/// The labels of a pod, with those that other facts repeat.
+fn labels(facts: &PodFacts) -> PodLabels {
+    let repeated = [
+        ("gpu-batch.io/pod-group", &facts.pod_group),
+        ("gpu-batch.io/queue", &facts.queue),
+        ("gpu-batch.io/subgroup", &facts.sub_group),
+    ];
+    let stated = facts.labels.stated.iter().flat_map(|labels| labels.iter());
+    let others = stated.filter(|(key, _)| repeated.iter().all(|(known, _)| **key != **known));
+    let set = repeated.iter().filter_map(|(key, value)| {
+        let value = value.as_ref()?;
+        Some(((*key).into(), value.clone()))
+    });
+    let mut labels: Labels = others.cloned().chain(set).collect();
+    labels.sort();
+    PodLabels {
+        implied: facts.labels.implied,
+        stated: (!labels.is_empty()).then(|| Arc::new(labels)),
+    }
 }
 
 /// The object that a PUT of `new` makes of `old`.
@@ -101,11 +133,35 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             new.generation += i64::from(counted && new != *old);
             Object::PodGroup(new)
         }
+        (Object::DisruptionBudget(old), Object::DisruptionBudget(new)) => {
+            let allowed = if new.selector == old.selector {
+                old.allowed
+            } else {
+                0
+            };
+            Object::DisruptionBudget(DisruptionBudgetFacts {
+                allowed,
+                ..new.clone()
+            })
+        }
         (Object::PriorityClass(old), Object::PriorityClass(new)) if old != new => {
             return Err("value and preemptionPolicy may not be changed");
         }
         (_, new) => new.clone(),
     })
+}
+
+/// The status of an object that a PUT has made of the stored one. What is known of a disruption
+/// budget is about its old spec.
+pub(super) fn status_of_replaced(old: &Stored, new: &Object) -> Status {
+    match (&old.object, new) {
+        (Object::DisruptionBudget(old), Object::DisruptionBudget(new))
+            if old.selector != new.selector =>
+        {
+            Status::DisruptionBudget { observed: false }
+        }
+        _ => old.status.clone(),
+    }
 }
 
 /// Whether a PodGroup may be changed so. Its queue is fixed by a rule of the CRD. Of a native group
@@ -135,6 +191,7 @@ fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str
         return Err("spec.schedulingGates may only be removed");
     }
     let result = PodFacts {
+        labels: labels(new),
         gates: new.gates.clone(),
         pod_group: new.pod_group.clone(),
         sub_group: new.sub_group.clone(),
@@ -160,8 +217,18 @@ fn pod_replaced(old: &PodFacts, new: &PodFacts) -> Result<PodFacts, &'static str
     }
 }
 
+/// Whether a node may be nominated for a pod: for a bound pod only the nomination that it has.
+pub(super) fn may_be_nominated(pod: &PodFacts, node: Option<&str>) -> Result<(), &'static str> {
+    let new = node.is_some() && node != pod.nominated.as_deref();
+    if new && pod.node.is_some() {
+        Err("status.nominatedNodeName may not be set on pods that are already bound to a node")
+    } else {
+        Ok(())
+    }
+}
+
 /// The object and the status that a PUT of `new` to `status` makes of the stored object; `None`:
-/// the kind has no status that kubelets write.
+/// the kind has no status that kubelets or controllers write.
 pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Status)> {
     match (&old.object, &old.status, new) {
         (Object::Node(facts), status, Object::Node(new)) => {
@@ -177,6 +244,7 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
             let mut facts = PodFacts {
                 phase: new.phase,
                 started_ms: new.started_ms,
+                nominated: new.nominated.clone(),
                 unscheduled: new.unscheduled.clone(),
                 ..facts.clone()
             };
@@ -188,6 +256,14 @@ pub(super) fn status_replaced(old: &Stored, new: &Object) -> Option<(Object, Sta
             }
             facts.bound_ms = bound_ms(&status);
             Some((Object::Pod(facts), Status::Pod(status)))
+        }
+        (Object::DisruptionBudget(facts), _, Object::DisruptionBudget(new)) => {
+            let facts = DisruptionBudgetFacts {
+                allowed: new.allowed,
+                ..facts.clone()
+            };
+            let status = Status::DisruptionBudget { observed: true };
+            Some((Object::DisruptionBudget(facts), status))
         }
         _ => None,
     }

@@ -2,7 +2,7 @@
 
 use super::{Answer, ApiServer, Conflict, Version};
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 
 /// The lease as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Lease {
 impl ApiServer {
     /// Reads, creates (POST) or replaces (PUT) the lease. If there is no lease, a PUT creates it,
     /// whatever version the PUT expects: Kubernetes allows that for leases.
-    pub(super) fn handle_lease(&mut self, request: &LeaseRequest, now_ms: UnixMs) -> Answer {
-        let LeaseRequest::Write {
+    pub(super) fn handle_lease(&mut self, request: &LeaseCall, now_ms: UnixMs) -> Answer {
+        let LeaseCall::Write {
             resource_version,
             holder,
             transitions,

@@ -9,11 +9,24 @@
 use super::{Answer, ApiServer, Conflict, Name, PodStatus, Status, Stored, fields};
 use gpu_batch_policies::command::{Bind, PodReference};
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{PodFacts, PodPhase, UnixMs};
+use gpu_batch_policies::facts::{DisruptionBudgetFacts, PodFacts, PodPhase, UnixMs};
 use std::sync::Arc;
 
 /// `terminationGracePeriodSeconds` of every pod here: Kubernetes' default.
 const GRACE_S: u64 = 30;
+
+/// `Retry-After` of an eviction while the controller has not seen the spec of the budget, in
+/// seconds.
+const UNOBSERVED_RETRY_S: u64 = 10;
+const TWO_BUDGETS: &str = "This pod has more than one PodDisruptionBudget, which the eviction \
+     subresource does not support.";
+
+/// Whether a disruption budget selects a pod.
+pub(crate) fn selects(budget: &DisruptionBudgetFacts, pod: &PodFacts) -> bool {
+    let value_of = |key: &str| pod.labels.value(key, &pod.name, pod.owner.as_ref());
+    let selector = budget.selector.as_ref();
+    budget.namespace == pod.namespace && selector.is_some_and(|it| it.selects(value_of))
+}
 
 /// A pod as it is stored.
 #[derive(Debug, Clone)]
@@ -56,7 +69,7 @@ impl ApiServer {
         // tests plant bugs here: uid-of-a-bind
         let conflict = if pod.facts.uid != bind.pod.uid {
             Some(Conflict::Uid)
-        } else if pod.facts.deleting {
+        } else if pod.facts.deletion_ms.is_some() {
             Some(Conflict::BeingDeleted)
         } else if pod.facts.node.is_some() {
             Some(Conflict::AlreadyBound)
@@ -69,6 +82,7 @@ impl ApiServer {
             return Answer::Conflict(conflict);
         }
         pod.facts.node = Some(bind.node.clone());
+        pod.facts.nominated = None;
         // Annotations are merged: those that the binding does not name stay. A binding by another
         // scheduler names no queue.
         if !bind.queue.is_empty() {
@@ -96,7 +110,7 @@ impl ApiServer {
         let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
             return Answer::NotFound;
         };
-        let guarded = pod.facts.phase == PodPhase::Running && !pod.facts.deleting;
+        let guarded = pod.facts.phase == PodPhase::Running && pod.facts.deletion_ms.is_none();
         if guarded && let Some(refusal) = self.ask_budgets(&pod.facts) {
             return refusal;
         }
@@ -110,23 +124,31 @@ impl ApiServer {
         Answer::Done
     }
 
+    /// Asks the budget that selects a pod, which then allows one eviction less.
     fn ask_budgets(&mut self, facts: &PodFacts) -> Option<Answer> {
-        let mut selecting = self.budgets.values_mut().filter(|budget| {
-            budget.namespace == facts.namespace
-                && facts.pod_group.as_ref() == Some(&budget.pod_group)
-        });
-        let budget = selecting.next()?;
-        if selecting.next().is_some() {
-            return Some(Answer::InternalError("more than one PodDisruptionBudget"));
+        let selecting = self.budgets().filter(|(_, budget)| selects(budget, facts));
+        let selecting: Vec<_> = selecting.collect();
+        let (stored, budget) = *selecting.first()?;
+        if selecting.len() > 1 {
+            return Some(Answer::InternalError(TWO_BUDGETS));
         }
-        if budget.disruptions_allowed == 0 {
+        let retry_after_s = match (&stored.status, budget.allowed) {
+            (Status::DisruptionBudget { observed: false }, _) => Some(UNOBSERVED_RETRY_S),
+            (_, 0) => Some(0),
+            _ => None,
+        };
+        if let Some(retry_after_s) = retry_after_s {
             return Some(Answer::TooManyRequests {
-                retry_after_s: 0,
+                retry_after_s,
                 by_budget: true,
             });
         }
-        budget.disruptions_allowed -= 1;
-        self.revision += 1;
+        let budget = Object::DisruptionBudget(DisruptionBudgetFacts {
+            allowed: budget.allowed - 1,
+            ..budget.clone()
+        });
+        let status = stored.status.clone();
+        self.store(Name::of(&budget), budget, status);
         None
     }
 
@@ -158,7 +180,7 @@ impl ApiServer {
             }
             (Some(_), _) => return,
         };
-        pod.facts.deleting = true;
+        pod.facts.deletion_ms = Some(pod.status.deletion_s * 1_000);
         pod.status.deletion_grace_s = Some(grace_s);
         self.change_pod(pod);
         if grace_s == 0 {

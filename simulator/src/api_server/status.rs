@@ -1,8 +1,9 @@
 //! Statuses as the scheduler writes them. A new status does not change the spec, so the generation
 //! stays.
 
-use super::{Answer, ApiServer, Name, Status, found, whole_seconds};
-use gpu_batch_policies::command::StatusPatch;
+use super::pods::StoredPod;
+use super::{Answer, ApiServer, Name, Status, fields, found, whole_seconds};
+use gpu_batch_policies::command::{PodReference, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, ScheduledCondition, Uid};
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus};
@@ -47,24 +48,43 @@ impl ApiServer {
                 };
                 self.write_status(name, uid, Status::Queue(Some(status)))
             }
+            StatusPatch::Nominated { pod, node } => {
+                let mut pod = match self.pod_of_patch(&pod) {
+                    Ok(pod) => pod,
+                    Err(answer) => return answer,
+                };
+                if let Err(why) = fields::may_be_nominated(&pod.facts, node.as_deref()) {
+                    return Answer::Invalid(why);
+                }
+                pod.facts.nominated = node;
+                found(self.change_pod(pod))
+            }
             StatusPatch::Unscheduled {
-                pod: reference,
+                pod,
                 reason,
                 message,
                 since_ms,
             } => {
-                let Some(mut pod) = self.pod(&reference.namespace, &reference.name) else {
-                    return Answer::NotFound;
+                let mut pod = match self.pod_of_patch(&pod) {
+                    Ok(pod) => pod,
+                    Err(answer) => return answer,
                 };
-                if pod.facts.uid != reference.uid {
-                    return Answer::Invalid(OTHER_UID);
-                }
                 pod.facts.unscheduled = Some(ScheduledCondition { reason, message });
                 pod.facts.bound_ms = None;
                 pod.status.scheduled = Some(false);
                 pod.status.scheduled_since_s = since_ms / 1_000;
                 found(self.change_pod(pod))
             }
+        }
+    }
+
+    fn pod_of_patch(&self, reference: &PodReference) -> Result<StoredPod, Answer> {
+        let pod = self.pod(&reference.namespace, &reference.name);
+        let pod = pod.ok_or(Answer::NotFound)?;
+        if pod.facts.uid == reference.uid {
+            Ok(pod)
+        } else {
+            Err(Answer::Invalid(OTHER_UID))
         }
     }
 
@@ -97,6 +117,7 @@ fn written(source: GroupSource, mut status: PodGroupStatus) -> PodGroupStatus {
         status.phase = Phase::Pending;
         status.members = MemberCounts::default();
         status.staleness = None;
+        status.protected = None;
     }
     status
 }

@@ -1,10 +1,13 @@
-use super::{Answer, ApiServer, Budget, Conflict, Expected, Name, Request, Sort, Version};
+use super::{Answer, ApiServer, Conflict, Expected, Name, Request, Sort, Stored, Version};
 use crate::objects::{node, pod, pod_group};
 use gpu_batch_policies::command::{Bind, Evict, EvictionCause, PodReference, StatusPatch};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{PodFacts, PodPhase, QueueFacts, Uid};
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::facts::{
+    DisruptionBudgetFacts, LabelSelector, PodFacts, PodPhase, QueueFacts, Uid,
+};
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::status::QueueStatus;
+use std::sync::Arc;
 
 const NOW_MS: u64 = 1_800_000_000_123;
 
@@ -27,6 +30,46 @@ impl Server {
     fn pod(&mut self, name: &str) -> PodReference {
         self.create(pod(name, Uid(0), 0, 1, 1));
         self.reference(name)
+    }
+
+    /// Creates a budget for the gang `g`; its controller lets it allow so many evictions.
+    fn budget(&mut self, name: &str, allowed: Option<u32>) -> Arc<Stored> {
+        let selector = LabelSelector {
+            match_labels: vec![("gpu-batch.io/pod-group".into(), "g".into())],
+            ..LabelSelector::default()
+        };
+        let budget = DisruptionBudgetFacts {
+            uid: Uid(0),
+            namespace: "default".into(),
+            name: name.into(),
+            selector: Some(selector),
+            allowed: 7,
+            problems: Vec::new(),
+        };
+        self.create(Object::DisruptionBudget(budget));
+        let stored = self.budget_now(name);
+        if let Some(allowed) = allowed {
+            self.allow(&stored, allowed);
+        }
+        stored
+    }
+
+    fn budget_now(&self, name: &str) -> Arc<Stored> {
+        let mut budgets = self.0.budgets();
+        let (stored, _) = budgets.find(|(_, facts)| &*facts.name == name).unwrap();
+        Arc::clone(stored)
+    }
+
+    fn allow(&mut self, stored: &Stored, allowed: u32) {
+        let Object::DisruptionBudget(mut facts) = stored.object.clone() else {
+            panic!("it is a budget");
+        };
+        facts.allowed = allowed;
+        let answer = self.ask(Request::ReplaceStatus {
+            object: Object::DisruptionBudget(facts),
+            version: Some(stored.version),
+        });
+        assert!(matches!(answer, Answer::Found(_)));
     }
 
     fn reference(&self, name: &str) -> PodReference {
@@ -58,6 +101,7 @@ impl Server {
         self.ask(Request::Evict(Evict {
             pod: pod.clone(),
             cause: EvictionCause::Stale,
+            beneficiary: None,
         }))
     }
 
@@ -150,6 +194,36 @@ fn a_gated_pod_is_not_bound_until_its_gates_are_gone() {
 }
 
 #[test]
+fn a_nomination_lasts_until_the_pod_is_bound() {
+    let mut server = Server::new();
+    let pod = server.pod("a");
+    let nominate = |pod: &PodReference, node: Option<&str>| {
+        Request::PatchStatus(StatusPatch::Nominated {
+            pod: pod.clone(),
+            node: node.map(Into::into),
+        })
+    };
+    assert!(matches!(
+        server.ask(nominate(&other(&pod), Some("n1"))),
+        Answer::Invalid(_)
+    ));
+    for node in [Some("n1"), None, Some("n2")] {
+        let answer = server.ask(nominate(&pod, node));
+        assert!(matches!(answer, Answer::Found(_)));
+        assert_eq!(server.facts("a").nominated.as_deref(), node);
+    }
+    server.run("a");
+    assert_eq!(server.facts("a").nominated.as_deref(), Some("n2"));
+    server.bind(&pod);
+    assert_eq!(server.facts("a").nominated, None);
+    assert!(matches!(
+        server.ask(nominate(&pod, Some("n1"))),
+        Answer::Invalid(_)
+    ));
+    assert!(matches!(server.ask(nominate(&pod, None)), Answer::Found(_)));
+}
+
+#[test]
 fn pods_leave_at_once_or_with_a_grace() {
     use Sort::{Added, Deleted, Modified};
     let mut server = Server::new();
@@ -165,7 +239,8 @@ fn pods_leave_at_once_or_with_a_grace() {
     server.delete("bound", None);
     server.delete("bound", None);
     server.delete("bound", Some(60));
-    assert!(server.facts("bound").deleting);
+    let grace_ends_ms = NOW_MS / 1_000 * 1_000 + 30_000;
+    assert_eq!(server.facts("bound").deletion_ms, Some(grace_ends_ms));
     assert_eq!(
         server.watched(3),
         [(Added, 4), (Modified, 5), (Modified, 6)],
@@ -178,12 +253,7 @@ fn pods_leave_at_once_or_with_a_grace() {
 #[test]
 fn evictions_ask_budgets_for_running_pods_only() {
     let mut server = Server::new();
-    let budget = Budget {
-        namespace: "default".into(),
-        pod_group: "g".into(),
-        disruptions_allowed: 1,
-    };
-    server.0.budgets.insert("b".into(), budget);
+    server.budget("b", Some(1));
     for name in ["a", "b", "c"] {
         let mut facts = pod(name, Uid(0), 0, 1, 1);
         facts.pod_group = Some("g".into());
@@ -200,7 +270,7 @@ fn evictions_ask_budgets_for_running_pods_only() {
         server.reference("c"),
     );
     assert_eq!(server.evict(&a), Answer::Done);
-    assert!(server.facts("a").deleting);
+    assert!(server.facts("a").deletion_ms.is_some());
     let refusal = Answer::TooManyRequests {
         retry_after_s: 0,
         by_budget: true,
@@ -219,6 +289,56 @@ fn evictions_ask_budgets_for_running_pods_only() {
     assert_eq!(server.evict(&c), Answer::Done);
     server.delete("c", Some(0));
     assert_eq!(server.evict(&c), Answer::NotFound);
+}
+
+#[test]
+fn a_budget_that_was_not_counted_yet_refuses_and_so_do_two_budgets() {
+    let mut server = Server::new();
+    let mut facts = pod("a", Uid(0), 0, 1, 1);
+    facts.pod_group = Some("g".into());
+    server.create(facts);
+    let a = server.reference("a");
+    server.bind(&a);
+    server.run("a");
+    let mut stored = server.budget("b", None);
+    let uncounted = Answer::TooManyRequests {
+        retry_after_s: 10,
+        by_budget: true,
+    };
+    assert_eq!(server.evict(&a), uncounted);
+    server.allow(&stored, 2);
+    stored = server.budget_now("b");
+    // Another selector is another spec, which must be counted again.
+    let Object::DisruptionBudget(mut facts) = stored.object.clone() else {
+        panic!("it is a budget");
+    };
+    facts.selector = Some(LabelSelector::default());
+    let replace = |version| Request::Replace {
+        object: Object::DisruptionBudget(facts.clone()),
+        version,
+    };
+    assert!(matches!(server.ask(replace(None)), Answer::Invalid(_)));
+    assert!(matches!(
+        server.ask(replace(Some(stored.version))),
+        Answer::Found(_)
+    ));
+    assert_eq!(server.evict(&a), uncounted);
+    let stored = server.budget_now("b");
+    server.allow(&stored, 2);
+    server.budget("c", Some(2));
+    assert!(matches!(server.evict(&a), Answer::InternalError(_)));
+    let c = Name::of(&server.budget_now("c").object);
+    let deleted = server.ask(Request::Delete {
+        name: c,
+        expected: Expected::default(),
+        grace_s: None,
+    });
+    assert_eq!(deleted, Answer::Done);
+    assert_eq!(server.evict(&a), Answer::Done);
+    let Object::DisruptionBudget(facts) = &server.budget_now("b").object else {
+        panic!("it is a budget");
+    };
+    assert_eq!(facts.allowed, 1);
 }
 
 #[test]
@@ -316,7 +436,7 @@ fn lists_of_the_past_and_watches_agree_until_they_are_compacted() {
 fn the_lease_changes_only_from_the_version_that_was_seen() {
     let mut server = Server::new();
     let write = |version: Option<&str>, holder: &str| {
-        Request::Lease(LeaseRequest::Write {
+        Request::Lease(LeaseCall::Write {
             resource_version: version.map(Into::into),
             holder: holder.into(),
             transitions: 1,
@@ -325,7 +445,7 @@ fn the_lease_changes_only_from_the_version_that_was_seen() {
         })
     };
     assert_eq!(
-        server.ask(Request::Lease(LeaseRequest::Read)),
+        server.ask(Request::Lease(LeaseCall::Read)),
         Answer::NotFound
     );
     let Answer::Lease(first) = server.ask(write(None, "me")) else {
@@ -344,7 +464,7 @@ fn the_lease_changes_only_from_the_version_that_was_seen() {
     );
     server.0.flow_control_s = Some(1);
     assert!(matches!(
-        server.ask(Request::Lease(LeaseRequest::Read)),
+        server.ask(Request::Lease(LeaseCall::Read)),
         Answer::Lease(_)
     ));
     let group = Object::PodGroup(pod_group("g", Uid(0), 0, 1));

@@ -21,7 +21,8 @@ impl Cluster {
             return;
         };
         let node = facts.node.as_deref().and_then(|node| self.node(node));
-        let Some(node) = node.filter(|_| !facts.phase.ended() && !facts.deleting) else {
+        let Some(node) = node.filter(|_| !facts.phase.ended() && facts.deletion_ms.is_none())
+        else {
             return;
         };
         let room = self.has_room(node, &facts);
@@ -68,7 +69,7 @@ impl Cluster {
             .node
             .as_deref()
             .is_some_and(|node| self.node(node).is_some());
-        if there && facts.deleting {
+        if there && facts.deletion_ms.is_some() {
             let name = Name::pod(&facts.namespace, &facts.name);
             self.delete(name, Some(0), now_ms);
         }

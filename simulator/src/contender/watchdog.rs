@@ -1,11 +1,12 @@
 //! Judges each command of one scheduler process as it is sent, by what the process was told and
 //! did. This knowledge is kept apart from the engine.
 
-use gpu_batch_policies::command::{Action, Command, CommandId};
+use super::takings::Takings;
+use gpu_batch_policies::command::{Action, Command, CommandId, StatusPatch};
 use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{Amounts, PodShape, Uid, UnixMs, amount};
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSettings};
-use gpu_batch_policies::settings::InFlight;
+use gpu_batch_policies::lease::{LeaseCall, LeaseSettings};
+use gpu_batch_policies::settings::{InFlight, Leadership, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,13 +35,20 @@ pub(super) struct Watchdog {
     last_id: Option<CommandId>,
     /// When the last write of the lease that succeeded was sent.
     renewed_ms: Option<UnixMs>,
+    /// `None`: nobody is evicted for others.
+    takings: Option<Takings>,
 }
 
 impl Watchdog {
-    pub(super) fn new(lease: Option<LeaseSettings>, limits: InFlight) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let lease = match &settings.leadership {
+            Leadership::Assumed => None,
+            Leadership::Elected(lease) => Some(lease.clone()),
+        };
         Self {
             lease,
-            limits,
+            limits: settings.in_flight,
+            takings: (settings.evictions.in_flight > 0).then(Takings::default),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -53,6 +61,9 @@ impl Watchdog {
 
     /// Takes in an event that the engine is about to be told.
     pub(super) fn told(&mut self, event: &Event) {
+        if let Some(takings) = &mut self.takings {
+            takings.told(event);
+        }
         match event {
             Event::Applied(object) => self.shown(object),
             Event::Deleted(ObjectKey::Pod(uid)) => self.gone(*uid),
@@ -119,6 +130,9 @@ impl Watchdog {
         let Some((sent_ms, action)) = self.under_way.remove(&id) else {
             return;
         };
+        if let Some(takings) = &mut self.takings {
+            takings.ended(&action, outcome);
+        }
         match (action, outcome) {
             (Action::Bind(bind), Outcome::Refused { .. } | Outcome::Throttled { .. }) => {
                 self.sent.remove(&bind.pod.uid);
@@ -145,7 +159,7 @@ impl Watchdog {
                 let ours = |lease: &LeaseSettings| seen.holder == lease.identity;
                 if !self.lease.as_ref().is_some_and(ours) {
                     self.renewed_ms = None;
-                } else if matches!(request, LeaseRequest::Write { .. }) {
+                } else if matches!(request, LeaseCall::Write { .. }) {
                     self.renewed_ms = Some(sent_ms);
                 }
             }
@@ -176,6 +190,9 @@ impl Watchdog {
                 .insert(command.id, (now_ms, command.action.clone()));
         }
         self.counts(&mut found);
+        if let Some(takings) = &mut self.takings {
+            takings.sends(commands, &mut found);
+        }
         found
     }
 
@@ -238,7 +255,10 @@ impl Watchdog {
         let (mut actions, mut statuses, mut announcements, mut leases) = (0, 0, 0, 0);
         for (_, action) in self.under_way.values() {
             *match action {
-                Action::Bind(_) | Action::Evict(_) | Action::Observe(_) => &mut actions,
+                Action::Bind(_)
+                | Action::Evict(_)
+                | Action::Observe(_)
+                | Action::PatchStatus(StatusPatch::Nominated { .. }) => &mut actions,
                 Action::PatchStatus(_) => &mut statuses,
                 Action::Publish(_) => &mut announcements,
                 Action::Lease(_) => &mut leases,

@@ -41,16 +41,21 @@ pub enum Story {
     Contended,
     /// A webhook refuses to bind the last member. It does so from the beginning of the run.
     Refused,
+    /// Nothing. From the beginning of the run pods of lower priority have all nodes, which are one
+    /// more than the gang needs, so that the gang takes the room of as many of them as it has
+    /// members.
+    Taken,
 }
 
 impl Story {
     /// Every story.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::RoomKept,
         Self::RoomTaken,
         Self::NodesGone,
         Self::Contended,
         Self::Refused,
+        Self::Taken,
     ];
 }
 

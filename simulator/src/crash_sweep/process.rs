@@ -1,6 +1,8 @@
 //! One scheduler process: an engine with its watches, which are never late.
 
+use super::{Case, Story};
 use crate::api_server::{Answer, ApiServer, Change, Name, Request, Sort, Version};
+use crate::timeline::undisturbed;
 use gpu_batch_policies::command::{Action, Command, CommandId};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, Kind, Listing, Outcome};
@@ -35,12 +37,7 @@ pub(super) struct Process {
 
 impl Process {
     /// A process that starts now and has listed all kinds.
-    pub(super) fn start(
-        identity: &str,
-        in_flight: u32,
-        api: &mut ApiServer,
-        now_ms: UnixMs,
-    ) -> Self {
+    pub(super) fn start(identity: &str, case: &Case, api: &mut ApiServer, now_ms: UnixMs) -> Self {
         let mut settings = Settings {
             leadership: Leadership::Elected(LeaseSettings {
                 identity: identity.into(),
@@ -48,9 +45,12 @@ impl Process {
                 renew_deadline_ms: 10_000,
                 retry_ms: 2_000,
             }),
-            ..Settings::default()
+            ..undisturbed()
         };
-        settings.in_flight.actions = in_flight;
+        settings.in_flight.actions = case.in_flight;
+        if case.story == Story::Taken {
+            settings.evictions = Settings::default().evictions;
+        }
         let list = |kind| {
             let answer = api.handle(Request::List { kind, at: None }, now_ms);
             let Answer::Listed { objects, .. } = answer else {

@@ -7,7 +7,7 @@ use super::process::{Process, Pulse};
 use super::{Case, Ending, Fault, Story, Successor};
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request};
 use crate::client;
-use gpu_batch_policies::command::{Action, Command, CommandId, EvictionCause};
+use gpu_batch_policies::command::{Action, Command, CommandId, Evict, EvictionCause};
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::{PodFacts, UnixMs};
 use gpu_batch_policies::settings::Settings;
@@ -63,7 +63,7 @@ enum Happening {
     Wake,
     /// The containers of a pod have ended.
     Terminated(Name),
-    /// The owner of a member makes it anew; its name.
+    /// The owner of a pod makes it anew; its name.
     Recreate(Box<str>),
     /// The world is made whole again.
     Heal,
@@ -91,6 +91,8 @@ pub(super) struct Stage<'a> {
     /// Whether a process has led since the fault: a successor, the restarted process, or the
     /// survivor.
     succeeded: bool,
+    /// How many pods were evicted for the gang.
+    evicted: usize,
     ending: Ending,
 }
 
@@ -110,6 +112,7 @@ impl<'a> Stage<'a> {
             healed_ms: None,
             partial_since_ms: None,
             succeeded: false,
+            evicted: 0,
             ending: Ending {
                 left_in_part: false,
                 unwound: false,
@@ -208,8 +211,7 @@ impl<'a> Stage<'a> {
         match happening {
             Happening::Begin => self.create_gang(),
             Happening::Start(identity) => {
-                let in_flight = self.case.in_flight;
-                let process = Process::start(identity, in_flight, &mut self.api, self.now_ms);
+                let process = Process::start(identity, &self.case, &mut self.api, self.now_ms);
                 self.processes.push(process);
             }
             Happening::Arrives {
@@ -226,7 +228,7 @@ impl<'a> Stage<'a> {
                 self.delete(name.clone());
                 self.after(RESTART_MS, Happening::Recreate(name.name));
             }
-            Happening::Recreate(name) => self.create_member(&name),
+            Happening::Recreate(name) => self.recreate(&name),
             Happening::Heal => {
                 self.ending.whole = self.bound() == self.case.members;
                 self.heal();
@@ -352,6 +354,7 @@ impl<'a> Stage<'a> {
                     message: "a webhook says no".into(),
                 });
             }
+            Action::Evict(evict) if evict.beneficiary.is_some() => {}
             Action::Evict(evict) if evict.cause != EvictionCause::Unwind || self.has_room() => {
                 let (name, cause) = (&evict.pod.name, evict.cause);
                 return Err(format!("I10: {name} is evicted: {cause:?}"));
@@ -360,11 +363,40 @@ impl<'a> Stage<'a> {
         }
         let answer = self.api.handle(client::request(action), self.now_ms);
         if let (Action::Evict(evict), Answer::Done) = (action, &answer) {
-            self.ending.unwound = true;
+            if evict.beneficiary.is_some() {
+                self.check_victim(evict)?;
+                self.evicted += 1;
+            } else {
+                self.ending.unwound = true;
+            }
             let name = Name::pod(&evict.pod.namespace, &evict.pod.name);
             self.after(TERMINATION_MS, Happening::Terminated(name));
         }
         Ok(client::outcome(action, answer))
+    }
+
+    /// I10: no pod is evicted for the gang before every member is nominated, and no more pods than
+    /// have to be. A successor that finds only some of the victims gone plans anew, and others may
+    /// have taken their room by then: it evicts as many more. A stray request may arrive when the
+    /// next leader has planned anew.
+    fn check_victim(&self, evict: &Evict) -> Result<(), String> {
+        let members = self.api.pods().filter(|facts| facts.pod_group.is_some());
+        let mut waiting = members.filter(|facts| facts.node.is_none());
+        let is_announced = waiting.all(|facts| facts.nominated.is_some());
+        let most = match self.case.successor {
+            Successor::Survivor => self.case.members,
+            _ => 2 * self.case.members - 1,
+        };
+        let is_right = is_announced && self.evicted < most;
+        let may_be = self.case.story == Story::Taken && evict.cause == EvictionCause::Preempt;
+        if may_be && (is_right || self.strays()) {
+            return Ok(());
+        }
+        let (name, cause, evicted) = (&evict.pod.name, evict.cause, self.evicted);
+        Err(format!(
+            "I10: {name} is evicted: {cause:?}, after {evicted} others; all members nominated: \
+             {is_announced}"
+        ))
     }
 
     /// Whether a gang of which a part is bound can always be completed.
@@ -372,7 +404,7 @@ impl<'a> Stage<'a> {
         match self.case.story {
             Story::RoomKept => true,
             // A stray request that arrives when nothing was bound may find its room taken.
-            Story::Contended => !self.strays(),
+            Story::Contended | Story::Taken => !self.strays(),
             Story::RoomTaken | Story::NodesGone | Story::Refused => false,
         }
     }
@@ -402,7 +434,7 @@ impl<'a> Stage<'a> {
     /// How many members are bound and not being deleted.
     fn bound(&self) -> usize {
         let bound = |facts: &&PodFacts| {
-            facts.pod_group.is_some() && facts.node.is_some() && !facts.deleting
+            facts.pod_group.is_some() && facts.node.is_some() && facts.deletion_ms.is_none()
         };
         self.api.pods().filter(bound).count()
     }
@@ -449,7 +481,7 @@ impl<'a> Stage<'a> {
             struck_ms + LEASE_MAX_MS
         };
         if !self.succeeded && self.now_ms > due_ms {
-            return Err("F9: nobody leads".to_owned());
+            return Err("F9: no scheduler leads".to_owned());
         }
         Ok(())
     }
@@ -458,7 +490,11 @@ impl<'a> Stage<'a> {
     /// overfills a node, and no scheduler can know it; in all other cases it is a mistake of the
     /// scheduler.
     fn check_nodes(&self) -> Result<(), String> {
-        if self.strays() && matches!(self.case.story, Story::RoomTaken | Story::Contended) {
+        let is_full = matches!(
+            self.case.story,
+            Story::RoomTaken | Story::Contended | Story::Taken
+        );
+        if self.strays() && is_full {
             return Ok(());
         }
         objects::overfull(&self.api).map_or(Ok(()), |node| Err(format!("I2: {node} is overfull")))

@@ -1,9 +1,11 @@
 //! One cluster: an engine, its nodes, and the jobs that compete for them.
 
-use super::objects::{GPU, Objects};
+use super::evictions::{Courses, Eviction};
+use super::objects::{Arrival, GPU, Objects};
 use super::{Execution, FairShare, Never, Policy, Workload};
-use crate::timeline::Timeline;
+use crate::timeline::{Moment, Timeline};
 use crate::trace::jobs::Job;
+use gpu_batch_policies::command::Evict;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, ObjectKey};
 use gpu_batch_policies::facts::{UnixMs, amount};
@@ -24,8 +26,10 @@ pub(super) struct Cluster {
 /// The result of simulating one cluster.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// The jobs that started, and when, in seconds.
-    pub(super) starts: Vec<(usize, u64)>,
+    /// The jobs that started, and when, in seconds; `None`: the job was evicted. Of one job the
+    /// last entry counts.
+    pub(super) starts: Vec<(usize, Option<u64>)>,
+    pub(super) evictions: Vec<Eviction>,
     pub(super) never: Vec<Never>,
     pub(super) steps: u64,
     pub(super) fair_shares: Vec<FairShare>,
@@ -60,56 +64,167 @@ impl Cluster {
         workload: Workload<'_>,
         execution: Execution<'_>,
     ) -> Outcome {
-        let mut objects = Objects::new(self.gpus_per_node);
-        let mut world = objects.nodes(self.nodes);
-        for queue in &self.queues {
-            world.push(objects.queue(*queue, &workload.queues[*queue]));
-        }
-        let mut timeline = Timeline::new(policy.settings(), 0, world);
-        let mut outcome = Outcome {
-            starts: Vec::with_capacity(self.jobs.len()),
-            never: Vec::new(),
-            steps: 0,
-            fair_shares: Vec::new(),
-        };
+        let mut world = World::new(self, policy, workload);
         let every_ms = execution
             .fair_shares_every_s
             .map(|every_s| ms(every_s.max(1)));
         let mut sample_ms = every_ms.filter(|_| policy.shares_nodes()).map(|_| 0);
         let jobs = &workload.jobs.jobs;
         let mut arriving = self.jobs.iter().peekable();
-        let mut batch = Vec::new();
         loop {
             let arrival_ms = arriving.peek().map(|(job, _)| ms(jobs[*job].submit_s));
-            let Some(at_ms) = arrival_ms.into_iter().chain(timeline.next_ms()).min() else {
+            // What the engine waits for in between happens with the next second, so that all times
+            // are those of a trace.
+            let next_ms = world.timeline.next_ms();
+            let next_ms = next_ms.map(|next_ms| ms(next_ms.div_ceil(1_000)));
+            let Some(at_ms) = arrival_ms.into_iter().chain(next_ms).min() else {
                 break;
             };
             let arrives = |(job, _): &&(usize, usize)| ms(jobs[*job].submit_s) <= at_ms;
-            while let Some((job, queue)) = arriving.next_if(arrives) {
-                let name = &workload.queues[*queue].name;
-                objects.arrive(*job, &jobs[*job], name, &mut batch);
+            let mut batch = Vec::new();
+            while let Some((job, _)) = arriving.next_if(arrives) {
+                world.arrive((*job, 0), jobs[*job].submit_s, &mut batch);
             }
-            let mut events = batch.len() as u64;
-            let moment = timeline.advance(at_ms, batch.drain(..));
-            for bind in moment.bound {
-                let (job, member) = Objects::member(bind.pod.uid);
-                if member == 0 {
-                    outcome.starts.push((job, at_ms / 1_000));
-                    // Two events: the start of the job now, and its end later.
-                    events += 2;
-                }
-                let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
-                timeline.schedule(at_ms + ms(jobs[job].duration_s), end);
-            }
+            let events = world.advance(at_ms, batch);
             execution.events.fetch_add(events, Ordering::Relaxed);
             if sample_ms.is_some_and(|due_ms| at_ms >= due_ms) {
                 sample_ms = every_ms.map(|every_ms| at_ms + every_ms);
-                outcome.sample(&self.queues, at_ms, timeline.engine_mut(), workload);
+                let engine = world.timeline.engine_mut();
+                world.outcome.sample(&self.queues, at_ms, engine, workload);
             }
         }
+        let World {
+            timeline,
+            mut outcome,
+            ..
+        } = world;
         outcome.steps = timeline.steps();
         outcome.wait_for_ever(timeline.engine());
         outcome
+    }
+}
+
+/// A cluster while its jobs run.
+struct World<'a> {
+    workload: Workload<'a>,
+    /// For each queue of the trace its index in [`Workload::queues`].
+    places: Vec<Option<usize>>,
+    objects: Objects,
+    timeline: Timeline,
+    /// `None`: no job is evicted.
+    courses: Option<Courses>,
+    outcome: Outcome,
+}
+
+impl<'a> World<'a> {
+    fn new(cluster: &Cluster, policy: Policy, workload: Workload<'a>) -> Self {
+        let objects = Objects::new(cluster.gpus_per_node, policy.evicts());
+        let mut world = objects.nodes(cluster.nodes);
+        for queue in &cluster.queues {
+            world.push(objects.queue(*queue, &workload.queues[*queue]));
+        }
+        Self {
+            workload,
+            places: workload.queues_of_trace(),
+            objects,
+            timeline: Timeline::new(policy.settings(), 0, world),
+            courses: policy.evicts().then(Courses::default),
+            outcome: Outcome {
+                starts: Vec::with_capacity(cluster.jobs.len()),
+                evictions: Vec::new(),
+                never: Vec::new(),
+                steps: 0,
+                fair_shares: Vec::new(),
+            },
+        }
+    }
+
+    /// Adds the pods of a run of a job to a batch.
+    fn arrive(&mut self, (number, run): (usize, u32), at_s: u64, batch: &mut Vec<Event>) {
+        let job = &self.workload.jobs.jobs[number];
+        let Some(queue) = self.places[job.queue as usize] else {
+            return;
+        };
+        let queue = &self.workload.queues[queue].name;
+        let arrival = Arrival {
+            run,
+            at_s,
+            left_s: self.left_s(number),
+            ..Arrival::first(number, job, queue)
+        };
+        self.objects.arrive(arrival, batch);
+    }
+
+    /// How long a job has still to run.
+    fn left_s(&self, number: usize) -> u64 {
+        let job = &self.workload.jobs.jobs[number];
+        let courses = self.courses.as_ref();
+        courses.map_or(job.duration_s, |courses| courses.left_s(number, job))
+    }
+
+    /// Lets time come to `at_ms`. Returns how many events there were, for figures of speed.
+    fn advance(&mut self, at_ms: UnixMs, batch: Vec<Event>) -> u64 {
+        let mut events = batch.len() as u64;
+        let moment = self.timeline.advance(at_ms, batch);
+        events += self.follow(at_ms, moment);
+        // Plans of evictions take the engine no time, as nothing else does.
+        while self.courses.is_some() && self.timeline.engine_mut().search_on() {
+            let moment = self.timeline.advance(at_ms, []);
+            events += self.follow(at_ms, moment);
+        }
+        events
+    }
+
+    /// Takes in what the engine has done. Returns how many events follow.
+    fn follow(&mut self, at_ms: UnixMs, moment: Moment) -> u64 {
+        let mut events = 0;
+        // In one moment a job may be evicted only after it has started.
+        for bind in moment.bound {
+            let (job, _, member) = Objects::member(bind.pod.uid);
+            if member == 0 {
+                self.outcome.starts.push((job, Some(at_s(at_ms))));
+                if let Some(courses) = &mut self.courses {
+                    courses.start(job, at_s(at_ms));
+                }
+                // Two events: the start of the job now, and its end later.
+                events += 2;
+            }
+            let end = Event::Deleted(ObjectKey::Pod(bind.pod.uid));
+            let end_ms = at_ms + ms(self.left_s(job));
+            self.timeline.schedule(end_ms, end);
+        }
+        for evict in moment.evicted {
+            events += self.evicted(at_ms, &evict);
+        }
+        events
+    }
+
+    /// A pod was evicted: its job ends, and goes back to its queue. Returns how many events follow.
+    fn evicted(&mut self, at_ms: UnixMs, evict: &Evict) -> u64 {
+        let Some(courses) = &mut self.courses else {
+            return 0;
+        };
+        let (number, run, _) = Objects::member(evict.pod.uid);
+        let job = &self.workload.jobs.jobs[number];
+        let beneficiary = evict.beneficiary.as_ref();
+        let beneficiary = beneficiary.and_then(|it| Objects::job_of_gang(&it.gang));
+        let whom = (number, run);
+        let why = (evict.cause, beneficiary);
+        let Some(eviction) = courses.evict(whom, job, at_s(at_ms), why) else {
+            return 0;
+        };
+        self.outcome.evictions.push(eviction);
+        self.outcome.starts.push((number, None));
+        let pods = (0..self.objects.members(job)).map(|member| Objects::uid(number, run, member));
+        let mut batch: Vec<Event> = pods
+            .map(|pod| Event::Deleted(ObjectKey::Pod(pod)))
+            .collect();
+        self.arrive((number, run + 1), at_s(at_ms), &mut batch);
+        let events = batch.len() as u64;
+        for event in batch {
+            self.timeline.schedule(at_ms, event);
+        }
+        events
     }
 }
 
@@ -140,7 +255,7 @@ impl Outcome {
     /// Notes the jobs that still wait when nothing happens any more.
     fn wait_for_ever(&mut self, engine: &Engine) {
         for pod in engine.pod_reports() {
-            let (job, member) = Objects::member(pod.uid);
+            let (job, _, member) = Objects::member(pod.uid);
             if member > 0 {
                 continue;
             }
@@ -154,6 +269,11 @@ impl Outcome {
             self.never.push(Never { job, why });
         }
     }
+}
+
+/// The second of a time. The worlds of traces are advanced at whole seconds only.
+fn at_s(at_ms: UnixMs) -> u64 {
+    at_ms / 1_000
 }
 
 /// Seconds in milliseconds. Times of the trace are small enough, see

@@ -4,6 +4,8 @@
 //! that its jobs held up to its quota, over the GPU time that they held or waited for up to its
 //! quota. 1: whenever the queue had jobs, it had its quota, or all that it wanted. GPUs that the
 //! queue borrows beyond its quota do not count, so the measure also suits policies that never lend.
+//! What an evicted job has held counts as held, also where its work was lost: what is lost is told
+//! beside, see [`Losses`](super::evictions::Losses).
 
 use super::{Run, Workload};
 
@@ -57,18 +59,16 @@ pub fn fairness(run: &Run, workload: Workload<'_>) -> Fairness {
     let mut busy = 0;
     for (index, job) in jobs.iter().enumerate() {
         let queue = places[job.queue as usize];
-        let times = run.starts_s[index].zip(run.end_s(index, job));
-        let (Some(queue), Some((start_s, end_s))) = (queue, times) else {
+        let (Some(queue), Some(end_s)) = (queue, run.end_s(index, job)) else {
             continue;
         };
         let gpus = i64::from(job.num_gpus);
-        let held_s = end_s.min(until_s).saturating_sub(start_s);
-        busy += u128::from(job.num_gpus) * u128::from(held_s);
-        changes[queue].extend([
-            (job.submit_s, gpus, 0),
-            (start_s, 0, gpus),
-            (end_s, -gpus, -gpus),
-        ]);
+        changes[queue].extend([(job.submit_s, gpus, 0), (end_s, -gpus, 0)]);
+        for (from_s, to_s) in run.runs_s(index, job) {
+            let held_s = to_s.min(until_s).saturating_sub(from_s);
+            busy += u128::from(job.num_gpus) * u128::from(held_s);
+            changes[queue].extend([(from_s, 0, gpus), (to_s, 0, -gpus)]);
+        }
     }
     let gpus = workload.gpus();
     let served: Vec<Option<f64>> = changes

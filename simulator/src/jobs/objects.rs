@@ -14,16 +14,48 @@ use std::sync::Arc;
 pub(super) const GPU: &str = "nvidia.com/gpu";
 
 /// UIDs of nodes, queues and owners have these bits, so that they differ from UIDs of pods, which
-/// are made from the job and the member.
+/// are made from the run, the job and the member.
 const NODES: u128 = 1 << 96;
 const QUEUES: u128 = 2 << 96;
 const OWNERS: u128 = 3 << 96;
 const MEMBER_BITS: u32 = 32;
+const JOB_BITS: u32 = 32;
+
+/// A job that comes to wait for a start: when it is submitted, and again after each eviction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival<'a> {
+    /// The index of the job in the trace.
+    pub(super) number: usize,
+    pub(super) job: &'a Job,
+    pub(super) queue: &'a str,
+    /// How many runs of the job were evicted before. The pods of each run are new ones.
+    pub(super) run: u32,
+    pub(super) at_s: u64,
+    /// How long the job has still to run.
+    pub(super) left_s: u64,
+}
+
+impl<'a> Arrival<'a> {
+    /// The submission of a job.
+    pub(super) fn first(number: usize, job: &'a Job, queue: &'a str) -> Self {
+        Self {
+            number,
+            job,
+            queue,
+            run: 0,
+            at_s: job.submit_s,
+            left_s: job.duration_s,
+        }
+    }
+}
 
 /// Makes the objects of one cluster.
 #[derive(Debug)]
 pub(super) struct Objects {
     gpus_per_node: u32,
+    /// Pods that would not be made anew are never moved, so where jobs are evicted also single pods
+    /// have a controller.
+    evicts: bool,
     /// A pod with the fields that all pods have in common.
     template: PodFacts,
     /// The shapes by number of GPUs: pods of one shape share it.
@@ -31,9 +63,10 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    pub(super) fn new(gpus_per_node: u32) -> Self {
+    pub(super) fn new(gpus_per_node: u32, evicts: bool) -> Self {
         Self {
             gpus_per_node,
+            evicts,
             template: pod("", Uid(0), 0, 0, 0),
             shapes: BTreeMap::new(),
         }
@@ -67,27 +100,34 @@ impl Objects {
     }
 
     /// Adds the pods of a job that arrives to the batch, those that take a whole node first.
-    pub(super) fn arrive(&mut self, number: usize, job: &Job, queue: &str, batch: &mut Vec<Event>) {
+    pub(super) fn arrive(&mut self, arrival: Arrival<'_>, batch: &mut Vec<Event>) {
+        let Arrival { number, job, .. } = arrival;
         let whole = job.num_gpus / self.gpus_per_node;
-        let rest = job.num_gpus % self.gpus_per_node;
-        let members = whole + u32::from(rest > 0);
+        let members = self.members(job);
         for member in 0..members {
             let gpus = if member < whole {
                 self.gpus_per_node
             } else {
-                rest
+                job.num_gpus % self.gpus_per_node
             };
-            let mut facts = self.pod(number, member, gpus, job, queue);
+            let mut facts = self.pod(arrival, member, gpus);
             if members > 1 {
                 facts.name = format!("{}-{member}", facts.name).into();
                 facts.hints.min_member = Some(members);
+            }
+            if members > 1 || self.evicts {
                 facts.owner = Some(owner(number));
             }
             batch.push(Object::Pod(facts).into());
         }
     }
 
-    fn pod(&mut self, number: usize, member: u32, gpus: u32, job: &Job, queue: &str) -> PodFacts {
+    /// How many pods a job has.
+    pub(super) fn members(&self, job: &Job) -> u32 {
+        job.num_gpus.div_ceil(self.gpus_per_node)
+    }
+
+    fn pod(&mut self, arrival: Arrival<'_>, member: u32, gpus: u32) -> PodFacts {
         let shape = self.shapes.entry(gpus).or_insert_with(|| {
             Arc::new(PodShape {
                 requests: amounts(&[(GPU, u64::from(gpus))]),
@@ -95,29 +135,36 @@ impl Objects {
             })
         });
         PodFacts {
-            uid: Self::uid(number, member),
-            name: name(number),
-            created_ms: job.submit_s.saturating_mul(1_000),
-            queue: Some(queue.into()),
+            uid: Self::uid(arrival.number, arrival.run, member),
+            name: name(arrival.number),
+            created_ms: arrival.at_s.saturating_mul(1_000),
+            queue: Some(arrival.queue.into()),
             shape: Arc::clone(shape),
             hints: GangHints {
-                expected_runtime_ms: Some(job.duration_s.saturating_mul(1_000)),
+                expected_runtime_ms: Some(arrival.left_s.saturating_mul(1_000)),
                 ..GangHints::default()
             },
             ..self.template.clone()
         }
     }
 
-    /// The UID of a job's pod.
-    pub(super) fn uid(number: usize, member: u32) -> Uid {
-        Uid((number as u128) << MEMBER_BITS | u128::from(member))
+    /// The UID of a pod of one run of a job.
+    pub(super) fn uid(number: usize, run: u32, member: u32) -> Uid {
+        let run = u128::from(run) << (MEMBER_BITS + JOB_BITS);
+        Uid(run | (number as u128) << MEMBER_BITS | u128::from(member))
     }
 
-    /// The index of a pod's job, and which member of the job the pod is.
-    pub(super) fn member(uid: Uid) -> (usize, u32) {
-        let number = usize::try_from(uid.0 >> MEMBER_BITS).unwrap_or(usize::MAX);
-        let member = u32::try_from(uid.0 & u128::from(u32::MAX)).unwrap_or(u32::MAX);
-        (number, member)
+    /// The index of a pod's job, which run of the job the pod is of, and which member.
+    pub(super) fn member(uid: Uid) -> (usize, u32, u32) {
+        let low = |bits: u128| u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(u32::MAX);
+        let number = low(uid.0 >> MEMBER_BITS);
+        let run = low(uid.0 >> (MEMBER_BITS + JOB_BITS));
+        (number as usize, run, low(uid.0))
+    }
+
+    /// The index of the job that a gang stands for, of which the engine tells the name.
+    pub(super) fn job_of_gang(gang: &str) -> Option<usize> {
+        gang.rsplit('/').next()?.parse().ok()
     }
 }
 

@@ -1,10 +1,12 @@
 //! Runs as files: every job, and the summaries of the runs.
 
+use super::evictions::{Losses, Pair};
 use super::fairness::{Fairness, fairness};
 use super::summary::{Summary, seconds, summaries};
 use super::{Run, Workload};
 use crate::report;
 use crate::report::jobs::{Queue, Record};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// The name of all queues together.
@@ -19,6 +21,30 @@ pub struct Evaluated {
     pub summaries: Vec<Summary>,
     /// How evenly the run served the queues.
     pub fairness: Fairness,
+    /// What evictions have taken, by who gave and who got.
+    pub losses: BTreeMap<Pair, Losses>,
+}
+
+impl Evaluated {
+    /// What evictions have taken from a queue; `None`: from all queues together.
+    #[must_use]
+    pub fn lost_by(&self, queue: Option<usize>) -> Losses {
+        let mut sum = Losses::default();
+        for ((gave, _), losses) in &self.losses {
+            if queue.is_none_or(|queue| queue == *gave) {
+                sum.evictions += losses.evictions;
+                sum.lost_gpu_s += losses.lost_gpu_s;
+            }
+        }
+        sum
+    }
+}
+
+/// Whether jobs may be evicted in one of the runs. Only then the files and pages have columns for
+/// it.
+#[must_use]
+pub fn any_evicts(runs: &[Evaluated]) -> bool {
+    runs.iter().any(|run| run.run.policy.evicts())
 }
 
 /// Works out the summaries and the fairness of a run.
@@ -27,27 +53,103 @@ pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
     Evaluated {
         summaries: summaries(&run, workload),
         fairness: fairness(&run, workload),
+        losses: run.losses(workload),
         run,
     }
 }
 
+/// The columns that tables of runs with evictions have at the end.
+const LOSSES: [&str; 2] = ["evictions", "gpu_seconds_lost"];
+
+/// The columns of [`LOSSES`] that tables of these runs have: all or none.
+fn more_columns(runs: &[Evaluated]) -> &'static [&'static str] {
+    if any_evicts(runs) { &LOSSES } else { &[] }
+}
+
+/// The values of the columns of [`LOSSES`], if a table has them.
+fn lost(losses: Losses, columns: &[&str]) -> impl Iterator<Item = String> {
+    let values = [losses.evictions, losses.lost_gpu_s].map(|number| number.to_string());
+    values.into_iter().take(columns.len())
+}
+
 /// Writes `policy,row,queue,start_s,end_s`: every job of the trace under every policy, in the order
-/// of the trace. A job that never starts has neither start nor end.
+/// of the trace. The start is the first one; a job that never starts has neither start nor end.
+/// Where jobs may be evicted, `evictions,gpu_seconds_lost` follow.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn write_jobs(runs: &[Evaluated], workload: Workload<'_>, file: impl Write) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(file);
-    table.write_record(["policy", "row", "queue", "start_s", "end_s"])?;
+    let more = more_columns(runs);
+    table.write_record(
+        ["policy", "row", "queue", "start_s", "end_s"]
+            .iter()
+            .chain(more),
+    )?;
     let jobs = workload.jobs;
     for Evaluated { run, .. } in runs {
         for (index, job) in jobs.jobs.iter().enumerate() {
-            table.write_record([
+            let fields = [
                 run.policy.name(),
                 &job.row.to_string(),
                 &jobs.queues[job.queue as usize],
-                &text(run.starts_s[index]),
+                &text(run.first_start_s(index)),
                 &text(run.end_s(index, job)),
+            ];
+            for field in fields {
+                table.write_field(field)?;
+            }
+            let mut losses = Losses::default();
+            for eviction in run.evictions_of(index) {
+                losses.add(eviction, job);
+            }
+            for field in lost(losses, more) {
+                table.write_field(field)?;
+            }
+            table.write_record(None::<&[u8]>)?;
+        }
+    }
+    table.flush()
+}
+
+/// Writes `policy,time_s,row,queue,cause,for_row,for_queue,gpu_seconds_lost`: every eviction by its
+/// time. `row` and `queue` gave, `for_row` and `for_queue` got.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_evictions(
+    runs: &[Evaluated],
+    workload: Workload<'_>,
+    file: impl Write,
+) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record([
+        "policy",
+        "time_s",
+        "row",
+        "queue",
+        "cause",
+        "for_row",
+        "for_queue",
+        "gpu_seconds_lost",
+    ])?;
+    let jobs = workload.jobs;
+    let queue = |job: usize| &*jobs.queues[jobs.jobs[job].queue as usize];
+    for Evaluated { run, .. } in runs {
+        let mut evictions: Vec<_> = run.evictions.iter().collect();
+        evictions.sort_by_key(|eviction| (eviction.at_s, eviction.job));
+        for eviction in evictions {
+            let job = &jobs.jobs[eviction.job];
+            let row = eviction.beneficiary.map(|job| jobs.jobs[job].row);
+            table.write_record([
+                run.policy.name(),
+                &eviction.at_s.to_string(),
+                &job.row.to_string(),
+                queue(eviction.job),
+                eviction.cause.as_str(),
+                &text(row),
+                eviction.beneficiary.map_or("", queue),
+                &eviction.lost_gpu_s(job).to_string(),
             ])?;
         }
     }
@@ -55,7 +157,8 @@ pub fn write_jobs(runs: &[Evaluated], workload: Workload<'_>, file: impl Write) 
 }
 
 /// Writes `policy,queue,jobs,avg_jct_s,avg_queue_s,p99_queue_s,makespan_s`: a line for each queue,
-/// and a line for `ALL`, which has neither p99 nor makespan, as in published summaries.
+/// and a line for `ALL`, which has neither p99 nor makespan, as in published summaries. Where jobs
+/// may be evicted, `evictions,gpu_seconds_lost` follow: what was taken from the queue.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -65,7 +168,7 @@ pub fn write_summary(
     file: impl Write,
 ) -> io::Result<()> {
     let mut table = csv::Writer::from_writer(file);
-    table.write_record([
+    let columns = [
         "policy",
         "queue",
         "jobs",
@@ -73,19 +176,23 @@ pub fn write_summary(
         "avg_queue_s",
         "p99_queue_s",
         "makespan_s",
-    ])?;
-    for Evaluated { run, summaries, .. } in runs {
-        for summary in summaries {
+    ];
+    let more = more_columns(runs);
+    table.write_record(columns.iter().chain(more))?;
+    for evaluated in runs {
+        for summary in &evaluated.summaries {
             let of_one = |figure| text(summary.queue.filter(|_| summary.jobs > 0).map(|_| figure));
-            table.write_record([
-                run.policy.name(),
-                name(summary.queue, workload),
-                &summary.jobs.to_string(),
-                &seconds(summary.completion),
-                &seconds(summary.wait),
-                &of_one(summary.wait_p99_s),
-                &of_one(summary.makespan_s),
-            ])?;
+            let row = [
+                evaluated.run.policy.name().to_owned(),
+                name(summary.queue, workload).to_owned(),
+                summary.jobs.to_string(),
+                seconds(summary.completion),
+                seconds(summary.wait),
+                of_one(summary.wait_p99_s),
+                of_one(summary.makespan_s),
+            ];
+            let lost = lost(evaluated.lost_by(summary.queue), more);
+            table.write_record(row.into_iter().chain(lost))?;
         }
     }
     table.flush()
@@ -155,8 +262,7 @@ pub fn record(run: &Run, workload: Workload<'_>) -> Record {
             queue,
             gpu_thousandths: of_gpus(u64::from(job.num_gpus)),
             submit_s: job.submit_s,
-            start_s: run.starts_s[index],
-            end_s: run.end_s(index, job),
+            runs_s: run.runs_s(index, job).collect(),
         });
     }
     for share in &run.fair_shares {

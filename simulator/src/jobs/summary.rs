@@ -7,11 +7,11 @@ use super::{Run, Workload};
 pub struct Summary {
     /// The queue, an index into [`Workload::queues`]; `None`: all queues.
     pub queue: Option<usize>,
-    /// How many jobs started. A job that never starts takes part in none of the figures.
+    /// How many jobs ran to their ends. A job that does not takes part in none of the figures.
     pub jobs: u64,
     /// The mean time from submission to end.
     pub completion: Hundredths,
-    /// The mean time from submission to start.
+    /// The mean time that jobs waited: before their first start, and after each eviction.
     pub wait: Hundredths,
     /// The 99th percentile of the waits, in seconds: the wait at index `jobs * 99 / 100` from 0, in
     /// order of length. 0 if no job started.
@@ -35,11 +35,11 @@ pub fn summaries(run: &Run, workload: Workload<'_>) -> Vec<Summary> {
             continue;
         };
         let figures = figures[queue].get_or_insert_default();
-        let (Some(start_s), Some(end_s)) = (run.starts_s[index], run.end_s(index, job)) else {
+        let (Some(wait_s), Some(end_s)) = (run.waited_s(index, job), run.end_s(index, job)) else {
             continue;
         };
         for figures in [figures, &mut all] {
-            figures.waits_s.push(start_s.saturating_sub(job.submit_s));
+            figures.waits_s.push(wait_s);
             figures.completion_s += u128::from(end_s - job.submit_s);
             figures.first_s = figures.first_s.min(job.submit_s);
             figures.last_s = figures.last_s.max(end_s);

@@ -4,9 +4,10 @@ use super::fairness::fairness;
 use super::output::{evaluate, write_fairness, write_jobs, write_summary};
 use super::summary::{seconds, summaries};
 use super::*;
+use crate::trace::jobs::Job;
 
 /// A trace in a few words: (queue, submit, duration, GPUs); rows count from 1.
-fn trace(jobs: &[(&str, u64, u64, u32)]) -> Jobs {
+pub(super) fn trace(jobs: &[(&str, u64, u64, u32)]) -> Jobs {
     let mut trace = Jobs::default();
     for ((queue, submit_s, duration_s, num_gpus), row) in jobs.iter().zip(1..) {
         let known = trace.queues.iter().position(|known| known == queue);
@@ -20,12 +21,13 @@ fn trace(jobs: &[(&str, u64, u64, u32)]) -> Jobs {
             duration_s: *duration_s,
             num_gpus: *num_gpus,
             queue: u32::try_from(queue).unwrap(),
+            checkpoint_s: None,
         });
     }
     trace
 }
 
-fn queues(queues: &[(&str, u32)]) -> Vec<TraceQueue> {
+pub(super) fn queues(queues: &[(&str, u32)]) -> Vec<TraceQueue> {
     let queues = queues.iter().map(|(name, nodes)| TraceQueue {
         name: (*name).to_owned(),
         nodes: *nodes,
@@ -33,7 +35,7 @@ fn queues(queues: &[(&str, u32)]) -> Vec<TraceQueue> {
     queues.collect()
 }
 
-fn run(policy: Policy, jobs: &Jobs, queues: &[TraceQueue]) -> Run {
+pub(super) fn run(policy: Policy, jobs: &Jobs, queues: &[TraceQueue]) -> Run {
     let workload = workload(jobs, queues);
     let execution = Execution {
         threads: NonZeroUsize::MIN,
@@ -43,7 +45,7 @@ fn run(policy: Policy, jobs: &Jobs, queues: &[TraceQueue]) -> Run {
     simulate(&[policy], workload, execution).remove(0)
 }
 
-fn workload<'a>(jobs: &'a Jobs, queues: &'a [TraceQueue]) -> Workload<'a> {
+pub(super) fn workload<'a>(jobs: &'a Jobs, queues: &'a [TraceQueue]) -> Workload<'a> {
     Workload {
         jobs,
         queues,

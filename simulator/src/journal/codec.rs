@@ -3,8 +3,8 @@
 //! Each type has one list of its fields, which serves both directions. The compiler checks the
 //! list: a new field or variant does not compile before it stands here. Numbers are of variable
 //! length (LEB128), texts and lists begin with their length, variants with a number that they keep
-//! for ever. A shape of pods is written once in a block; all further pods of that shape refer to
-//! it, and share it when they are read.
+//! for ever. A shape of pods, and a set of labels, is written once in a block; all further pods
+//! that have it refer to it, and share it when they are read.
 //!
 //! This is not serde: `policies` does not depend on serde, so its types would have to exist twice.
 //! And a decoder of our own can say in which field of which object the bytes make no sense.
@@ -14,7 +14,7 @@ mod events;
 mod facts;
 mod plain;
 
-use gpu_batch_policies::facts::PodShape;
+use gpu_batch_policies::facts::{Labels, PodShape};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub(super) trait Codec: Sized {
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     pub(super) bytes: Vec<u8>,
-    /// The shapes that were written to this block, each with its number.
-    shapes: HashMap<Arc<PodShape>, u64, FxBuildHasher>,
+    shapes: Written<PodShape>,
+    labels: Written<Labels>,
 }
 
 /// Bytes from which values are taken.
@@ -41,6 +41,7 @@ pub(super) struct Encoder {
 pub(super) struct Decoder<'bytes> {
     rest: &'bytes [u8],
     shapes: Vec<Arc<PodShape>>,
+    labels: Vec<Arc<Labels>>,
 }
 
 /// Why bytes cannot be read as a value.
@@ -74,6 +75,7 @@ impl<'bytes> Decoder<'bytes> {
         Self {
             rest: bytes,
             shapes: Vec::new(),
+            labels: Vec::new(),
         }
     }
 
@@ -97,31 +99,52 @@ impl<'bytes> Decoder<'bytes> {
     }
 }
 
-/// A shape is written once in a block; later it is a reference to it by number.
-impl Codec for Arc<PodShape> {
-    fn encode(&self, out: &mut Encoder) {
-        let next = out.shapes.len() as u64;
-        if let Some(&number) = out.shapes.get(self) {
-            return number.encode(out);
-        }
-        next.encode(out);
-        out.shapes.insert(Self::clone(self), next);
-        self.as_ref().encode(out);
-    }
+/// Values that many pods share: each is written once in a block; later it is a reference to it by
+/// number.
+#[derive(Debug)]
+struct Written<T>(HashMap<Arc<T>, u64, FxBuildHasher>);
 
-    fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
-        let number = u64::decode(input)?;
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        if let Some(shape) = input.shapes.get(index) {
-            return Ok(Self::clone(shape));
-        }
-        if index != input.shapes.len() {
-            return Err(Unreadable::new(format!("there is no shape {number}")));
-        }
-        let shape = Self::new(PodShape::decode(input)?);
-        input.shapes.push(Self::clone(&shape));
-        Ok(shape)
+impl<T> Default for Written<T> {
+    fn default() -> Self {
+        Self(HashMap::default())
     }
+}
+
+/// Implements [`Codec`] for a shared type: the field of encoder and decoder that knows its values,
+/// and what a value is called.
+macro_rules! shared {
+    ($($type:ident in $field:ident: $name:literal)+) => {$(
+        impl Codec for Arc<$type> {
+            fn encode(&self, out: &mut Encoder) {
+                let next = out.$field.0.len() as u64;
+                if let Some(&number) = out.$field.0.get(self) {
+                    return number.encode(out);
+                }
+                next.encode(out);
+                out.$field.0.insert(Self::clone(self), next);
+                self.as_ref().encode(out);
+            }
+
+            fn decode(input: &mut Decoder<'_>) -> Result<Self, Unreadable> {
+                let number = u64::decode(input)?;
+                let index = usize::try_from(number).unwrap_or(usize::MAX);
+                if let Some(value) = input.$field.get(index) {
+                    return Ok(Self::clone(value));
+                }
+                if index != input.$field.len() {
+                    return Err(Unreadable::new(format!("there are no {} {number}", $name)));
+                }
+                let value = Self::new($type::decode(input)?);
+                input.$field.push(Self::clone(&value));
+                Ok(value)
+            }
+        }
+    )+};
+}
+
+shared! {
+    PodShape in shapes: "shapes"
+    Labels in labels: "labels"
 }
 
 /// Implements [`Codec`] for structs: field by field, in the order given.

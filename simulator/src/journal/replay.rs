@@ -1,7 +1,7 @@
 //! Runs a journal again: an engine of this program is given the recorded events at their times.
 
 use super::{Damage, Reader, Record};
-use gpu_batch_policies::command::{Action, Bind, Command, Evict, PodReference};
+use gpu_batch_policies::command::{Action, Beneficiary, Bind, Command, Evict, PodReference};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
@@ -40,7 +40,7 @@ pub struct Difference {
     pub now_ms: UnixMs,
     /// The number of the command in the step, from 1.
     pub position: usize,
-    /// What is recorded at this position.
+    /// The record at this position of the journal.
     pub recorded: Step,
     /// What the replay gave at this position.
     pub replayed: Step,
@@ -101,13 +101,21 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(formatter, ", on cards {cards:?}")?;
             }
         }
-        Action::Evict(Evict { pod, cause }) => {
+        Action::Evict(Evict {
+            pod,
+            cause,
+            beneficiary,
+        }) => {
             let PodReference {
                 namespace,
                 name,
                 uid,
             } = pod;
             write!(formatter, "evict pod {namespace}/{name} ({uid}): {cause:?}")?;
+            if let Some(Beneficiary { gang, is_optimal }) = beneficiary {
+                let verdict = if *is_optimal { "optimal" } else { "feasible" };
+                write!(formatter, " for {gang}, {verdict}")?;
+            }
         }
         other => write!(formatter, "{other:?}")?,
     }

@@ -1,10 +1,12 @@
-use super::{Damage, Reader, Record, Recorder, Step, beginning, pack, replay};
+use super::{Damage, Reader, Record, Recorder, Step, VERSION, beginning, pack, replay};
 use crate::random::Random;
 use crate::run::record;
 use crate::what_if::Session;
-use gpu_batch_policies::command::Action;
+use gpu_batch_policies::command::{
+    Action, Beneficiary, Command, CommandId, Evict, EvictionCause, PodReference, StatusPatch,
+};
 use gpu_batch_policies::event::{Event, Object};
-use gpu_batch_policies::facts::PodShape;
+use gpu_batch_policies::facts::{PodFacts, PodShape, Uid};
 use gpu_batch_policies::settings::Settings;
 use proptest::prelude::{any, proptest};
 use std::sync::Arc;
@@ -67,6 +69,54 @@ fn what_is_read_is_what_was_written() {
             assert_eq!(read(&write(&records)).unwrap(), records);
         }
     }
+}
+
+#[test]
+fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
+    let pod = PodReference {
+        namespace: "vision".into(),
+        name: "a".into(),
+        uid: Uid(1),
+    };
+    let command = |action| Command {
+        id: CommandId(7),
+        deadline_ms: 5,
+        action,
+    };
+    let evict = command(Action::Evict(Evict {
+        pod: pod.clone(),
+        cause: EvictionCause::Reclaim,
+        beneficiary: Some(Beneficiary {
+            gang: "vision/train".into(),
+            is_optimal: true,
+        }),
+    }));
+    let words = Step::Command(Box::new(evict.clone())).to_string();
+    let reason = "Reclaim for vision/train, optimal (command 7, until 5)";
+    assert_eq!(words, format!("evict pod vision/a ({}): {reason}", Uid(1)));
+    let nominate = |node: Option<&str>| {
+        command(Action::PatchStatus(StatusPatch::Nominated {
+            pod: pod.clone(),
+            node: node.map(Into::into),
+        }))
+    };
+    let leaves = PodFacts {
+        nominated: Some("n1".into()),
+        deletion_ms: Some(9),
+        ..PodFacts::new(Uid(1), "vision", "a", Arc::new(PodShape::default()))
+    };
+    let records = [
+        Record::Begun {
+            version: "0".into(),
+            settings: Settings::default(),
+        },
+        Record::Events {
+            now_ms: 1,
+            events: vec![Object::Pod(leaves).into()],
+        },
+        Record::Commands(vec![evict, nominate(Some("n1")), nominate(None)]),
+    ];
+    assert_eq!(read(&write(&records)).unwrap(), records);
 }
 
 #[test]
@@ -193,11 +243,12 @@ fn damage_is_told_with_its_block_and_field() {
     assert_eq!(told(b"{}"), "magic: this is not a journal of gpu-batch");
     assert_eq!(told(b""), "magic: this is not a journal of gpu-batch");
     let mut other = journal.clone();
-    other[8] = 9;
-    assert_eq!(
-        told(&other),
-        "version: this is a journal of version 9; this program reads version 6"
+    other[8] += 1;
+    let says = format!(
+        "version: this is a journal of version {}; this program reads version {VERSION}",
+        VERSION + 1
     );
+    assert_eq!(told(&other), says);
     let mut flipped = journal.clone();
     flipped[100] ^= 1;
     let checksum = "block 1: checksum: it is not that of the bytes";

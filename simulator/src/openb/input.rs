@@ -1,7 +1,7 @@
 //! The files of the experiment, checked.
 
 use crate::input::{InputError, Row, Table};
-use gpu_batch_policies::facts::{CardRequest, PodKind, TargetWorkload, TypicalPod};
+use gpu_batch_policies::facts::{CardNeed, PodKind, TargetWorkload, TypicalPod};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -150,8 +150,8 @@ fn kind(row: &Row<'_>, columns: [usize; 4]) -> Result<PodKind, InputError> {
     let part = row.whole(thousandths, 1000)?;
     let cards = match (gpus, part) {
         (_, 0) => return Err(row.error(thousandths, "is 0 for a pod with GPUs")),
-        (_, 1000) => CardRequest::whole(gpus, 0),
-        (1, part) => CardRequest::fraction(part, 0),
+        (_, 1000) => CardNeed::whole(gpus, 0),
+        (1, part) => CardNeed::fraction(part, 0),
         _ => return Err(row.error(thousandths, "is a part of a GPU for a pod with several")),
     };
     let names = row.text(models)?.split('|').map(str::trim);

@@ -25,7 +25,7 @@ pub struct Queue {
 }
 
 /// What became of one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// The queue of the job, an index into the queues of the record.
     pub queue: usize,
@@ -33,10 +33,9 @@ pub struct Job {
     pub gpu_thousandths: u64,
     /// When the job was submitted, in seconds since the start of the run.
     pub submit_s: u64,
-    /// When the job started, in seconds since the start of the run; `None`: it never started.
-    pub start_s: Option<u64>,
-    /// When the job ended, in seconds since the start of the run; `None`: it did not end.
-    pub end_s: Option<u64>,
+    /// From when to when the job ran, in seconds since the start of the run: once, and again after
+    /// each eviction. Empty: it never started.
+    pub runs_s: Vec<(u64, u64)>,
 }
 
 /// The use, the waiting and the fair shares of one run over time, by queue.
@@ -75,22 +74,34 @@ impl Record {
     /// Counts a job. Jobs may come in any order. A job of an unknown queue is left out, and a job
     /// that never started.
     pub fn job(&mut self, job: &Job) {
-        if let Some(start_s) = job.start_s {
-            self.waited(job.queue, job.submit_s, job.start_s);
-            self.held(job.queue, job.gpu_thousandths, start_s, job.end_s);
+        let (mut from_s, mut wait_s) = (job.submit_s, 0);
+        for &(start_s, end_s) in &job.runs_s {
+            wait_s += start_s.saturating_sub(from_s);
+            self.waits_between(job.queue, from_s, Some(start_s));
+            self.held(job.queue, job.gpu_thousandths, start_s, Some(end_s));
+            from_s = end_s;
+        }
+        let row = self.rows.get_mut(job.queue);
+        if let Some(row) = row.filter(|_| !job.runs_s.is_empty()) {
+            row.waits.add(wait_s);
         }
     }
 
     /// Counts the waiting of a job, from its submission to its start, in seconds. `None`: it never
     /// started.
     pub fn waited(&mut self, queue: usize, submit_s: u64, start_s: Option<u64>) {
-        let Some(row) = self.rows.get_mut(queue) else {
-            return;
-        };
-        row.waiting.add(submit_s, 1);
-        if let Some(start_s) = start_s {
-            row.waiting.add(start_s, -1);
+        self.waits_between(queue, submit_s, start_s);
+        if let Some((row, start_s)) = self.rows.get_mut(queue).zip(start_s) {
             row.waits.add(start_s.saturating_sub(submit_s));
+        }
+    }
+
+    fn waits_between(&mut self, queue: usize, from_s: u64, to_s: Option<u64>) {
+        if let Some(row) = self.rows.get_mut(queue) {
+            row.waiting.add(from_s, 1);
+            if let Some(to_s) = to_s {
+                row.waiting.add(to_s, -1);
+            }
         }
     }
 

@@ -22,8 +22,7 @@ fn job(queue: usize, gpus: u64, submit_s: u64, start_s: u64, end_s: u64) -> Job 
         queue,
         gpu_thousandths: gpus * 1_000,
         submit_s,
-        start_s: Some(start_s),
-        end_s: Some(end_s),
+        runs_s: vec![(start_s, end_s)],
     }
 }
 
@@ -33,8 +32,7 @@ fn record() -> Record {
     record.job(&job(0, 2, 0, 0, 2));
     record.job(&job(1, 8, 0, 1, 4));
     record.job(&Job {
-        start_s: None,
-        end_s: None,
+        runs_s: Vec::new(),
         ..job(0, 1, 3, 0, 0)
     });
     record.fair_share(0, 0, 4_000);

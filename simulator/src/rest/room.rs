@@ -1,8 +1,8 @@
 //! Free room on nodes and below the limits of queues, worked out from the objects alone.
 
 use super::Binder;
-use super::gangs::Gang;
 use crate::cluster::Cluster;
+use crate::gangs::Gang;
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     Amount, NodeFacts, PodShape, QueueFacts, TaintEffect, Uid, amount,
@@ -137,7 +137,7 @@ impl Rooms {
         self.nodes[&node.name]
     }
 
-    /// What is left below the limits of the queue and of each queue above it.
+    /// The amounts that the limits of the queue, and of each queue above it, still allow.
     pub(super) fn limits(&self, queue: &str) -> Vec<Vector> {
         let left = |queue: &QueueFacts| {
             let held = self.held.get(&queue.name).copied().unwrap_or_default();

@@ -1,9 +1,8 @@
 //! Whether more members of a gang fit, found by trying every placement: slow, and obviously right.
 
-use super::gangs::Gang;
-use super::groups::{is_met, path};
 use super::room::{Rooms, Vector, asked, eligible, has, take};
 use crate::cluster::Cluster;
+use crate::gangs::{Gang, is_met, path};
 use gpu_batch_policies::facts::{NodeFacts, PodFacts};
 
 /// Whether some of the waiting members can be placed so that every group above them has its minimum
@@ -178,7 +177,7 @@ impl Search<'_> {
     }
 }
 
-/// What is needed to undo the placing of a pod: the amounts before it.
+/// The amounts before a pod was placed, with which its placing is undone.
 struct Undo {
     free: Vector,
     limits: Vec<Vector>,

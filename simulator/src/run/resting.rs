@@ -7,6 +7,19 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts};
 
 impl Run<'_> {
+    /// Notes the gang of a pod that is evicted for another gang. If its plan comes to nothing in
+    /// the middle, the rest of the gang is below its minimum.
+    pub(super) fn note_victim(&mut self, action: &Action) {
+        let Action::Evict(evict) = action else {
+            return;
+        };
+        let pod = self.cluster.pod(evict.pod.uid);
+        let group = pod.and_then(|pod| Some((pod.namespace.clone(), pod.pod_group.clone()?)));
+        if let Some(group) = group.filter(|_| evict.beneficiary.is_some()) {
+            self.victims.insert(group);
+        }
+    }
+
     /// Raises the minimum of a PodGroup with members on nodes. If it has sub-groups, that of the
     /// first leaf.
     pub(super) fn raise_minimum(&mut self, number: u64, by: u32) {
@@ -36,11 +49,23 @@ impl Run<'_> {
     /// if it is raised, a scheduler that starts anew sees a sub-group that may never have been
     /// complete, and unwinds it.
     pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
-        let Action::Evict(Evict { pod, cause }) = action else {
+        let Action::Evict(Evict { pod, cause, .. }) = action else {
             return None;
         };
+        if matches!(
+            cause,
+            EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate
+        ) {
+            return None;
+        }
         let facts = self.cluster.pod(pod.uid)?;
         let group = facts.pod_group.as_ref().filter(|_| self.is_calm())?;
+        if self
+            .victims
+            .contains(&(facts.namespace.clone(), group.clone()))
+        {
+            return None;
+        }
         let of_another = |other: &PodFacts| {
             let bound = other.node.is_some() && other.bound_queue.is_none();
             bound && other.namespace == facts.namespace && other.pod_group.as_ref() == Some(group)

@@ -1,14 +1,17 @@
 //! Faults that strike at a time of their own, and how they end.
 
 use super::{Happening, Run};
-use crate::api_server::{Answer, Budget, Name, Request};
+use crate::api_server::{Answer, Name, Request};
 use crate::contender::Informer;
 use crate::faults::FaultKind;
 use crate::objects::pod;
 use crate::shell::Shell;
 use gpu_batch_policies::command::{Bind, PodReference};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{Amounts, NodeFacts, PodFacts, PodPhase, Taint, TaintEffect, Uid};
+use gpu_batch_policies::facts::{
+    Amounts, DisruptionBudgetFacts, LabelSelector, NodeFacts, PodFacts, PodPhase, Taint,
+    TaintEffect, Uid,
+};
 use gpu_batch_policies::settings::Leadership;
 
 const TEN_YEARS_MS: u64 = 315_360_000_000;
@@ -84,7 +87,7 @@ impl Run<'_> {
     fn strike_pod(&mut self, kind: FaultKind, number: u64) -> Option<()> {
         let now_ms = self.now_ms;
         let facts = self.pick_pod(number, |facts| match kind {
-            FaultKind::PodDeleted => !facts.deleting,
+            FaultKind::PodDeleted => facts.deletion_ms.is_none(),
             FaultKind::PodFails => is_running(facts),
             _ => facts.pod_group.is_some() && is_running(facts),
         })?;
@@ -97,12 +100,19 @@ impl Run<'_> {
             FaultKind::PodFails => self.cluster.end(facts.uid, PodPhase::Failed, now_ms),
             _ => {
                 let pod_group = facts.pod_group?;
-                let budget = Budget {
-                    namespace: facts.namespace,
-                    pod_group: pod_group.clone(),
-                    disruptions_allowed: 0,
+                let selector = LabelSelector {
+                    match_labels: vec![("gpu-batch.io/pod-group".into(), pod_group.clone())],
+                    ..LabelSelector::default()
                 };
-                self.cluster.api.budgets.insert(pod_group, budget);
+                let budget = DisruptionBudgetFacts {
+                    uid: Uid(0),
+                    namespace: facts.namespace,
+                    name: pod_group,
+                    selector: Some(selector),
+                    allowed: 0,
+                    problems: Vec::new(),
+                };
+                self.cluster.guard(budget, u32::MAX, now_ms);
             }
         }
         Some(())
@@ -300,7 +310,7 @@ impl Run<'_> {
         for shell in &mut self.shells {
             (shell.storm_until_ms, shell.slow_until_ms) = (0, 0);
         }
-        self.cluster.api.budgets.clear();
+        self.cluster.unguard(self.now_ms);
         for informer in self.informers() {
             informer.hold(0);
         }

@@ -7,7 +7,7 @@ use crate::objects::pod;
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest, UnixMs,
+    GroupSource, PodGroupFacts, SubGroupFacts, TopologyConstraint, UnixMs,
 };
 use std::sync::Arc;
 
@@ -91,14 +91,14 @@ impl Planting<'_> {
     /// Draws the topology request of a sub-group, and returns it with the level of the domain that
     /// the sub-group must be in. Seldom this level is wider than that of the groups above, which is
     /// a contradiction.
-    fn topology(&mut self, above: usize) -> (Option<TopologyRequest>, usize) {
+    fn topology(&mut self, above: usize) -> (Option<TopologyConstraint>, usize) {
         if self.random.percent(60) {
             return (None, above);
         }
         let widest = if self.random.percent(5) { 0 } else { above };
         let level = to_usize(self.random.between(widest as u64, NODE as u64));
         let name = LEVELS.get(level).copied().unwrap_or("node");
-        let mut request = TopologyRequest::default();
+        let mut request = TopologyConstraint::default();
         if self.random.percent(75) {
             request.required = Some(name.into());
             (Some(request), level)

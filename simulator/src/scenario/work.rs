@@ -1,13 +1,13 @@
 //! The work that arrives: gangs of every kind, and the changes that users make.
 
-use super::{DISK, NONE, QUEUES};
+use super::{APP, APPS, DISK, NONE, QUEUES};
 use crate::cluster::Recipe;
 use crate::objects::{NAMESPACE, pod, pod_group};
 use crate::random::Random;
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{
-    GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts, PodGroupFacts, Protocol,
-    Toleration, TolerationOperator, TopologyRequest, UnixMs,
+    DisruptionBudgetFacts, GroupSource, HostPort, JobFacts, OwnerReference, Placement, PodFacts,
+    PodGroupFacts, PodLabels, Protocol, Toleration, TolerationOperator, TopologyConstraint, UnixMs,
 };
 use std::sync::Arc;
 
@@ -25,6 +25,10 @@ pub(crate) enum Arrival {
     QueueClosed(&'static str, bool),
     /// The PodGroup with this name gets this minimum.
     MinimumChanges(Box<str>, u32),
+    /// A disruption budget that wants so many healthy pods, or its new selector.
+    Guarded(DisruptionBudgetFacts, u32),
+    /// The disruption budget with this name is deleted.
+    Unguarded(Box<str>),
 }
 
 /// Everything that arrives, sorted by time, and how many gangs there are among it.
@@ -148,7 +152,7 @@ fn group(name: &str, minimum: u32, random: &mut Random) -> PodGroupFacts {
     let mut group = pod_group(name, NONE, 0, minimum);
     if random.percent(40) {
         let level = Some((*random.pick(&["zone", "rack", "node"])).into());
-        let mut topology = TopologyRequest::default();
+        let mut topology = TopologyConstraint::default();
         if random.percent(70) {
             topology.required = level;
         } else {
@@ -199,6 +203,9 @@ fn members(name: &str, count: u64, random: &mut Random) -> Vec<Recipe> {
         let other = random.percent(20);
         let (cpus, gpus) = if other { size(random) } else { usual };
         let mut facts = pod(&format!("{name}-{member}"), NONE, 0, cpus, gpus);
+        let app = APPS[usize::from(count.is_multiple_of(2))];
+        let labels = vec![(APP.into(), app.into())];
+        facts.labels = PodLabels::new(&labels, &facts.name, None);
         let shape = Arc::make_mut(&mut facts.shape);
         if random.percent(8) {
             shape.node_selector = vec![(DISK.into(), "fast".into())];

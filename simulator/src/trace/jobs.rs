@@ -1,4 +1,5 @@
-//! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, sorted by time of submission.
+//! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, sorted by time of submission. A
+//! column `checkpoint_s` may say how often a job saves its work.
 
 use crate::input::{InputError, Row, Table};
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ const SUBMIT: usize = 1;
 const DURATION: usize = 2;
 const GPUS: usize = 3;
 const QUEUE: usize = 4;
+const CHECKPOINT: usize = 5;
+
+/// The column that a file may have or not.
+const OPTIONAL: [&str; 1] = ["checkpoint_s"];
 
 /// The largest time in seconds, about 300 years: times stay far from overflow, also in
 /// milliseconds.
@@ -38,6 +43,9 @@ pub struct Job {
     pub num_gpus: u32,
     /// The queue of the job, an index into [`Jobs::queues`].
     pub queue: u32,
+    /// After so many seconds of running, at least 1, the job saves its work, and again after as
+    /// many. `None`: it saves nothing, and begins anew whenever it is evicted.
+    pub checkpoint_s: Option<u64>,
 }
 
 /// The jobs of a file.
@@ -56,7 +64,7 @@ impl Jobs {
     /// If the file is broken or has no jobs, if a value is not valid, if a time is earlier than
     /// that of the line before, or if a `row` occurs twice.
     pub fn read(path: &Path) -> Result<Self, InputError> {
-        Self::of_table(Table::open(path, &COLUMNS, &[])?)
+        Self::of_table(Table::open(path, &COLUMNS, &OPTIONAL)?)
     }
 
     /// Writes the jobs in the layout that [`read`](Self::read) reads.
@@ -65,13 +73,19 @@ impl Jobs {
     /// If the file cannot be written.
     pub fn write(&self, file: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
-        writer.write_record(COLUMNS)?;
+        let saves = self.jobs.iter().any(|job| job.checkpoint_s.is_some());
+        let optional = OPTIONAL.iter().filter(|_| saves);
+        writer.write_record(COLUMNS.iter().chain(optional))?;
         for job in &self.jobs {
             let numbers = [job.row, job.submit_s, job.duration_s, job.num_gpus.into()];
             for number in numbers {
                 writer.write_field(number.to_string())?;
             }
             writer.write_field(&self.queues[job.queue as usize])?;
+            if saves {
+                let checkpoint = job.checkpoint_s.map(|every_s| every_s.to_string());
+                writer.write_field(checkpoint.unwrap_or_default())?;
+            }
             writer.write_record(None::<&[u8]>)?;
         }
         writer.flush()
@@ -129,11 +143,19 @@ fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
         duration_s: row.whole(DURATION, SECONDS_MAX)?,
         num_gpus: row.whole(GPUS, GPUS_MAX)?,
         queue,
+        checkpoint_s: match row.text(CHECKPOINT)? {
+            "" => None,
+            _ => Some(row.whole(CHECKPOINT, SECONDS_MAX)?),
+        },
     };
-    match job.num_gpus {
-        0 => Err(row.error(GPUS, "is 0; only jobs with GPUs are simulated")),
-        _ => Ok(job),
+    if job.num_gpus == 0 {
+        return Err(row.error(GPUS, "is 0; only jobs with GPUs are simulated"));
     }
+    if job.checkpoint_s == Some(0) {
+        let message = "is 0; it is left empty for a job that saves nothing";
+        return Err(row.error(CHECKPOINT, message));
+    }
+    Ok(job)
 }
 
 /// The indexes of two jobs with one `row`: of all such pairs the one whose second job comes first

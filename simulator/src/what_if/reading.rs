@@ -200,7 +200,8 @@ impl Reading {
     }
 
     fn pod(&mut self, mut pod: PodFacts) {
-        pod.unscheduled = None;
+        // What the recorded scheduler said of the pod is not said in the other world.
+        (pod.unscheduled, pod.nominated) = (None, None);
         let uid = pod.uid;
         let is_new = !self.stages.contains_key(&uid);
         if is_new {

@@ -1,11 +1,11 @@
-use super::Session;
+use super::{GangDifference, Session};
 use crate::journal::{Reader, Recorder, beginning, pack};
-use crate::objects::{node, pod};
+use crate::objects::pod;
 use crate::run::record;
-use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome};
+use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{Placement, PodFacts, PodPhase, QueueFacts, Uid, UnixMs};
-use gpu_batch_policies::settings::{Leadership, Settings};
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{Thing, World, node};
 
 /// The sessions of a world in which nothing goes wrong.
 fn sessions(seed: u64) -> Vec<Session> {
@@ -20,37 +20,20 @@ fn session(recorded: &[u8]) -> Session {
 
 /// A session in which these steps follow each other. Every binding succeeds before the next one.
 fn session_of(steps: impl IntoIterator<Item = (UnixMs, Vec<Event>)>) -> Session {
-    let settings = Settings {
-        leadership: Leadership::Assumed,
-        ..Settings::default()
-    };
-    let mut recorder = Recorder::new("0", &settings);
-    let mut engine = Engine::new(settings);
-    for (now_ms, mut events) in steps {
-        while !events.is_empty() {
-            recorder.events(now_ms, &events);
-            let commands = engine.step(now_ms, events);
+    let mut recorder = Recorder::new("0", &Settings::default());
+    let mut world = World::new();
+    for (now_ms, events) in steps {
+        (world.now_ms, world.events) = (now_ms, events);
+        while !world.events.is_empty() {
+            recorder.events(now_ms, &world.events);
+            let commands = world.commands();
             recorder.commands(&commands);
-            let outcomes = commands.into_iter();
-            events = outcomes
-                .map(|it| Event::Outcome(it.id, Outcome::Done))
-                .collect();
+            for command in commands {
+                world.carry_out(command, Outcome::Done);
+            }
         }
     }
     session(&recorder.seal())
-}
-
-fn lists(nodes: &[&str]) -> Vec<Event> {
-    let node = |(index, name): (usize, &&str)| node(name, Uid(index as u128 + 1), 64, 8, &[]);
-    let objects = || nodes.iter().enumerate().map(node).map(Object::Node);
-    let list = |kind| {
-        let objects = objects().filter(|object| object.kind() == kind);
-        Event::Listed(Listing {
-            kind,
-            objects: objects.collect(),
-        })
-    };
-    Kind::ALL.map(list).into()
 }
 
 /// Here one pod comes just before another one leaves its node, and a third one just after: the
@@ -65,7 +48,7 @@ fn what_happened_in_several_steps_of_one_millisecond_happens_so_again() {
     };
     let first = arrival("first", 11, 1_000);
     let steps = [
-        (0, lists(&["a", "b"])),
+        (0, Event::lists(node("a b", 8).objects())),
         (1_000, vec![Object::Pod(first.clone()).into()]),
         (
             5_000,
@@ -82,11 +65,15 @@ fn what_happened_in_several_steps_of_one_millisecond_happens_so_again() {
 }
 
 /// Answers take milliseconds in these worlds and none in a session that goes on. That makes no
-/// difference unless requests have to wait for answers.
+/// difference unless requests have to wait for answers. Then a start may come a little earlier, and
+/// once in many sessions another gang goes first for it. Sessions in which gangs evict others are
+/// left out: how long their victims took to leave is that of the record, whoever leaves now.
 #[test]
 fn with_the_same_settings_the_same_happens_at_the_same_times() {
     let (mut pods, mut moved, mut gangs, mut late) = (0, 0, 0, 0);
-    for session in (0..60).flat_map(sessions) {
+    let (mut waiting, mut reordered) = (0, 0);
+    let sessions = (0..200).flat_map(sessions);
+    for session in sessions.filter(|session| session.settings.evictions.in_flight == 0) {
         let course = session.under(&session.settings, &[]);
         let comparison = session.compare(&course);
         if session.settings.in_flight == Settings::default().in_flight {
@@ -98,15 +85,18 @@ fn with_the_same_settings_the_same_happens_at_the_same_times() {
         pods += session.course.starts.len();
         moved += comparison.pods.len();
         gangs += comparison.total.recorded.started;
-        for gang in comparison.gangs {
-            let (recorded_ms, other_ms) = gang.recorded_ms.zip(gang.other_ms).unwrap();
-            assert!(
-                recorded_ms.abs_diff(other_ms) < 200,
-                "{recorded_ms} {other_ms}"
-            );
-            late += 1;
-        }
+        late += u32::try_from(comparison.gangs.len()).unwrap();
+        let is_near = |gang: &GangDifference| {
+            let starts = gang.recorded_ms.zip(gang.other_ms);
+            starts.is_some_and(|(recorded_ms, other_ms)| recorded_ms.abs_diff(other_ms) < 200)
+        };
+        waiting += 1;
+        reordered += u32::from(!comparison.gangs.iter().all(is_near));
     }
+    assert!(
+        waiting > 60 && reordered * 50 < waiting,
+        "{reordered} of {waiting}"
+    );
     assert!(pods > 300 && moved * 20 < pods, "{moved} of {pods}");
     assert!(gangs > 100 && late * 10 < gangs, "{late} of {gangs}");
 }

@@ -42,7 +42,7 @@ struct World<'session> {
     course: Course,
 }
 
-/// What is still to happen to a pod that was bound.
+/// An event that a bound pod still has before it: its end, or that it is gone.
 #[derive(Debug, Clone, Copy)]
 enum Due {
     End(Uid, Option<PodPhase>),

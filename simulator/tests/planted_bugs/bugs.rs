@@ -24,6 +24,16 @@ pub(crate) struct Bug {
     pub(crate) marker: &'static str,
     /// The code with the bug; nothing if the bug is that the code is missing.
     pub(crate) planted: &'static str,
+    pub(crate) catcher: Catcher,
+}
+
+/// The tests that must catch a bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Catcher {
+    /// The seeds of every test run.
+    Seeds,
+    /// Eviction plans against brute force: `policies/tests/victims`.
+    BruteForce,
 }
 
 const fn bug(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
@@ -31,6 +41,15 @@ const fn bug(name: &'static str, marker: &'static str, planted: &'static str) ->
         name,
         marker,
         planted,
+        catcher: Catcher::Seeds,
+    }
+}
+
+/// A bug in eviction plans, which brute force catches at once.
+const fn bug_of_plans(name: &'static str, marker: &'static str, planted: &'static str) -> Bug {
+    Bug {
+        catcher: Catcher::BruteForce,
+        ..bug(name, marker, planted)
     }
 }
 
@@ -112,7 +131,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug(
         "a pod that is being deleted leaves its room at once",
         "pod-being-deleted",
-        "(Some(_), _) if facts.deleting => Stage::Ended { succeeded: false },
+        "(Some(_), _) if facts.deletion_ms.is_some() => Stage::Ended { succeeded: false },
         (Some(name), PodPhase::Pending | PodPhase::Running) => Stage::Bound(self.node_id(name)),",
     ),
     bug(
@@ -191,5 +210,57 @@ pub(crate) const BUGS: &[Bug] = &[
         "a start takes a minimum that was raised for the loss of members",
         "loss-before-a-start",
         "lost = lost_ms.is_some() || counts.needed > 0;",
+    ),
+    bug(
+        "victims are evicted before those are nominated for whom they leave",
+        "nominations-first",
+        "while let Some(taking) = self.takings.by_gang.get_mut(&gang)
+            && taking.paused_until_ms <= now_ms
+            && let Some(victim) = taking.victims.front()
+        {",
+    ),
+    bug(
+        "a disruption budget is looked at once, when the plan is made",
+        "budget-before-an-eviction",
+        "match false {",
+    ),
+    bug(
+        "a list makes the engine forget for whom it holds room",
+        "listed-objects",
+        "for holder in self.holds.iter().map(|hold| hold.holder).collect::<Vec<_>>() {
+            self.end_hold(holder);
+        }
+        for object in objects {",
+    ),
+    bug_of_plans(
+        "each victim is judged as if it were the only one: together they take what is protected",
+        "largest-victim",
+        "*most = most.saturating_add(*amount);",
+    ),
+    bug_of_plans(
+        "what a victim gives back counts twice",
+        "room-of-a-victim",
+        "add_on(&mut frees, node, &class.requests);
+            add_on(&mut frees, node, &class.requests);",
+    ),
+    bug_of_plans(
+        "gangs are evicted only to bring the claimant's queue under its fair share",
+        "unneeded-victim",
+        "if false {",
+    ),
+    bug_of_plans(
+        "who preempts takes more than the fair share of its queue",
+        "fair-share-of-a-preemptor",
+        "if false {",
+    ),
+    bug_of_plans(
+        "surplus is protected with its gang",
+        "surplus-of-a-protected-gang",
+        "be_reclaimed: !own_queue && !is_protected,",
+    ),
+    bug_of_plans(
+        "a min-runtime counts from the creation of pods",
+        "min-runtime",
+        "let minimum_ms = core.iter().map(|pod| state.pods[*pod].created_ms);",
     ),
 ];

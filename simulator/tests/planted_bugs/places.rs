@@ -1,7 +1,7 @@
 //! Finds the place of a bug in the sources by its marker, and puts the bug there. The first lines
 //! of `bugs.rs` say what a marker looks like and what it covers.
 
-use super::bugs::Bug;
+use super::bugs::{Bug, Catcher};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -135,6 +135,7 @@ fn planted(texts: &[&str], planted: &'static str) -> Result<Source, String> {
         name,
         marker,
         planted,
+        catcher: Catcher::Seeds,
     })
 }
 

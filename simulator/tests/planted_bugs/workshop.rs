@@ -1,6 +1,6 @@
 //! A copy of the sources in which a bug can be planted, built and run.
 
-use super::bugs::Bug;
+use super::bugs::{Bug, Catcher};
 use super::places::Sources;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,19 @@ pub(crate) const SEEDS: &str = "0..20000";
 /// The seeds that a copy without a bug must survive.
 const HEALTHY_SEEDS: &str = "0..200";
 
-/// A copy of `policies` and `simulator` with a build folder of its own.
+/// A package of its own for the tests of eviction plans: as tests of `policies` they would be built
+/// with all that the other tests there need.
+const BRUTE_FORCE: &str = r#"[package]
+name = "brute-force"
+edition.workspace = true
+
+[dev-dependencies]
+fastrand.workspace = true
+gpu-batch-policies.workspace = true
+gpu-batch-testing.workspace = true
+"#;
+
+/// A copy of the workspace without the root package, with a build folder of its own.
 pub(crate) struct Workshop {
     folder: PathBuf,
 }
@@ -33,7 +45,7 @@ impl Workshop {
     pub(crate) fn new(number: usize) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted-bugs-{number}"));
         let workspace = workspace();
-        for package in ["policies", "simulator"] {
+        for package in ["policies", "simulator", "testing"] {
             let (from, to) = (workspace.join(package), folder.join(package));
             copy(&from.join("src"), &to.join("src"));
             prune(&from.join("src"), &to.join("src"));
@@ -42,7 +54,14 @@ impl Workshop {
         let manifest = text(&workspace.join("Cargo.toml"));
         // The root package stays out: the bugs are in what it shares with the simulator.
         let (manifest, _) = manifest.split_once("[package]").expect("a root package");
-        replace(&folder.join("Cargo.toml"), manifest);
+        let members = "members = [\"policies\", ";
+        assert!(manifest.contains(members), "the members of the workspace");
+        let with_force = manifest.replace(members, &format!("{members}\"brute-force\", "));
+        replace(&folder.join("Cargo.toml"), &with_force);
+        let tests = workspace.join("policies/tests/victims");
+        copy(&tests, &folder.join("brute-force/tests/victims"));
+        replace(&folder.join("brute-force/Cargo.toml"), BRUTE_FORCE);
+        replace(&folder.join("brute-force/src/lib.rs"), "");
         // A build that was cut off must not spoil the next one.
         let incremental = folder.join("target/debug/incremental");
         if incremental.exists() {
@@ -53,13 +72,16 @@ impl Workshop {
         Self { folder }
     }
 
-    /// Plants a bug, builds, runs the seeds, and takes the bug out again.
+    /// Plants a bug, builds, runs the tests that must catch it, and takes the bug out again.
     pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
         let planted = Sources::read(&self.folder).with(bug);
         let planted = planted.unwrap_or_else(|message| panic!("{message}"));
         let healthy = text(&planted.path);
         replace(&planted.path, &planted.text);
-        let verdict = self.run(SEEDS);
+        let verdict = match bug.catcher {
+            Catcher::Seeds => self.run(SEEDS),
+            Catcher::BruteForce => self.try_plans(),
+        };
         replace(&planted.path, &healthy);
         verdict
     }
@@ -70,36 +92,51 @@ impl Workshop {
     }
 
     fn run(&self, seeds: &str) -> Verdict {
-        let target = self.folder.join("target");
-        let build = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--offline",
-                "--bin",
-                "chaos",
-                "--jobs",
-                "1",
-            ])
-            .current_dir(&self.folder)
-            .env("CARGO_TARGET_DIR", &target)
-            // A bug changes one function; most of the code is as it was.
-            .env("CARGO_INCREMENTAL", "1")
-            .env("RUSTFLAGS", "-Awarnings")
-            .output()
-            .expect("cargo runs");
-        if !build.status.success() {
-            return Verdict::NotBuilt(first_error(&build));
+        if let Some(verdict) = self.build(&["build", "--bin", "chaos"]) {
+            return verdict;
         }
-        let campaign = Command::new(target.join("debug/chaos"))
+        let campaign = Command::new(self.folder.join("target/debug/chaos"))
             .args(["--seeds", seeds, "--threads", "1", "--stop-at-first"])
             .output()
             .expect("the campaign runs");
         match campaign.status.code() {
             Some(0) => Verdict::Survived,
-            Some(1) => Verdict::Caught(first_failure(&campaign)),
+            Some(1) => Verdict::Caught(first_line(&campaign, "  seed ")),
             _ => panic!("{}", shown(&campaign)),
         }
+    }
+
+    /// Compares eviction plans with brute force.
+    fn try_plans(&self) -> Verdict {
+        let test = ["test", "--package", "brute-force", "--test", "victims"];
+        if let Some(verdict) = self.build(&[&test[..], &["--no-run"]].concat()) {
+            return verdict;
+        }
+        let plans = self.cargo(&[&test[..], &["plans"]].concat());
+        match plans.status.code() {
+            Some(0) => Verdict::Survived,
+            Some(101) => Verdict::Caught(first_line(&plans, "thread 'plans")),
+            _ => panic!("{}", shown(&plans)),
+        }
+    }
+
+    /// Builds the copy; `None`: it is built.
+    fn build(&self, arguments: &[&str]) -> Option<Verdict> {
+        let build = self.cargo(arguments);
+        (!build.status.success()).then(|| Verdict::NotBuilt(first_error(&build)))
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO"))
+            .args(arguments)
+            .args(["--quiet", "--offline", "--jobs", "1"])
+            .current_dir(&self.folder)
+            .env("CARGO_TARGET_DIR", self.folder.join("target"))
+            // A bug changes one function; most of the code is as it was.
+            .env("CARGO_INCREMENTAL", "1")
+            .env("RUSTFLAGS", "-Awarnings")
+            .output()
+            .expect("cargo runs")
     }
 }
 
@@ -108,9 +145,10 @@ fn workspace() -> PathBuf {
     parent.expect("a workspace around the package").to_owned()
 }
 
-fn first_failure(campaign: &Output) -> String {
-    let text = shown(campaign);
-    let line = text.lines().find(|line| line.starts_with("  seed "));
+/// The first line of an output that begins so.
+fn first_line(output: &Output, begin: &str) -> String {
+    let text = shown(output);
+    let line = text.lines().find(|line| line.starts_with(begin));
     line.unwrap_or_default().trim().to_owned()
 }
 

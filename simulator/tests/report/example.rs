@@ -115,8 +115,7 @@ fn job(random: &mut Random, queues: usize, run: u64) -> Job {
         queue: usize::try_from(largest_first).unwrap(),
         gpu_thousandths: 1_000 << random.below(6),
         submit_s,
-        start_s: Some(start_s),
-        end_s: Some(start_s + duration_s),
+        runs_s: vec![(start_s, start_s + duration_s)],
     }
 }
 

@@ -24,11 +24,15 @@ Examples:
   gpu-batch simulate jobs --trace trace.csv --queues queues.csv
   gpu-batch simulate jobs --trace trace.csv.gz --queues queues.csv --node-scale 0.5 \\
     --policy fifo,drf --out results
+  gpu-batch simulate jobs --trace trace.csv --queues queues.csv --policy drf,drf+evictions
 
-The trace has the columns row,submit_s,duration_s,num_gpus,vc, the file of queues vc,node num.
-Under fifo, sjf and first-fit every queue has its own nodes; under drf all nodes are one cluster, in
-which a queue's nodes are its quota. Writes jobs.csv, summary.csv, fairness.csv, report.html and
-report.json. The same files give the same bytes, whatever the number of threads.")]
+The trace has the columns row,submit_s,duration_s,num_gpus,vc and, if jobs save their work,
+checkpoint_s; the file of queues vc,node num. Under fifo, sjf and first-fit every queue has its own
+nodes; under drf and drf+evictions all nodes are one cluster, in which a queue's nodes are its
+quota. An evicted job goes back to its queue and loses what it has not saved: checkpoint_s says
+after how many seconds of running it saves its work, each time; without it all is lost. Writes
+jobs.csv, summary.csv, fairness.csv, report.html, report.json and, with drf+evictions, evictions.csv.
+The same files give the same bytes, whatever the number of threads.")]
 pub(super) struct Args {
     /// The jobs, plain or compressed with gzip
     #[arg(long, value_name = "FILE")]
@@ -36,7 +40,7 @@ pub(super) struct Args {
     /// The queues and their nodes
     #[arg(long, value_name = "FILE")]
     queues: PathBuf,
-    /// So many times as many nodes as the file says; at least one where it says any
+    /// Multiply the nodes of every queue by this; a queue that has nodes keeps at least one
     #[arg(long, value_name = "X", default_value = "1", value_parser = node_scale)]
     node_scale: u64,
     /// GPUs of each node
@@ -62,14 +66,18 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// First in, first out; who finds no room keeps all behind it waiting
+    /// First in, first out; a job without room keeps all behind it waiting
     Fifo,
-    /// The shortest job first; who finds no room keeps all behind it waiting
+    /// The shortest job first; a job without room keeps all behind it waiting
     Sjf,
-    /// First in, first out, but who finds no room lets others pass
+    /// First in, first out; a job without room lets later ones start
     FirstFit,
-    /// Fair shares between queues with quotas that borrow from each other, as the scheduler does it
+    /// Fair shares between queues with quotas that borrow from each other; nobody is evicted
     Drf,
+    /// As drf, and running jobs are evicted for what is another queue's own, as the scheduler does
+    /// it
+    #[value(name = "drf+evictions")]
+    DrfEvictions,
 }
 
 impl Name {
@@ -79,6 +87,7 @@ impl Name {
             Self::Sjf => Policy::Sjf,
             Self::FirstFit => Policy::FirstFit,
             Self::Drf => Policy::Drf,
+            Self::DrfEvictions => Policy::DrfEvictions,
         }
     }
 }
@@ -164,6 +173,11 @@ fn write(
     results.write("fairness.csv", |file| {
         output::write_fairness(runs, workload, file)
     })?;
+    if output::any_evicts(runs) {
+        results.write("evictions.csv", |file| {
+            output::write_evictions(runs, workload, file)
+        })?;
+    }
     results.write_report(&page::report(runs, workload, args))
 }
 

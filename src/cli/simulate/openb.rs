@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// frequent kinds of pods, until they are 95 % of all
     #[arg(long, value_name = "FILE")]
     typical: Option<PathBuf>,
-    /// Who places the pods
+    /// What places the pods
     #[arg(
         long,
         value_name = "NAMES",

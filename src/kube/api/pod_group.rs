@@ -247,9 +247,15 @@ pub struct PodGroupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 
-    /// The same as a sentence.
+    /// A sentence about the reason, or about the phase where there is no reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+
+    /// Whether the gang's minimum is within its queue's quota, so that no other queue can reclaim
+    /// it; omitted while the gang holds nothing. Its surplus is never protected before the minima
+    /// of other gangs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<bool>,
 
     /// When it will start, when a reservation exists; omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

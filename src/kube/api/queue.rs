@@ -187,7 +187,7 @@ pub struct QueueResource {
     #[schemars(schema_with = "schema::optional_amount")]
     pub limit: Option<Quantity>,
 
-    /// Share of what is over quota. 0: only what nobody else wants, and first to be reclaimed.
+    /// Share of what is over quota. 0: only what no other queue wants, and first to be reclaimed.
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 65535))]
     pub weight: i64,
@@ -225,21 +225,21 @@ pub struct QueueStatus {
     #[schemars(schema_with = "schema::amounts")]
     pub requested: BTreeMap<String, Quantity>,
 
-    /// What fairness would give it now, by resource and by resource@product.
+    /// What fairness would give the queue now, by resource and by resource@product.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::amounts")]
     pub fair_share: BTreeMap<String, Quantity>,
 
-    /// The largest of its shares of what the cluster has of a resource, such as 0.42.
+    /// The largest of the queue's shares of what the cluster has of a resource, such as 0.42.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dominant_share: Option<String>,
 
-    /// What it has used on average, the past counting ever less; with useHalfLife in the
+    /// What the queue has used on average, the past counting ever less; with useHalfLife in the
     /// configuration. The scheduler reads it at its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub past_use: Option<PastUse>,
 
-    /// Its gangs, and those of all queues below.
+    /// How many gangs of the queue, and of all queues below it, wait and run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_groups: Option<PodGroupCounts>,
 }

@@ -5,7 +5,7 @@ use super::{Converter, Watched, hints, identity, keys, limits, shape};
 use crate::kube::objects::{Condition, Meta, Pod, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    GangHints, OwnerReference, PodFacts, PodPhase, ScheduledCondition,
+    GangHints, OwnerReference, PodFacts, PodLabels, PodPhase, ScheduledCondition,
 };
 
 /// The label of pods and ReplicaSets of a Deployment.
@@ -55,6 +55,7 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.queue = label(pod, keys::QUEUE, &mut problems);
     facts.native_group = native_group(pod, &mut problems);
     facts.owner = owner(pod);
+    facts.labels = labels(pod, facts.owner.as_ref(), converter);
     facts.deployment = facts
         .owner
         .as_ref()
@@ -72,6 +73,14 @@ fn own(pod: &Pod, phase: PodPhase, mut problems: Problems, converter: &mut Conve
     facts.problems = problems.into_vec();
     facts.unknown_keys = keys::unknown(&pod.metadata);
     facts
+}
+
+/// The labels, in a copy that pods with equal ones share. However many there are, they hold no pod
+/// up: the API server bounds the size of an object.
+fn labels(pod: &Pod, owner: Option<&OwnerReference>, converter: &mut Converter) -> PodLabels {
+    let labels = PodLabels::new(&pod.metadata.labels.0, &pod.metadata.name, owner);
+    let stated = labels.stated.map(|stated| converter.labels.share(stated));
+    PodLabels { stated, ..labels }
 }
 
 /// The minima that a binding of ours has recorded; `None` for any other text.
@@ -105,17 +114,19 @@ fn outline(
         namespace: meta.namespace.clone(),
         name: meta.name.clone(),
         ours,
-        node: pod.spec.node_name.clone().filter(|node| !node.is_empty()),
+        node: named_node(pod.spec.node_name.as_deref()),
+        nominated: named_node(pod.status.nominated_node_name.as_deref()),
         cards: Vec::new(),
         phase,
-        deleting: meta.deletion_timestamp.is_some(),
+        deletion_ms: meta.deletion_timestamp.map(|time| time.0),
         created_ms: created.map_or(converter.now_ms, |time| converter.past(time)),
         bound_ms: bound(pod).map(|time| converter.past(time)),
         started_ms: pod.status.start_time.map(|time| converter.past(time)),
         priority: saturated(pod.spec.priority.unwrap_or(0)),
         never_preempts: pod.spec.preemption_policy.as_deref() == Some("Never"),
         gates: Vec::new(),
-        shape: converter.share(shape),
+        shape: converter.shapes.share(shape),
+        labels: PodLabels::default(),
         pod_group: None,
         sub_group: None,
         queue: None,
@@ -130,6 +141,11 @@ fn outline(
         problems: Vec::new(),
         unknown_keys: Vec::new(),
     }
+}
+
+/// The name of a node; an empty one names none.
+fn named_node(name: Option<&str>) -> Option<Box<str>> {
+    name.filter(|name| !name.is_empty()).map(Into::into)
 }
 
 /// A priority, brought into the range that Kubernetes has.

@@ -6,7 +6,7 @@ use super::{Converter, Watched, identity, limits};
 use crate::kube::objects::{Condition, Meta, PodGroup};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    GroupSource, PodGroupFacts, SubGroupFacts, TopologyRequest, UnixMs,
+    GroupSource, PodGroupFacts, SubGroupFacts, TopologyConstraint, UnixMs,
 };
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
@@ -83,9 +83,9 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
     }
 }
 
-fn topology(fields: &mut Fields, problems: &mut Problems) -> Option<TopologyRequest> {
+fn topology(fields: &mut Fields, problems: &mut Problems) -> Option<TopologyConstraint> {
     let mut topology = fields.object("topology", problems)?;
-    let request = TopologyRequest {
+    let request = TopologyConstraint {
         name: topology.name("name", problems),
         required: topology.name("required", problems),
         preferred: topology.name("preferred", problems),
@@ -126,6 +126,7 @@ struct WrittenStatus {
     conditions: Vec<Condition>,
     reason: Option<Box<str>>,
     message: Box<str>,
+    protected: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -167,6 +168,7 @@ fn written_status(status: Value) -> Option<PodGroupStatus> {
         scheduled,
         scheduled_since_ms,
         staleness: staleness.map(|(stale, since_ms)| Staleness { stale, since_ms }),
+        protected: written.protected,
     })
 }
 

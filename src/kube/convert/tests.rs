@@ -1,6 +1,7 @@
 use super::*;
 use crate::kube::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    Topology,
 };
 use gpu_batch_policies::facts::{AMOUNT_MAX, PodFacts};
 use proptest::prelude::*;
@@ -101,17 +102,18 @@ proptest! {
 
 #[test]
 fn shapes_that_nobody_holds_are_dropped() {
-    let mut converter = Converter::new("gpu-batch", 0);
+    let mut shapes = Shared::default();
     let shape = |cpu: u64| PodShape {
         requests: vec![("cpu".into(), cpu)],
         ..PodShape::default()
     };
-    let held: Vec<_> = (1..=10).map(|cpu| converter.share(shape(cpu))).collect();
+    let held: Vec<_> = (1..=10).map(|cpu| shapes.share(shape(cpu))).collect();
     for cpu in 11..100_000 {
-        converter.share(shape(cpu));
+        shapes.share(shape(cpu));
     }
-    assert!(converter.shapes.len() <= Converter::SHAPES_BEFORE_FIRST_SWEEP + held.len());
-    assert!(Arc::ptr_eq(&held[0], &converter.share(shape(1))));
+    let most = Shared::<PodShape>::BEFORE_FIRST_SWEEP + held.len();
+    assert!(shapes.values.len() <= most);
+    assert!(Arc::ptr_eq(&held[0], &shapes.share(shape(1))));
 }
 
 #[test]
@@ -126,6 +128,7 @@ fn kinds_and_paths_are_those_of_the_engine_and_the_api_server() {
         (PriorityClass::KIND, PriorityClass::PATH),
         (Namespace::KIND, Namespace::PATH),
         (Job::KIND, Job::PATH),
+        (DisruptionBudget::KIND, DisruptionBudget::PATH),
     ];
     for kind in Kind::ALL {
         let paths = watched.iter().filter(|(of, _)| *of == kind);

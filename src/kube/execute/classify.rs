@@ -18,6 +18,9 @@ const DISRUPTION_BUDGET: &str = "DisruptionBudget";
 const DENIED: (&str, &str) = ("admission webhook \"", "\" denied the request");
 /// The beginning of the API server's message where it could not call a webhook.
 const NOT_CALLED: &str = "Internal error occurred: failed calling webhook \"";
+/// The beginning of the API server's message where two disruption budgets select the pod that is
+/// to be evicted.
+const TWO_BUDGETS: &str = "This pod has more than one PodDisruptionBudget";
 /// The reason that comes with [`NOT_CALLED`].
 const INTERNAL_ERROR: &str = "InternalError";
 
@@ -28,6 +31,7 @@ const INTERNAL_ERROR: &str = "InternalError";
 /// | 2xx | Done |
 /// | a webhook denied it, with any code | Refused |
 /// | 500: a webhook could not be called, and may not be left out | Refused |
+/// | 500: two disruption budgets select the pod that is to be evicted | Refused |
 /// | 404 | NotFound |
 /// | 409 | Conflict |
 /// | 429 with the cause `DisruptionBudget` | Refused |
@@ -36,9 +40,10 @@ const INTERNAL_ERROR: &str = "InternalError";
 /// | other 4xx | Refused |
 /// | everything else, and no answer | Unknown |
 ///
-/// Admission is over before the API server writes anything, so a request that it refuses was
-/// certainly not done. No other 5xx proves this: it may come from etcd, which may have done the
-/// write anyway. Nor does a 409, which the API server also makes of etcd's errors at a binding.
+/// Admission is over before the API server writes anything, and so is the look at disruption
+/// budgets, so a request that they refuse was certainly not done. No other 5xx proves this: it may
+/// come from etcd, which may have done the write anyway. Nor does a 409, which the API server also
+/// makes of etcd's errors at a binding.
 ///
 /// The simulator's shell has the same table for the model's answers; `tests/it/conformance.rs`
 /// compares what both tables make of the same requests.
@@ -60,6 +65,9 @@ pub(super) fn classify(answer: &Result<Answer, ExchangeError>) -> Outcome {
     match answer.status {
         status if status.is_success() => Outcome::Done,
         status if !status.is_success() && admission_refuses(answer) => {
+            Outcome::Refused { message: message() }
+        }
+        StatusCode::INTERNAL_SERVER_ERROR if self::message(answer).starts_with(TWO_BUDGETS) => {
             Outcome::Refused { message: message() }
         }
         StatusCode::NOT_FOUND => Outcome::NotFound,
@@ -258,5 +266,8 @@ mod tests {
             "reason":"TooManyRequests","details":{"causes":[{"reason":"DisruptionBudget",
             "message":"The disruption budget x needs 1 healthy pods"}]},"code":429}"#;
         check(429, Some(10), body, refused("Cannot evict pod"));
+        let two = "This pod has more than one PodDisruptionBudget, which the eviction subresource \
+             does not support.";
+        check(500, None, &failure(two, ""), refused(two));
     }
 }

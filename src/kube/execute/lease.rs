@@ -6,14 +6,15 @@ use crate::handles::health::LeaseTrouble;
 use crate::kube::format::micros;
 use gpu_batch_policies::event::Outcome;
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-const NOBODY_LEADS: &str = "until it can, nobody leads";
+const NONE_LEADS: &str = "until it can, no scheduler leads";
 const THROTTLED: &str = "the API server throttles requests (429): look at its load and at the \
-    FlowSchemas of its priority and fairness; until it takes this one, nobody leads";
+    FlowSchemas of its priority and fairness; until it takes this one, no \
+    scheduler leads";
 
 /// A Lease object, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ pub(super) fn trouble(lease: &LeaseName, outcome: &Outcome, said: &str) -> Optio
     type Of = fn(String) -> LeaseTrouble;
     let (trouble, message, what): (Of, _, _) = match outcome {
         Outcome::Refused { message } => (LeaseTrouble::Refused, &**message, remedy(lease, message)),
-        Outcome::Unknown { message } => (LeaseTrouble::Unserved, &**message, NOBODY_LEADS.into()),
+        Outcome::Unknown { message } => (LeaseTrouble::Unserved, &**message, NONE_LEADS.into()),
         Outcome::Throttled { .. } => (LeaseTrouble::Throttled, said, THROTTLED.into()),
         _ => return None,
     };
@@ -79,7 +80,7 @@ fn remedy(lease: &LeaseName, refusal: &str) -> String {
     }
     match refusal.contains("is forbidden") {
         true => "the Role of `deploy/rbac.yaml` allows it".to_owned(),
-        false => NOBODY_LEADS.to_owned(),
+        false => NONE_LEADS.to_owned(),
     }
 }
 
@@ -88,14 +89,14 @@ fn remedy(lease: &LeaseName, refusal: &str) -> String {
 /// lease; a renewal keeps it, also after the process was restarted.
 pub(super) fn request(
     lease: &LeaseName,
-    request: &LeaseRequest,
+    request: &LeaseCall,
     acquired_ms: UnixMs,
     now_ms: UnixMs,
 ) -> Request {
     let LeaseName { namespace, name } = lease;
     let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
     let object = format!("{collection}/{name}");
-    let LeaseRequest::Write {
+    let LeaseCall::Write {
         resource_version,
         holder,
         transitions,
@@ -127,9 +128,9 @@ pub(super) fn request(
     }
 }
 
-pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeError>) -> Outcome {
+pub(super) fn outcome(request: &LeaseCall, answer: Result<Answer, ExchangeError>) -> Outcome {
     match (classify(&answer), answer) {
-        (Outcome::NotFound, _) if *request == LeaseRequest::Read => Outcome::Lease(LeaseSeen {
+        (Outcome::NotFound, _) if *request == LeaseCall::Read => Outcome::Lease(LeaseSeen {
             resource_version: None,
             holder: "".into(),
             transitions: 0,
@@ -155,8 +156,8 @@ pub(super) fn outcome(request: &LeaseRequest, answer: Result<Answer, ExchangeErr
     }
 }
 
-fn creates(request: &LeaseRequest) -> bool {
-    let LeaseRequest::Write {
+fn creates(request: &LeaseCall) -> bool {
+    let LeaseCall::Write {
         resource_version, ..
     } = request
     else {

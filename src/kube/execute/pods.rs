@@ -85,6 +85,11 @@ pub(super) fn why_evicted(cause: EvictionCause) -> &'static str {
         EvictionCause::Unwind => {
             "its gang was bound in part, and the rest of its minimum has no place"
         }
+        EvictionCause::Reclaim => {
+            "its queue holds more than is its own, and another queue claims what is its own"
+        }
+        EvictionCause::Preempt => "a gang of higher priority of the same queue takes its room",
+        EvictionCause::Consolidate => "it has another place, and its gang makes room by moving",
     }
 }
 

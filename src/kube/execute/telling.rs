@@ -2,7 +2,7 @@
 
 use super::exchange::{JSON_PATCH, Request, STRATEGIC_MERGE_PATCH};
 use crate::kube::format::{average, micros, seconds, share};
-use gpu_batch_policies::command::{Announcement, CommandId, StatusPatch};
+use gpu_batch_policies::command::{Announcement, CommandId, PodReference, StatusPatch};
 use gpu_batch_policies::facts::{GroupSource, Uid, UnixMs, quantity};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{GovernedAmounts, PodGroupStatus, QueueStatus, Staleness};
@@ -18,7 +18,7 @@ const CLUSTER_NAMESPACE: &str = "default";
 
 /// The request that writes a status. The status of our own kinds is replaced as a whole, because a
 /// merge would keep resources and reasons that no longer exist. Into objects of other kinds only
-/// one condition is merged. The request fails if the object's UID is another one.
+/// one condition or one field is merged. The request fails if the object's UID is another one.
 pub(super) fn patch(patch: &StatusPatch) -> Request {
     match patch {
         StatusPatch::PodGroup {
@@ -50,16 +50,19 @@ pub(super) fn patch(patch: &StatusPatch) -> Request {
             *uid,
             queue(status),
         ),
+        StatusPatch::Nominated { pod, node } => merge(
+            pod_status(pod),
+            pod.uid,
+            // `null` takes the field away.
+            json!({"nominatedNodeName": node}),
+        ),
         StatusPatch::Unscheduled {
             pod,
             reason,
             message,
             since_ms,
         } => merge_condition(
-            format!(
-                "/api/v1/namespaces/{}/pods/{}/status",
-                pod.namespace, pod.name
-            ),
+            pod_status(pod),
             pod.uid,
             json!({
                 "type": "PodScheduled",
@@ -83,11 +86,22 @@ fn replace(path: String, uid: Uid, status: Value) -> Request {
     )
 }
 
+fn pod_status(pod: &PodReference) -> String {
+    let PodReference {
+        namespace, name, ..
+    } = pod;
+    format!("/api/v1/namespaces/{namespace}/pods/{name}/status")
+}
+
 fn merge_condition(path: String, uid: Uid, condition: Value) -> Request {
+    merge(path, uid, json!({"conditions": [condition]}))
+}
+
+fn merge(path: String, uid: Uid, status: Value) -> Request {
     Request::patch(
         path,
         STRATEGIC_MERGE_PATCH,
-        &json!({"metadata": {"uid": uid.to_string()}, "status": {"conditions": [condition]}}),
+        &json!({"metadata": {"uid": uid.to_string()}, "status": status}),
     )
 }
 
@@ -127,6 +141,9 @@ pub(crate) fn pod_group(status: &PodGroupStatus) -> Value {
     });
     if let Some(reason) = status.reason {
         value["reason"] = json!(reason.as_str());
+    }
+    if let Some(protected) = status.protected {
+        value["protected"] = json!(protected);
     }
     value
 }

@@ -13,7 +13,7 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Event, Outcome, PodSeen};
 use gpu_batch_policies::facts::{GroupSource, Uid};
-use gpu_batch_policies::lease::{LeaseRequest, LeaseSeen};
+use gpu_batch_policies::lease::{LeaseCall, LeaseSeen};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus};
 use serde_json::{Value, json};
@@ -205,6 +205,7 @@ async fn an_eviction_names_the_uid() {
     let evict = Action::Evict(Evict {
         pod: pod(),
         cause: EvictionCause::Stale,
+        beneficiary: None,
     });
     let asked = check(evict, 201, json!({}), Outcome::Done).await;
     assert_eq!(
@@ -255,6 +256,7 @@ fn gang_status() -> PodGroupStatus {
         scheduled: false,
         scheduled_since_ms: TEN_O_CLOCK_MS,
         staleness: None,
+        protected: None,
     }
 }
 
@@ -383,8 +385,27 @@ async fn a_waiting_pod_gets_its_condition() {
     assert_eq!(asked.body, expected);
 }
 
+#[tokio::test]
+async fn a_nomination_is_merged_or_taken_away_under_the_uid_of_the_pod() {
+    for (node, expected) in [(Some("n1"), json!("n1")), (None, Value::Null)] {
+        let patch = Action::PatchStatus(StatusPatch::Nominated {
+            pod: pod(),
+            node: node.map(Into::into),
+        });
+        let asked = check(patch, 200, json!({}), Outcome::Done).await;
+        assert_eq!(asked.method, "PATCH");
+        assert_eq!(asked.path, "/api/v1/namespaces/vision/pods/train-0/status");
+        assert_eq!(asked.content_type, "application/strategic-merge-patch+json");
+        let expected = json!({
+            "metadata": {"uid": UID},
+            "status": {"nominatedNodeName": expected},
+        });
+        assert_eq!(asked.body, expected);
+    }
+}
+
 fn write_lease(resource_version: Option<&str>, acquire: bool) -> Action {
-    Action::Lease(LeaseRequest::Write {
+    Action::Lease(LeaseCall::Write {
         resource_version: resource_version.map(Into::into),
         holder: "me".into(),
         transitions: 2,
@@ -415,7 +436,7 @@ async fn a_lease_that_is_not_there_is_an_answer() {
         transitions: 0,
         duration_ms: 0,
     });
-    let read = Action::Lease(LeaseRequest::Read);
+    let read = Action::Lease(LeaseCall::Read);
     let asked = check(read.clone(), 404, json!({}), nothing).await;
     let path = "/apis/coordination.k8s.io/v1/namespaces/sys/leases/gb";
     assert_eq!(asked.path, path);
@@ -488,7 +509,7 @@ async fn a_holder_that_was_restarted_keeps_the_time_of_acquisition() {
     let (mut body, _) = lease();
     body["spec"]["acquireTime"] = json!("2026-11-21T10:00:00.123000Z");
     let fixture = Fixture::start(move |_| answer(200, &body)).await;
-    let read = Action::Lease(LeaseRequest::Read);
+    let read = Action::Lease(LeaseCall::Read);
     for action in [read, write_lease(Some("11"), false)] {
         fixture.outcome(action, Duration::from_secs(5)).await;
     }

@@ -64,6 +64,7 @@ pub(super) fn name_of(action: &Action) -> &'static str {
         },
         Action::PatchStatus(StatusPatch::Queue { .. }) => "patch_queue_status",
         Action::PatchStatus(StatusPatch::Unscheduled { .. }) => "patch_pod_status",
+        Action::PatchStatus(StatusPatch::Nominated { .. }) => "nominate",
         Action::Lease(_) => "lease",
         Action::Publish(_) => "publish",
     }
@@ -78,7 +79,10 @@ pub(super) fn name_with_object(action: &Action) -> String {
             return format!("{action_name} of {namespace}/{name} to {}", bind.node);
         }
         Action::Evict(evict) => &evict.pod,
-        Action::Observe(pod) | Action::PatchStatus(StatusPatch::Unscheduled { pod, .. }) => pod,
+        Action::Observe(pod)
+        | Action::PatchStatus(
+            StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. },
+        ) => pod,
         Action::PatchStatus(StatusPatch::PodGroup {
             namespace, name, ..
         }) => return format!("{action_name} of {namespace}/{name}"),

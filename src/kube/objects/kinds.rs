@@ -85,6 +85,37 @@ pub struct LabelSelector {
     pub match_expressions: Option<Vec<Requirement>>,
 }
 
+/// A PodDisruptionBudget of `policy/v1`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct DisruptionBudget {
+    /// `metadata`.
+    #[serde(default)]
+    pub metadata: Meta,
+    /// `spec`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub spec: DisruptionBudgetSpec,
+    /// `status`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub status: DisruptionBudgetStatus,
+}
+
+/// `spec` of a PodDisruptionBudget, without the numbers that its controller works with.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct DisruptionBudgetSpec {
+    /// `selector`; absent: it selects no pod.
+    pub selector: Option<LabelSelector>,
+}
+
+/// `status` of a PodDisruptionBudget, as its controller writes it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DisruptionBudgetStatus {
+    /// `observedGeneration`: the generation that the rest of the status is about.
+    pub observed_generation: Option<i64>,
+    /// `disruptionsAllowed`: how many evictions are still allowed.
+    pub disruptions_allowed: Option<i64>,
+}
+
 /// A Job of `batch/v1`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Job {

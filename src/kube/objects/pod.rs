@@ -153,6 +153,8 @@ pub struct ContainerPort {
 pub struct PodStatus {
     /// `phase`.
     pub phase: Option<Box<str>>,
+    /// `nominatedNodeName`.
+    pub nominated_node_name: Option<Box<str>>,
     /// `startTime`.
     pub start_time: Option<Timestamp>,
     /// `conditions`.

@@ -13,13 +13,14 @@ mod search;
 mod session;
 mod sub_groups;
 mod throughput;
+mod victims;
 
 use super::Row;
 
 /// One benchmark: its name, and how its rows are measured.
 type Benchmark = (&'static str, fn() -> Vec<Row>);
 
-const BENCHMARKS: [Benchmark; 8] = [
+const BENCHMARKS: [Benchmark; 9] = [
     ("throughput", throughput::measure),
     ("gang", gang::measure),
     ("domains", domains::measure),
@@ -28,6 +29,7 @@ const BENCHMARKS: [Benchmark; 8] = [
     ("journal", journal::measure),
     ("queues", queues::measure),
     ("search", search::measure),
+    ("victims", victims::measure),
 ];
 
 /// The names of the benchmarks.

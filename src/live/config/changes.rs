@@ -65,7 +65,7 @@ mod tests {
         let other = parse(EVERY_KEY).unwrap();
         let text = print_defaults().unwrap();
         let keys = changed_keys(&defaults.file, &other.file);
-        assert!(keys.len() >= 17, "{keys:?}");
+        assert!(keys.len() >= 21, "{keys:?}");
         for key in keys {
             let top = key.split('.').next().unwrap();
             let comment = |name: &str| {

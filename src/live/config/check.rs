@@ -6,7 +6,7 @@ use crate::kube::api::{API_VERSION, InvalidDuration, Placement, parse_placement}
 use crate::kube::execute::LeaseName;
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{
-    AGING_MAX_MS, InFlight, Leadership, LeafOrder, Queueing, Settings,
+    AGING_MAX_MS, Evictions, InFlight, Leadership, LeafOrder, Queueing, Settings,
 };
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -14,8 +14,14 @@ use std::ops::RangeInclusive;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// How many requests of a sort may be under way.
-pub(super) const IN_FLIGHT: RangeInclusive<i64> = 1..=100_000;
+/// What the number at a key may be.
+pub(super) fn numbers(key: &str) -> RangeInclusive<i64> {
+    let first = match key {
+        "evictions.inFlight" | "consolidation.movedGpusMax" => 0,
+        _ => 1,
+    };
+    first..=100_000
+}
 
 /// Collects what is wrong, so that an administrator sees all of it at once.
 #[derive(Default)]
@@ -38,6 +44,16 @@ impl Problems {
             self.add(key, error);
             T::default()
         })
+    }
+
+    /// A whole number in the range of its key.
+    fn number(&mut self, key: &str, number: i64) -> u32 {
+        let range = numbers(key);
+        let count = u32::try_from(number)
+            .ok()
+            .filter(|_| range.contains(&number));
+        let message = format!("must be from {} to {}", range.start(), range.end());
+        self.value(key, count.ok_or(message))
     }
 
     /// A duration in milliseconds that must be longer than 0.
@@ -139,31 +155,21 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
     };
     let gpu_placement = placement("placement.gpu", gpu, defaults.gpu_placement);
     let cpu_placement = placement("placement.cpu", cpu, defaults.cpu_placement);
-    let mut in_flight = |key, number: i64| {
-        let count = u32::try_from(number)
-            .ok()
-            .filter(|_| IN_FLIGHT.contains(&number));
-        let (first, last) = (IN_FLIGHT.start(), IN_FLIGHT.end());
-        let message = format!("must be from {first} to {last}");
-        problems.value(key, count.ok_or(message))
-    };
     let in_flight = InFlight {
-        actions: in_flight("inFlight.actions", file.in_flight.actions),
-        statuses: in_flight("inFlight.statuses", file.in_flight.statuses),
-        announcements: in_flight("inFlight.events", file.in_flight.events),
+        actions: problems.number("inFlight.actions", file.in_flight.actions),
+        statuses: problems.number("inFlight.statuses", file.in_flight.statuses),
+        announcements: problems.number("inFlight.events", file.in_flight.events),
     };
-    let aging_ms = file.aging.as_ref().map(|duration| {
-        let milliseconds = duration.milliseconds();
-        let fits = !milliseconds
-            .as_ref()
-            .is_ok_and(|long| !(1..=AGING_MAX_MS).contains(long));
-        problems.require(
-            fits,
-            "aging",
-            "must be longer than 0s and at most 168h, or null",
-        );
-        problems.value("aging", milliseconds)
-    });
+    let evictions = Evictions {
+        in_flight: problems.number("evictions.inFlight", file.evictions.in_flight),
+        per_second: problems.number("evictions.perSecond", file.evictions.per_second),
+    };
+    let moved_gpus_max = problems.number(
+        "consolidation.movedGpusMax",
+        file.consolidation.moved_gpus_max,
+    );
+    let preemption_delay_ms =
+        problems.value("preemptionDelay", file.preemption_delay.milliseconds());
     let grace = file.staleness_grace_period.milliseconds();
     let use_half_life_ms = file.use_half_life.as_ref().map(|duration| {
         let milliseconds = duration.milliseconds();
@@ -180,7 +186,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         // The other values are for simulations alone.
         leaf_order: LeafOrder::Age,
         queueing: Queueing::BestEffort,
-        aging_ms,
+        aging_ms: aging(file, problems),
         staleness_grace_ms: u64::try_from(problems.value("stalenessGracePeriod", grace)).ok(),
         request_deadline_ms,
         in_flight,
@@ -190,8 +196,24 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         ),
         use_half_life_ms,
         retry_after_ms: problems.positive("retryAfter", file.retry_after.milliseconds()),
+        evictions,
+        preemption_delay_ms,
+        moved_gpus_max: moved_gpus_max.into(),
         leadership: leadership(&file.leader_election, request_deadline_ms, problems),
     }
+}
+
+fn aging(file: &ConfigurationFile, problems: &mut Problems) -> Option<u64> {
+    let milliseconds = file.aging.as_ref()?.milliseconds();
+    let fits = !milliseconds
+        .as_ref()
+        .is_ok_and(|long| !(1..=AGING_MAX_MS).contains(long));
+    problems.require(
+        fits,
+        "aging",
+        "must be longer than 0s and at most 168h, or null",
+    );
+    Some(problems.value("aging", milliseconds))
 }
 
 fn leadership(

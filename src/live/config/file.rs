@@ -47,6 +47,13 @@ pub struct ConfigurationFile {
     /// A running gang below its minimum for this long is evicted whole, where its PodGroup does not
     /// say; a duration, negative (-1s): never.
     pub staleness_grace_period: SignedDuration,
+    /// How long a gang is complete and finds no room before it may evict or move others, where its
+    /// PodGroup does not say: autoscalers go first. A duration.
+    pub preemption_delay: Duration,
+    /// How running pods are evicted so that others can start.
+    pub evictions: EvictionsFile,
+    /// How running gangs are moved so that others can start.
+    pub consolidation: ConsolidationFile,
     /// How long a request to the API server may take before its outcome counts as unknown; a
     /// duration, shorter than leaseDuration less renewDeadline.
     pub request_deadline: Duration,
@@ -110,6 +117,28 @@ pub struct InFlightFile {
     pub events: i64,
 }
 
+/// `evictions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct EvictionsFile {
+    /// How many evictions may be under way at a time so that others can start; 0: nobody is evicted
+    /// for that.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub in_flight: i64,
+    /// How many pods are evicted in a second so that others can start.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub per_second: i64,
+}
+
+/// `consolidation`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ConsolidationFile {
+    /// How many GPUs may be moved for each GPU of the gang that gets the room; 0: no gang is moved.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub moved_gpus_max: i64,
+}
+
 fn duration(milliseconds: u64) -> Duration {
     Duration(format_duration_ms(milliseconds))
 }
@@ -142,6 +171,9 @@ impl Default for ConfigurationFile {
             },
             aging: settings.aging_ms.map(duration),
             staleness_grace_period: SignedDuration(grace.unwrap_or_else(|| "-1s".to_owned())),
+            preemption_delay: duration(settings.preemption_delay_ms),
+            evictions: EvictionsFile::default(),
+            consolidation: ConsolidationFile::default(),
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),
             queue_status_interval: duration(settings.queue_status_interval_ms),
@@ -181,6 +213,25 @@ impl Default for InFlightFile {
             actions: defaults.actions.into(),
             statuses: defaults.statuses.into(),
             events: defaults.announcements.into(),
+        }
+    }
+}
+
+impl Default for EvictionsFile {
+    fn default() -> Self {
+        let defaults = Settings::default().evictions;
+        Self {
+            in_flight: defaults.in_flight.into(),
+            per_second: defaults.per_second.into(),
+        }
+    }
+}
+
+impl Default for ConsolidationFile {
+    fn default() -> Self {
+        let moved_gpus_max = Settings::default().moved_gpus_max;
+        Self {
+            moved_gpus_max: i64::try_from(moved_gpus_max).unwrap_or(i64::MAX),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! stand there. The library's own messages are about its types, so a text that it refuses is looked
 //! at once more here.
 
-use super::check::IN_FLIGHT;
+use super::check::numbers;
 use super::file::ConfigurationFile;
 use crate::kube::api::{PLACEMENT_NAMES, parse_signed_duration_ms};
 use crate::live::log::LogFormat;
@@ -150,7 +150,7 @@ fn fits(key: &str, value: &Value, template: &Value) -> bool {
         (value, _) if key == "log.format" => LogFormat::deserialize(value).is_ok(),
         (value, Value::Number(_)) => value
             .as_i64()
-            .is_some_and(|number| IN_FLIGHT.contains(&number)),
+            .is_some_and(|number| numbers(key).contains(&number)),
         (value, Value::Bool(_)) => value.is_boolean(),
         (value, Value::String(_)) => value.is_string() || value.is_number() || value.is_boolean(),
         (value, Value::Null) => !value.is_object() && !value.is_array(),
@@ -161,14 +161,16 @@ fn fits(key: &str, value: &Value, template: &Value) -> bool {
 
 /// The words for the values that are allowed at a key.
 fn expected(key: &str, template: &Value) -> String {
-    let (first, last) = (IN_FLIGHT.start(), IN_FLIGHT.end());
     match template {
         _ if key.starts_with("placement") => {
             format!("one of {}", PLACEMENT_NAMES.join(", "))
         }
         _ if key == "log.format" => "text or json".to_owned(),
         _ if matches!(key, "useHalfLife" | "aging") => "a duration such as 24h, or null".to_owned(),
-        Value::Number(_) => format!("a whole number from {first} to {last}"),
+        Value::Number(_) => {
+            let range = numbers(key);
+            format!("a whole number from {} to {}", range.start(), range.end())
+        }
         Value::Bool(_) => "true or false".to_owned(),
         Value::String(default) => match parse_signed_duration_ms(default) {
             Ok(_) => format!("a duration such as {default}"),

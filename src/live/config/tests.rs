@@ -40,6 +40,9 @@ pub(super) const EVERY_KEY: &str = "schedulerName: night-shift\n\
          renewDeadline: 40s, retryPeriod: 500ms}\n\
          placement: {gpu: best-fit, cpu: spread}\n\
          stalenessGracePeriod: -1s\n\
+         preemptionDelay: 5m\n\
+         evictions: {inFlight: 0, perSecond: 7}\n\
+         consolidation: {movedGpusMax: 0}\n\
          requestDeadline: 3s\n\
          inFlight: {actions: 1, statuses: 2, events: 3}\n\
          queueStatusInterval: 2s\n\
@@ -59,6 +62,10 @@ fn every_key_can_be_set() {
     assert_eq!(settings.gpu_placement, Placement::BestFit);
     assert_eq!(settings.cpu_placement, Placement::Spread);
     assert_eq!(settings.staleness_grace_ms, None);
+    assert_eq!(settings.preemption_delay_ms, 300_000);
+    let evictions = settings.evictions;
+    assert_eq!((evictions.in_flight, evictions.per_second), (0, 7));
+    assert_eq!(settings.moved_gpus_max, 0);
     assert_eq!(settings.request_deadline_ms, 3_000);
     assert_eq!(settings.in_flight.announcements, 3);
     assert_eq!(settings.queue_status_interval_ms, 2_000);
@@ -135,6 +142,22 @@ const WRONG: &[(&str, &str)] = &[
     (
         "inFlight: {statuses: 0}",
         "inFlight.statuses: must be from 1 to 100000",
+    ),
+    (
+        "evictions: {inFlight: -1}",
+        "evictions.inFlight: must be from 0 to 100000",
+    ),
+    (
+        "evictions: {perSecond: 0}",
+        "evictions.perSecond: must be from 1 to 100000",
+    ),
+    (
+        "consolidation: {movedGpusMax: many}",
+        "consolidation.movedGpusMax: must be a whole number from 0 to 100000, not \"many\"",
+    ),
+    (
+        "preemptionDelay: -1s",
+        "preemptionDelay: `-1s` is not a duration",
     ),
     (
         "inFlight: {events: -1}",
@@ -239,6 +262,7 @@ fn everything_wrong_is_said_at_once() {
         ("colour: red\nretryAfter: 0s\nplacement: tight", 4),
         ("inFlight: {actions: ten}\nserveAddress: x", 2),
         ("log: {level: loud, colour: red}", 2),
+        ("evictions: {inFlight: 0, perSecond: two}", 1),
         ("aging: 0s\nretryAfter: 1s\nretryAfter: 2s\ncolour: red", 3),
     ] {
         let problems = parse(text).unwrap_err().problems;

@@ -110,7 +110,7 @@ impl Standing {
             _ if self.lapsed => "the Lease could be renewed again".to_owned(),
             None => "the Lease was ours before this start".to_owned(),
             Some(before) if before.resource_version.is_none() => "there was no Lease".to_owned(),
-            Some(before) if before.holder.is_empty() => "nobody held the Lease".to_owned(),
+            Some(before) if before.holder.is_empty() => "no process held the Lease".to_owned(),
             Some(before) => format!(
                 "{} has not renewed the Lease for {} s",
                 before.holder,
@@ -125,7 +125,9 @@ impl Standing {
             return "stopping".to_owned();
         }
         match &self.lease {
-            Some(lease) if lease.holder.is_empty() => "somebody has cleared the Lease".to_owned(),
+            Some(lease) if lease.holder.is_empty() => {
+                "the holder of the Lease was removed from it".to_owned()
+            }
             Some(lease) if !self.holds_lease() => format!("{} holds the Lease", lease.holder),
             _ => match health.lease_trouble() {
                 Some(trouble) => format!("the Lease could not be renewed: {trouble}"),
@@ -173,7 +175,7 @@ mod tests {
         for (before, why) in [
             (None, "the Lease was ours before this start"),
             (Some(seen("", None)), "there was no Lease"),
-            (Some(seen("", Some("1"))), "nobody held the Lease"),
+            (Some(seen("", Some("1"))), "no process held the Lease"),
             (
                 Some(seen("other", Some("1"))),
                 "other has not renewed the Lease for 15 s",

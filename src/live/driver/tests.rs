@@ -7,7 +7,7 @@ use crate::handles::inbox::Inbox;
 use crate::kube::execute::{Executor, LeaseName};
 use crate::live::recording::{JournalFile, Recording};
 use gpu_batch_policies::command::CommandId;
-use gpu_batch_policies::event::{Event, Kind, Listing, Outcome};
+use gpu_batch_policies::event::{Event, Kind, Outcome};
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::journal::{Reader, replay};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ async fn questions_are_answered_and_reports_are_kept_for_a_second() {
     let (mut driver, _relisted) = driver();
     let mut ask = || {
         let (sender, mut receiver) = oneshot::channel();
-        driver.answer(vec![Question::Reports(sender)]);
+        driver.answer(vec![Question::Reports(sender)]).unwrap();
         receiver.try_recv().unwrap()
     };
     assert!(Arc::ptr_eq(&ask(), &ask()));
@@ -106,16 +106,7 @@ async fn a_full_journal_is_followed_by_one_of_a_new_engine_from_new_lists() {
     let file = JournalFile::create(&path, 1 << 20).unwrap();
     let settings = Settings::default();
     driver.recording = Some(Recording::start(file, &settings, &driver.handles.metrics).unwrap());
-    let lists = || {
-        let list = |kind| {
-            Event::Listed(Listing {
-                kind,
-                objects: Vec::new(),
-            })
-        };
-        Kind::ALL.map(list).to_vec()
-    };
-    driver.turn(lists()).unwrap();
+    driver.turn(Event::lists([])).unwrap();
     driver.follow_recording();
     assert!(driver.engine.is_synced());
     assert!(!relisted.has_changed().unwrap());
@@ -124,13 +115,13 @@ async fn a_full_journal_is_followed_by_one_of_a_new_engine_from_new_lists() {
     driver.follow_recording();
     assert!(!driver.engine.is_synced());
     assert!(relisted.has_changed().unwrap());
-    driver.turn(lists()).unwrap();
+    driver.turn(Event::lists([])).unwrap();
     assert!(driver.engine.is_synced());
     drop(driver.recording.take());
     for name in ["j.1", "j"] {
         let journal = std::fs::File::open(folder.path().join(name)).unwrap();
         let replayed = replay(&mut Reader::new(journal).unwrap());
-        assert_eq!(replayed.events, 9, "{name}");
+        assert_eq!(replayed.events, Kind::ALL.len() as u64, "{name}");
         assert_eq!(replayed.difference, None, "{name}");
     }
 }

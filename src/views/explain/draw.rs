@@ -1,5 +1,6 @@
 //! An explanation for people: the short form first, then what is missing, the turn, and what helps.
 
+use super::eviction;
 use super::{
     ClaimView, ExplanationView, HolderView, LeftOutView, LevelView, NodesView, ShortageView,
     SiblingView, StandingView, TogetherView,
@@ -29,6 +30,12 @@ pub fn draw(view: &ExplanationView) -> String {
         (
             "Its turn",
             view.standing.as_ref().map_or_else(Vec::new, turn),
+        ),
+        (
+            "Whose room it could take",
+            view.eviction
+                .as_ref()
+                .map_or_else(Vec::new, eviction::lines),
         ),
         (
             start,
@@ -80,6 +87,16 @@ fn head(view: &ExplanationView) -> String {
             view.gang, view.queue, view.phase, members.expected, members.created
         ),
     );
+    let protected = match view.protected {
+        Some(true) => {
+            "Its minimum is within the quota of its queue: no other queue can reclaim it."
+        }
+        Some(false) => "The quota of its queue does not protect its minimum.",
+        None => "",
+    };
+    if !protected.is_empty() {
+        line(&mut text, protected);
+    }
     match (&view.reason, view.proof.as_deref()) {
         (None, _) => line(&mut text, "Nothing of it waits."),
         (Some(reason), proof) => {
@@ -316,19 +333,29 @@ fn level(level: &LevelView) -> Vec<String> {
         level.siblings,
         claim(&level.claim)
     )];
-    lines.extend(level.before.as_ref().map(before));
+    let own = &level.claim;
+    lines.extend(level.before.as_ref().map(|sibling| before(sibling, own)));
     lines
 }
 
 /// `  before it prod, whose vision/train waits with OverLimit: its quota goes first (...)`.
-fn before(before: &SiblingView) -> String {
+fn before(before: &SiblingView, own: &ClaimView) -> String {
     let because = match before.decided_by.as_str() {
-        "Quota" => "its quota goes first",
-        "Priority" => "its priority is higher",
-        "Weight" => "its weight is not 0",
-        "Share" => "its share is smaller",
-        "Age" => "it is older",
-        _ => "it is as old, and its name comes first",
+        "Quota" => "its quota goes first".to_owned(),
+        "QuotaAfterStart" => {
+            let used = |claim: &ClaimView| claim.quota_used_after.clone().unwrap_or_default();
+            let (its, own) = (used(&before.claim), used(own));
+            format!("after the start it would have used less of its quota, {its} instead of {own}")
+        }
+        "Priority" => "its priority is higher".to_owned(),
+        "Weight" => "its weight is not 0".to_owned(),
+        "Share" => "its share is smaller".to_owned(),
+        "ShareAfterStart" => {
+            let (its, own) = (&before.claim.share_after, &own.share_after);
+            format!("its share would be smaller after the start, {its} instead of {own}")
+        }
+        "Age" => "it is older".to_owned(),
+        _ => "it is as old, and its name comes first".to_owned(),
     };
     let waits = match before.reason.as_str() {
         "WaitingForTurn" => "is tried before".to_owned(),
@@ -347,13 +374,16 @@ fn quota(claim: &ClaimView) -> String {
         };
     };
     let (held, all, resource) = (&quota.held, &quota.quota, &quota.resource);
-    match &claim.quota_used {
-        None if all == "0" => format!("no quota of {resource}"),
-        None => format!("no quota left: {held} of {all} {resource} used"),
-        Some(used) if quota.counts_as == *all => {
+    match (&claim.quota_used, &quota.asked) {
+        (None, _) if all == "0" => format!("no quota of {resource}"),
+        (None, None) => format!("no quota left: {held} of {all} {resource} used"),
+        (None, Some(asked)) => {
+            format!("too little quota left: {held} of {all} {resource} used, {asked} asked for")
+        }
+        (Some(used), _) if quota.counts_as == *all => {
             format!("{used} of its quota used: {held} of {all} {resource}")
         }
-        Some(used) => {
+        (Some(used), _) => {
             let counts_as = &quota.counts_as;
             format!(
                 "{used} of its quota used: {held} of {all} {resource}, which counts as {counts_as}"

@@ -27,6 +27,7 @@ impl From<Explanation> for ExplanationView {
             phase: explanation.phase.as_str().to_owned(),
             members: explanation.members.into(),
             needed: explanation.needed,
+            protected: explanation.protected,
             reason: explanation.reason.map(|reason| reason.as_str().to_owned()),
             message: explanation.message,
             proof: explanation.proof.map(|proof| proof.as_str().to_owned()),
@@ -44,6 +45,7 @@ impl From<Explanation> for ExplanationView {
                 }
             }),
             standing: explanation.standing.map(Into::into),
+            eviction: explanation.eviction.map(Into::into),
             remedies: explanation.remedies,
             notes: explanation.notes,
         }
@@ -182,6 +184,7 @@ impl From<QuotaClaim> for QuotaView {
         let in_words = |amount| quantity_of(&claim.resource, amount);
         Self {
             held: in_words(claim.allocated),
+            asked: (claim.allocated < claim.quota).then(|| in_words(claim.asked)),
             quota: in_words(claim.quota),
             counts_as: in_words(claim.counts_as),
             resource: claim.resource.into(),
@@ -199,10 +202,12 @@ impl From<Claim> for ClaimView {
         Self {
             has_quota: claim.has_quota,
             quota_used: claim.quota_used,
+            quota_used_after: claim.quota_used_after,
             quota: claim.quota.map(QuotaView::from),
             priority: claim.priority,
             weightless: claim.weightless,
             share: claim.share,
+            share_after: claim.share_after,
             dominant_share: share(dominant.map_or(0, |dominant| dominant.millionths)),
             resource: dominant.map(|dominant| dominant.resource.to_string()),
             used: in_words(|dominant| dominant.used),

@@ -112,6 +112,9 @@ impl Comparison {
             (Object::Job(model), Some(Object::Job(real))) => {
                 self.rename(model.uid, &mut real.uid)?;
             }
+            (Object::DisruptionBudget(model), Some(Object::DisruptionBudget(real))) => {
+                self.rename(model.uid, &mut real.uid)?;
+            }
             (Object::Namespace(model), Some(Object::Namespace(real))) => {
                 self.rename(model.uid, &mut real.uid)?;
             }
@@ -131,8 +134,13 @@ impl Comparison {
     fn rename_pod(&mut self, model: &PodFacts, real: &mut PodFacts) -> Result<(), String> {
         self.rename(model.uid, &mut real.uid)?;
         self.forgive(model.created_ms, &mut real.created_ms);
-        if let (Some(model_ms), Some(real_ms)) = (model.bound_ms, &mut real.bound_ms) {
-            self.forgive(model_ms, real_ms);
+        for (model_ms, real_ms) in [
+            (model.bound_ms, &mut real.bound_ms),
+            (model.deletion_ms, &mut real.deletion_ms),
+        ] {
+            if let (Some(model_ms), Some(real_ms)) = (model_ms, real_ms) {
+                self.forgive(model_ms, real_ms);
+            }
         }
         if let Some(owner) = &mut real.owner {
             owner.uid = self.names.model_uid(owner.uid);
@@ -168,6 +176,11 @@ impl Comparison {
                     real.deletion_grace_s = model.deletion_grace_s;
                 }
                 same("the status", model, &real)
+            }
+            (Status::DisruptionBudget { observed }, _) => {
+                let generation = raw["metadata"]["generation"].as_i64();
+                let seen = raw["status"]["observedGeneration"].as_i64();
+                same("whether the status is new", observed, &(seen >= generation))
             }
             (Status::Queue(model), Object::Queue(facts)) => {
                 let sent = |status: &QueueStatus| server::queue_status(facts, status);
@@ -211,7 +224,8 @@ fn as_read(object: &Object) -> Option<Object> {
             ours: false,
             node: facts.node.clone(),
             phase: facts.phase,
-            deleting: facts.deleting,
+            nominated: facts.nominated.clone(),
+            deletion_ms: facts.deletion_ms,
             bound_ms: facts.bound_ms,
             started_ms: facts.started_ms,
             shape: Arc::new(shape),

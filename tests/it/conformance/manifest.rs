@@ -2,8 +2,8 @@
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    Amount, Amounts, GroupSource, JobFacts, Labels, NodeFacts, PodFacts, PodGroupFacts, PodPhase,
-    QueueFacts, TaintEffect, Toleration, Uid,
+    Amount, Amounts, GroupSource, JobFacts, LabelSelector, Labels, MatchOperator, NodeFacts,
+    PodFacts, PodGroupFacts, PodPhase, QueueFacts, TaintEffect, Toleration, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
 use serde_json::{Map, Value, json};
@@ -22,6 +22,9 @@ pub(super) fn collection(kind: Kind, place: &Place) -> String {
         Kind::PriorityClass => "/apis/scheduling.k8s.io/v1/priorityclasses".into(),
         Kind::Pod => format!("/api/v1/namespaces/{namespace}/pods"),
         Kind::Job => format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
+        Kind::DisruptionBudget => {
+            format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets")
+        }
         Kind::PodGroup => format!("/apis/gpu-batch.io/v1alpha1/namespaces/{namespace}/podgroups"),
         Kind::NativePodGroup => {
             format!("/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups")
@@ -45,7 +48,7 @@ pub(super) fn path(name: &Name, place: &Place) -> String {
 fn is_namespaced(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::Pod | Kind::PodGroup | Kind::NativePodGroup | Kind::Job
+        Kind::Pod | Kind::PodGroup | Kind::NativePodGroup | Kind::Job | Kind::DisruptionBudget
     )
 }
 
@@ -84,6 +87,14 @@ pub(super) fn manifest(object: &Object, place: &Place, names: &Names) -> Value {
             // Without labels of its own a Job is read with those of its template.
             value["metadata"]["labels"]["example.com/job"] = json!(facts.name);
             value["spec"] = job(facts);
+        }
+        Object::DisruptionBudget(facts) => {
+            let selector = facts.selector.as_ref().map(selector_of_labels);
+            value["spec"] = json!({"minAvailable": 1, "selector": selector});
+            value["status"] = json!({
+                "disruptionsAllowed": facts.allowed,
+                "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
+            });
         }
     }
     value
@@ -124,7 +135,10 @@ pub(super) fn replacement(object: &Object, place: &Place, names: &Names, now: Va
             &mut body["spec"],
             &["schedulingPolicy", "schedulingConstraints"],
         ),
-        Object::Queue(_) | Object::PodGroup(_) | Object::Topology(_) => {
+        Object::Queue(_)
+        | Object::PodGroup(_)
+        | Object::Topology(_)
+        | Object::DisruptionBudget(_) => {
             copy(&new, &mut body, &["spec"]);
         }
     }
@@ -132,7 +146,7 @@ pub(super) fn replacement(object: &Object, place: &Place, names: &Names, now: Va
     body
 }
 
-/// What a kubelet's PUT of a status sends; labels and spec are as they are.
+/// What the PUT of a status by a kubelet or a controller sends; labels and spec are as they are.
 pub(super) fn status_replacement(
     object: &Object,
     place: &Place,
@@ -143,6 +157,10 @@ pub(super) fn status_replacement(
     let mut body = if now.is_null() { new.clone() } else { now };
     match object {
         Object::Pod(facts) => pod_status(facts, &mut body["status"]),
+        Object::DisruptionBudget(_) => {
+            body["status"] = new["status"].clone();
+            body["status"]["observedGeneration"] = body["metadata"]["generation"].clone();
+        }
         _ => body["status"] = new["status"].clone(),
     }
     body["metadata"]["uid"] = object.uid().map_or(Value::Null, |uid| uid_text(uid, names));
@@ -165,6 +183,23 @@ fn pairs(labels: &Labels) -> Value {
         .map(|(k, v)| (k.to_string(), json!(v)))
         .collect::<Map<_, _>>()
         .into()
+}
+
+fn selector_of_labels(selector: &LabelSelector) -> Value {
+    let expressions = selector.match_expressions.iter().map(|requirement| {
+        let operator = match requirement.operator {
+            MatchOperator::In => "In",
+            MatchOperator::NotIn => "NotIn",
+            MatchOperator::Exists => "Exists",
+            MatchOperator::DoesNotExist => "DoesNotExist",
+            MatchOperator::Gt | MatchOperator::Lt => "Gt",
+        };
+        json!({"key": requirement.key, "operator": operator, "values": requirement.values})
+    });
+    json!({
+        "matchLabels": pairs(&selector.match_labels),
+        "matchExpressions": expressions.collect::<Vec<_>>(),
+    })
 }
 
 fn quantity((name, amount): &(Box<str>, Amount)) -> (String, Value) {
@@ -299,6 +334,7 @@ fn pod_status(facts: &PodFacts, status: &mut Value) {
         started.unwrap().to_string()
     });
     status["startTime"] = json!(started);
+    status["nominatedNodeName"] = json!(facts.nominated);
     let mut conditions = match status["conditions"].take() {
         Value::Array(conditions) => conditions,
         _ => Vec::new(),

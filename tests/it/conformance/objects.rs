@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GangHints, GroupSource, JobFacts, Labels, NamespaceFacts, NodeFacts, OwnerReference, PodFacts,
-    PodGroupFacts, PodShape, PriorityClassFacts, QueueFacts, QueueResource, Readiness, Taint,
+    DisruptionBudgetFacts, GangHints, GroupSource, JobFacts, LabelSelector, Labels, MatchOperator,
+    NamespaceFacts, NodeFacts, OwnerReference, PodFacts, PodGroupFacts, PodShape,
+    PriorityClassFacts, QueueFacts, QueueResource, Readiness, SelectorRequirement, Taint,
     TaintEffect, Toleration, TolerationOperator, TopologyLevel, Uid,
 };
 use gpu_batch_simulator::api_server::Name;
@@ -36,12 +37,13 @@ impl Place {
             Kind::Pod => &["p", "p", "q", "r"],
             Kind::Node | Kind::Queue => &["m", "n"],
             Kind::PodGroup | Kind::NativePodGroup => &["g", "h"],
+            Kind::DisruptionBudget => &["b1", "b2"],
             Kind::Topology | Kind::PriorityClass | Kind::Namespace | Kind::Job => &["k"],
         };
         let name = *random.pick(choices);
         let namespaced = matches!(
             kind,
-            Kind::Pod | Kind::PodGroup | Kind::NativePodGroup | Kind::Job
+            Kind::Pod | Kind::PodGroup | Kind::NativePodGroup | Kind::Job | Kind::DisruptionBudget
         );
         if namespaced {
             Name {
@@ -116,7 +118,41 @@ pub(super) fn object(name: Name, place: &Place, random: &mut Random) -> Object {
             problems: Vec::new(),
         }),
         Kind::Job => Object::Job(new_job(namespace, name, random)),
+        Kind::DisruptionBudget => Object::DisruptionBudget(DisruptionBudgetFacts {
+            uid: Uid(0),
+            namespace,
+            name,
+            selector: pods_selected(random),
+            allowed: u32::try_from(random.below(3)).unwrap(),
+            problems: Vec::new(),
+        }),
     }
+}
+
+/// Selects the pods of one gang mostly, else all pods, some, or none.
+fn pods_selected(random: &mut Random) -> Option<LabelSelector> {
+    let mut selector = LabelSelector::default();
+    match random.below(10) {
+        0 => return None,
+        1 => {}
+        2..4 => {
+            let operators = [
+                MatchOperator::In,
+                MatchOperator::NotIn,
+                MatchOperator::Exists,
+                MatchOperator::DoesNotExist,
+            ];
+            let operator = *random.pick(&operators);
+            let listed = matches!(operator, MatchOperator::In | MatchOperator::NotIn);
+            selector.match_expressions = vec![SelectorRequirement {
+                key: "gpu-batch.io/queue".into(),
+                operator,
+                values: Vec::from_iter(listed.then(|| "team".into())),
+            }];
+        }
+        _ => selector.match_labels = vec![("gpu-batch.io/pod-group".into(), "g".into())],
+    }
+    Some(selector)
 }
 
 fn new_pod(namespace: &str, name: &str, random: &mut Random) -> PodFacts {
@@ -245,6 +281,11 @@ pub(super) fn change(object: &mut Object, place: &Place, random: &mut Random) {
                 facts.parallelism += 1;
             }
         }
+        Object::DisruptionBudget(facts) => {
+            facts.selector = pods_selected(random);
+            // A status in a PUT is passed over.
+            facts.allowed += 1;
+        }
     }
 }
 
@@ -326,6 +367,7 @@ pub(super) fn set_uid(object: &mut Object, uid: Uid) {
         Object::Topology(facts) => facts.uid = uid,
         Object::Job(facts) => facts.uid = uid,
         Object::Namespace(facts) => facts.uid = uid,
+        Object::DisruptionBudget(facts) => facts.uid = uid,
         Object::PriorityClass(_) => {}
     }
 }

@@ -3,7 +3,8 @@
 use gpu_batch::kube::convert::{Converter, Watched};
 use gpu_batch::kube::execute::Answer;
 use gpu_batch::kube::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    Topology,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::lease::LeaseSeen;
@@ -72,6 +73,7 @@ pub(super) fn seen(kind: Kind, raw: Value) -> Result<Seen, String> {
         Kind::PriorityClass => convert::<PriorityClass>(&raw),
         Kind::Namespace => convert::<Namespace>(&raw),
         Kind::Job => convert::<Job>(&raw),
+        Kind::DisruptionBudget => convert::<DisruptionBudget>(&raw),
     };
     Ok(Seen {
         version,

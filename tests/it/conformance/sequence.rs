@@ -13,13 +13,13 @@ use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
     GroupSource, PastUse, PodFacts, PodPhase, ScheduledCondition, Uid,
 };
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{
     MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus, Staleness,
 };
 use gpu_batch_simulator::api_server::{
-    Answer, ApiServer, Budget, Expected, Name, Request, Stored, Version,
+    Answer, ApiServer, Expected, Name, Request, Stored, Version,
 };
 use gpu_batch_simulator::random::Random;
 
@@ -43,10 +43,6 @@ pub(super) enum Operation {
     Act(Action),
     /// Another client sends a request, as the model has it.
     Ask(Request),
-    /// The disruption controller says how many pods of a gang may be disturbed.
-    SetBudget(Box<str>, Budget),
-    /// A budget is deleted.
-    RemoveBudget(Box<str>),
     /// A user deletes the lease.
     DeleteLease,
 }
@@ -90,7 +86,8 @@ impl Sequence {
             1 => Request::List { kind, at: None },
             2 => self.create(kind),
             // Budgets say yes and no only to those that come after them.
-            3 if self.focus == DISRUPTION => return Some(self.budget()),
+            3 if self.focus == DISRUPTION => self.create(Kind::DisruptionBudget),
+            4 if self.focus == DISRUPTION => self.replace_status_of(Kind::DisruptionBudget, model),
             _ => return Some(self.draw(model)),
         }))
     }
@@ -134,8 +131,8 @@ impl Sequence {
             32..43 => Ask(self.replace(model)),
             43..51 => Ask(self.delete(model)),
             51..58 => Act(Action::Evict(self.evict(model))),
-            58..61 => self.budget(),
-            61 => Operation::RemoveBudget(self.budget_name()),
+            58 => Ask(self.create(Kind::DisruptionBudget)),
+            59..62 => Ask(self.replace_status_of(Kind::DisruptionBudget, model)),
             62..70 => Ask(self.replace_status(model)),
             70..82 => Act(Action::Bind(self.bind(model))),
             82..89 => Act(Action::PatchStatus(self.patch(model))),
@@ -228,20 +225,24 @@ impl Sequence {
             name: name.name.clone(),
         };
         if let Some(Object::Pod(facts)) = model.get(&name).map(|stored| &stored.object)
-            && (facts.phase != PodPhase::Running || facts.deleting)
+            && (facts.phase != PodPhase::Running || facts.deletion_ms.is_some())
             && self.random.percent(98)
         {
             pod.uid = facts.uid;
         }
         let cause = EvictionCause::Stale;
-        Evict { pod, cause }
+        Evict {
+            pod,
+            cause,
+            beneficiary: None,
+        }
     }
 
     /// Half of the time a pod that runs or leaves, if there is one.
     fn ending(&mut self, model: &ApiServer) -> Option<Name> {
         let half = self.random.percent(50);
         let mut pods = model.pods();
-        let pod = pods.find(|pod| pod.phase == PodPhase::Running || pod.deleting);
+        let pod = pods.find(|pod| pod.phase == PodPhase::Running || pod.deletion_ms.is_some());
         let pod = pod.filter(|_| half)?;
         Some(Name::pod(&pod.namespace, &pod.name))
     }
@@ -287,6 +288,10 @@ impl Sequence {
         } else {
             Kind::Node
         };
+        self.replace_status_of(kind, model)
+    }
+
+    fn replace_status_of(&mut self, kind: Kind, model: &ApiServer) -> Request {
         let name = self.place.name(kind, &mut self.random);
         let mut object = match model.get(&name) {
             Some(stored) => stored.object.clone(),
@@ -295,6 +300,9 @@ impl Sequence {
         match &mut object {
             Object::Pod(facts) => self.change_pod_status(facts),
             Object::Node(facts) => objects::change_node_status(facts, &mut self.random),
+            Object::DisruptionBudget(facts) => {
+                facts.allowed = u32::try_from(self.random.below(3)).unwrap();
+            }
             _ => {}
         }
         let uid = self.uid(&name, model);
@@ -321,6 +329,8 @@ impl Sequence {
                 });
             }
             1 => facts.unscheduled = None,
+            2 => facts.nominated = Some("elsewhere".into()),
+            3 => facts.nominated = None,
             _ => {}
         }
     }
@@ -352,16 +362,28 @@ impl Sequence {
                 uid,
                 status: self.group_status(),
             },
-            _ => StatusPatch::Unscheduled {
-                pod: PodReference {
-                    namespace,
-                    name,
-                    uid,
-                },
-                reason: (*self.random.pick(&["OverLimit", "Unschedulable"])).into(),
-                message: (*self.random.pick(&["", "it waits"])).into(),
-                since_ms: TEN_O_CLOCK_MS + self.random.below(2_000),
-            },
+            _ => self.patch_of(PodReference {
+                namespace,
+                name,
+                uid,
+            }),
+        }
+    }
+
+    /// Half of the patches of pods are nominations, of which half are taken back.
+    fn patch_of(&mut self, pod: PodReference) -> StatusPatch {
+        let reason = (*self.random.pick(&["OverLimit", "Unschedulable"])).into();
+        let message = (*self.random.pick(&["", "it waits"])).into();
+        let since_ms = TEN_O_CLOCK_MS + self.random.below(2_000);
+        if since_ms.is_multiple_of(2) {
+            let node = since_ms.is_multiple_of(4).then_some("elsewhere".into());
+            return StatusPatch::Nominated { pod, node };
+        }
+        StatusPatch::Unscheduled {
+            pod,
+            reason,
+            message,
+            since_ms,
         }
     }
 
@@ -411,15 +433,16 @@ impl Sequence {
                 stale: self.random.percent(50),
                 since_ms: TEN_O_CLOCK_MS,
             }),
+            protected: scheduled.then(|| self.random.percent(50)),
         }
     }
 
-    fn lease(&mut self) -> LeaseRequest {
+    fn lease(&mut self) -> LeaseCall {
         if self.random.percent(20) {
-            return LeaseRequest::Read;
+            return LeaseCall::Read;
         }
         let newest = self.lease_versions.last().cloned();
-        LeaseRequest::Write {
+        LeaseCall::Write {
             resource_version: match self.random.below(10) {
                 0..2 => None,
                 2..8 => newest,
@@ -431,20 +454,6 @@ impl Sequence {
             acquire: self.random.percent(50),
             duration_ms: *self.random.pick(&[0, 1_500, 15_000]),
         }
-    }
-
-    fn budget_name(&mut self) -> Box<str> {
-        (*self.random.pick(&["b1", "b2"])).into()
-    }
-
-    fn budget(&mut self) -> Operation {
-        let name = self.budget_name();
-        let budget = Budget {
-            namespace: self.place.namespace.clone(),
-            pod_group: "g".into(),
-            disruptions_allowed: u32::try_from(self.random.below(3)).unwrap(),
-        };
-        Operation::SetBudget(name, budget)
     }
 
     fn publish(&mut self, model: &ApiServer) -> Announcement {

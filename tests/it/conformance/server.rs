@@ -5,9 +5,9 @@ use gpu_batch::kube::execute::{self, Answer, LeaseName, Request as HttpRequest, 
 use gpu_batch_policies::command::{Action, Bind, CommandId, Evict, PodReference, StatusPatch};
 use gpu_batch_policies::event::{Kind, Outcome};
 use gpu_batch_policies::facts::{PodGroupFacts, QueueFacts, UnixMs};
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::status::{PodGroupStatus, QueueStatus};
-use gpu_batch_simulator::api_server::{Answer as ModelAnswer, Budget, Expected, Name, Request};
+use gpu_batch_simulator::api_server::{Answer as ModelAnswer, Expected, Name, Request};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -60,11 +60,6 @@ impl Server {
                 return Ok((reply, Some(outcome)));
             }
             Operation::Ask(request) => self.ask(request, model, names).await?,
-            Operation::SetBudget(name, budget) => {
-                self.remove_budget(name).await?;
-                self.set_budget(name, budget).await?
-            }
-            Operation::RemoveBudget(name) => self.remove_budget(name).await?,
             Operation::DeleteLease => {
                 let LeaseName { namespace, name } = &self.lease;
                 let leases = "/apis/coordination.k8s.io/v1/namespaces";
@@ -230,41 +225,6 @@ impl Server {
         }
     }
 
-    async fn set_budget(&self, name: &str, budget: &Budget) -> Result<Reply, String> {
-        let path = format!(
-            "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-            budget.namespace
-        );
-        let body = json!({
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": name},
-            "spec": {
-                "minAvailable": 1,
-                "selector": {"matchLabels": {"gpu-batch.io/pod-group": budget.pod_group}},
-            },
-        });
-        let made = self.send(Method::POST, path.clone(), &body).await?;
-        let mut made: Value = serde_json::from_slice(&made.body).map_err(|e| e.to_string())?;
-        made["status"] = json!({
-            "observedGeneration": made["metadata"]["generation"],
-            "disruptionsAllowed": budget.disruptions_allowed,
-            "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1,
-        });
-        let path = format!("{path}/{name}/status");
-        let answer = self.send(Method::PUT, path, &made).await?;
-        reply(&answer, Expecting::Word)
-    }
-
-    async fn remove_budget(&self, name: &str) -> Result<Reply, String> {
-        let path = format!(
-            "/apis/policy/v1/namespaces/{}/poddisruptionbudgets/{name}",
-            self.place.namespace
-        );
-        let answer = self.send(Method::DELETE, path, &Value::Null).await?;
-        reply(&answer, Expecting::Word)
-    }
-
     pub(super) async fn send(
         &self,
         method: Method,
@@ -313,7 +273,7 @@ fn renamed(action: &Action, names: &Names) -> (Action, Expecting) {
         }),
         Action::Lease(request) => {
             let mut request = request.clone();
-            if let LeaseRequest::Write {
+            if let LeaseCall::Write {
                 resource_version: Some(version),
                 ..
             } = &mut request
@@ -343,7 +303,7 @@ fn patch_renamed(patch: &StatusPatch, names: &Names) -> (Action, Expecting) {
             *uid = names.real_uid(*uid);
             Kind::Queue
         }
-        StatusPatch::Unscheduled { pod, .. } => {
+        StatusPatch::Unscheduled { pod, .. } | StatusPatch::Nominated { pod, .. } => {
             pod.uid = names.real_uid(pod.uid);
             Kind::Pod
         }

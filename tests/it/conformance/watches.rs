@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures::AsyncBufReadExt;
 use gpu_batch::kube::convert::Watched;
 use gpu_batch::kube::objects::{
-    Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+    DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue,
+    Topology,
 };
 use gpu_batch_policies::event::Kind;
 use gpu_batch_simulator::api_server::{Sort, Version};
@@ -175,5 +176,6 @@ fn path_of(kind: Kind) -> &'static str {
         Kind::PriorityClass => PriorityClass::PATH,
         Kind::Namespace => Namespace::PATH,
         Kind::Job => Job::PATH,
+        Kind::DisruptionBudget => DisruptionBudget::PATH,
     }
 }

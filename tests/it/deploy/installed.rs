@@ -52,7 +52,7 @@ async fn an_installed_chart_lets_the_program_do_its_work_and_nothing_else() {
     pages_tell_nothing(&program, &["train-0", "basic-0", &node, PRIVATE]).await;
     program.stop().await;
     let log = program.log();
-    for word in ["forbidden", "403", "panicked", PRIVATE] {
+    for word in ["forbidden", "(403)", "panicked", PRIVATE] {
         assert!(!log.contains(word), "{log}");
     }
     // The Lease is given back, so that another need not wait.
@@ -123,7 +123,7 @@ async fn whatever_it_does(cluster: &Cluster) {
     let lease = cluster.get(LEASE).await.unwrap();
     assert_ne!(
         lease["spec"]["holderIdentity"], "",
-        "nobody holds the Lease"
+        "no process holds the Lease"
     );
 }
 

@@ -1,11 +1,18 @@
 //! A transaction that is rolled back leaves everything as it was.
 
-use super::world::{World, node, pod, queue, topology};
+use super::{NOW_MS, asking, node, pod};
 use crate::audit;
 use crate::engine::Engine;
-use crate::facts::{CardRequest, Placement};
-use crate::ids::PodId;
+use crate::event::{Event, Object, Outcome};
+use crate::facts::{
+    CardFacts, CardNeed, NodeFacts, Placement, PodFacts, QueueFacts, QueueResource, TopologyFacts,
+    TopologyLevel, Uid,
+};
+use crate::gpu::PRODUCT_LABEL;
+use crate::ids::{GangId, PodId};
+use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::holds::{Hold, Holder};
 use crate::txn::Txn;
 use alloc::{format, string::String, vec::Vec};
 use core::hash::{Hash, Hasher};
@@ -20,45 +27,89 @@ const PLACEMENTS: [Placement; 4] = [
     Placement::DotProduct,
 ];
 
+fn topology() -> TopologyFacts {
+    TopologyFacts {
+        name: "default".into(),
+        uid: Uid(1),
+        levels: Vec::from([TopologyLevel {
+            name: "rack".into(),
+            node_label: "rack".into(),
+        }]),
+        problems: Vec::new(),
+    }
+}
+
+fn queues() -> [QueueFacts; 2] {
+    let queue = |name, parent: Option<&str>, product: Option<&str>, (quota, limit)| QueueFacts {
+        parent: parent.map(Into::into),
+        resources: Vec::from([QueueResource {
+            name: "nvidia.com/gpu".into(),
+            product: product.map(Into::into),
+            quota,
+            limit: Some(limit),
+            weight: 1,
+        }]),
+        ..QueueFacts::new(Uid(1), name)
+    };
+    let some = queue("some", Some("all"), Some("H100"), (2, 24));
+    [queue("all", None, None, (4, 64)), some]
+}
+
+/// A node in one of two racks: the first two nodes have cards of their own, the others 8 H100.
+fn racked(number: u32) -> NodeFacts {
+    let with_cards = number < 2;
+    let mut node = node(number, if with_cards { 0 } else { 8 });
+    if with_cards {
+        node.cards = Vec::from([CardFacts { memory_mib: 100 }; 4]);
+    } else {
+        node.labels.push((PRODUCT_LABEL.into(), "H100".into()));
+    }
+    let rack = format!("r{}", number % 2);
+    node.labels.push(("rack".into(), rack.into()));
+    node
+}
+
+/// A pod on a node, which may be overfull or unknown, or one that waits.
+fn drawn(number: u32, rng: &mut Rng) -> PodFacts {
+    let on = rng.u8(0..9);
+    let mut pod = match (rng.u8(0..3), on) {
+        (0, _) => asking(number, CardNeed::fraction(300, 20).unwrap()),
+        (1, 0 | 1) => asking(number, CardNeed::whole(1, 0).unwrap()),
+        _ => pod(number, rng.u64(0..5)),
+    };
+    match on {
+        0..5 => pod.node = Some(format!("n{on}").into()),
+        5 => pod.node = Some("stranger".into()),
+        _ => pod.gates.push("waits".into()),
+    }
+    if on < 2 {
+        pod.cards.push(rng.u8(0..4));
+    }
+    pod.deletion_ms = (rng.u8(0..6) == 0).then_some(NOW_MS + 30_000);
+    pod.bound_ms = pod.node.as_ref().map(|_| NOW_MS - 30_000);
+    match rng.u8(0..4) {
+        0 => pod.ours = false,
+        1 => pod.queue = Some("all".into()),
+        _ => pod.queue = Some("some".into()),
+    }
+    pod
+}
+
 /// Full and empty nodes in two racks, one with more pods than it has room for, one that has never
 /// been seen, and pods that wait, of queues with limits on GPU models and of none.
-fn settled(rng: &mut Rng) -> World {
-    let mut world = World::new();
-    world.apply(topology("default", &["rack"]));
-    let gpu = "nvidia.com/gpu";
-    world.apply(queue("all").entry(gpu, None, (4, Some(64)), 1));
-    let model = queue("some").parent("all");
-    world.apply(model.entry(gpu, Some("H100"), (2, Some(24)), 1));
-    for number in 0..6 {
-        let rack = ["r0", "r1"][number % 2];
-        let node = match number {
-            0 | 1 => node(&format!("n{number}"), 0).with_cards(4, 100),
-            _ => node(&format!("n{number}"), 8).label("nvidia.com/gpu.product", "H100"),
-        };
-        world.apply(node.label("rack", rack));
+fn settled(rng: &mut Rng) -> Engine {
+    let mut objects = Vec::from([Object::Topology(topology())]);
+    objects.extend(queues().map(Object::Queue));
+    objects.extend((0..6).map(racked).map(Object::Node));
+    objects.extend((0..40).map(|number| Object::Pod(drawn(number, rng))));
+    let mut engine = Engine::new(Settings::default());
+    let mut events = Event::lists(objects);
+    while !events.is_empty() || !engine.is_idle() {
+        let commands = engine.step(NOW_MS, events).into_iter();
+        let done = commands.map(|command| Event::Outcome(command.id, Outcome::Done));
+        events = done.collect();
     }
-    for number in 0..40 {
-        let name = format!("p{number}");
-        let on = rng.usize(0..9);
-        let sketch = match (rng.u8(0..3), on) {
-            (0, _) => pod(&name, 0).cards(CardRequest::fraction(300, 20)),
-            (1, 0 | 1) => pod(&name, 0).cards(CardRequest::whole(1, 0)),
-            _ => pod(&name, rng.u64(0..5)),
-        };
-        let sketch = match on {
-            0..2 => sketch.holds(&[rng.u8(0..4)]).on(&format!("n{on}")),
-            2..5 => sketch.on(&format!("n{on}")),
-            5 => sketch.on("stranger"),
-            _ => sketch.gate("waits"),
-        };
-        world.apply(match rng.u8(0..4) {
-            0 => sketch.foreign(),
-            1 => sketch.queue("all"),
-            _ => sketch.queue("some"),
-        });
-    }
-    world.settle();
-    world
+    engine
 }
 
 /// A hash of everything that a decision may read.
@@ -71,8 +122,12 @@ fn hash(engine: &mut Engine) -> u64 {
     for (id, node) in state.nodes.iter() {
         let mut pods = node.pods.clone();
         pods.sort_unstable();
-        let resources: Vec<_> = node.resources().collect();
-        format!("{id:?} {resources:?} {:?} {pods:?}", node.cards).hash(&mut hasher);
+        // A node may list resources of which it has nothing.
+        let resources = node.resources();
+        let resources: Vec<_> = resources.filter(|(_, has, used)| has + used > 0).collect();
+        let coming = node.coming().filter(|(_, leaves, held)| leaves + held > 0);
+        let coming: Vec<_> = coming.collect();
+        format!("{id:?} {resources:?} {coming:?} {:?} {pods:?}", node.cards).hash(&mut hasher);
         (node.standing(), node.is_whole()).hash(&mut hasher);
     }
     for (_, pod) in state.pods.iter() {
@@ -94,12 +149,20 @@ fn hash(engine: &mut Engine) -> u64 {
     hasher.finish()
 }
 
-/// Places a pod that waits somewhere, or ends one that has a place.
+/// Places a pod that waits somewhere, ends or displaces one that has a place, or changes what is
+/// held for a gang.
 fn change(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
+    if rng.u8(0..6) == 0 {
+        change_hold(state, txn, rng);
+        return;
+    }
     let pods: Vec<PodId> = state.pods.ids();
     let pod = pods[rng.usize(..pods.len())];
     if state.node_of(pod).is_some() {
-        txn.end(state, pod);
+        match rng.bool() {
+            true => txn.end(state, pod),
+            false => txn.displace(state, pod),
+        }
         return;
     }
     let class = &state.classes[state.pods[pod].class];
@@ -111,13 +174,35 @@ fn change(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
     }
 }
 
+fn change_hold(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
+    let gangs: Vec<GangId> = state.gangs.ids();
+    let holder = Holder::Gang(gangs[rng.usize(..gangs.len())]);
+    if state.holds.get(holder).is_some() {
+        txn.give_up(state, holder);
+        return;
+    }
+    let nodes = state.nodes.ids();
+    let classes = state.classes.ids();
+    let rooms = (0..rng.u8(1..4)).map(|_| {
+        let class = classes[rng.usize(..classes.len())];
+        (class, nodes[rng.usize(..nodes.len())])
+    });
+    let rooms = rooms.collect();
+    let queues = state.queues.ids();
+    let queue = queues[rng.usize(..queues.len())];
+    let victims = state.pods.iter().map(|(_, pod)| pod.uid);
+    let victims = victims.filter(|_| rng.u8(0..8) == 0).collect();
+    let hold = Hold::new(holder, Some((queue, rng.bool())), rooms);
+    txn.hold(state, Hold { victims, ..hold });
+}
+
 #[test]
 fn what_is_rolled_back_is_as_it_was_at_the_checkpoint() {
     let (mut placed, mut changed) = (0, 0);
     for seed in 0..SEEDS {
         let mut rng = Rng::with_seed(seed);
-        let mut world = settled(&mut rng);
-        let engine = world.engine();
+        let mut engine = settled(&mut rng);
+        let engine = &mut engine;
         let mut txn = Txn::default();
         let mut marks = Vec::from([(txn.checkpoint(), hash(engine))]);
         for _ in 0..STEPS {

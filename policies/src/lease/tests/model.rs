@@ -1,35 +1,35 @@
 //! Three candidates against a model of the lease, with requests and answers that are late or lost,
 //! pauses, restarts and clocks of different speed.
 
-use super::super::{Election, LeaseAnswer, LeaseRequest, LeaseSeen};
+use super::super::{Election, LeaseAnswer, LeaseCall, LeaseSeen};
 use super::settings;
 use alloc::collections::BTreeMap;
 use alloc::{boxed::Box, format, vec::Vec};
 use proptest::prelude::*;
 
 const CANDIDATES: usize = 3;
-/// After so long the shell reports an outcome as unknown.
+/// After this time the shell reports an outcome as unknown.
 const TIMEOUT_MS: u64 = 5_000;
-/// From then on nothing goes wrong any more.
+/// From this time on nothing goes wrong any more.
 const HEALED_MS: u64 = 120_000;
-/// So long after that there must be a leader: what is under way, a lease on the slowest clock, and
-/// some requests.
+/// From this time on there must be a leader: requests under way, a lease on the slowest clock and
+/// some further requests have passed since [`HEALED_MS`].
 const SETTLED_MS: u64 = HEALED_MS + 45_000;
-/// How long a leader can go on that should not.
+/// How long two processes may lead after the lease was deleted.
 const RENEW_DEADLINE_MS: u64 = 10_000;
 
 /// What becomes of one request.
 #[derive(Debug, Clone, Copy)]
 struct Fate {
-    /// `None`: it is lost before it is carried out.
+    /// `None`: the request is lost before it is carried out.
     request_ms: Option<u64>,
-    /// `None`: it is carried out and the answer is lost.
+    /// `None`: the request is carried out, and the answer is lost.
     answer_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Fault {
-    /// The process neither sends nor hears anything for so long.
+    /// The process neither sends nor hears anything for this time.
     Pause(usize, u64),
     /// The process ends, and another with its identity starts.
     Restart(usize),
@@ -44,7 +44,7 @@ enum Happening {
     Arrives {
         candidate: usize,
         number: u64,
-        request: LeaseRequest,
+        request: LeaseCall,
         answer_ms: Option<u64>,
     },
     Answered {
@@ -57,12 +57,11 @@ enum Happening {
 
 struct Candidate {
     election: Election,
-    /// Its clock in hundredths of the world's speed.
+    /// The speed of the process's clock, in hundredths of the world's.
     speed: u64,
     under_way: Option<u64>,
     paused_until_ms: u64,
     led: bool,
-    epoch: u64,
 }
 
 impl Candidate {
@@ -74,16 +73,15 @@ impl Candidate {
             under_way: None,
             paused_until_ms: 0,
             led: false,
-            epoch: 0,
         }
     }
 
-    /// The time on its own clock. No clock starts where another does.
+    /// The time on the clock of the process. No clock starts where another does.
     fn clock_ms(&self, now_ms: u64) -> u64 {
         now_ms * self.speed / 100 + self.speed * 1_000
     }
 
-    /// When its clock will show this.
+    /// When the clock of the process will show this time.
     fn world_ms(&self, clock_ms: u64) -> u64 {
         (clock_ms.saturating_sub(self.speed * 1_000))
             .saturating_mul(100)
@@ -222,8 +220,8 @@ impl World {
     }
 
     /// The API server.
-    fn carry_out(&mut self, request: LeaseRequest) -> LeaseAnswer {
-        if let LeaseRequest::Write {
+    fn carry_out(&mut self, request: LeaseCall) -> LeaseAnswer {
+        if let LeaseCall::Write {
             resource_version,
             holder,
             transitions,
@@ -265,13 +263,8 @@ impl World {
         let candidate = &mut self.candidates[index];
         let clock_ms = candidate.clock_ms(now_ms);
         let leads = candidate.election.is_leader(clock_ms);
-        let epoch = candidate.election.epoch();
-        assert!(epoch >= candidate.epoch);
-        if leads && !candidate.led {
-            assert!(epoch > candidate.epoch, "leadership began in an old epoch");
-            self.acquisitions += 1;
-        }
-        (candidate.led, candidate.epoch) = (leads, epoch);
+        self.acquisitions += u32::from(leads && !candidate.led);
+        candidate.led = leads;
         if now_ms < candidate.paused_until_ms {
             return;
         }
@@ -280,7 +273,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, candidate: usize, request: LeaseRequest) {
+    fn send(&mut self, candidate: usize, request: LeaseCall) {
         self.sequence += 1;
         let number = self.sequence;
         let before = self.candidates[candidate].under_way.replace(number);

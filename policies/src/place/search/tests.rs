@@ -1,4 +1,4 @@
-//! The search alone, without the packing that goes before it, against trying everything.
+//! Compares the search, without the packing before it, with trying everything.
 
 use super::super::greedy::Greedy;
 use super::super::problem::{Problem, Rule, Shape, Step, nowhere};

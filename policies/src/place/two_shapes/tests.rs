@@ -1,4 +1,4 @@
-//! Counting against following every number that each node may hold.
+//! Compares the counting of two shapes with trying every number of pods on each node.
 
 use super::super::problem::{Problem, Rule, Shape, Step};
 use super::{Progress, TwoShapes};

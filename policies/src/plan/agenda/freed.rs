@@ -1,10 +1,10 @@
 //! Room and quantities that have been freed, and the shortfalls that may be eased by them.
 //!
-//! Gangs whose members of several shapes do not fit together stand in no line. Each is tried when
-//! what is freed holds a member of any of its shapes; where it was not proved that they do not fit,
-//! also when a node is freed that any of them may use. Gangs that limits on GPU models concern are
-//! tried when something is released under the highest of these limits, too, for then there may be
-//! room where nothing was freed.
+//! A gang whose members of several shapes do not fit together stands in no line of a shortfall. It
+//! is tried when what is freed holds a member of any of its shapes; if it was not proved that the
+//! members do not fit, also when a node is freed that any of them may use. A gang that limits on
+//! GPU models concern is also tried when something is released under the highest of these limits:
+//! then there may be room where nothing was freed.
 
 use super::Agenda;
 use crate::gangs::wait::Shortfall;
@@ -28,7 +28,7 @@ pub(super) struct Freed {
     /// are noticed when the shortfall is looked at again.
     eased: BTreeSet<Shortfall>,
     /// The queues in which a gang was tried and was refused for this shortfall once more: counting
-    /// overlooks something, as limits on GPU models.
+    /// overlooks something, such as limits on GPU models.
     in_vain: BTreeMap<Shortfall, BTreeSet<QueueId>>,
 }
 
@@ -111,7 +111,7 @@ impl Agenda {
         let (mut eased, mut last) = (Vec::new(), None);
         for shortfall in self.lacking.keys() {
             let Shortfall::Room { class, scope, need } = *shortfall else {
-                // Rooms come first.
+                // Shortfalls of room come first.
                 break;
             };
             let fits = match last {
@@ -147,7 +147,7 @@ impl Agenda {
         eased.filter(|shortfall| bound_is_eased(state, *shortfall))
     }
 
-    /// Whether a shortfall is still eased; if not, all that may be eased are looked at again.
+    /// Whether a shortfall is still eased; if not, all eased shortfalls are checked again.
     pub(crate) fn is_eased(&mut self, state: &mut ClusterState, shortfall: Shortfall) -> bool {
         if self.freed.may_be_eased(state, shortfall) {
             return true;
@@ -159,8 +159,8 @@ impl Agenda {
         false
     }
 
-    /// All gangs that what was freed may help have been tried. The queues that may have another
-    /// head.
+    /// Forgets what was freed, once all gangs that it may help have been tried. Returns the queues
+    /// that may have another head.
     pub(crate) fn forget_freed(&mut self) -> BTreeSet<QueueId> {
         let freed = core::mem::take(&mut self.freed);
         self.line_ups.changed();
@@ -191,14 +191,11 @@ fn bound_is_eased(state: &ClusterState, shortfall: Shortfall) -> bool {
     }
 }
 
-/// Whether only more room for one of its classes can help a refused gang: it is proved that it does
-/// not fit. What was not found within its bound may be found when it is searched again, and limits
-/// on GPU models may leave room elsewhere.
+/// Whether only more room for one of its classes can help a refused gang: it is proved that the
+/// gang does not fit. A place that was not found within the bound may be found by another search,
+/// and limits on GPU models may leave room elsewhere.
 fn needs_more_room(state: &ClusterState, waiting: &Waiting) -> bool {
-    let proved = waiting
-        .wait
-        .verdict()
-        .is_some_and(|verdict| verdict.reason == Reason::DoesNotFit);
+    let proved = waiting.wait.reason() == Some(Reason::DoesNotFit);
     let limited = |queue| state.queues.has_model_limits(queue);
     proved
         && waiting
@@ -217,8 +214,8 @@ fn may_use(state: &mut ClusterState, class: ClassId, nodes: &BTreeSet<NodeId>) -
     table.is_some_and(|table| nodes.iter().any(|node| table.is_eligible(*node)))
 }
 
-/// How many pods of a class fit in a scope to which one of the nodes adds room; 0: none does.
-/// No more is counted than is enough.
+/// How many pods of a class fit in a scope to which one of the nodes adds room; 0: no node does.
+/// Counting stops at `enough`.
 fn fits(
     state: &mut ClusterState,
     class: ClassId,

@@ -1,9 +1,9 @@
 //! The line-ups that are kept: the head of each queue, for a given set of eased shortfalls.
 //!
-//! Between two moments at which something is free, few shortfalls are eased, and mostly those that
-//! were before. So the order of the queues is kept for the sets that were asked for last, and each
-//! changes only where the world does. With one line-up alone, what an end frees would cost two
-//! changes of every queue that lacks it: milliseconds instead of microseconds with 1,000 queues.
+//! Whenever something is freed, few shortfalls are eased, and mostly the ones that were eased
+//! before. So an order of the queues is kept for each set of eased shortfalls that was asked for
+//! last, and changes only where heads change. With one line-up alone, every queue that lacks what a
+//! gang's end frees would change twice: milliseconds instead of microseconds with 1,000 queues.
 
 use super::Agenda;
 use crate::gangs::wait::Shortfall;
@@ -16,17 +16,18 @@ use alloc::{
 
 /// How many line-ups are kept.
 const KEPT: u8 = 8;
-/// A line-up that differs in so few queues is changed, and no other one made.
+/// A line-up that differs in at most so many queues is changed, and no new one is made.
 const NEAR: usize = 8;
 
 /// All line-ups.
 #[derive(Debug)]
 pub(super) struct LineUps {
-    /// By number. For the first one no shortfall is ever eased.
+    /// The line-ups by number. For the first line-up no shortfall is ever eased.
     all: Vec<Kept>,
-    /// The one that was asked for last, unless something that it depends on has changed.
+    /// The line-up that was asked for last; `None`: the eased or lacking shortfalls have changed
+    /// since.
     current: Option<LineUp>,
-    /// How often one was looked for.
+    /// How often a line-up was looked for.
     asked: u64,
 }
 
@@ -36,7 +37,7 @@ struct Kept {
     eased: BTreeSet<Shortfall>,
     /// The heads that the tree of queues has been shown.
     shown: BTreeMap<QueueId, GangId>,
-    /// When it was last asked for.
+    /// The value of `LineUps::asked` when this line-up was last asked for.
     asked: u64,
 }
 
@@ -54,7 +55,7 @@ impl LineUps {
         &self.all[line_up.index()].eased
     }
 
-    /// Another set of shortfalls is lacking or eased.
+    /// Notes that other shortfalls are lacking or eased now.
     pub(super) fn changed(&mut self) {
         self.current = None;
     }
@@ -99,7 +100,7 @@ impl Agenda {
         let mut queues: BTreeSet<QueueId> =
             queues.flat_map(|(_, queues)| queues).copied().collect();
         if line_up.index() >= known {
-            // Of a new one the tree of queues has not been shown anything.
+            // The tree of queues has not been shown any head of a new line-up.
             queues.extend(self.candidates.keys());
         }
         self.line_ups.asked += 1;
@@ -112,8 +113,8 @@ impl Agenda {
         (line_up, queues)
     }
 
-    /// The line-up that needs least to be changed; a new one, as long as there are few; else the
-    /// one that was not asked for longest.
+    /// The line-up that needs few changes; else a new one, as long as there are few; else the
+    /// line-up that was asked for longest ago.
     fn nearest(&mut self) -> LineUp {
         let distance = |line_up| -> usize {
             let queues = self.difference(line_up).map(|(_, queues)| queues.len());

@@ -1,10 +1,10 @@
-//! The filling itself: who is served, how fast, until when.
+//! The filling itself: which queues are served, how fast, until when.
 //!
-//! Every queue has a clock of its own. For a leaf, 1 is the time at which it has all that it wants.
-//! On an inner queue's clock, 1 is the time in which the levels of the children that it serves rise
-//! by 1; so a child's rate, its ticks in one tick of its parent, depends on the child alone, and an
-//! event changes nothing but the path from where it happens up to the root. All other queues are
-//! brought up to date when they are next looked at:
+//! Every queue has a clock of its own. On a leaf's clock, 1 is the time at which the leaf has all
+//! that it wants. On an inner queue's clock, 1 is the time in which the levels of the children that
+//! it serves rise by 1. So a child's rate (its ticks in one tick of its parent) depends on the
+//! child alone, and an event changes only the queues on the path from where it happens up to the
+//! root. All other queues are brought up to date when they are next looked at:
 //!
 //! ```text
 //! root   |------------------>|   the clock of each queue on the path is set to the event
@@ -27,32 +27,32 @@ use turn::{Turn, first, next_to_be_served};
 /// The next event at a queue or below it.
 #[derive(Debug, Clone, Copy)]
 struct Event {
-    /// How far away it is on the clock of the queue.
+    /// How far away the event is, in ticks of the queue's clock.
     ticks: Number,
-    /// The child at which, or below which, it happens; `None`: at the queue itself.
+    /// The child at or below which the event happens; `None`: at the queue itself.
     child: Option<QueueId>,
 }
 
-/// The state of one queue, as of its clock.
+/// The state of one queue at the time that its clock shows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     clock: Number,
-    /// What the parent's clock was then.
+    /// What the parent's clock shows at that time.
     parent_clock: Number,
-    /// Ticks in one tick of the parent; 0: it waits.
+    /// The ticks of the queue's clock in one tick of its parent's; 0: the queue waits.
     rate: Number,
-    /// `None` for blocked queues and the root.
+    /// Where the queue stands among its siblings; `None` for blocked queues and the root.
     turn: Option<Turn>,
-    /// `None` for blocked queues.
+    /// The next event; `None` for blocked queues.
     next: Option<Event>,
-    /// The level of the children that are served, when the clock was 0.
+    /// The level that the children which are served had when the clock was 0.
     level: Number,
-    /// When it was last visited.
+    /// The number of the event at which the queue was last visited.
     instant: usize,
 }
 
 impl Progress {
-    /// How far away the next event is on the parent's clock, at a later time of it.
+    /// How many ticks away the next event is on the parent's clock, when that shows `parent_clock`.
     fn next_from(&self, parent_clock: Number) -> Option<Number> {
         if self.rate.is_zero() {
             return None;
@@ -62,31 +62,31 @@ impl Progress {
     }
 }
 
-/// How far a filling has come. Vectors are by queue, or by queue and key.
+/// How far a filling has come. The vectors are by queue, or by queue and key.
 #[derive(Debug)]
 pub(super) struct State {
     queues: Vec<Progress>,
     amount: Vec<Number>,
-    /// What a queue gets in one tick of its clock: a leaf all that it wants, but for the parts of
-    /// which something is gone.
+    /// What a queue gets in one tick of its clock: a leaf all that it wants, but for the parts that
+    /// need a key which is full.
     flow: Vec<Number>,
-    /// Which keys have reached a bound of the queue or of one above it.
+    /// Whether a key is full: it has reached a bound of the queue or of one above it.
     full: Vec<bool>,
     /// How many events have passed.
     instant: usize,
 }
 
-/// A filling that goes on.
+/// A filling that runs: its state, and what it divides.
 pub(super) struct Filling<'a> {
     given: &'a Division,
     keys: usize,
     state: State,
-    /// Cells that were looked at since it went on.
+    /// The cells looked at that are not yet added to the caller's work.
     work: u64,
 }
 
 impl<'a> Filling<'a> {
-    /// Begins with empty queues.
+    /// Begins a filling with empty queues.
     pub(super) fn begin(given: &'a Division, work: &mut u64) -> Self {
         let queues = given.structure.len();
         let keys = given.capacity.len();
@@ -108,7 +108,7 @@ impl<'a> Filling<'a> {
         filling
     }
 
-    /// Goes on where a filling was interrupted.
+    /// Goes on with a filling that was interrupted.
     pub(super) fn resume(given: &'a Division, state: State) -> Self {
         Self {
             given,
@@ -122,7 +122,7 @@ impl<'a> Filling<'a> {
         self.state
     }
 
-    /// What a queue has of a key.
+    /// What a queue has of a key at the time that its clock shows.
     pub(super) fn amount(&self, id: QueueId, key: usize) -> Number {
         self.state.amount[self.cell(id, key)]
     }
@@ -147,7 +147,7 @@ impl<'a> Filling<'a> {
         !self.flow(id, key).is_zero()
     }
 
-    /// What bounds the amount of a queue: its limit; the capacity bounds the root.
+    /// What bounds a queue's amount of a key: for the root the capacity, else the queue's limit.
     fn bound(&self, id: QueueId, key: GovernedId) -> Option<Amount> {
         if id == QueueId::ROOT {
             return Some(self.given.capacity(key));
@@ -155,11 +155,12 @@ impl<'a> Filling<'a> {
         self.node(id).terms_of(key)?.limit
     }
 
-    /// Goes from event to event until nobody can be served any more, or so much work is done.
-    /// Whether it is at its end.
+    /// Goes from event to event until no queue can be served any more, or `work` has reached
+    /// `until`. Returns whether the filling is at its end.
     pub(super) fn pass_events(&mut self, work: &mut u64, until: u64) -> bool {
-        // Each event blocks a leaf, uses a quota up, or levels two siblings or two keys. The bound
-        // on their number only guards against a sequence of events that rounding would repeat.
+        // Each event blocks a leaf, uses a quota up, or makes two siblings or two keys level. The
+        // bound on their number only guards against a series of events that rounding would repeat
+        // for ever.
         let most_events = (self.state.queues.len() + 8) * (self.keys + 2) * 4;
         while self.state.instant < most_events {
             if *work >= until {
@@ -182,7 +183,7 @@ impl<'a> Filling<'a> {
         true
     }
 
-    /// Goes on to a child.
+    /// Extends a path to a child, and brings the child up to date.
     fn enter(&mut self, path: &mut SmallVec<[QueueId; 8]>, child: QueueId, instant: usize) {
         self.catch_up(child);
         self.state.queues[child.index()].instant = instant;
@@ -191,9 +192,9 @@ impl<'a> Filling<'a> {
 
     /// Settles all queues of a path, from its end to the root.
     ///
-    /// On the way it visits all queues at or below which something else happens at that instant,
-    /// children before parents: whether a queue gives way to a sibling may depend on what it
-    /// serves after the last of simultaneous events.
+    /// On the way it visits all queues at or below which another event happens at this instant,
+    /// children before parents: whether a queue gives way to a sibling may depend on what it serves
+    /// after the last of simultaneous events.
     fn settle_path(&mut self, mut path: SmallVec<[QueueId; 8]>, instant: usize) {
         while let Some(&id) = path.last() {
             if let Some(child) = self.simultaneous(id, instant) {
@@ -224,7 +225,7 @@ impl<'a> Filling<'a> {
         self.node(id).children.iter().copied().find(is_now)
     }
 
-    /// Lets so many ticks pass for the last queue of a path, and that time for those above it.
+    /// Lets `ticks` pass for the last queue of a path, and as much time for the queues above it.
     fn advance(&mut self, path: &[QueueId], mut ticks: Number) {
         for &id in path.iter().rev() {
             let parent_ticks = ticks.over(self.progress(id).rate);
@@ -252,7 +253,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Lets so much time pass for a queue, by its own clock and by its parent's.
+    /// Lets time pass for a queue: `ticks` of its own clock, `parent_ticks` of its parent's.
     fn pass(&mut self, id: QueueId, ticks: Number, parent_ticks: Number) {
         for cell in self.cell(id, 0)..self.cell(id, self.keys) {
             self.state.amount[cell] =
@@ -269,8 +270,8 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Notes which keys have reached a bound of the queue, or one above it; says whether any is
-    /// new.
+    /// Notes which keys are full: those that have reached a bound of the queue, or are full above
+    /// it. Returns whether any has become full now.
     fn note_full(&mut self, id: QueueId) -> bool {
         let parent = self.given.structure.parent_id(id);
         let mut new = false;
@@ -288,7 +289,7 @@ impl<'a> Filling<'a> {
         new
     }
 
-    /// Lets a leaf get those parts of what it wants of which nothing is gone.
+    /// Lets a leaf get those parts of what it wants that need no key which is full.
     fn take_up_parts(&mut self, id: QueueId) {
         let cells = self.cell(id, 0)..self.cell(id, self.keys);
         let parts = &self.given.parts[id.index()];
@@ -323,7 +324,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Computes anew what a queue that is up to date does next, given what its children do.
+    /// Computes anew what a queue does next, from what its children do; it must be up to date.
     fn settle(&mut self, id: QueueId) {
         self.work += (self.node(id).children.len() + 1) as u64 * self.keys as u64;
         let (blocked, level, next_in_turn) = if self.node(id).is_leaf() {
@@ -347,16 +348,16 @@ impl<'a> Filling<'a> {
         };
     }
 
-    /// Whether a leaf is served no more: it has all that it wants, or something is gone of each of
-    /// its parts.
+    /// Whether a leaf is served no more: it has all that it wants, or each part needs a key that is
+    /// full.
     fn is_blocked_leaf(&self, id: QueueId) -> bool {
         let cells = self.cell(id, 0)..self.cell(id, self.keys);
         let gets_nothing = self.state.flow[cells].iter().all(|flow| flow.is_zero());
         gets_nothing || self.progress(id).clock.reaches(Number::ONE)
     }
 
-    /// Brings all children up to date and sets an inner queue's clock back to 0, so that it can
-    /// tell apart moments that are very near to each other, as long as nothing happens between.
+    /// Brings all children up to date and sets an inner queue's clock back to 0: near 0, numbers
+    /// can tell apart moments that are very near to each other.
     fn reset_clock(&mut self, id: QueueId) {
         for &child in &self.node(id).children {
             self.catch_up(child);
@@ -365,8 +366,8 @@ impl<'a> Filling<'a> {
         self.state.queues[id.index()].clock = Number::ZERO;
     }
 
-    /// Sets the rates of an inner queue's children, of which those that are not blocked stand
-    /// like this, and its own flow.
+    /// Sets the rates of an inner queue's children and the queue's own flow. `turns`: the children
+    /// that are not blocked.
     fn serve(&mut self, id: QueueId, turns: &[(QueueId, Turn)]) {
         let served = self.served(turns);
         let mut served = served.iter().copied().peekable();
@@ -395,7 +396,7 @@ impl<'a> Filling<'a> {
         self.node(id).children.iter().filter_map(turn).collect()
     }
 
-    /// The next event at a queue or below it, if the first at itself is so many ticks away.
+    /// The next event at or below a queue, if the next one at the queue itself is `own_ticks` away.
     fn next_event(&self, id: QueueId, own_ticks: Option<Number>) -> Option<Event> {
         let clock = self.progress(id).clock;
         let own = own_ticks.map(|ticks| Event { ticks, child: None });
@@ -407,7 +408,8 @@ impl<'a> Filling<'a> {
         own.into_iter().chain(below).min_by_key(|event| event.ticks)
     }
 
-    /// The ticks until the first event at a queue itself.
+    /// The ticks until the next event at a queue itself, without the event that another child
+    /// becomes level with those served.
     fn next_own_event(&self, id: QueueId) -> Option<Number> {
         let node = self.node(id);
         let mut first: Option<Number> = None;

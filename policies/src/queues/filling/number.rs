@@ -1,14 +1,14 @@
-//! Fractions of many digits without floats.
+//! Fractions of many digits, without floats.
 
 use crate::facts::Amount;
 use core::cmp::Ordering;
 
-/// How far apart two numbers may be, as a power of two of the larger one, to count as equal.
+/// The power of two of the larger number that two numbers may differ by and still count as equal.
 const CLOSE: i32 = -52;
 
 /// A number that is not negative, with 64 significant bits: `mantissa x 2^exponent`.
 ///
-/// Every operation is integer arithmetic and rounds down, so results are the same on every machine.
+/// Every operation is integer arithmetic and rounds down, so that every machine has equal results.
 /// The mantissa of a number other than 0 has its highest bit set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Number {
@@ -47,7 +47,6 @@ impl Number {
         self.mantissa == 0
     }
 
-    #[must_use]
     pub(super) fn plus(self, other: Self) -> Self {
         let (large, small) = if self < other {
             (other, self)
@@ -61,7 +60,6 @@ impl Number {
     }
 
     /// The difference; 0 where the other number is larger.
-    #[must_use]
     pub(super) fn minus(self, other: Self) -> Self {
         if self <= other {
             return Self::ZERO;
@@ -72,14 +70,12 @@ impl Number {
         )
     }
 
-    #[must_use]
     pub(super) fn times(self, other: Self) -> Self {
         let product = u128::from(self.mantissa) * u128::from(other.mantissa);
         Self::normal(product, self.exponent.saturating_add(other.exponent))
     }
 
     /// The quotient; 0 where the other number is 0.
-    #[must_use]
     pub(super) fn over(self, other: Self) -> Self {
         if other.is_zero() {
             return Self::ZERO;
@@ -89,12 +85,12 @@ impl Number {
         Self::normal(quotient, exponent.saturating_sub(64))
     }
 
-    /// Whether the number is at least as large as the other one, or as good as that.
+    /// Whether the number is as large as `other`, or smaller by something negligible.
     pub(super) fn reaches(self, other: Self) -> bool {
         self >= other || other.minus(self).is_negligible_to(other)
     }
 
-    /// Whether the number makes no difference to the other one.
+    /// Whether the number is at most 2^-52 of `other`: too little to count beside it.
     pub(super) fn is_negligible_to(self, other: Self) -> bool {
         let least = Self {
             exponent: other.exponent.saturating_add(CLOSE),
@@ -103,7 +99,8 @@ impl Number {
         self <= least
     }
 
-    /// The whole part. What is within a millionth of the next whole number is taken for it.
+    /// The whole part; a number that is less than about a millionth below a whole one is rounded
+    /// up.
     pub(super) fn floor(self) -> Amount {
         let millionth = Self {
             exponent: Self::ONE.exponent - 20,
@@ -120,7 +117,7 @@ impl Number {
         u128::from(self.mantissa) << 62
     }
 
-    /// `wide`, shifted to the exponent of a number that is not smaller.
+    /// The result of `wide`, shifted to the exponent of `large`, which must not be smaller.
     fn aligned(self, large: Self) -> u128 {
         if self.is_zero() {
             return 0;

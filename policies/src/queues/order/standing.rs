@@ -1,6 +1,6 @@
-//! Where queues stand among their siblings, and what puts one before another: for people.
+//! Where queues stand among their siblings, and what puts one before another: for people to read.
 
-use super::{Key, Order, quotas};
+use super::{Key, Order, asked_of, quotas};
 use crate::facts::Amount;
 use crate::queues::node::{Terms, WEIGHT_ONE};
 use crate::queues::shares::Fraction;
@@ -10,73 +10,82 @@ use core::cmp::Reverse;
 
 const MILLION: u64 = 1_000_000;
 
-/// How many digits a fraction has after the point.
+/// How many digits a fraction has after the point, where more are not needed.
 const DIGITS: usize = 6;
-/// How many it has at most to tell it from another.
+/// The most digits that it has after the point to tell it from another fraction.
 const DIGITS_MAX: usize = 80;
 
 /// Where one queue stands among its siblings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// Its name.
+    /// The queue's name.
     pub queue: Box<str>,
-    /// The queue above; `None`: the root.
+    /// The name of the queue above; `None`: the root.
     pub parent: Option<Box<str>>,
     /// Its place among the siblings that have a gang waiting; 1 is served first.
     pub position: u32,
-    /// How many those are, itself among them.
+    /// How many siblings have a gang waiting, this queue included.
     pub siblings: u32,
-    /// The claim by which it is compared.
+    /// What this queue is compared by.
     pub claim: Claim,
-    /// The sibling that is served right before it.
+    /// The sibling that is served right before this queue; `None`: this queue is served first.
     pub before: Option<Sibling>,
 }
 
 /// The sibling that is served right before a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// Its name.
+    /// The sibling's name.
     pub queue: Box<str>,
-    /// The claim by which it is compared.
+    /// What the sibling is compared by.
     pub claim: Claim,
-    /// What puts it before.
+    /// What puts the sibling before the queue.
     pub decided_by: DecidedBy,
-    /// The leaf whose gang it would send: itself, or one below it.
+    /// The leaf whose gang the sibling would send: the sibling itself, or a leaf below it.
     pub sends: QueueId,
 }
 
 /// What a queue is compared by, for the gang that it would send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Which part of its quota it has used, as a decimal fraction with enough digits to tell it
-    /// from the sibling beside it; `None`: it has no quota left for the gang.
+    /// The part of its quota that the queue has used, as a decimal fraction with enough digits to
+    /// tell it from that of the sibling it is compared with; `None`: the gang would not leave the
+    /// queue within quota.
     pub quota_used: Option<String>,
-    /// Whether it has a quota at all.
+    /// The part of its quota that the queue would have used after the start of the gang, as a
+    /// decimal fraction; `None`: as for `quota_used`.
+    pub quota_used_after: Option<String>,
+    /// Whether the queue has a quota of anything.
     pub has_quota: bool,
-    /// The quota that says so, or that is missing or used up for the gang; `None`: the gang asks
-    /// for nothing that is divided, or the queue has no quota at all.
+    /// The quota that decides: one that the gang would exceed, else the one that is used most.
+    /// `None`: the gang asks for nothing that is divided, or the queue has no quota of anything.
     pub quota: Option<QuotaClaim>,
-    /// Its priority.
+    /// The queue's priority.
     pub priority: i32,
-    /// Its weight is 0 for something that the gang asks for.
+    /// Whether the queue's weight is 0 for something that the gang asks for.
     pub weightless: bool,
-    /// Its dominant share over its weight, as that counts: a decimal fraction with enough digits
-    /// to tell it from the sibling beside it.
+    /// The queue's dominant share over its weight (as past use lets the weight count): a decimal
+    /// fraction with enough digits to tell it from that of the sibling it is compared with.
     pub share: String,
-    /// What that share is made of; `None`: it uses nothing that is divided.
+    /// That share after the start of the gang, as a decimal fraction.
+    pub share_after: String,
+    /// What the share is made of; `None`: the queue uses nothing that is divided.
     pub dominant: Option<DominantShare>,
 }
 
-/// A quota, in base units.
+/// A quota and how much of it is held, in base units.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaClaim {
     /// `resource` or `resource@product`.
     pub resource: Box<str>,
-    /// What the queue holds of it.
+    /// What the queue holds of the resource.
     pub allocated: Amount,
-    /// The quota; 0: it has none of this.
+    /// How much more of the resource the gang asks for.
+    pub asked: Amount,
+    /// The quota; 0: the queue has no quota of the resource.
     pub quota: Amount,
-    /// What the quota counts as: no more than what the queue above it holds, or than there is.
+    /// What the quota counts for: no more than the queue above holds, or below the root than there
+    /// is.
     pub counts_as: Amount,
 }
 
@@ -85,32 +94,38 @@ pub struct QuotaClaim {
 pub struct DominantShare {
     /// `resource` or `resource@product`.
     pub resource: Box<str>,
-    /// What the queue uses of it, in base units.
+    /// What the queue uses of the resource, in base units; rescaled for an inner queue.
     pub used: Amount,
-    /// What there is to divide, in base units.
+    /// What there is of the resource to divide, in base units.
     pub capacity: Amount,
     /// `used / capacity`, in millionths.
     pub millionths: u64,
-    /// Its weight, as the queue says it.
+    /// The weight, as the queue's definition says it.
     pub weight: u16,
-    /// What the weight counts because of past use, in millionths, where that is another.
+    /// What the weight counts for because of past use, in millionths; `None`: what the definition
+    /// says.
     pub counted_weight_millionths: Option<u64>,
 }
 
-/// What puts one queue before another.
+/// What puts one queue, here the first, before another, the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// It has quota left, or has used a smaller part of it.
+    /// The gang of the first leaves it within quota and that of the second does not, or the first
+    /// has used a smaller part of its quota.
     Quota,
-    /// Its priority is higher.
+    /// The first would have used a smaller part of its quota after the start.
+    QuotaAfterStart,
+    /// The first has the higher priority.
     Priority,
-    /// The other has weight 0.
+    /// The second has weight 0 for something that its gang asks for; the first has not.
     Weight,
-    /// Its share over its weight is smaller.
+    /// The share over the weight is smaller for the first.
     Share,
-    /// It is older.
+    /// The share over the weight would be smaller for the first after the start.
+    ShareAfterStart,
+    /// The first is older.
     Age,
-    /// It is as old, and its name comes first.
+    /// Both are of the same age, and the name of the first sorts first.
     Name,
 }
 
@@ -120,9 +135,11 @@ impl DecidedBy {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Quota => "Quota",
+            Self::QuotaAfterStart => "QuotaAfterStart",
             Self::Priority => "Priority",
             Self::Weight => "Weight",
             Self::Share => "Share",
+            Self::ShareAfterStart => "ShareAfterStart",
             Self::Age => "Age",
             Self::Name => "Name",
         }
@@ -130,12 +147,12 @@ impl DecidedBy {
 }
 
 impl QueueTree {
-    /// Where a leaf and the queues above it stand, the highest first, if each of these leaves had a
-    /// gang to be tried that asks for so much. The leaf itself must be among them.
+    /// Where a leaf and its ancestors stand among their siblings, the highest first, if exactly the
+    /// leaves in `heads` had a gang to be tried, each with its demand. Empty if `leaf` is not in
+    /// `heads`.
     ///
-    /// For people: it computes the order anew, and changes nothing.
-    #[must_use]
-    pub fn standing(&self, leaf: QueueId, heads: Vec<(QueueId, Demand)>) -> Vec<Level> {
+    /// For people, not for the engine: it computes the whole order anew, and changes nothing.
+    pub(crate) fn standing(&self, leaf: QueueId, heads: Vec<(QueueId, Demand)>) -> Vec<Level> {
         let view = self.view();
         let mut order = Order::default();
         order.reset(view.structure, view.keys.interned());
@@ -182,7 +199,7 @@ impl Order {
         })
     }
 
-    /// `beside`: the one that it is compared with.
+    /// The claim of a queue, told with enough digits to differ from `beside`, the sibling's key.
     fn claim(&self, view: View<'_>, (queue, key): (QueueId, &Key), beside: Option<&Key>) -> Claim {
         let used = self.used(view, queue);
         let node = view.structure.node(queue);
@@ -195,28 +212,32 @@ impl Order {
         let dominant = dominant
             .min_by(|(one, _), (other, _)| view.keys.place(*one).cmp(&view.keys.place(*other)))
             .map(|(id, terms)| Self::dominant_share(view, (*id, terms), used[id.index()]));
-        let quota_beside = beside.and_then(|beside| beside.quota_used);
+        let after = |key: &Key| Some(key.quota_used?.after);
+        let used_now = |key: &Key| Some(key.quota_used?.used);
         let share_beside = beside.map(|beside| beside.share);
+        let share_after_beside = beside.map(|beside| beside.share_after);
         let has_quota = node.terms.iter().any(|(_, terms)| terms.quota > 0);
         Claim {
             quota: self.quota(view, queue).filter(|_| has_quota),
-            quota_used: key.quota_used.map(|used| decimal(used, 1, quota_beside)),
+            quota_used: used_now(key).map(|used| decimal(used, 1, beside.and_then(used_now))),
+            quota_used_after: after(key).map(|used| decimal(used, 1, beside.and_then(after))),
             priority: key.priority,
             weightless: key.weightless,
             has_quota,
             // Weights are in parts of one.
             share: decimal(key.share, WEIGHT_ONE, share_beside),
+            share_after: decimal(key.share_after, WEIGHT_ONE, share_after_beside),
             dominant,
         }
     }
 
-    /// The quota that decides for what the queue would send: one of which nothing is left, else the
-    /// one that is used most.
+    /// The quota that decides about what the queue would send: one that the gang would exceed, else
+    /// the one that is used most.
     fn quota(&self, view: View<'_>, queue: QueueId) -> Option<QuotaClaim> {
         let head = self.heads[self.sends[queue.index()]?.index()].as_ref()?;
-        let asks = |key| head.iter().any(|(asked, _)| *asked == key);
         let allocated = view.ledger.allocated.row(queue);
-        let quotas = quotas(view, view.structure.node(queue), allocated, asks);
+        let asked = |key| asked_of(head, key);
+        let quotas = quotas(view, view.structure.node(queue), allocated, asked);
         let decides = quotas.min_by_key(|quota| {
             let place = Reverse(view.keys.place(quota.key));
             let used = quota.used();
@@ -225,12 +246,12 @@ impl Order {
         Some(QuotaClaim {
             resource: view.keys.name(decides.key).into(),
             allocated: decides.allocated,
+            asked: decides.asked,
             quota: decides.quota,
             counts_as: decides.counts_as,
         })
     }
 
-    /// What a share is made of.
     fn dominant_share(
         view: View<'_>,
         (key, terms): (GovernedId, &Terms),
@@ -252,7 +273,7 @@ impl Order {
     }
 }
 
-/// So many times a fraction, with as many digits as tell it from the one beside it.
+/// `times` times a fraction, with as many digits as tell it from `beside`, another fraction.
 fn decimal(one: Fraction, times: u64, beside: Option<Fraction>) -> String {
     let differ = |beside: Fraction| {
         let mut digits = DIGITS..DIGITS_MAX;
@@ -262,16 +283,21 @@ fn decimal(one: Fraction, times: u64, beside: Option<Fraction>) -> String {
     one.decimal(times, digits.unwrap_or(DIGITS))
 }
 
-/// What puts the first before the second.
+/// What puts the queue of the first key before that of the second.
 fn decided_by(first: &Key, second: &Key) -> DecidedBy {
-    if first.quota_used != second.quota_used {
+    let used = |key: &Key| key.quota_used.map(|quota| quota.used);
+    if used(first) != used(second) {
         DecidedBy::Quota
+    } else if first.quota_used != second.quota_used {
+        DecidedBy::QuotaAfterStart
     } else if first.priority != second.priority {
         DecidedBy::Priority
     } else if first.weightless != second.weightless {
         DecidedBy::Weight
     } else if first.share != second.share {
         DecidedBy::Share
+    } else if first.share_after != second.share_after {
+        DecidedBy::ShareAfterStart
     } else if first.created_ms != second.created_ms {
         DecidedBy::Age
     } else {

@@ -1,4 +1,4 @@
-//! Queues that are changed one by one are as if all had been there from the beginning.
+//! A tree whose queues are changed one by one is equal to a tree that is built at once.
 
 use super::*;
 use crate::facts::{PastUse, Placement};
@@ -30,7 +30,7 @@ fn any_queue(random: &mut Rng, name: &str, parent: &str) -> QueueFacts {
     facts
 }
 
-/// Everything about a queue that others see or depend on.
+/// Everything about a queue that users see or that its gangs depend on.
 fn describe(tree: &QueueTree, name: &str) -> String {
     let node = tree.structure.node(tree.at(name));
     let names = |ids: &[QueueId]| -> Vec<String> {
@@ -88,7 +88,7 @@ fn enter_all(tree: &mut QueueTree, charges: &Charges) {
     }
 }
 
-/// The leaves in the order in which they are served, if each is refused.
+/// The leaves in the order in which they are served, if each gang is refused.
 fn ranking(tree: &mut QueueTree, charges: &Charges) -> Vec<String> {
     let mut ranking = Vec::new();
     while let Some(leaf) = tree.next_leaf(LineUp::FIRST) {
@@ -102,7 +102,7 @@ fn ranking(tree: &mut QueueTree, charges: &Charges) -> Vec<String> {
     ranking
 }
 
-/// A tree without queues, in which the past counts or does not.
+/// A tree without queues, in which past use counts or not.
 fn empty(past: bool) -> QueueTree {
     let mut tree = QueueTree::new();
     tree.set_half_life(past.then_some(3_600_000));
@@ -110,7 +110,7 @@ fn empty(past: bool) -> QueueTree {
     tree
 }
 
-/// What a queue of this name has used, as its status says: nothing, or much more than others.
+/// The past use in the status of a queue of this name: none, or a random one.
 fn past_use(name: &str) -> Option<PastUse> {
     let seed = name.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
     let mut random = Rng::with_seed(seed);
@@ -123,7 +123,7 @@ fn past_use(name: &str) -> Option<PastUse> {
     })
 }
 
-/// Compares a tree with one that is built anew.
+/// Compares a tree with one that is built at once from the definitions.
 fn compare(
     tree: &mut QueueTree,
     definitions: &BTreeMap<String, QueueFacts>,

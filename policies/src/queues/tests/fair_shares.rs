@@ -83,7 +83,7 @@ fn over_committed_quotas_weigh_no_more_than_what_the_parent_has() {
         &[
             ("p", &[(GPU, 10)]),
             ("q", &[(GPU, 10)]),
-            // 10 divided as 10 : 4, not as 20 : 4.
+            // The 10 of p are divided as 10 : 4, not as 20 : 4.
             ("a", &[(GPU, 7)]),
             ("b", &[(GPU, 2)]),
         ],
@@ -139,7 +139,8 @@ fn both(name: &str, parent: &str, quota: (Amount, Amount), weight: u16) -> Queue
 
 #[test]
 fn an_inner_queue_is_held_back_by_another_resource_once_that_is_its_dominant_one() {
-    // p1 has 20 GPUs by quota. p2 asks for 2 CPUs with each GPU: at 40 of each, CPU takes over.
+    // p1 has 20 GPUs by quota. p2 asks for 2 CPUs with each GPU: once p has 40 of each, CPUs become
+    // its dominant resource.
     check(
         "20 + t GPUs and 2 t CPUs",
         vec![
@@ -164,8 +165,8 @@ fn an_inner_queue_is_held_back_by_another_resource_once_that_is_its_dominant_one
 
 #[test]
 fn quotas_that_end_at_the_same_moment_end_from_the_leaves_up() {
-    // p and p2 use their GPU quota up together, whatever rounding says. p1, which is next in p,
-    // asks for CPUs alone, and of those p has quota left; so p is served on, before the queue
+    // p and p2 use up their GPU quotas at one moment, whatever rounding says. p1, which is next in
+    // p, asks for CPUs alone, and p has quota of CPUs left. So p is served on, before the queue
     // without any quota.
     let urgent = |mut facts: QueueFacts| {
         facts.priority = 1;

@@ -181,7 +181,7 @@ fn numbers_stay_while_a_queue_exists_and_it_is_told_when_charges_are_gone() {
     assert_eq!(tree.at("c"), c);
 
     assert!(!are_gone(&mut tree, 10));
-    // Numbers that are not in use any more are no trouble.
+    // The number of a queue that is gone does no harm.
     tree.replace(Vec::new());
     tree.refresh(11);
     let gpu = tree.demand(&[(GPU, 1)]);
@@ -211,11 +211,11 @@ fn what_a_queue_does_not_say_is_its_parents() {
     let child = tree.at("c");
     assert_eq!(tree.placement(child).gpu, Some(Placement::Spread));
     assert_eq!(tree.placement(child).cpu, Some(Placement::Binpack));
-    assert_eq!(tree.preempt_min_runtime_ms(child), 60);
-    assert_eq!(tree.reclaim_min_runtime_ms(child), 0);
+    assert_eq!(tree.structure.node(child).preempt_min_runtime_ms, 60);
+    assert_eq!(tree.structure.node(child).reclaim_min_runtime_ms, 0);
     let default = tree.at("default");
     assert_eq!(tree.placement(default), PlacementChoice::default());
-    assert_eq!(tree.preempt_min_runtime_ms(default), 0);
+    assert_eq!(tree.structure.node(default).preempt_min_runtime_ms, 0);
 }
 
 #[test]
@@ -243,24 +243,21 @@ fn keys_are_governed_while_a_valid_queue_names_them() {
 }
 
 #[test]
-fn reports_come_parents_first_and_siblings_by_name() {
-    let mut tree = tree(vec![
+fn ids_come_parents_first_and_siblings_by_name() {
+    let tree = tree(vec![
         below("z", ""),
         below("b", "z"),
         below("a", "z"),
         below("c", "a"),
         below("orphan", "nobody"),
     ]);
-    let reports = tree.reports();
-    let names: Vec<&str> = reports.iter().map(|report| &*report.name).collect();
+    let ids = tree.ids();
+    let names: Vec<&str> = ids.iter().map(|id| tree.name(*id)).collect();
     assert_eq!(names, ["default", "orphan", "z", "a", "c", "b"]);
-    let parents: Vec<_> = reports
-        .iter()
-        .map(|report| report.parent.as_deref())
-        .collect();
+    let parents: Vec<_> = ids.iter().map(|id| tree.parent_name(*id)).collect();
     let expected = [None, Some("nobody"), None, Some("z"), Some("a"), Some("z")];
     assert_eq!(parents, expected);
-    let defined: Vec<bool> = reports.iter().map(|report| report.defined).collect();
+    let defined: Vec<bool> = ids.iter().map(|id| tree.object(*id).is_some()).collect();
     assert_eq!(defined, [false, true, true, true, true, true]);
 }
 

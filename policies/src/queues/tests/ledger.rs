@@ -11,7 +11,7 @@ fn limited(name: &str, parent: &str, limits: &[(&str, Amount)]) -> QueueFacts {
     with(queue(name, parent), &entries)
 }
 
-/// The message of what is in the way of a demand.
+/// The sentence about the limit that is in the way of a demand; empty if there is none.
 fn in_the_way(tree: &QueueTree, room: Result<(), Excess>) -> String {
     room.err()
         .map_or_else(String::new, |excess| tree.describe(&excess))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::queues::Refreshed;
 
-/// Serves units of one GPU until the capacity is used up; returns how many each leaf got.
+/// Serves units of one GPU until the capacity is used up; returns how many units each leaf got.
 fn serve(tree: &mut QueueTree, units: u32) -> Vec<(String, u32)> {
     let unit = tree.demand(&[(GPU, 1)]);
     let mut served = std::collections::BTreeMap::new();
@@ -81,6 +81,49 @@ fn units_go_to_the_queues_in_the_stated_order() {
             queue("q", ""),
         ],
         &[("p1", 5), ("p2", 4), ("q", 3)],
+    );
+}
+
+/// A gang that is larger than what is left of a quota could be taken back at once.
+#[test]
+fn those_come_first_whom_their_gang_leaves_within_quota() {
+    let mut tree = tree(vec![gpus("a", "", 4), gpus("b", "", 8), gpus("c", "", 0)]);
+    tree.capacities(&[(GPU, 16)]);
+    tree.hold("a", &[(GPU, 2)]);
+    tree.hold("b", &[(GPU, 6)]);
+    tree.wait("a", &[(GPU, 3)]);
+    tree.wait("b", &[(GPU, 2)]);
+    assert_eq!(tree.next(), "b", "a would hold 5 of 4");
+    tree.wait("b", &[(GPU, 3)]);
+    tree.wait("c", &[(GPU, 1)]);
+    assert_eq!(
+        tree.next(),
+        "c",
+        "both would exceed their quotas, and c holds nothing"
+    );
+    tree.wait("a", &[(GPU, 2)]);
+    assert_eq!(
+        tree.next(),
+        "a",
+        "it would hold all of its quota and no more"
+    );
+}
+
+#[test]
+fn equals_are_told_apart_by_what_they_hold_after_the_start() {
+    let mut tree = tree(vec![gpus("a", "", 4), gpus("b", "", 8)]);
+    tree.capacities(&[(GPU, 16)]);
+    tree.wait("a", &[(GPU, 2)]);
+    tree.wait("b", &[(GPU, 2)]);
+    assert_eq!(tree.next(), "b", "2 of 8 is less than 2 of 4");
+    tree.wait("b", &[(GPU, 5)]);
+    assert_eq!(tree.next(), "a", "5 of 8 is more than 2 of 4");
+    tree.wait("a", &[(GPU, 6)]);
+    tree.wait("b", &[(GPU, 9)]);
+    assert_eq!(
+        tree.next(),
+        "a",
+        "the share of 6 of 16 is smaller than that of 9"
     );
 }
 
@@ -178,7 +221,8 @@ fn quota_of_something_else_does_not_excuse_what_a_child_has_beyond_its_turn() {
 
 #[test]
 fn a_child_that_ran_ahead_on_another_resource_does_not_starve_its_sibling() {
-    // The example of the paper: p2 has all GPUs, since nobody else wants any; p1 and q share CPUs.
+    // The example of the paper on hierarchical DRF: p2 has all GPUs, since no other queue wants
+    // any; p1 and q share the CPUs.
     let mut tree = tree(vec![
         both("p", ""),
         both("p1", "p"),
@@ -292,7 +336,8 @@ mod laws {
     use super::*;
     use proptest::prelude::*;
 
-    /// Charges to a tree of two inner queues with three leaves each: leaf, GPUs, CPUs.
+    /// Charges to the leaves of [`forest`], two inner queues with three leaves each: leaf, GPUs,
+    /// CPUs.
     fn charges() -> impl Strategy<Value = Vec<(usize, Amount, Amount)>> {
         prop::collection::vec((0usize..6, 0u64..5, 0u64..50), 0..30)
     }
@@ -319,7 +364,7 @@ mod laws {
         prop::collection::vec((0u64..20, 0u16..4, 0i32..2), 8)
     }
 
-    /// The leaves in the order in which they are served if each is refused.
+    /// The leaves in the order in which they are served, if each gang is refused.
     fn ranking(tree: &mut QueueTree, heads: &[(Amount, Amount)]) -> Vec<String> {
         for (at, &(gpus, cpus)) in heads.iter().enumerate() {
             tree.wait(&format!("leaf{at}"), &[(GPU, gpus), ("cpu", cpus)]);

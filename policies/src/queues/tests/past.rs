@@ -1,4 +1,4 @@
-//! Past use.
+//! Past use: how it is counted, told, kept over a restart, and how it adjusts weights.
 
 use super::*;
 use crate::facts::PastUse;
@@ -29,7 +29,7 @@ impl QueueTree {
     }
 }
 
-/// Serves units of a GPU; how many each leaf got.
+/// Serves units of one GPU; returns how many units each leaf got.
 fn serve(tree: &mut QueueTree, leaves: &[&str], units: u32) -> Vec<u32> {
     let unit = tree.demand(&[(GPU, 1)]);
     for leaf in leaves {
@@ -73,7 +73,7 @@ fn who_has_used_more_than_its_part_is_given_less_for_a_while() {
     for (name, held) in [("a", 3), ("b", 1)] {
         tree.release(tree.at(name), &tree.demand(&[(GPU, held)]), true);
     }
-    // Weights are 2/3 and 2.
+    // The weights count as 2/3 and 2.
     assert_eq!(serve(&mut tree, &["a", "b"], 12), [3, 9]);
     tree.want("a", &[(GPU, 12)]);
     tree.want("b", &[(GPU, 12)]);
@@ -102,7 +102,7 @@ fn whole_gpus_come_out_whole_whatever_past_use_has_made_of_the_weights() {
         for name in ["a", "b"] {
             tree.want(name, &[(GPU, 1_000)]);
         }
-        // Each queue has used a part of all, and gets the part that the other has used.
+        // Each queue gets the part of all that the other has used.
         let fair = (tree.fair("a", GPU), tree.fair("b", GPU));
         assert_eq!(fair, (b, a), "{a} and {b} were used");
     }
@@ -171,7 +171,7 @@ fn quotas_of_weightless_queues_and_huge_weights_stay_in_order() {
     assert_eq!(serve(&mut tree, &["none", "one", "huge"], 12), [0, 1, 11]);
 }
 
-/// The queues as an API server has them after the last statuses were written.
+/// The queues as the API server has them after statuses were last written.
 fn written(tree: &QueueTree, queues: &[QueueFacts]) -> Vec<QueueFacts> {
     let written = queues.iter().map(|facts| {
         let past: Option<PastUse> = tree.status(tree.at(&facts.name)).past_use;
@@ -201,7 +201,8 @@ fn who_begins_between_the_last_status_and_a_restart_is_counted_like_the_others()
     }
     restarted.count_use(120 * GRID_MS);
     let told = ["a", "b", "c"].map(|name| restarted.average(name));
-    // An hour of what is held, and half of what was known; of the youngest half an hour.
+    // `a`: half of what was known, and an hour of what is held. `b`: that hour alone. `c`: half an
+    // hour, as it is younger.
     assert_eq!(told, [6_000, 4_000, 2_343]);
 }
 
@@ -223,7 +224,7 @@ fn after_a_restart_queues_are_served_in_the_same_order() {
             tree.hold(names[at], &[(GPU, held[at])]);
             tree.pass_steps(random.u64(1..4));
         }
-        // The last write may be of the step before.
+        // The last statuses may have been written a step earlier.
         let late = random.bool();
         let mut facts = written(&tree, &queues);
         if late {

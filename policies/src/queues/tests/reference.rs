@@ -1,13 +1,14 @@
 //! What fair shares mean: slow, exact, written to be read.
 //!
-//! The words of interfaces.md ("Order"), taken literally: from an empty cluster, infinitely small
-//! units of what each leaf wants are handed out in the order in which siblings are served. All who
-//! are level are served at once, so that they stay level. Amounts then grow on straight lines
-//! until something happens; there everything is worked out anew from the amounts alone.
+//! The words of docs/fair-shares.md ("The order"), taken literally: from an empty cluster,
+//! infinitely small units of what each leaf wants are handed out in the order in which siblings are
+//! served. All queues that are level are served at once, so that they stay level. Amounts then grow
+//! on straight lines until the next moment at which something changes; there everything is worked
+//! out anew from the amounts alone.
 //!
-//! Nothing is kept between two such moments but what each queue has. There is one clock, and every
-//! number is a fraction of whole numbers of any length: nothing is rounded, and "level" means
-//! equal. It shares no code with what it judges.
+//! Between two such moments only what each queue has is kept. There is one clock, and every number
+//! is a fraction of whole numbers of any length: nothing is rounded, and "level" means equal. The
+//! reference shares no code with what it judges.
 
 mod compared;
 mod laws;
@@ -29,9 +30,9 @@ fn whole(amount: u64) -> BigRational {
     BigRational::from_integer(amount.into())
 }
 
-/// What every queue has when nobody can be served any more, by queue and key. Where quotas are
-/// over-committed, what a parent has for its children weighs in; that is known once the level
-/// above is divided, so the levels are divided one after the other from the top.
+/// What every queue has when no queue can be served any more, by queue and key. Where quotas are
+/// over-committed, what a parent has for its children matters. It is known once the level above is
+/// divided, so the levels are divided one after the other from the top.
 pub(super) fn fair_shares(world: &World) -> Vec<Vec<BigRational>> {
     let mut parent_has: Vec<Vec<u64>> = world.indices().map(|q| world.most(q)).collect();
     let mut shares = Filling::run(world, &parent_has);
@@ -61,8 +62,8 @@ pub(super) fn fair_shares(world: &World) -> Vec<Vec<BigRational>> {
     shares
 }
 
-/// Whose turn it is: the smallest is served. First those with quota left; then by priority; then
-/// those whose weight is not 0.
+/// What decides first which queue is served; the smallest is. First come queues with quota left;
+/// then the higher priority; then queues whose weight is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     WithinQuota,
@@ -72,7 +73,7 @@ enum Group {
     },
 }
 
-/// One of the ratios of which the largest is a queue's level, and how fast it rises.
+/// A ratio, and how fast it rises; a queue's level is the largest of its ratios.
 #[derive(Debug, Clone)]
 struct Gauge {
     level: BigRational,
@@ -82,11 +83,12 @@ struct Gauge {
 /// What a queue would do if it were served.
 #[derive(Debug)]
 struct Move {
-    /// The amounts that it would get, by key, in one unit of its own time.
+    /// The amounts that the queue would get, by key, in one unit of its own time.
     flow: Vec<BigRational>,
-    /// The children that it would serve, and how much of their own time passes in one unit of its.
+    /// The children that the queue would serve, and how much of a child's time passes in one unit
+    /// of the queue's own time.
     serves: Vec<(usize, BigRational)>,
-    /// How far its children are from the next one in turn, in its own time.
+    /// When the next of its children in turn is level with those served, in the queue's own time.
     to_next_in_turn: Option<BigRational>,
     group: Group,
     gauges: Vec<Gauge>,
@@ -99,10 +101,10 @@ struct Filling<'a> {
     world: &'a World,
     /// What each parent has for its children, by key.
     parent_has: &'a [Vec<u64>],
-    /// What every weight counts, by queue and key.
+    /// What every weight counts for, by queue and key.
     weights: Vec<Vec<BigRational>>,
     has: Vec<Vec<BigRational>>,
-    /// Which part of all that it wants each leaf has.
+    /// Which part of all that it wants each leaf has been offered; 1: the leaf is done.
     met: Vec<BigRational>,
 }
 
@@ -126,7 +128,7 @@ impl<'a> Filling<'a> {
         panic!("the division does not come to an end");
     }
 
-    /// Whether anybody was served.
+    /// Returns whether any queue was served.
     fn serve_until_something_happens(&mut self) -> bool {
         let mut moves: Vec<Option<Move>> = Vec::new();
         moves.resize_with(self.world.queues.len(), || None);
@@ -223,9 +225,9 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// What a leaf wants, if it is not blocked: its demand is met, a limit on its path is reached,
-    /// or something that it needs is gone. Where only those of one model are stopped by that, it
-    /// wants the rest.
+    /// What a leaf still wants; `None`: it is blocked, because its demand is met or each part of it
+    /// needs a key whose bound is reached on the leaf's path. Parts that need such a key are left
+    /// out.
     fn wanted_still(&self, leaf: usize) -> Option<Vec<BigRational>> {
         let full = |key: usize| {
             self.world.path(leaf).any(|q| {
@@ -264,7 +266,8 @@ impl<'a> Filling<'a> {
         let group: Vec<_> = open.iter().filter(|(_, it)| it.group == first).collect();
         let level = group.iter().map(|(_, it)| &it.level).min()?;
         let in_turn: Vec<_> = group.iter().filter(|(_, it)| it.level == *level).collect();
-        // A level that nothing raises comes before all that rise: the oldest of those is served.
+        // A queue whose level does not rise is served before those whose level does; of several
+        // such queues the oldest.
         let resting = in_turn.iter().find(|(_, it)| it.pace.is_zero());
         let (serves, to_next_in_turn) = match resting {
             Some((child, _)) => (std::vec![(*child, BigRational::one())], None),
@@ -289,8 +292,9 @@ impl<'a> Filling<'a> {
         Some((flow, serves, to_next_in_turn))
     }
 
-    /// Whether the quota of a key decides over a queue that gets this: all that is divided there,
-    /// but the plain key where a queue has been promised a model alone.
+    /// Whether the quota of a key decides about a queue that gets `flow`. The quotas of all keys
+    /// divided there do, except that of the plain key where the queue has been promised a model
+    /// alone.
     fn quota_counts(&self, q: usize, key: usize, flow: &[BigRational]) -> bool {
         let world = self.world;
         let gets = |key: usize| !flow[key].is_zero();
@@ -315,8 +319,9 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Within quota: what it has over its quota. Over quota: what it has over what there is, by
-    /// weight; of a leaf all that it has, of an inner queue what the next gang asks for.
+    /// The ratios of a queue. Within quota: what it has over its quota. Over quota: what it has
+    /// over what there is, by weight; for a leaf of all keys, for an inner queue of the keys that
+    /// it gets now.
     fn gauges(&self, q: usize, group: Group, flow: &[BigRational]) -> Vec<Gauge> {
         let world = self.world;
         let divided = || (0..world.keys()).filter(|&key| world.is_divided(q, key));

@@ -1,8 +1,9 @@
-//! What a change costs, counted: nothing grows with the number of queues but what must.
+//! What a change costs, counted in keys and children, not in time. It grows with the number of
+//! queues only where it must.
 
 use super::*;
 
-/// So many leaves in a tree in which each inner queue has so many children.
+/// A tree with so many leaves in which each inner queue has so many children; the leaves by number.
 fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     let mut queues = Vec::new();
     let mut level: Vec<String> = vec![String::new()];
@@ -27,8 +28,7 @@ fn large_tree(leaves: usize, branching: usize) -> (QueueTree, Vec<QueueId>) {
     (tree, leaves)
 }
 
-/// How many keys are computed, and children looked at for them, for each of many charges one after
-/// the other.
+/// How many keys are computed, and children looked at for them, for each charge of a long series.
 fn looked_at_each(leaves: usize, branching: usize) -> u64 {
     const CHARGES: u64 = 4_000;
     let (mut tree, _) = large_tree(leaves, branching);
@@ -47,8 +47,8 @@ fn looked_at_each(leaves: usize, branching: usize) -> u64 {
 fn a_charge_looks_at_its_path_and_the_children_of_that_whatever_the_tree() {
     for (leaves, branching, depth) in [(1000, 6, 4), (1000, 32, 2), (1000, 1000, 1)] {
         let each = looked_at_each(leaves, branching);
-        // Each queue of the path, the children of those that have some, and siblings whose quota
-        // weighs otherwise now: nobody more than twice.
+        // Each queue of the path, the children of its inner queues, and siblings whose quota counts
+        // for something else now: none of them more than twice.
         let most = 2 * (depth + (depth - 1) * branching as u64);
         assert!(
             each <= most,
@@ -63,7 +63,7 @@ fn work_of_division(leaves: usize, branching: usize) -> u64 {
     for (at, id) in ids.iter().enumerate() {
         let at = u64::try_from(at).unwrap();
         let demand = tree.demand(&[(GPU, 1 + at * 7 % 40), ("cpu", 1000 + at * 131 % 9000)]);
-        tree.add_requested(*id, &demand);
+        tree.add_wanted(*id, &demand);
     }
     let mut work = 0;
     assert!(tree.divide(&mut work, u64::MAX));
@@ -72,7 +72,7 @@ fn work_of_division(leaves: usize, branching: usize) -> u64 {
 
 #[test]
 fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_sixteen() {
-    // Beside each other all siblings are looked at when one is served otherwise.
+    // In a tree of one level all siblings are looked at when one of them is served at another rate.
     for (branching, most) in [(6, 4), (32, 4), (1000, 10)] {
         let [few, many] = [250, 1000].map(|leaves| work_of_division(leaves, branching));
         assert!(
@@ -82,8 +82,8 @@ fn dividing_among_four_times_as_many_queues_takes_four_times_the_work_and_not_si
     }
 }
 
-/// How many keys are computed for one charge to one of many siblings that all have a gang to be
-/// tried, where another of them holds so much and each is promised so much.
+/// How many keys are computed for one charge to one of many siblings. All of them have a gang to be
+/// tried and a quota of `quota`; another sibling holds `held`.
 fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> u64 {
     let mut queues = vec![gpus("p", "", held)];
     queues.extend((0..siblings).map(|at| gpus(&format!("q{at}"), "p", quota)));
@@ -104,8 +104,8 @@ fn keys_of_a_charge(siblings: u64, held: u64, quota: u64) -> u64 {
 fn the_keys_of_a_charge_do_not_grow_with_the_number_of_siblings() {
     for siblings in [10, 100, 1_000] {
         assert_eq!(keys_of_a_charge(siblings, 1_000, 8), 2, "{siblings}");
-        // Quotas are larger than what the parent holds: those of the two that hold something are
-        // weighed anew, beside the leaf as charged and its parent.
+        // Quotas are larger than what the parent holds. So besides the keys of the charged leaf and
+        // of its parent, those of the two siblings that hold something are computed anew.
         assert_eq!(keys_of_a_charge(siblings, 4, 8), 4, "{siblings}");
     }
 }

@@ -1,6 +1,6 @@
 //! Sub-groups: a tree of roles or slices with a minimum at each level.
 
-use crate::facts::{PodGroupFacts, Problem, SubGroupFacts, TopologyRequest};
+use crate::facts::{PodGroupFacts, Problem, SubGroupFacts, TopologyConstraint};
 use alloc::{
     boxed::Box,
     collections::BTreeMap,
@@ -26,15 +26,16 @@ pub(crate) struct GroupTree {
 pub(crate) struct SubGroup {
     /// Empty for the gang itself.
     pub(crate) name: Box<str>,
-    /// Of the gang itself: 0.
+    /// The index of the group above; 0 for the gang itself.
     pub(crate) parent: usize,
     depth: usize,
-    /// In the order of the spec.
+    /// The indexes of the groups directly below, in the order of the spec.
     pub(crate) children: Vec<usize>,
-    /// Of a leaf: pods; of others: direct children.
+    /// The minimum: of pods in a leaf, of direct children in other groups.
     pub(crate) minimum: u32,
-    /// Where it must or should be. The gang's own stands in its spec.
-    pub(crate) topology: Option<TopologyRequest>,
+    /// Where the group must or should be; `None` for the gang itself, whose constraint is in its
+    /// spec.
+    pub(crate) topology: Option<TopologyConstraint>,
 }
 
 impl GroupTree {
@@ -106,7 +107,7 @@ impl GroupTree {
             }
             next += 1;
         }
-        // Whoever cannot be reached from the top goes round in a circle.
+        // A sub-group that cannot be reached from the top is in a cycle, or below one.
         let lost = children.values().flatten().map(|(position, _)| *position);
         match lost.min() {
             Some(position) => Err(field(position, "parent", "makes a cycle")),
@@ -147,7 +148,7 @@ impl GroupTree {
         tree
     }
 
-    /// How many groups there are, the gang itself counted.
+    /// How many groups there are, the gang itself included.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
     }
@@ -161,13 +162,14 @@ impl GroupTree {
         self.groups.iter().enumerate()
     }
 
-    /// The leaf of that name.
+    /// The index of the leaf with this name.
     pub(crate) fn leaf(&self, name: &str) -> Option<usize> {
         let group = *self.by_name.get(name)?;
         self.groups[group].is_leaf().then_some(group)
     }
 
-    /// How many more pods each group needs at least, where its leaves hold so many.
+    /// How many more pods each group needs at least, if the leaves hold these numbers of pods. Both
+    /// lists are by group.
     pub(crate) fn needs(&self, held: &[u32]) -> Vec<u32> {
         let mut needs = Vec::from_iter(core::iter::repeat_n(0, self.len()));
         for (index, group) in self.groups().rev() {
@@ -188,13 +190,13 @@ impl GroupTree {
         self.needs(held)[0] == 0
     }
 
-    /// The fewest pods that make a gang.
+    /// The fewest pods with which the gang has its minimum.
     pub(crate) fn fewest(&self) -> u32 {
         let none = Vec::from_iter(core::iter::repeat_n(0, self.len()));
         self.needs(&none)[0]
     }
 
-    /// Whether one group is another, or somewhere below it.
+    /// Whether `group` is `above` or somewhere below it.
     pub(crate) fn is_below(&self, mut group: usize, above: usize) -> bool {
         while group != above && group != 0 {
             group = self.groups[group].parent;
@@ -229,7 +231,7 @@ fn check_names(entries: &[SubGroupFacts]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A minimum of direct children.
+/// The minimum of a group with a number of direct children: all of them, unless fewer are given.
 fn at_most(children: usize, minimum: Option<u32>) -> Result<u32, String> {
     let all = u32::try_from(children).unwrap_or(u32::MAX);
     match minimum {

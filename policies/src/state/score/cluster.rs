@@ -6,11 +6,11 @@ use crate::report::Fragmentation;
 use crate::state::ClusterState;
 use crate::state::node::Node;
 
-/// Sums over all nodes. They are exact, so that no order of changes makes a difference.
+/// Sums over all nodes. The sums are exact, so the order of changes makes no difference.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterSums {
-    /// What each node adds: fragmented (see [`super::fragmentation::Fragmented::weighted`]) and
-    /// free thousandths.
+    /// What each node adds: [`super::fragmentation::Fragmented::weighted`], and the free
+    /// thousandths of its cards.
     nodes: ById<NodeId, (u128, u64)>,
     weighted: u128,
     free_thousandths: u64,

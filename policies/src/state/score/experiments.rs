@@ -1,5 +1,5 @@
-//! Placements that nobody is advised to use: papers compare others with them, and so do the
-//! experiments of the simulator. See [`Placement`](crate::facts::Placement) for what each is.
+//! Placements for comparison only: papers compare other placements with these, and so do the
+//! experiments of the simulator. [`Placement`](crate::facts::Placement) says what each is.
 
 use super::view::View;
 use super::{LARGEST_CPU_MILLI, LARGEST_GPU_THOUSANDTHS, float, truncated};
@@ -9,8 +9,8 @@ use crate::state::kinds::Kind;
 use crate::state::node::Node;
 use alloc::vec::Vec;
 
-/// How little the free room is aligned with the request: Tetris' measure reversed, so that the
-/// fullest node wins.
+/// How little the free room is aligned with the request: the measure of Tetris reversed, so that
+/// the fullest node wins.
 pub(super) fn dot_product(view: &View, kind: &Kind) -> i32 {
     let cpu = (float(view.cpu_milli) / LARGEST_CPU_MILLI)
         * (float(kind.pod.cpu_milli) / LARGEST_CPU_MILLI);
@@ -19,7 +19,7 @@ pub(super) fn dot_product(view: &View, kind: &Kind) -> i32 {
     truncated(100.0 * (1.0 - (cpu + gpu) / 2.0))
 }
 
-/// Cards in use first, then free cards of nodes in use, then empty nodes, the small ones first.
+/// Cards in use come first, then free cards of nodes in use, then empty nodes, small ones first.
 pub(super) fn gpu_packing(view: &View, kind: &Kind, choice: &[u16]) -> i32 {
     let Some(request) = kind.pod.cards else {
         return 0;
@@ -36,7 +36,8 @@ pub(super) fn gpu_packing(view: &View, kind: &Kind, choice: &[u16]) -> i32 {
     }
 }
 
-/// Pods that ask for the same sort of GPUs together.
+/// Brings together pods that ask for one sort of GPUs: best where all pods on the node are of the
+/// sort of this pod.
 pub(super) fn gpu_clustering(view: &View, node: &Node, kind: &Kind) -> i32 {
     let Some(request) = kind.pod.cards else {
         return 0;
@@ -53,7 +54,8 @@ pub(super) fn gpu_clustering(view: &View, node: &Node, kind: &Kind) -> i32 {
     }
 }
 
-/// A number that looks drawn: SplitMix64 over the seed, the pod and what is drawn among.
+/// A number that looks random: SplitMix64 over the seed, the pod's UID and the number of the node
+/// or card that may be drawn.
 pub(super) fn draw(seed: u64, uid: u128, among: u64) -> i32 {
     let [low, high] = [uid, uid >> 64].map(|half| half & u128::from(u64::MAX));
     let words = [low, high, among.into()].map(|word| u64::try_from(word).unwrap_or(0));

@@ -20,15 +20,15 @@ pub(crate) struct Fragmented {
     pub(crate) weighted: u128,
 }
 
-/// Works out fragmentation, each room once: nodes of the same room have the same.
+/// Works out the fragmentation of rooms, and remembers it: nodes with equal room share it.
 #[derive(Debug, Default)]
 pub(crate) struct Measure {
     pub(crate) target: Target,
-    /// By model, level of free CPU, and free cards.
+    /// By GPU model, [`Target::cpu_level`] and free cards.
     known: Lookup<(Option<ModelId>, u32, Frees), Fragmented>,
 }
 
-/// What a kind of pods makes of a room. The order is that in which the shares are summed.
+/// What a kind of pod can make of a room. The shares are summed in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     LacksBoth,
@@ -67,8 +67,8 @@ impl Measure {
         fragmented
     }
 
-    /// The score of one more pod of the kind, on a card of which so much is free: above 50 where
-    /// less is fragmented afterwards, below where more is.
+    /// The score of one more pod of the kind on a card with `free` free thousandths: above 50 if
+    /// less is fragmented afterwards, below 50 if more is.
     pub(crate) fn gain(&mut self, view: &View, kind: &Kind, free: u16) -> i32 {
         let before = self.of(view).expected;
         let after = self.of(&view.after(kind, free)).expected;
@@ -76,7 +76,8 @@ impl Measure {
     }
 }
 
-/// The sums are those of the published experiment, in its order: ties depend on it.
+/// Works out the fragmentation of a room, with the sums of the published experiment in its order:
+/// ties depend on it.
 fn work_out(target: &Target, view: &View) -> Fragmented {
     let idle = view.idle();
     let mut shares = [0.0; USES];
@@ -124,7 +125,7 @@ fn outcome(typical: &Typical, view: &View) -> Use {
     }
 }
 
-/// The free parts of cards that are too small for a kind, in thousandths.
+/// The sum of the free parts of cards that are too small for a kind, in thousandths of a card.
 fn too_small(typical: &Typical, frees: &Frees) -> u64 {
     let thousandths = typical.cards.map_or(0, |(_, thousandths)| thousandths);
     let small = frees.iter().take_while(|(free, _)| *free < thousandths);

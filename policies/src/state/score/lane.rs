@@ -12,29 +12,30 @@ use crate::state::lanes::{Bucket, Buckets, FreeKey};
 use crate::state::node::Node;
 use crate::state::{ClusterState, Lookup};
 
-/// How many orders are kept; of more, the one that was read longest ago is forgotten.
+/// How many orders of nodes are kept. When one more is needed, the order that was read longest ago
+/// is forgotten.
 const LANES: usize = 512;
 
 /// Everything that scores remember.
 #[derive(Debug, Default)]
 pub(crate) struct Scores {
     pub(super) measure: Measure,
-    /// Rises with every other target workload.
+    /// Rises when the target workload changes.
     pub(super) version: u64,
     pub(super) cluster: ClusterSums,
     lanes: Lookup<(Placement, KindId), ScoreLane>,
-    /// The target workload is a setting.
+    /// Whether the target workload is a setting.
     given: bool,
-    /// When so many pods were seen, the target workload is worked out again.
+    /// The number of seen pods at which the target workload is worked out again.
     next_look: u64,
 }
 
 #[derive(Debug)]
 struct ScoreLane {
     order: Buckets,
-    /// How far in the log of changes it has read; `None`: it has not looked at any node.
+    /// How far the order has followed the log of changes; `None`: it has no nodes yet.
     cursor: Option<u64>,
-    /// How far in the log of nodes that stand elsewhere among equals.
+    /// How far the order has followed [`ClusterState::reordered`].
     reordered: u64,
     version: u64,
 }
@@ -45,12 +46,12 @@ impl Scores {
         self.measure.gain(view, kind, free)
     }
 
-    /// The orders of nodes are void: nodes or kinds have got other numbers or ranks.
+    /// Forgets all orders of nodes, because nodes or kinds have other numbers or ranks than before.
     pub(crate) fn forget_lanes(&mut self) {
         self.lanes.clear();
     }
 
-    /// A kind has gone.
+    /// Forgets the orders of nodes for a kind that is gone.
     pub(crate) fn forget_kind(&mut self, kind: KindId) {
         self.lanes.retain(|(_, other), _| *other != kind);
     }
@@ -68,7 +69,7 @@ impl Scores {
 }
 
 impl ClusterState {
-    /// The target workload is this, whatever pods are seen.
+    /// Sets the target workload, whatever pods are seen.
     pub(crate) fn set_target_workload(&mut self, target: &TargetWorkload) {
         self.scores.given = true;
         self.aim(target);
@@ -80,8 +81,8 @@ impl ClusterState {
         self.scores.version += 1;
     }
 
-    /// Where no target workload is given, it is made of the pods that were seen: each time when
-    /// they have become more by an eighth.
+    /// Makes the target workload anew from the pods that were seen, each time their number has
+    /// grown by an eighth. If the target workload is a setting, nothing is done.
     pub(crate) fn retarget(&mut self) {
         let seen = self.kinds.ever_seen();
         if self.scores.given || seen < self.scores.next_look {
@@ -92,7 +93,7 @@ impl ClusterState {
         self.aim(&target);
     }
 
-    /// Brings the order of nodes for pods of a kind up to date.
+    /// Brings the order of nodes for pods of a kind up to date, and adds what that costs to `work`.
     pub(crate) fn refresh_scores(&mut self, placement: Placement, kind: KindId, work: &mut u64) {
         if placement == Placement::Fragmentation {
             self.retarget();
@@ -137,8 +138,8 @@ impl ClusterState {
         self.scores.lanes.insert((placement, kind), lane);
     }
 
-    /// All nodes in the order in which pods of a kind take them, best first: those of one score
-    /// together, as of the last refresh.
+    /// All nodes in the order in which pods of a kind take them, best first, as of the last
+    /// refresh. Nodes of one score are in one bucket.
     pub(crate) fn by_score(
         &self,
         placement: Placement,

@@ -7,32 +7,32 @@ use crate::state::kinds::Kinds;
 use alloc::vec::Vec;
 use smallvec::SmallVec;
 
-/// A distribution of kinds of pods, in the order in which they are summed.
+/// A distribution of kinds of pods, in the order in which the kinds are summed.
 #[derive(Debug, Default)]
 pub(crate) struct Target {
     pub(crate) typical: Vec<Typical>,
     /// The sum of all weights.
     pub(crate) weight: u64,
-    /// What the kinds ask of CPU, sorted, each once.
+    /// The CPU amounts that kinds ask for, sorted, each once.
     cpu_levels: Vec<Amount>,
 }
 
-/// One kind.
+/// One kind of pod of a target workload.
 #[derive(Debug)]
 pub(crate) struct Typical {
     pub(crate) cpu_milli: Amount,
-    /// How many cards, and how much of each.
+    /// How many cards the kind asks for, and how many thousandths of each.
     pub(crate) cards: Option<(u16, u16)>,
-    /// The models that it can run on; empty: all.
+    /// The GPU models that the kind can run on; empty: all.
     pub(crate) models: SmallVec<[ModelId; 4]>,
     pub(crate) weight: u64,
-    /// Its weight among all.
+    /// The kind's share in the weight of all kinds.
     pub(crate) probability: f64,
 }
 
 impl Target {
-    /// The probabilities are those of the published experiment, whose rounding decides ties: the
-    /// share of a kind in all pods over the share of the typical ones.
+    /// Prepares a target workload. The probabilities are those of the published experiment, whose
+    /// rounding decides ties: the share of a kind in all pods over the share of the typical ones.
     pub(crate) fn new(target: &TargetWorkload, kinds: &mut Kinds) -> Self {
         let typical = &target.typical;
         let sum = |sum: u64, weight| sum.saturating_add(weight);
@@ -63,7 +63,8 @@ impl Target {
         }
     }
 
-    /// How many of the kinds' amounts of CPU are there: rooms of one level make no difference.
+    /// How many of the CPU amounts that kinds ask for a room has. Rooms of one level are alike to
+    /// all kinds.
     pub(crate) fn cpu_level(&self, cpu_milli: Amount) -> u32 {
         let level = self
             .cpu_levels

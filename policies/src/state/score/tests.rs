@@ -1,6 +1,6 @@
 use super::sigmoid::{THRESHOLDS, percent};
 
-/// What the table stands for.
+/// The function that the table of thresholds stands for.
 fn exact(x: f64) -> i32 {
     super::truncated(100.0 * (1.0 / (1.0 + f64::exp(-x))))
 }

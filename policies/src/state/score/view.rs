@@ -15,14 +15,15 @@ pub(crate) type Frees = SmallVec<[(u16, u32); 8]>;
 pub(crate) struct View {
     pub(crate) cpu_milli: Amount,
     pub(crate) frees: Frees,
-    /// All cards, used ones too.
+    /// How many cards the node has, used ones too.
     pub(crate) cards: u32,
-    /// `None`: the node names none.
+    /// The GPU model; `None`: the node names none.
     pub(crate) model: Option<ModelId>,
 }
 
 impl View {
-    /// A node that does not name its cards has whole ones: as many free as `nvidia.com/gpu` counts.
+    /// The view of a node. If the node does not name its cards, as many whole ones are free as its
+    /// free `nvidia.com/gpu`.
     pub(crate) fn of(node: &Node) -> Self {
         let mut view = Self {
             cpu_milli: node.free(ResourceNames::cpu()),
@@ -76,8 +77,8 @@ impl View {
         self.idle() == u64::from(self.cards) * u64::from(WHOLE_CARD)
     }
 
-    /// How much is free of the cards that a pod of the kind may get: one amount for each choice.
-    /// `None`: there is none.
+    /// How much is free of the cards that a pod of the kind may get, in thousandths: one amount for
+    /// each choice. `None`: no card will do.
     pub(crate) fn choice(&self, node: &Node, kind: &Kind) -> Option<SmallVec<[u16; 8]>> {
         let whole = SmallVec::from_slice(&[WHOLE_CARD]);
         if self.cpu_milli < kind.pod.cpu_milli || !kind.runs_on(self.model) {
@@ -98,7 +99,8 @@ impl View {
         (!request.is_fraction() && free >= u32::from(request.count())).then_some(whole)
     }
 
-    /// The room that is left beside one more pod of the kind, on a card of which so much is free.
+    /// The room that is left beside one more pod of the kind on a card with `free` free
+    /// thousandths.
     pub(crate) fn after(&self, kind: &Kind, free: u16) -> Self {
         let mut after = self.clone();
         after.cpu_milli = after.cpu_milli.saturating_sub(kind.pod.cpu_milli);

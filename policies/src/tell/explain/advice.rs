@@ -1,47 +1,48 @@
 //! What would let a gang start.
 
-use super::words::amount_in_words as in_words;
 use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
 use crate::names::joined;
 use crate::reason::Reason;
 use crate::status::Phase;
+use crate::tell::words::amount_in_words as in_words;
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
-/// How many of those that must end together are named.
+/// How many of the holders whose ends would help are named.
 const HOLDERS_NAMED: usize = 5;
-/// How many shapes are named that need more room.
+/// How many of the shapes that need more room are named.
 const SHAPES_NAMED: usize = 3;
 
 /// The remedy where nothing is missing any more.
 const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
 
-/// Whose ends let a gang start: that has been tried.
+/// The holders whose ends would let a gang start, found by trying.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) holders: Vec<Holder>,
-    /// All of them must end; else each alone is enough.
+    /// All these holders must end; otherwise the end of any one is enough.
     pub(crate) together: bool,
-    /// Where that is; `None`: in the cluster.
+    /// The domain or node that they hold; `None`: the area is the cluster.
     pub(crate) domain: Option<String>,
 }
 
-/// Changes that were tried and let the gang start, its turn and others aside.
+/// What was found, by trying, that would let the gang start once it has its turn.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
-    /// All have places as things are now.
+    /// All needed members have places now.
     pub(crate) fits: bool,
     pub(crate) ends: Option<Ends>,
-    /// The shortages, by position, whose level need only be preferred.
+    /// The positions of the shortages that are gone once their level is preferred and not required.
     pub(crate) wishes: Vec<usize>,
-    /// Nodes of models whose limits are not reached would help: where limits on GPU models alone
-    /// keep it waiting.
+    /// Nodes of GPU models whose limits are not reached would help; counts where limits on GPU
+    /// models alone keep the gang waiting.
     pub(crate) other_models_help: bool,
-    /// Something is held under the limits on GPU models that keep it waiting.
+    /// Something is held under the limits on GPU models that keep the gang waiting, so that a
+    /// release helps.
     pub(crate) limits_are_used: bool,
 }
 
-/// A sentence for each thing that would help; the nearest comes first.
-/// `queue_is_fixed`: nobody can change which queue it names.
+/// A sentence for each thing that would help; the nearest comes first. `queue_is_fixed`: the queue
+/// that the gang names cannot be changed.
 pub(crate) fn remedies(
     explanation: &Explanation,
     tried: &Tried,
@@ -77,7 +78,8 @@ pub(crate) fn remedies(
         shortages => of_room(explanation, shortages, tried, &mut remedies),
     }
     if let (Some(excess), [_, ..]) = (&explanation.excess, explanation.shortages.as_slice()) {
-        // No room under the bound helps by itself. That the gang is too large has been said.
+        // Room under the bound does not help by itself. A smaller gang, the first remedy where the
+        // gang asks for more than the bound, has been named for the shortages.
         let too_large = usize::from(excess.asked > excess.allowed);
         let more = of_excess(excess).into_iter().skip(too_large);
         remedies.extend(more.map(|remedy| format!("beside that, {remedy}")));
@@ -110,7 +112,7 @@ fn of_room(
         });
         return;
     }
-    // Of several shapes those that have room are in nobody's way.
+    // Of several shapes, those that have room need no remedy.
     let short = |one: &Shortage| one.members_short() > 0 || shortages.len() == 1;
     for (position, shortage) in shortages.iter().enumerate() {
         if short(shortage) {
@@ -152,7 +154,7 @@ fn of_excess(excess: &ExcessReport) -> Vec<String> {
     remedies
 }
 
-/// Whether several things are missing together, each of which would fit alone.
+/// Whether several shapes or sub-groups do not fit together, although each would fit alone.
 fn fit_alone(shortages: &[Shortage]) -> bool {
     let several = match shortages {
         [] => false,
@@ -225,7 +227,7 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
     }
 }
 
-/// What members ask for and no node has.
+/// Remedies where members ask for what no node has.
 fn of_unknown(shortage: &Shortage) -> impl Iterator<Item = String> {
     let resources = shortage.unknown_resources.iter();
     let resources = resources.map(|sentence| format!("pods that ask for less: {sentence}"));
@@ -233,7 +235,7 @@ fn of_unknown(shortage: &Shortage) -> impl Iterator<Item = String> {
     resources.chain(labels.map(|sentence| format!("another selector: {sentence}")))
 }
 
-/// What a wish would do where a level is required.
+/// The remedy to prefer a level that is required.
 fn elsewhere(shortage: &Shortage) -> String {
     let level = &shortage.level;
     let room = members(shortage.fits_anywhere);
@@ -276,7 +278,7 @@ fn who(holder: &Holder, domain: Option<&str>) -> String {
     format!("{who} ({} on {on}{place})", holder.holds)
 }
 
-/// The gangs that have the first choice of whatever room there will be.
+/// The gangs and queues that get new room before the gang, as a sentence.
 fn those_before(standing: &Standing) -> Option<String> {
     let mut before: Vec<String> = Vec::new();
     match standing.rivals.gangs {
@@ -299,7 +301,7 @@ fn those_before(standing: &Standing) -> Option<String> {
     ))
 }
 
-/// Room for those who have none beside the others.
+/// The remedy of room for the members that have no place beside the others.
 fn of_together(together: &Together) -> String {
     let mut room: Vec<String> = Vec::new();
     for left in together.left.iter().take(SHAPES_NAMED) {
@@ -334,7 +336,7 @@ fn members(count: u64) -> String {
     }
 }
 
-/// What helps where no numbers do; the message names the object.
+/// The remedy where no amounts are missing; the gang's message names the object that is meant.
 fn of_reason(reason: Reason, queue_is_fixed: bool) -> Option<String> {
     let of_queue = match reason {
         Reason::QueueNotFound => "a queue that is Ready, or ask an administrator for this one",

@@ -1,4 +1,4 @@
-//! Whose end lets a gang start: what is told has been tried.
+//! The holders whose ends would let a gang start, found by trying.
 
 use crate::facts::UnixMs;
 use crate::gangs::demand;
@@ -15,19 +15,19 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// How many areas are tried; in most of them it is soon seen that they would not even do empty.
+/// How many areas are tried. Most of them are soon seen to be too small even if they were empty.
 pub(super) const AREAS_TRIED: usize = 64;
 
-/// Of how many it is tried whether the end of one is enough.
+/// For how many holders it is tried whether the end of this one alone is enough.
 const TRIED_ALONE: usize = 6;
 
-/// How many of those whose end is enough are named.
+/// How many holders whose end alone is enough are named.
 const ALONE_NAMED: usize = 2;
 
-/// Up to how many that end together it is tried who of them need not end.
+/// Up to how many holders whose ends are enough together it is tried which of them need not end.
 const TRIED_TOGETHER: usize = 6;
 
-/// A gang that waits, and who holds what it needs.
+/// A waiting gang, and the holders of what it needs in an area.
 struct Trial<'a> {
     state: &'a mut ClusterState,
     gang: (GangId, QueueId),
@@ -36,8 +36,8 @@ struct Trial<'a> {
     held: Vec<Held>,
 }
 
-/// Whose ends let the whole tree into one of these areas, the first that will do. `None`:
-/// nobody's, as far as trying goes.
+/// The holders whose ends would make room for the whole tree in one of these areas, the first where
+/// that is possible. `None`: no such holders were found.
 pub(crate) fn ends(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
@@ -99,7 +99,7 @@ fn ends_in(
     })
 }
 
-/// Whether all find a place in an area: members for which the queue has room, too.
+/// Whether the whole tree finds places in an area, with members for which the queue has room.
 pub(crate) fn has_places(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
@@ -119,7 +119,7 @@ pub(crate) fn has_room_for(
     bounds::within_bounds(state, gang, queue, &demand).is_ok()
 }
 
-/// What the gang asks for: first what most nodes have too little of.
+/// The resources that the gang asks for, first those that most nodes have too little of.
 fn scarce(state: &ClusterState, tree: &Request, nodes: &[NodeId]) -> Vec<ResourceId> {
     let names = &state.resource_names;
     let classes = tree.classes();
@@ -157,7 +157,7 @@ fn takes(state: &ClusterState, class: ClassId, node: NodeId) -> bool {
 }
 
 impl Trial<'_> {
-    /// Whether all find a place once these have ended.
+    /// Whether the whole tree finds places once these holders (positions in `held`) have ended.
     fn fits(&mut self, ends: &[usize]) -> bool {
         let state = &mut *self.state;
         let mut txn = Txn::default();
@@ -177,7 +177,7 @@ impl Trial<'_> {
         fits
     }
 
-    /// Those each of whose ends is enough.
+    /// The holders whose end alone is enough, by position.
     fn alone(&mut self) -> Vec<usize> {
         let mut enough = Vec::new();
         for one in 0..self.held.len().min(TRIED_ALONE) {
@@ -188,7 +188,7 @@ impl Trial<'_> {
         enough
     }
 
-    /// The first whose ends together are enough, without those of them that need not end.
+    /// The first holders whose ends are enough together, without those that need not end.
     fn together(&mut self, all: &[usize]) -> Vec<usize> {
         let (mut few, mut enough) = (0, all.len());
         while enough - few > 1 {

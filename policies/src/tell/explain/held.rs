@@ -1,12 +1,12 @@
 //! The holders of a resource on some nodes.
 
 use super::Holder;
-use super::words::amount_in_words;
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
+use crate::tell::words::amount_in_words;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     string::String,
@@ -22,14 +22,14 @@ pub(crate) struct Held {
     pub(crate) resource: ResourceId,
     pub(crate) amount: Amount,
     pub(crate) on: BTreeSet<NodeId>,
-    /// The pods that hold it.
+    /// The pods that hold the amount.
     pub(crate) pods: Vec<PodId>,
-    /// When it ends, if it was said how long it runs and that has not passed.
+    /// When the gang ends, if its runtime was given and has not passed.
     pub(crate) ends_ms: Option<UnixMs>,
 }
 
-/// The holders of a resource on these nodes, but one gang: first those that end first, then those
-/// that hold most.
+/// The holders of a resource on these nodes, without the gang `own`: those that end first come
+/// first, then those that hold most.
 pub(crate) fn held(
     state: &ClusterState,
     own: GangId,
@@ -61,7 +61,7 @@ pub(crate) fn held(
     }
     let mut held: Vec<Held> = held.into_values().collect();
     held.sort_by_key(|held| {
-        // Groups of both sources may have one name.
+        // A PodGroup of ours and a native one may have one name.
         let name = held.gang.map(|gang| &state.gangs[gang]);
         let name = name.map(|gang| (&*gang.name, &gang.key));
         let ends = (held.ends_ms.is_none(), held.ends_ms);
@@ -71,7 +71,7 @@ pub(crate) fn held(
 }
 
 impl Held {
-    /// The holder in words, for members that ask for so much of the resource.
+    /// The holder in words. `asked`: how much of the resource one waiting member asks for.
     pub(crate) fn told(&self, state: &ClusterState, asked: Amount) -> Holder {
         let gang = self.gang.map(|gang| state.name_of(&state.gangs[gang]));
         Holder {
@@ -83,8 +83,8 @@ impl Held {
         }
     }
 
-    /// How many members would fit where these pods are if they ended, as far as the resource goes.
-    /// Where more is used than there is, an end frees less.
+    /// How many more members would fit on the nodes of these pods if the pods ended, by the
+    /// resource alone. Where more is used than a node has, an end frees less.
     fn makes_room_for(&self, state: &ClusterState, asked: Amount) -> u64 {
         let mut held: BTreeMap<NodeId, u128> = BTreeMap::new();
         for pod in &self.pods {
@@ -104,7 +104,7 @@ impl Held {
     }
 }
 
-/// When a gang ends that runs as long as it was said, if that has not passed.
+/// When a gang ends, if its runtime was given and has not passed.
 fn ends_ms(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<UnixMs> {
     let members = gang.members.iter().map(|pod| &state.pods[*pod]);
     let bound_ms = members.filter_map(|pod| pod.own.as_ref()?.bound_ms).max()?;

@@ -1,93 +1,157 @@
 //! The place of a gang in the line of its queue, and of its queue among the others.
 
 use super::{Ahead, QueueStanding, Rank, Rivals, Standing};
+use crate::facts::UnixMs;
+use crate::gangs::progress::Progress;
+use crate::gangs::wanted;
 use crate::ids::{ById, GangId};
+use crate::plan::bounds;
 use crate::plan::order::{CandidateKey, CandidateKind};
 use crate::plan::waiting::Waiting;
-use crate::queues::{Demand, QueueId};
+use crate::queues::QueueId;
 use crate::reason::Reason;
+use crate::settings::Settings;
 use crate::state::ClusterState;
-use alloc::{collections::BTreeMap, string::String, vec::Vec};
+use crate::tell::why::reason_now;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
-/// How many are named that stand before a gang.
+/// How many of the gangs before a gang are named.
 const BEFORE_NAMED: usize = 3;
 
-/// The place of a gang; `None`: it has none, because something keeps it out of the line.
+/// The place of a gang in the order; `None`: something keeps the gang out of the line.
 ///
-/// Queues are compared as if everybody first in line were tried now, and the gang itself in its own
-/// queue, by what the planning loop compares, `demand_of` among it. Looks at every gang once.
-pub(crate) fn standing(
-    state: &ClusterState,
-    id: GangId,
+/// Queues are compared as the planner compares them, as if the first gang of each line were tried
+/// now; of the gang's own queue, the gang itself. Looks at the place of every gang; the bounds, and
+/// perhaps the nodes, are asked about those before the gang and about the first of each line.
+pub(super) fn standing(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
     waiting: &ById<GangId, Waiting>,
-    demand_of: impl Fn(GangId, QueueId) -> Demand,
+    id: GangId,
+    now_ms: UnixMs,
 ) -> Option<Standing> {
     let (queue, key) = waiting[id].place.as_ref()?;
-    let mut line: Vec<(&CandidateKey, GangId)> = Vec::new();
-    let mut firsts: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
-    // The first gang of each queue, of those that new room may help.
-    let mut rivals: BTreeMap<QueueId, (&CandidateKey, GangId)> = BTreeMap::new();
-    for other in state.gangs.ids() {
-        let Some((its_queue, its_key)) = &waiting[other].place else {
-            continue;
-        };
-        let entry = (its_key, other);
-        if its_queue == queue {
-            line.push(entry);
-        }
-        let be_first = |of: &mut BTreeMap<_, _>| {
-            let first = of.entry(*its_queue).or_insert(entry);
-            *first = (*first).min(entry);
-        };
-        be_first(&mut firsts);
-        if is_rival(&waiting[other]) {
-            be_first(&mut rivals);
-        }
-    }
+    let mut lines = lines_of(state, waiting);
+    let first = |line: &Line<'_>| line.iter().min().map(|(_, gang)| *gang);
+    let firsts = lines
+        .iter()
+        .filter_map(|(queue, line)| Some((*queue, first(line)?)));
+    let mut firsts: BTreeMap<QueueId, GangId> = firsts.collect();
+    firsts.insert(*queue, id);
+    let mut line = lines.remove(queue)?;
     line.sort_unstable();
     let at = line.iter().position(|(_, other)| *other == id)?;
+    let mut is_kept = |queue: QueueId, gang: GangId| {
+        is_kept_by_bound(state, settings, progress, waiting, (queue, gang), now_ms)
+    };
+    let before = line[..at].iter();
+    let rivals_before = before.filter(|(_, gang)| !is_kept(*queue, *gang)).count();
+    let mut rivals = first_rivals(lines, is_kept);
+    rivals.insert(*queue, id);
+    let levels_of = |firsts: &BTreeMap<QueueId, GangId>| {
+        let demand_of = |(queue, gang): (&QueueId, &GangId)| {
+            let demand = wanted::demand_of(state, settings, progress, *gang, *queue, UnixMs::MAX);
+            (*queue, demand)
+        };
+        let heads = firsts.iter().map(demand_of).collect();
+        state.queues.standing(*queue, heads)
+    };
+    let (levels, rival_levels) = (levels_of(&firsts), levels_of(&rivals));
+    let mut name_and_reason = |id: GangId| {
+        let reason = reason_now(state, settings, progress, waiting, id, now_ms);
+        let name = state.name_of(&state.gangs[id]);
+        ((&*name).into(), reason.unwrap_or(Reason::WaitingForTurn))
+    };
     let before = line[..at].iter().rev().take(BEFORE_NAMED);
     let before = before.map(|(other, gang)| {
-        let (gang, reason) = why(state, waiting, *gang);
+        let (gang, reason) = name_and_reason(*gang);
         Ahead {
             gang,
             because: because(other, key),
             reason,
         }
     });
-    let gangs = line[..at].iter();
-    let gangs = gangs.filter(|(_, gang)| is_rival(&waiting[*gang]));
-    firsts.insert(*queue, (key, id));
-    rivals.insert(*queue, (key, id));
-    let levels_of = |firsts: &BTreeMap<QueueId, (&CandidateKey, GangId)>| {
-        let heads = firsts.iter();
-        let heads = heads.map(|(queue, (_, gang))| (*queue, demand_of(*gang, *queue)));
-        state.queues.standing(*queue, heads.collect())
-    };
-    let levels = levels_of(&firsts).into_iter();
-    let levels = levels.map(|level| {
+    let before = before.collect();
+    let levels = levels.into_iter().map(|level| {
         let sends = level.before.as_ref().map(|before| before.sends);
         let gang = sends.and_then(|leaf| firsts.get(&leaf));
         QueueStanding {
             level,
-            sent_before: gang.map(|(_, gang)| why(state, waiting, *gang)),
+            sent_before: gang.map(|gang| name_and_reason(*gang)),
         }
     });
+    let levels = levels.collect();
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     Some(Standing {
         position: count(at + 1),
         length: count(line.len()),
         rank: rank(key, state.gangs[id].spec.priority),
-        before: before.collect(),
-        levels: levels.collect(),
+        before,
+        levels,
         rivals: Rivals {
-            gangs: count(gangs.count()),
-            levels: levels_of(&rivals),
+            gangs: count(rivals_before),
+            levels: rival_levels,
         },
     })
 }
 
-/// What its place in the line follows from.
+/// The gangs of one queue that wait, each with its place.
+type Line<'a> = Vec<(&'a CandidateKey, GangId)>;
+
+/// The lines of all queues, in no order.
+fn lines_of<'a>(
+    state: &ClusterState,
+    waiting: &'a ById<GangId, Waiting>,
+) -> BTreeMap<QueueId, Line<'a>> {
+    let mut lines: BTreeMap<QueueId, Line<'a>> = BTreeMap::new();
+    for id in state.gangs.ids() {
+        if let Some((queue, key)) = &waiting[id].place {
+            lines.entry(*queue).or_default().push((key, id));
+        }
+    }
+    lines
+}
+
+/// The first gang of each line that no bound of a queue keeps waiting. Mostly that is the first of
+/// all, so a line is put in order only if it is not.
+fn first_rivals(
+    lines: BTreeMap<QueueId, Line<'_>>,
+    mut is_kept: impl FnMut(QueueId, GangId) -> bool,
+) -> BTreeMap<QueueId, GangId> {
+    let mut rivals = BTreeMap::new();
+    for (queue, mut line) in lines {
+        let first = line.iter().min().map(|(_, gang)| *gang);
+        let rival = first.filter(|gang| !is_kept(queue, *gang)).or_else(|| {
+            line.sort_unstable();
+            let mut others = line.iter().skip(1).map(|(_, gang)| *gang);
+            others.find(|gang| !is_kept(queue, *gang))
+        });
+        rivals.extend(rival.map(|gang| (queue, gang)));
+    }
+    rivals
+}
+
+/// Whether a gang was refused and a bound of a queue keeps it waiting: then new room does not help
+/// it, and it is nobody's rival.
+fn is_kept_by_bound(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    waiting: &ById<GangId, Waiting>,
+    (queue, id): (QueueId, GangId),
+    now_ms: UnixMs,
+) -> bool {
+    // Most gangs are below all bounds, which is seen without their requests.
+    let near_bounds = waiting[id].is_parked()
+        && (state.queues.has_model_limits(queue)
+            || bounds::excess(state, settings, progress, id, queue, now_ms).is_some());
+    let mut reason = || reason_now(state, settings, progress, waiting, id, now_ms);
+    near_bounds && reason().is_some_and(Reason::is_of_queue)
+}
+
+/// What the place of a gang in the line follows from.
 fn rank(key: &CandidateKey, priority: i32) -> Rank {
     Rank {
         unfinished: key.kind == CandidateKind::Unfinished,
@@ -98,21 +162,7 @@ fn rank(key: &CandidateKey, priority: i32) -> Rank {
     }
 }
 
-/// Whether new room may help a gang: no bound of a queue keeps it out.
-fn is_rival(waiting: &Waiting) -> bool {
-    let verdict = waiting.wait.verdict();
-    !verdict.is_some_and(|verdict| verdict.reason.is_of_queue())
-}
-
-/// The name of a gang in the line, and why it waits.
-fn why(state: &ClusterState, waiting: &ById<GangId, Waiting>, id: GangId) -> (String, Reason) {
-    let gang = &state.gangs[id];
-    let reason = waiting[id].wait.verdict().map(|verdict| verdict.reason);
-    let reason = reason.unwrap_or(Reason::WaitingForTurn);
-    ((&*state.name_of(gang)).into(), reason)
-}
-
-/// What puts the first before the second.
+/// What puts `first` before `second`.
 fn because(first: &CandidateKey, second: &CandidateKey) -> &'static str {
     if first.kind != second.kind {
         match first.kind {

@@ -1,9 +1,6 @@
 //! Shortages of room on nodes, and where they are smallest: counted anew over all nodes.
 
 use super::held::held;
-use super::labels;
-use super::shapes::selected;
-use super::words::{asks, headline, scarcest, tight_limits, unknown_resources};
 use super::{Holder, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::{self, Filter};
@@ -13,11 +10,14 @@ use crate::queues::{GovernedId, QueueId};
 use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::node::{KnownNode, Lacking};
+use crate::tell::words::{
+    asks, filter_of, labels, scarcest, selected, tight_limits, too_few, unknown_resources,
+};
 use crate::topology::Topology;
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Reverse;
 
-/// How many of those are named that hold what is missing.
+/// How many holders of what is missing are named.
 const HOLDERS_NAMED: usize = 5;
 
 /// Members of one shape that find no room together.
@@ -25,21 +25,22 @@ pub(crate) struct Missing {
     pub(crate) class: ClassId,
     pub(crate) scope: Scope,
     pub(crate) need: u64,
-    /// Whose they are, and who requires the scope; as in [`Shortage`].
+    /// The sub-groups of the members, and those that require the scope, as in [`Shortage`].
     pub(crate) sub_groups: Vec<String>,
     pub(crate) required_by: Vec<String>,
-    /// Where the groups above must be, the innermost first: in one domain of each of these, too.
+    /// The scopes of the groups above, the innermost first: the members must be in one domain of
+    /// each of these, too.
     pub(crate) inside: Vec<Scope>,
-    /// The gang runs, and this is one more.
+    /// The members are surplus.
     pub(crate) surplus: bool,
-    /// Whose members they are.
+    /// The gang of the members.
     pub(crate) gang: GangId,
     /// The queue whose limits on GPU models hold, if it has any.
     pub(crate) limits: Option<QueueId>,
 }
 
 impl Missing {
-    /// Whether it differs in the sub-groups alone.
+    /// Whether two entries differ in nothing but their sub-groups.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let key = |missing: &Self| (missing.class, missing.scope, missing.need);
         let of_some = |missing: &Self| !missing.sub_groups.is_empty();
@@ -58,9 +59,10 @@ struct Judged {
     fits: u64,
     fits_empty: u64,
     refused: Option<Filter>,
-    /// The resource that it has too little of.
+    /// What the node has too little of.
     lacking: Option<Lacking>,
-    /// How many its free amounts would hold, if it refuses for something else.
+    /// How many members the free amounts of the node would hold, if it refuses for one other thing
+    /// alone.
     would_hold: u64,
     model: Option<GovernedId>,
 }
@@ -101,16 +103,11 @@ pub(crate) fn shortage(
     let fit = (missing.need, fits_here);
     let scarce = scarce(&state.resource_names, &all);
     let place = (missing.class, missing.scope, scarce);
-    let (headline, nearest) = headline(state, place, fit, domain.as_deref(), missing.surplus);
-    let mut message = nearest.map_or_else(
-        || headline.clone(),
-        |nearest| alloc::format!("{headline}: {nearest}"),
-    );
     let limits = missing.limits.filter(|_| fits_here > 0);
     let limits = limits.and_then(|queue| tight_limits(state, queue, missing.class, missing.need));
-    if let Some(limits) = limits.as_ref().filter(|_| fits_here < missing.need) {
-        message = alloc::format!("{message}; {limits}");
-    }
+    let told = limits.as_deref().filter(|_| fits_here < missing.need);
+    let area = domain.as_deref();
+    let message = too_few(state, place, fit, area, missing.surplus, [None, told]);
     let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
@@ -140,7 +137,8 @@ pub(crate) fn shortage(
     (shortage, message)
 }
 
-/// Numbers of members: no sum of them is told that is beyond all pods.
+/// Adds numbers of members, which need not be numbers of pods that exist: a sum stops at the
+/// largest number.
 fn sum(one: u64, other: u64) -> u64 {
     one.saturating_add(other)
 }
@@ -170,7 +168,7 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
             judged.fits_empty = node.multiplicity_empty(class);
             if free == 0 {
                 judged.lacking = Some(node.lacking(class));
-                judged.refused = Some(lacking(state, node.lacking(class)));
+                judged.refused = Some(filter_of(state, node.lacking(class)));
             } else if allowed(state, missing, judged.model) == 0 {
                 let product = known.gpu.product.clone().unwrap_or_default();
                 judged.refused = Some(Filter::ModelLimit(product));
@@ -181,14 +179,6 @@ fn judge(state: &ClusterState, missing: &Missing, id: NodeId, known: &KnownNode)
         }
     }
     judged
-}
-
-fn lacking(state: &ClusterState, lacking: Lacking) -> Filter {
-    match lacking {
-        Lacking::Resource(id) => Filter::Resource(state.resource_names.name(id).into()),
-        Lacking::HostPort => Filter::HostPort,
-        Lacking::Cards => Filter::Cards,
-    }
 }
 
 /// How many more members the limits on a GPU model allow.
@@ -214,14 +204,15 @@ fn fits(state: &ClusterState, missing: &Missing, nodes: &[&Judged]) -> u64 {
         .fold(0, sum)
 }
 
-/// A part of the cluster that a scope means; the whole has no name.
+/// A domain, a node or the cluster, which has no name, and its nodes.
 struct Area<'a> {
     name: Option<String>,
     judged: Vec<&'a Judged>,
 }
 
 /// The areas in which members may be together: domains by path, nodes by name. Where a group above
-/// must be in one domain of another topology, what both have in common: `r1 within power/a`.
+/// must be in one domain of another topology, an area is what two domains have in common: `r1
+/// within power/a`.
 fn areas<'a>(state: &ClusterState, missing: &Missing, judged: &[&'a Judged]) -> Vec<Area<'a>> {
     let mut scopes = Vec::from([missing.scope]);
     for scope in &missing.inside {
@@ -251,7 +242,7 @@ fn areas<'a>(state: &ClusterState, missing: &Missing, judged: &[&'a Judged]) -> 
     named.collect()
 }
 
-/// Whether the domain of the inner scope says in which of the outer it is.
+/// Whether each domain of the inner scope lies in one domain of the outer scope.
 fn of_one_topology(inner: Scope, outer: Scope) -> bool {
     match (inner, outer) {
         (Scope::OneNode | Scope::Node(_), _) => true,
@@ -263,7 +254,7 @@ fn of_one_topology(inner: Scope, outer: Scope) -> bool {
     }
 }
 
-/// What the domain or node of a scope is called in which a node is; `None`: it is in none.
+/// The name of the domain or node of a scope that a node belongs to; `None`: it belongs to none.
 fn name_in(state: &ClusterState, scope: Scope, node: NodeId) -> Option<String> {
     let node_name = || Some(String::from(&*state.nodes[node].name));
     let domain = |id, level: usize| {
@@ -280,7 +271,8 @@ fn name_in(state: &ClusterState, scope: Scope, node: NodeId) -> Option<String> {
     }
 }
 
-/// Whether a node is in the one domain that a scope means.
+/// Whether a node is in the domain, or is the node, that a scope names; true if the scope names
+/// none.
 fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
     match scope {
         Scope::Cluster | Scope::Level(..) | Scope::OneNode => true,
@@ -292,7 +284,7 @@ fn is_in(state: &ClusterState, scope: Scope, node: NodeId) -> bool {
     }
 }
 
-/// What a scope is one domain of, as a word.
+/// The name of the level of which a scope is one domain, `node`, or `cluster`.
 pub(crate) fn level(state: &ClusterState, scope: Scope) -> Box<str> {
     match scope {
         Scope::Cluster => "cluster".into(),
@@ -338,8 +330,8 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
     counts
 }
 
-/// Which others hold what is missing on nodes that would take a member. A node of a GPU model whose
-/// limit is reached takes none, whoever ends there.
+/// The holders of what is missing, on nodes that would take a member if they were empty. A node of
+/// a GPU model whose limit is reached takes no member, whatever ends there.
 fn holders(
     state: &ClusterState,
     missing: &Missing,
@@ -358,7 +350,7 @@ fn holders(
     told.collect()
 }
 
-/// What most of these nodes have too little of.
+/// The resource that most of these nodes have too little of.
 fn scarce(names: &ResourceNames, nodes: &[&Judged]) -> Option<ResourceId> {
     let mut lacking: BTreeMap<Lacking, u32> = BTreeMap::new();
     for missing in nodes.iter().filter_map(|judged| judged.lacking) {

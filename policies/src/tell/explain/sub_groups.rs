@@ -12,28 +12,28 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// How many ways to meet the needs of a gang are compared.
+/// How many choices of members that meet the needs of a gang are compared.
 const CHOICES_EXPLAINED: usize = 8;
 
-/// Members of one shape that must be placed inside one domain, as they are counted.
+/// Members of one shape that must be placed inside one domain and are counted together.
 struct Part {
     class: ClassId,
     need: u64,
-    /// The leaves that they belong to.
+    /// The leaves that the members belong to.
     leaves: Vec<usize>,
 }
 
-/// A question to the nodes.
+/// Members for which room is counted over the nodes.
 struct Asked {
-    /// In whose domain the members must be.
+    /// The group in whose domain the members must be.
     group: usize,
-    /// Whether they are of one leaf.
+    /// Whether the members are of one leaf.
     of_leaf: bool,
     missing: Missing,
 }
 
-/// The shortages of the members that the gang wants to place next; of several ways to meet its
-/// needs, those of the way that comes nearest.
+/// The shortages of the members that the gang wants to place next; of several choices that meet its
+/// needs, the shortages of the choice that lacks fewest members.
 pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage> {
     let View {
         state,
@@ -69,9 +69,9 @@ pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage
     explained.min_by_key(short).unwrap_or_default()
 }
 
-/// What to ask the nodes for: the chosen members by shape, of each leaf where it must be, then
-/// of all inside each domain in which they must be together, then of the gang. Sub-groups that
-/// lack the same are asked for once.
+/// The counts to make, by shape: first the chosen members of each leaf, in the domain where the
+/// leaf must be; then the chosen members of all leaves that must be in one domain, the innermost
+/// domain first; last those of the gang. Sub-groups with equal counts share one.
 fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) -> Vec<Asked> {
     let bounds = bounds(tree);
     let mut open: Vec<(usize, Part)> = Vec::new();
@@ -104,7 +104,7 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
         };
         let mut known = asked.iter_mut().map(|known| &mut known.missing);
         match known.find(|known| known.is_like(&new)) {
-            // An outer domain of the same level says nothing new.
+            // The sub-group is counted in an inner domain of this level already.
             Some(known) if known.sub_groups == new.sub_groups => {}
             Some(known) => {
                 known.sub_groups.extend(new.sub_groups);
@@ -122,14 +122,14 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
     asked
 }
 
-/// The shortages among the answers. Of an outer domain only what is not short further in is
-/// told. Where everything would fit alone, that is told of each sub-group.
+/// The shortages among the counts. A shape that is short in an inner domain is not told of the
+/// domain around it. If nothing is short, the count of each leaf is told.
 fn told(state: &ClusterState, tree: &Request, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
     let shortage = |asked: &Asked| shortage(state, &asked.missing, now_ms).0;
     let all: Vec<Shortage> = asked.iter().map(shortage).collect();
     let (mut known, mut short) = (Vec::new(), Vec::new());
     for (asked, shortage) in asked.iter().zip(&all) {
-        // All leaves are asked about before anything that holds several.
+        // The counts of leaves come before the counts of several leaves.
         let further_in = |(class, inner, of_leaf): &(ClassId, usize, bool)| {
             let is_wider = !asked.of_leaf || !of_leaf;
             *class == asked.missing.class
@@ -155,7 +155,7 @@ fn scope_of(state: &ClusterState, tree: &Request, index: usize) -> Scope {
     widest_scope(state, group.near, group.anchor)
 }
 
-/// Where the groups above must be, the innermost first.
+/// The scopes in which the groups above a group must be, the innermost first.
 fn domains_above(state: &ClusterState, tree: &Request, mut index: usize) -> Vec<Scope> {
     let mut inside = Vec::new();
     while index != 0 {
@@ -178,7 +178,7 @@ fn bounds(tree: &Request) -> Vec<usize> {
     bounds
 }
 
-/// The chosen members below a group by shape.
+/// The chosen members of a group, by shape.
 fn parts(tree: &Request, group: usize, choice: &Choice) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let below = |leaf: usize| tree.above(leaf).any(|above| above == group);
@@ -201,7 +201,7 @@ fn parts(tree: &Request, group: usize, choice: &Choice) -> Vec<Part> {
     parts
 }
 
-/// A group by path; nothing for the gang itself.
+/// The path of a group; empty for the gang itself.
 fn path(tree: &Request, group: usize) -> Vec<String> {
     let path = (group != 0).then(|| tree.path(group));
     path.into_iter().collect()

@@ -1,4 +1,5 @@
-//! How near a gang comes whose members of several shapes, or sub-groups, do not fit together.
+//! How near a gang comes to starting if its members, of several shapes or sub-groups, do not fit
+//! together.
 
 use super::ends;
 use super::ends::AREAS_TRIED;
@@ -8,7 +9,8 @@ use crate::gangs::progress::Progress;
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Most, Request, Scope, most, pods_of, widest_areas, widest_scope,
+    Area, CHOICES_MAX, Choice, Request, Scope, Subset, largest_subset, pods_of, widest_areas,
+    widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -21,13 +23,13 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How many choices of members are tried where the queue has no room for others.
+/// How many choices of members are tried where the queue has room for some of them only.
 const CHOICES_TRIED: usize = 8;
 
-/// How many shapes of a gang are compared, to say what tells them apart.
+/// How many shapes of a gang are compared, to say what tells the shapes apart.
 const SHAPES_TOLD_APART: usize = 32;
 
-/// How near a gang comes that lacks room on nodes, and what would let it start.
+/// Adds how near a gang comes that lacks room on nodes, and returns what would let the gang start.
 pub(crate) fn explain_together(
     state: &mut ClusterState,
     settings: &Settings,
@@ -43,28 +45,28 @@ pub(crate) fn explain_together(
         return Tried::default();
     };
     let refused = explanation.proof == Some(Proof::Proved);
-    let Some((tree, most)) = most_allowed(state, (id, queue), tree, refused) else {
+    let Some((tree, subset)) = largest_allowed(state, (id, queue), tree, refused) else {
         return Tried::default();
     };
-    if most.left.is_empty() {
+    if subset.left.is_empty() {
         return Tried {
-            fits: ends::has_room_for(state, (id, queue), &most.placed),
+            fits: ends::has_room_for(state, (id, queue), &subset.placed),
             ..Tried::default()
         };
     }
     let shapes = explanation.shortages.len().max(tree.classes().len());
     if tree.groups.len() > 1 || shapes > 1 {
-        explanation.together = together(state, &tree, &most);
+        explanation.together = together(state, &tree, &subset);
     }
     let shortages = explanation.shortages.iter().enumerate();
     let wishes = shortages
         .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, one))
         .map(|(position, _)| position)
         .collect();
-    // Else even empty nodes would not do.
+    // Ends can help only if empty nodes would do.
     let possible = |one: &Shortage| one.fits_empty >= one.need;
     let ends = explanation.shortages.iter().all(possible).then(|| {
-        let nearest = told_area(state, &tree, explanation).unwrap_or(most.area);
+        let nearest = told_area(state, &tree, explanation).unwrap_or(subset.area);
         let root = &tree.groups[0];
         let others = widest_areas(state, root.near, root.anchor).into_iter();
         let others = others.filter(|area| *area != nearest);
@@ -79,14 +81,15 @@ pub(crate) fn explain_together(
     }
 }
 
-/// The most that can be placed of members that the queue has room for. Where it has no room for
-/// some of the choices, one of the others, as a tree of its own.
-fn most_allowed(
+/// The largest subset that can be placed of members that the queue has room for, and its tree. If
+/// the queue has room for some choices only, this is the best of those, as a tree of its own.
+/// `refused`: it is proved that the gang does not fit.
+fn largest_allowed(
     state: &mut ClusterState,
     (id, queue): (GangId, QueueId),
     tree: Request,
     refused: bool,
-) -> Option<(Request, Most)> {
+) -> Option<(Request, Subset)> {
     let (choices, _) = tree.choices(state);
     let allowed = |choice: &&Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
@@ -95,23 +98,25 @@ fn most_allowed(
     };
     let open: Vec<&Choice> = choices.iter().filter(allowed).collect();
     if open.len() == choices.len() {
-        let most = most(state, &tree, refused)?;
-        return Some((tree, most));
+        let subset = largest_subset(state, &tree, refused)?;
+        return Some((tree, subset));
     }
     let all = open.len() <= CHOICES_TRIED && choices.len() < CHOICES_MAX;
     let tried = open.iter().take(CHOICES_TRIED).filter_map(|choice| {
         let tree = tree.chosen(choice);
-        let most = most(state, &tree, refused)?;
-        Some((tree, most))
+        let subset = largest_subset(state, &tree, refused)?;
+        Some((tree, subset))
     });
-    let tried: Vec<(Request, Most)> = tried.collect();
-    let proved = all && tried.iter().all(|(_, most)| most.proved);
-    let mut best = tried.into_iter().min_by_key(|(_, most)| most.left.len())?;
+    let tried: Vec<(Request, Subset)> = tried.collect();
+    let proved = all && tried.iter().all(|(_, subset)| subset.proved);
+    let mut best = tried
+        .into_iter()
+        .min_by_key(|(_, subset)| subset.left.len())?;
     best.1.proved = proved;
     Some(best)
 }
 
-/// Whether all find a place where the level of a shortage is only preferred.
+/// Whether the whole tree finds places if the level of a shortage is preferred and not required.
 fn may_be_a_wish(
     state: &mut ClusterState,
     gang: (GangId, QueueId),
@@ -138,7 +143,8 @@ fn may_be_a_wish(
         .any(|area| ends::has_places(state, gang, &tree, area))
 }
 
-/// The area that was told to be the nearest, so that all is said of one.
+/// The area that the one shortage names as the nearest, so that the ends are told of that area,
+/// too; `None`: no one area was named.
 fn told_area(state: &ClusterState, tree: &Request, explanation: &Explanation) -> Option<Area> {
     let [shortage] = explanation.shortages.as_slice() else {
         return None;
@@ -151,30 +157,30 @@ fn told_area(state: &ClusterState, tree: &Request, explanation: &Explanation) ->
     areas.find(|area| explain::area_name(state, *area) == shortage.domain)
 }
 
-/// The most of its members that find a place together, of which some do not. `None`: none does.
-fn together(state: &ClusterState, tree: &Request, most: &Most) -> Option<Together> {
-    if most.placed.is_empty() {
+/// How many members find a place together, and which do not; `None`: no member does.
+fn together(state: &ClusterState, tree: &Request, subset: &Subset) -> Option<Together> {
+    if subset.placed.is_empty() {
         return None;
     }
     let root = &tree.groups[0];
     let scope = widest_scope(state, root.near, root.anchor);
-    let left = left_out(state, tree, most);
+    let left = left_out(state, tree, subset);
     let gpus = left.iter().map(|left| left.gpus);
     Some(Together {
         level: explain::level(state, scope),
-        domain: explain::area_name(state, most.area),
-        need: (most.placed.len() + most.left.len()) as u64,
-        placed: most.placed.len() as u64,
-        proved: most.proved,
+        domain: explain::area_name(state, subset.area),
+        need: (subset.placed.len() + subset.left.len()) as u64,
+        placed: subset.placed.len() as u64,
+        proved: subset.proved,
         gpus_short: gpus.fold(0, Amount::saturating_add),
         left,
     })
 }
 
 /// The members that have no place, by sub-group and shape.
-fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
+fn left_out(state: &ClusterState, tree: &Request, subset: &Subset) -> Vec<LeftOut> {
     let mut found: Vec<(usize, ClassId, u64)> = Vec::new();
-    for pod in &most.left {
+    for pod in &subset.left {
         let class = state.pods[*pod].class;
         let leaf = leaf_of(tree, class, *pod);
         match found.iter_mut().find(|one| (one.0, one.1) == (leaf, class)) {
@@ -187,9 +193,9 @@ fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
     let asks = explain::told_apart(state, &classes);
     let left = found.into_iter().map(|(leaf, class, members)| {
         let in_leaf = |pod: &PodId| leaf_of(tree, state.pods[*pod].class, *pod) == leaf;
-        let placed = most.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
-        let left = most.left.iter().filter(|pod| in_leaf(pod)).count();
-        let (level, domain) = kept_in(state, tree, most, leaf).unzip();
+        let placed = subset.placed.iter().filter(|(pod, _)| in_leaf(pod)).count();
+        let left = subset.left.iter().filter(|pod| in_leaf(pod)).count();
+        let (level, domain) = kept_in(state, tree, subset, leaf).unzip();
         let mut known = classes.iter().zip(&asks);
         let asks = known.find(|(other, _)| **other == class);
         LeftOut {
@@ -208,12 +214,12 @@ fn left_out(state: &ClusterState, tree: &Request, most: &Most) -> Vec<LeftOut> {
     left.collect()
 }
 
-/// The level whose domain members of a leaf must be in beside that of the gang, and which it is
-/// for those that have a place.
+/// The level of which a leaf, or a sub-group above it, requires one domain, and the domain in which
+/// members of it have places. `None`: no sub-group requires one.
 fn kept_in(
     state: &ClusterState,
     tree: &Request,
-    most: &Most,
+    subset: &Subset,
     leaf: usize,
 ) -> Option<(Box<str>, Option<String>)> {
     let requires = |group: &usize| {
@@ -225,7 +231,7 @@ fn kept_in(
         let leaf = leaf_of(tree, state.pods[pod].class, pod);
         tree.above(leaf).any(|above| above == group)
     };
-    let mut placed = most.placed.iter();
+    let mut placed = subset.placed.iter();
     let node: Option<NodeId> = placed.find(|(pod, _)| below(*pod)).map(|(_, node)| *node);
     let near = tree.groups[group].near;
     let anchor = tree.groups[group].anchor.or(node);
@@ -242,7 +248,7 @@ fn kept_in(
     Some((explain::level(state, scope), domain))
 }
 
-/// The leaf that offers a pod.
+/// The leaf that a pod is requested for.
 fn leaf_of(tree: &Request, class: ClassId, pod: PodId) -> usize {
     let offers = |leaf: &usize| {
         let mut pods = tree.groups[*leaf].pods.iter();

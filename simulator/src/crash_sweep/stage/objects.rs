@@ -5,11 +5,15 @@ use super::Stage;
 use crate::api_server::{ApiServer, Name, Request};
 use crate::objects::{NAMESPACE, node, pod, pod_group};
 use gpu_batch_policies::event::{Kind, Object};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, QueueFacts, QueueResource, Uid, amount};
+use gpu_batch_policies::facts::{
+    NodeFacts, PodFacts, PodPhase, QueueFacts, QueueResource, Uid, amount,
+};
 
-/// GPUs of a node. Each member takes a whole node, and there is one node for each member.
+/// GPUs of a node. Each member takes a whole node, and there is one node for each member; one more
+/// where the gang takes the room of others.
 const GPUS: u64 = 8;
 const GANG: &str = "gang";
+const TEAM: &str = "team";
 const GPU: &str = "nvidia.com/gpu";
 
 /// The name of a member.
@@ -21,6 +25,13 @@ pub(super) fn member(number: usize) -> String {
 pub(super) fn overfull(api: &ApiServer) -> Option<Box<str>> {
     let full = |node: &NodeFacts| used(api, &node.name) > amount(&node.allocatable, GPU);
     nodes(api).into_iter().find(full).map(|node| node.name)
+}
+
+/// A pod of lower priority than the gang.
+fn victim(name: &str) -> PodFacts {
+    let mut facts = pod(name, Uid(0), 0, 1, GPUS);
+    facts.queue = Some(TEAM.into());
+    facts
 }
 
 fn nodes(api: &ApiServer) -> Vec<NodeFacts> {
@@ -47,7 +58,7 @@ impl Stage<'_> {
     /// Creates nodes and queues. The queue `rivals` is always served first, because it has a quota.
     pub(super) fn furnish(&mut self) {
         self.create_nodes();
-        for (name, quota) in [("team", 0), ("rivals", 1_000)] {
+        for (name, quota) in [(TEAM, 0), ("rivals", 1_000)] {
             let mut facts = QueueFacts::new(Uid(0), name);
             facts.resources.push(QueueResource {
                 name: GPU.into(),
@@ -58,11 +69,22 @@ impl Stage<'_> {
             });
             self.create(Object::Queue(facts));
         }
+        if self.case.story == Story::Taken {
+            for node in nodes(&self.api) {
+                let mut facts = victim(&format!("victim-of-{}", node.name));
+                facts.node = Some(node.name);
+                facts.bound_ms = Some(self.now_ms - 3_600_000);
+                facts.bound_queue = Some(TEAM.into());
+                facts.phase = PodPhase::Running;
+                self.create(Object::Pod(facts));
+            }
+        }
     }
 
     /// Creates the nodes that do not exist.
     fn create_nodes(&mut self) {
-        for number in 0..self.case.members {
+        let more = usize::from(self.case.story == Story::Taken);
+        for number in 0..self.case.members + more {
             let name = format!("node-{number}");
             self.create(Object::Node(node(&name, Uid(0), 64, GPUS, &[])));
         }
@@ -71,14 +93,23 @@ impl Stage<'_> {
     pub(super) fn create_gang(&mut self) {
         let minimum = u32::try_from(self.case.members).unwrap_or(u32::MAX);
         let mut facts = pod_group(GANG, Uid(0), 0, minimum);
-        facts.queue = Some("team".into());
+        facts.queue = Some(TEAM.into());
+        facts.priority = Some(100);
         self.create(Object::PodGroup(facts));
         for number in 0..self.case.members {
             self.create_member(&member(number));
         }
     }
 
-    pub(super) fn create_member(&mut self, name: &str) {
+    /// Makes a pod anew that was evicted.
+    pub(super) fn recreate(&mut self, name: &str) {
+        match name.starts_with("victim") {
+            true => self.create(Object::Pod(victim(name))),
+            false => self.create_member(name),
+        }
+    }
+
+    fn create_member(&mut self, name: &str) {
         let mut facts = pod(name, Uid(0), 0, 1, GPUS);
         facts.pod_group = Some(GANG.into());
         self.create(Object::Pod(facts));
@@ -96,7 +127,7 @@ impl Stage<'_> {
         for node in self.free_nodes() {
             let mut other = pod(&format!("other-{node}"), Uid(0), 0, 1, GPUS);
             match self.case.story {
-                Story::RoomKept | Story::Refused => {}
+                Story::RoomKept | Story::Refused | Story::Taken => {}
                 Story::RoomTaken => {
                     other.ours = false;
                     other.node = Some(node);
@@ -115,9 +146,13 @@ impl Stage<'_> {
         }
     }
 
-    /// Gives the gang back everything that it needs: nodes come back, other pods go.
+    /// Gives the gang back everything that it needs: nodes come back, other pods go. Room that it
+    /// can take it has to take.
     pub(super) fn heal(&mut self) {
         self.healed_ms = Some(self.now_ms);
+        if self.case.story == Story::Taken {
+            return;
+        }
         self.create_nodes();
         let others = self.api.pods().filter(|facts| facts.pod_group.is_none());
         let others: Vec<Box<str>> = others.map(|facts| facts.name.clone()).collect();

@@ -4,13 +4,13 @@
 use super::room::{Place, Room};
 use super::{Network, Objects, pods};
 use crate::generate::GPUS_PER_NODE;
+use crate::jobs::objects::Arrival;
 use crate::random::Random;
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, undisturbed};
 use crate::trace::jobs::Job;
 use crate::trace::queues::TraceQueue;
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::UnixMs;
-use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
 
 /// The one queue of all jobs.
@@ -93,7 +93,7 @@ pub(super) struct EngineWorld {
 
 impl EngineWorld {
     fn new(network: &Network) -> Self {
-        let objects = Objects::new(GPUS_PER_NODE);
+        let objects = Objects::new(GPUS_PER_NODE, false);
         let nodes = u32::try_from(network.hosts()).unwrap_or(u32::MAX);
         let mut world = objects.nodes(nodes);
         let facts = world.iter_mut().filter_map(|object| match object {
@@ -110,7 +110,7 @@ impl EngineWorld {
         world.push(objects.queue(0, &TraceQueue { name, nodes }));
         world.push(topology);
         Self {
-            timeline: Timeline::new(Settings::default(), 0, world),
+            timeline: Timeline::new(undisturbed(), 0, world),
             objects,
             hosts,
         }
@@ -126,17 +126,17 @@ impl EngineWorld {
         let mut batch = Vec::new();
         for number in ended {
             let pods = (0..).zip(pods(&jobs[*number]));
-            let uids = pods.map(|(member, _)| Objects::uid(*number, member));
+            let uids = pods.map(|(member, _)| Objects::uid(*number, 0, member));
             batch.extend(uids.map(|uid| Event::Deleted(ObjectKey::Pod(uid))));
         }
         for number in arrived {
-            self.objects
-                .arrive(*number, &jobs[*number], QUEUE, &mut batch);
+            let arrival = Arrival::first(*number, &jobs[*number], QUEUE);
+            self.objects.arrive(arrival, &mut batch);
         }
         let moment = self.timeline.advance(at_ms, batch);
         let mut starts: BTreeMap<usize, Vec<Place>> = BTreeMap::new();
         for bind in &moment.bound {
-            let (job, member) = Objects::member(bind.pod.uid);
+            let (job, _, member) = Objects::member(bind.pod.uid);
             let gpus = pods(&jobs[job]).nth(member as usize).unwrap_or(0);
             let host = self.hosts[&bind.node];
             starts.entry(job).or_default().push(Place { host, gpus });

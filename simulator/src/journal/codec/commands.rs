@@ -2,10 +2,10 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
-    Action, Announcement, Bind, Command, CommandId, Evict, EvictionCause, ObjectReference,
-    PodReference, StatusPatch,
+    Action, Announcement, Beneficiary, Bind, Command, CommandId, Evict, EvictionCause,
+    ObjectReference, PodReference, StatusPatch,
 };
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::status::{
     MemberCounts, Phase, PodGroupStatus, QueueFault, QueueStatus, Staleness,
@@ -25,12 +25,13 @@ fields! {
     Command { id, deadline_ms, action }
     PodReference { namespace, name, uid }
     Bind { pod, node, cards, queue, pod_group, minima }
-    Evict { pod, cause }
+    Evict { pod, cause, beneficiary }
+    Beneficiary { gang, is_optimal }
     Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
     PodGroupStatus {
         observed_generation, phase, members, reason, message, scheduled, scheduled_since_ms,
-        staleness,
+        staleness, protected,
     }
     Staleness { stale, since_ms }
     MemberCounts { expected, created, bound, running, succeeded, failed }
@@ -49,15 +50,16 @@ variants! {
         4 Lease { 0: lease },
         5 Publish { 0: announcement },
     }
-    EvictionCause { 0 Stale, 1 Unwind }
+    EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate }
     StatusPatch {
         0 PodGroup {
             source: source, namespace: namespace, name: name, uid: uid, status: status
         },
         1 Queue { name: name, uid: uid, status: status },
         2 Unscheduled { pod: pod, reason: reason, message: message, since_ms: since_ms },
+        3 Nominated { pod: pod, node: node },
     }
-    LeaseRequest {
+    LeaseCall {
         0 Read,
         1 Write {
             resource_version: resource_version, holder: holder, transitions: transitions,

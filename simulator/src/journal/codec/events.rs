@@ -4,7 +4,9 @@ use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use crate::journal::Record;
 use gpu_batch_policies::event::{Event, Kind, Listing, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::lease::{LeaseSeen, LeaseSettings};
-use gpu_batch_policies::settings::{InFlight, Leadership, LeafOrder, Queueing, Settings};
+use gpu_batch_policies::settings::{
+    Evictions, InFlight, Leadership, LeafOrder, Queueing, Settings,
+};
 
 variants! {
     Record {
@@ -32,6 +34,7 @@ variants! {
         6 PriorityClass,
         7 Namespace,
         8 Job,
+        9 DisruptionBudget,
     }
     Object {
         0 Node { 0: node },
@@ -42,6 +45,7 @@ variants! {
         5 PriorityClass { 0: priority_class },
         6 Namespace { 0: namespace },
         7 Job { 0: job },
+        8 DisruptionBudget { 0: disruption_budget },
     }
     ObjectKey {
         0 Node { 0: name, 1: uid },
@@ -52,6 +56,7 @@ variants! {
         5 PriorityClass { 0: name },
         6 Namespace { 0: name },
         7 Job { 0: uid },
+        8 DisruptionBudget { 0: namespace, 1: name },
     }
     Outcome {
         0 Done,
@@ -75,8 +80,10 @@ fields! {
     Settings {
         gpu_placement, cpu_placement, target_workload, leaf_order, queueing, aging_ms,
         staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms,
-        use_half_life_ms, retry_after_ms, leadership,
+        use_half_life_ms, retry_after_ms, evictions, preemption_delay_ms, moved_gpus_max,
+        leadership,
     }
+    Evictions { in_flight, per_second }
     InFlight { actions, statuses, announcements }
     LeaseSettings { identity, duration_ms, renew_deadline_ms, retry_ms }
 }

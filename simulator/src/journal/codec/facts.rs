@@ -2,13 +2,13 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
-    CardFacts, CardRequest, GangHints, GroupSource, HostPort, JobFacts, LabelSelector,
-    MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm, OwnerReference,
-    PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind, PodPhase, PodShape,
-    PriorityClassFacts, Problem, Protocol, QueueFacts, QueueResource, Readiness,
-    ScheduledCondition, SelectorRequirement, SubGroupFacts, Taint, TaintEffect, TargetWorkload,
-    Toleration, TolerationOperator, TopologyFacts, TopologyLevel, TopologyRequest, TypicalPod, Uid,
-    WHOLE_CARD,
+    CardFacts, CardNeed, DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts,
+    LabelSelector, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm,
+    OwnerReference, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind,
+    PodLabels, PodPhase, PodShape, PriorityClassFacts, Problem, Protocol, QueueFacts,
+    QueueResource, Readiness, ScheduledCondition, SelectorRequirement, SubGroupFacts, Taint,
+    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
+    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -21,7 +21,7 @@ impl Codec for Uid {
     }
 }
 
-impl Codec for CardRequest {
+impl Codec for CardNeed {
     fn encode(&self, out: &mut Encoder) {
         self.count().encode(out);
         self.thousandths().encode(out);
@@ -50,11 +50,12 @@ fields! {
     }
     Taint { key, value, effect }
     PodFacts {
-        uid, namespace, name, ours, node, cards, phase, deleting, created_ms, bound_ms, started_ms,
-        priority, never_preempts, gates, shape, pod_group, sub_group, queue, native_group, owner,
-        deployment, hints, bound_queue, bound_pod_group, bound_minima, unscheduled, problems,
-        unknown_keys,
+        uid, namespace, name, ours, node, nominated, cards, phase, deletion_ms, created_ms,
+        bound_ms, started_ms, priority, never_preempts, gates, shape, labels, pod_group, sub_group,
+        queue, native_group, owner, deployment, hints, bound_queue, bound_pod_group, bound_minima,
+        unscheduled, problems, unknown_keys,
     }
+    PodLabels { implied, stated }
     OwnerReference { api_version, kind, name, uid }
     GangHints {
         min_member, expected_runtime_ms, preemptible, placement, topology_required,
@@ -75,12 +76,13 @@ fields! {
         expected_runtime_ms, preemption_delay_ms, staleness_grace_ms, unsupported, problems, status,
     }
     SubGroupFacts { name, parent, min_member, min_sub_groups, topology }
-    TopologyRequest { name, required, preferred }
+    TopologyConstraint { name, required, preferred }
     PlacementChoice { gpu, cpu }
     JobFacts {
         uid, namespace, name, indexed, parallelism, completions, active_deadline_ms,
         ignores_evictions,
     }
+    DisruptionBudgetFacts { uid, namespace, name, selector, allowed, problems }
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
         reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, problems,

@@ -6,7 +6,7 @@ const HEADER: &str = "row,submit_s,duration_s,num_gpus,vc\n";
 
 fn of_bytes(bytes: &[u8]) -> Result<Jobs, String> {
     let reader = Box::new(Cursor::new(bytes.to_vec()));
-    let table = Table::of_reader(Path::new("jobs.csv"), reader, &COLUMNS, &[]);
+    let table = Table::of_reader(Path::new("jobs.csv"), reader, &COLUMNS, &OPTIONAL);
     let read = table.and_then(Jobs::of_table);
     read.map_err(|error| error.to_string())
 }
@@ -25,10 +25,26 @@ fn jobs_are_read_in_the_order_of_the_file() {
         duration_s,
         num_gpus,
         queue,
+        checkpoint_s: None,
     };
     let expected = [job(7, 0, 60, 8, 0), job(3, 0, 0, 1, 1), job(9, 5, 1, 1, 0)];
     assert_eq!(read.jobs, expected);
     assert_eq!(read.queues, ["b", "a"]);
+}
+
+#[test]
+fn a_job_may_say_how_often_it_saves_its_work() {
+    let text = "row,submit_s,duration_s,num_gpus,vc,checkpoint_s\n1,0,60,8,a,600\n2,0,60,8,a,\n";
+    let read = of_bytes(text.as_bytes()).unwrap();
+    let every_s: Vec<_> = read.jobs.iter().map(|job| job.checkpoint_s).collect();
+    assert_eq!(every_s, [Some(600), None]);
+    let mut written = Vec::new();
+    read.write(&mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), text);
+    assert_eq!(
+        of_bytes(text.replace("600", "0").as_bytes()).unwrap_err(),
+        "jobs.csv:2: checkpoint_s: is 0; it is left empty for a job that saves nothing"
+    );
 }
 
 #[test]

@@ -22,6 +22,9 @@ const QUEUES: [&str; 7] = [
     "MAKESPAN, S",
 ];
 
+/// The columns that follow where jobs may be evicted.
+const LOSSES: [&str; 2] = ["EVICTIONS", "GPU HOURS LOST"];
+
 const POLICIES: [&str; 8] = [
     "POLICY",
     "JOBS",
@@ -41,8 +44,15 @@ pub(super) fn text(runs: &[Evaluated], workload: Workload<'_>, out: Option<&Path
     let screen = Screen::of_stdout();
     let mut text = table::draw(&QUEUES, queues.collect(), screen);
     text.push('\n');
-    let policies = runs.iter().map(|run| policy(run, workload));
-    text += &table::draw(&POLICIES, policies.collect(), screen);
+    let mut titles = POLICIES.to_vec();
+    let mut policies: Vec<_> = runs.iter().map(|run| policy(run, workload)).collect();
+    if output::any_evicts(runs) {
+        titles.extend(LOSSES);
+        for (row, run) in policies.iter_mut().zip(runs) {
+            row.extend(run.lost_by(None).shown().map(Entry::from));
+        }
+    }
+    text += &table::draw(&titles, policies, screen);
     text += &never(runs, workload);
     if let Some(folder) = out {
         // Writing into a string cannot fail.

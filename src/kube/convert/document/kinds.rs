@@ -4,7 +4,8 @@ use crate::kube::api::{GROUP, VERSION};
 use crate::kube::convert::problems::in_plain_words;
 use crate::kube::convert::{Converter, Watched, limits};
 use crate::kube::objects::{
-    Condition, Job, Namespace, NativePodGroup, Node, Pod, PodGroup, PriorityClass, Queue, Topology,
+    Condition, DisruptionBudget, Job, Namespace, NativePodGroup, Node, Pod, PodGroup,
+    PriorityClass, Queue, Topology,
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::Problem;
@@ -45,6 +46,13 @@ impl Known {
         Self::new("", "v1", "Pod", true, pod),
         Self::new("", "v1", "Namespace", false, plain::<Namespace>),
         Self::new("batch", "v1", "Job", true, plain::<Job>),
+        Self::new(
+            "policy",
+            "v1",
+            "PodDisruptionBudget",
+            true,
+            plain::<DisruptionBudget>,
+        ),
         Self::new(
             "scheduling.k8s.io",
             "v1",

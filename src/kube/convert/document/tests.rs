@@ -39,6 +39,7 @@ fn every_kind_of_the_engine_is_read() {
         ("v1", "Pod", Kind::Pod),
         ("v1", "Namespace", Kind::Namespace),
         ("batch/v1", "Job", Kind::Job),
+        ("policy/v1", "PodDisruptionBudget", Kind::DisruptionBudget),
         ("scheduling.k8s.io/v1", "PriorityClass", Kind::PriorityClass),
         (
             "scheduling.k8s.io/v1alpha2",
@@ -61,7 +62,7 @@ fn every_kind_of_the_engine_is_read() {
 fn other_kinds_are_ignored_by_name() {
     for (api_version, kind) in [
         ("apps/v1", "Deployment"),
-        ("policy/v1", "PodDisruptionBudget"),
+        ("policy/v1", "PodSecurityPolicy"),
         ("v1", "Service"),
         ("example.com/v1", "Queue"),
         ("scheduling.k8s.io/v1beta1", "PodGroup"),

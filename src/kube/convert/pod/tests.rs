@@ -23,7 +23,7 @@ fn full_pod() -> Value {
             "namespace": "vision",
             "uid": UID,
             "creationTimestamp": "2026-11-21T09:00:00Z",
-            "deletionTimestamp": "2026-11-21T09:30:00Z",
+            "deletionTimestamp": "2026-11-21T10:00:30Z",
             "labels": {
                 "app": "train",
                 "gpu-batch.io/pod-group": "train",
@@ -54,11 +54,63 @@ fn full_pod() -> Value {
         },
         "status": {
             "phase": "Running",
+            "nominatedNodeName": "n2",
             "startTime": "2026-11-21T09:01:00Z",
             "conditions": [{"type": "PodScheduled", "status": "False",
                             "reason": "Unschedulable", "message": "no room"}],
         },
     })
+}
+
+#[test]
+fn pods_of_one_job_share_their_labels_and_each_has_its_own_index() {
+    let mut converter = Converter::new("gpu-batch", NOW_MS);
+    let mut labels_of = |index: u32| {
+        let mut value = full_pod();
+        value["metadata"]["name"] = json!(format!("train-{index}-abcde"));
+        let labels = &mut value["metadata"]["labels"];
+        labels["batch.kubernetes.io/job-completion-index"] = json!(index.to_string());
+        labels["batch.kubernetes.io/job-name"] = json!("train");
+        labels["controller-uid"] = json!(UID);
+        let decoded = serde_json::from_value(value).unwrap();
+        pod(&decoded, &mut converter).unwrap()
+    };
+    let (one, other) = (labels_of(1), labels_of(17));
+    let value = |facts: &PodFacts, key: &str| {
+        let value = facts.labels.value(key, &facts.name, facts.owner.as_ref());
+        value.map(std::borrow::Cow::into_owned)
+    };
+    for (key, expected) in [
+        ("app", Some("train")),
+        ("gpu-batch.io/pod-group", Some("train")),
+        ("batch.kubernetes.io/job-completion-index", Some("17")),
+        ("batch.kubernetes.io/job-name", Some("train")),
+        ("controller-uid", Some(UID)),
+        ("batch.kubernetes.io/controller-uid", None),
+        ("job-name", None),
+    ] {
+        assert_eq!(value(&other, key).as_deref(), expected, "{key}");
+    }
+    let stated = |facts: &PodFacts| facts.labels.stated.clone().unwrap();
+    assert!(Arc::ptr_eq(&stated(&one), &stated(&other)));
+}
+
+#[test]
+fn a_flood_of_labels_is_kept_and_bars_no_pod() {
+    let mut value = full_pod();
+    let flood = (0..600).map(|number| (number.to_string(), json!("x")));
+    value["metadata"]["labels"] = Value::Object(flood.collect());
+    let facts = own_facts(value);
+    let kept = facts.labels.value("599", &facts.name, facts.owner.as_ref());
+    assert_eq!(kept.as_deref(), Some("x"));
+    assert_eq!(facts.problems, []);
+}
+
+#[test]
+fn labels_of_other_schedulers_pods_are_not_kept() {
+    let mut value = full_pod();
+    value["spec"]["schedulerName"] = json!("another");
+    assert_eq!(facts(value).unwrap().labels, PodLabels::default());
 }
 
 #[test]
@@ -84,8 +136,10 @@ fn a_pod_of_ours_is_read_in_full() {
     let uid = Uid::parse(UID).unwrap();
     assert_eq!(facts.uid, uid);
     assert_eq!((&*facts.namespace, &*facts.name), ("vision", "train-0"));
-    assert!(facts.ours && facts.deleting && facts.never_preempts);
+    assert!(facts.ours && facts.never_preempts);
+    assert_eq!(facts.deletion_ms, Some(NOW_MS + 30_000), "in the future");
     assert_eq!(facts.node.as_deref(), Some("n1"));
+    assert_eq!(facts.nominated.as_deref(), Some("n2"));
     assert_eq!(facts.phase, PodPhase::Running);
     assert_eq!(facts.created_ms, NOW_MS - 3_600_000);
     assert_eq!(facts.started_ms, Some(NOW_MS - 3_540_000));

@@ -41,7 +41,7 @@ fn a_pod_group_is_read_in_full() {
         priority_class: Some("train".into()),
         priority: None,
         preemptible: Some(false),
-        topology: Some(TopologyRequest {
+        topology: Some(TopologyConstraint {
             name: Some("fabric".into()),
             required: Some("rack".into()),
             preferred: Some("nvlink-domain".into()),
@@ -262,6 +262,7 @@ fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
             stale: true,
             since_ms: 1_800_000_001_000,
         }),
+        protected: Some(false),
     };
     let written = crate::kube::execute::pod_group_status(&status);
     assert_eq!(written_status(written.clone()), Some(status.clone()));
@@ -274,6 +275,7 @@ fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
     ] {
         let status = PodGroupStatus {
             staleness,
+            protected: staleness.map(|_| true),
             ..status.clone()
         };
         let written = crate::kube::execute::pod_group_status(&status);

@@ -11,7 +11,7 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Outcome, PodSeen};
 use gpu_batch_policies::facts::{GroupSource, Uid};
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::status::{GovernedAmounts, QueueStatus};
 use http::Method;
 use serde_json::{Value, json};
@@ -145,6 +145,7 @@ fn evict(pod: &PodReference) -> Action {
     Action::Evict(Evict {
         pod: pod.clone(),
         cause: EvictionCause::Stale,
+        beneficiary: None,
     })
 }
 
@@ -179,11 +180,28 @@ async fn pods_are_bound_once(real: &Real) {
     let condition = real.get(&format!("{PODS}/a")).await["status"]["conditions"][0].clone();
     assert_eq!(condition["reason"], "OverLimit");
 
+    let nominate = |pod: &PodReference, node: Option<&str>| {
+        Action::PatchStatus(StatusPatch::Nominated {
+            pod: pod.clone(),
+            node: node.map(Into::into),
+        })
+    };
+    let nominated = async || {
+        let pod = real.get(&format!("{PODS}/a")).await;
+        pod["status"]["nominatedNodeName"].clone()
+    };
+    assert_eq!(real.run(nominate(&pod, Some("n1"))).await, Outcome::Done);
+    assert_eq!(nominated().await, "n1");
+    assert_eq!(real.run(nominate(&pod, None)).await, Outcome::Done);
+    assert_eq!(nominated().await, Value::Null);
+    assert!(is_refused(&real.run(nominate(&other(&pod), None)).await));
+
     let seen = |seen| Outcome::Observed(seen);
     assert_eq!(real.run(observe(&pod)).await, seen(PodSeen::Unbound));
     assert!(is_conflict(&real.run(bind_of(&other(&pod))).await));
     assert_eq!(real.run(bind_of(&pod)).await, Outcome::Done);
     assert!(is_conflict(&real.run(bind_of(&pod)).await));
+    assert!(is_refused(&real.run(nominate(&pod, Some("n1"))).await));
     assert_eq!(
         real.run(observe(&pod)).await,
         seen(PodSeen::Bound("n1".into()))
@@ -310,7 +328,7 @@ async fn events_are_taken(real: &Real) {
 }
 
 async fn the_lease_changes_hands(real: &Real) {
-    let read = || real.run(Action::Lease(LeaseRequest::Read));
+    let read = || real.run(Action::Lease(LeaseCall::Read));
     let version = |outcome: Outcome| match outcome {
         Outcome::Lease(seen) => seen.resource_version,
         other => panic!("{other:?}"),

@@ -4,7 +4,7 @@ use super::{Fixture, answer, bind, lease, write_lease};
 use axum::body::Body;
 use axum::response::IntoResponse;
 use gpu_batch_policies::command::Action;
-use gpu_batch_policies::lease::LeaseRequest;
+use gpu_batch_policies::lease::LeaseCall;
 use serde_json::{Value, json};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,7 +101,7 @@ async fn a_lease_that_is_throttled_is_told_once_until_it_is_written() {
         false => answer(429, &said("too many requests, please try again later")),
     })
     .await;
-    let read = Action::Lease(LeaseRequest::Read);
+    let read = Action::Lease(LeaseCall::Read);
     let (create, renew) = (write_lease(None, true), write_lease(Some("11"), false));
     for action in [&read, &create, &renew, &read] {
         fixture.outcome(action.clone(), PATIENCE).await;

@@ -189,6 +189,7 @@ static POD_STATUS: Message = Message(&[
     (7, "startTime", Time),
     (8, "containerStatuses", List(&Inner(&CONTAINER_STATUS))),
     (10, "initContainerStatuses", List(&Inner(&CONTAINER_STATUS))),
+    (11, "nominatedNodeName", Text),
     (19, "allocatedResources", Map(&Quantity)),
     (20, "resources", Inner(&RESOURCES)),
 ]);

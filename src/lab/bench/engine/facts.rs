@@ -1,8 +1,8 @@
 //! Nodes, pods and gangs as facts.
 
 use gpu_batch_policies::facts::{
-    Amounts, NodeFacts, PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts, TopologyFacts,
-    TopologyLevel, TopologyRequest, Uid,
+    Amounts, NodeFacts, PodFacts, PodGroupFacts, PodPhase, PodShape, QueueFacts,
+    TopologyConstraint, TopologyFacts, TopologyLevel, Uid,
 };
 use std::sync::Arc;
 
@@ -90,9 +90,9 @@ pub(in crate::lab::bench) fn pod_group(
 ) -> PodGroupFacts {
     PodGroupFacts {
         created_ms: CREATED_MS,
-        topology: required.map(|level| TopologyRequest {
+        topology: required.map(|level| TopologyConstraint {
             required: Some(level.into()),
-            ..TopologyRequest::default()
+            ..TopologyConstraint::default()
         }),
         ..PodGroupFacts::new(uid(3, number), "team", &group_name(number), minimum)
     }

@@ -7,7 +7,7 @@ use super::session::{done, processor_time};
 use crate::lab::bench::{Row, as_f64, milliseconds};
 use gpu_batch_policies::command::Command;
 use gpu_batch_policies::engine::Engine;
-use gpu_batch_policies::event::{Event, Kind, Listing, Object};
+use gpu_batch_policies::event::Event;
 use gpu_batch_simulator::journal::{Reader, Recorder, Replayed, beginning, pack, replay};
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ pub(super) fn measure() -> Vec<Row> {
     let row = |name, value, unit| Row::new(name, scenario.clone(), value, unit);
     let mut world = World::new(SIZE);
     let mut recorded = Recorded::new();
-    let objects: Vec<Object> = world.objects().collect();
-    let commands = recorded.step(lists(objects));
+    let commands = recorded.step(Event::lists(world.objects()));
     recorded.settle(commands, &mut world);
     let listed = recorded.take_sums();
     for _ in 0..EVENTS {
@@ -56,19 +55,6 @@ pub(super) fn measure() -> Vec<Row> {
         ),
         row("replay", steps / took.as_secs_f64(), "steps/s"),
     ]
-}
-
-fn lists(objects: Vec<Object>) -> Vec<Event> {
-    let mut lists = Kind::ALL.map(|kind| Listing {
-        kind,
-        objects: Vec::new(),
-    });
-    for object in objects {
-        if let Some(list) = lists.iter_mut().find(|list| list.kind == object.kind()) {
-            list.objects.push(object);
-        }
-    }
-    lists.into_iter().map(Event::Listed).collect()
 }
 
 /// An engine, and the journal of what goes in and out.

@@ -8,6 +8,7 @@ use super::facts::{GPU, GPU_MODEL, queue, topology};
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{QueueFacts, QueueResource};
 use gpu_batch_policies::settings::Settings;
+use gpu_batch_simulator::timeline::undisturbed;
 
 const DEPARTMENTS: usize = 4;
 const TEAMS: usize = 20;
@@ -18,11 +19,12 @@ const QUOTA_GPUS: u64 = 100;
 const LIMIT_GPUS: u64 = 1_000_000;
 const CPU_MILLIS_PER_GPU: u64 = 16_000;
 
-/// The default settings, but past use counts: half as much after a week.
+/// The default settings, but nobody is evicted so that others can start, and past use counts: half
+/// as much after a week.
 pub(super) fn settings() -> Settings {
     Settings {
         use_half_life_ms: Some(7 * 24 * 3_600_000),
-        ..Settings::default()
+        ..undisturbed()
     }
 }
 

@@ -80,6 +80,14 @@ impl Session {
         self.engine.next_deadline() == Some(self.now_ms)
     }
 
+    /// Turns the clock on to when the engine wants to go on. Returns `false` if that is not before
+    /// a time.
+    pub(super) fn advance(&mut self, until_ms: u64) -> bool {
+        let next_ms = self.engine.next_deadline().unwrap_or(until_ms);
+        self.now_ms = self.now_ms.max(next_ms).min(until_ms);
+        next_ms < until_ms
+    }
+
     /// Plans until nothing is left to be planned. The result has the commands and the time of all
     /// slices.
     pub(super) fn plan(&mut self, events: Vec<Event>) -> Stepped {

@@ -7,7 +7,7 @@ use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Row, median, milliseconds};
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{
-    NodeFacts, PodFacts, PodGroupFacts, PodShape, SubGroupFacts, TopologyRequest,
+    NodeFacts, PodFacts, PodGroupFacts, PodShape, SubGroupFacts, TopologyConstraint,
 };
 use std::sync::Arc;
 
@@ -115,9 +115,9 @@ fn slice_name(number: usize) -> Box<str> {
 
 fn group() -> PodGroupFacts {
     let leaf = |name: Box<str>, minimum: usize, required: Option<&str>| SubGroupFacts {
-        topology: required.map(|level| TopologyRequest {
+        topology: required.map(|level| TopologyConstraint {
             required: Some(level.into()),
-            ..TopologyRequest::default()
+            ..TopologyConstraint::default()
         }),
         ..SubGroupFacts::new(&name, "", u32::try_from(minimum).ok())
     };

@@ -10,7 +10,7 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey};
 use gpu_batch_policies::facts::{GroupSource, Placement, PodShape, Uid};
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_simulator::random::Random;
-use gpu_batch_simulator::timeline::{Moment, Timeline};
+use gpu_batch_simulator::timeline::{Moment, Timeline, undisturbed};
 use room::{Amount, Room, Sums, nodes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Row>> {
         let settings = Settings {
             gpu_placement,
             cpu_placement,
-            ..Settings::default()
+            ..undisturbed()
         };
         let world = World::run(&jobs, settings);
         anyhow::ensure!(

@@ -67,12 +67,12 @@ impl Member {
         now_ms: UnixMs,
     ) -> Kubelet {
         let lasts_ms = match facts.phase {
-            _ if facts.deleting => LEAVE_MS,
+            _ if facts.deletion_ms.is_some() => LEAVE_MS,
             PodPhase::Pending => START_MS,
             PodPhase::Running => UnixMs::from(gang.run_s) * 1_000,
             PodPhase::Succeeded | PodPhase::Failed => return Kubelet::Nothing,
         };
-        if facts.deleting && !self.leaving {
+        if facts.deletion_ms.is_some() && !self.leaving {
             // The action that was due before is cancelled.
             (self.due_ms, self.leaving) = (None, true);
         }
@@ -81,7 +81,7 @@ impl Member {
             return Kubelet::Nothing;
         }
         self.due_ms = None;
-        if facts.deleting {
+        if facts.deletion_ms.is_some() {
             return Kubelet::Removes;
         }
         let rejected = |random: &mut Random| random.percent(REJECTED_PERCENT);

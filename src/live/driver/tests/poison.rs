@@ -1,14 +1,14 @@
 //! A gang that makes the engine panic, in the whole loop, against an API server that says yes.
 
 use super::driver_at;
-use crate::handles::inbox::Inbox;
+use crate::handles::inbox::{self, Explained, Inbox};
 use crate::handles::{Clock, Handles};
 use crate::kube::connection::fake::{Asked, FakeApi};
 use crate::kube::convert::{Converter, Document, from_value};
 use crate::live::driver::Ended;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
-use gpu_batch_policies::event::{Event, Kind, Listing, Object};
+use gpu_batch_policies::event::{Event, Object};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -58,12 +58,8 @@ pub(super) fn facts(objects: Vec<Value>) -> Vec<Object> {
 
 /// Lists the world, as the watches do at the start and after a panic.
 pub(super) async fn list(inbox: &Inbox, objects: &[Object]) {
-    for kind in Kind::ALL {
-        let of_kind = objects.iter().filter(|object| object.kind() == kind);
-        let objects = of_kind.cloned().collect();
-        inbox
-            .watched(Event::Listed(Listing { kind, objects }))
-            .await;
+    for list in Event::lists(objects.iter().cloned()) {
+        inbox.watched(list).await;
     }
 }
 
@@ -150,6 +146,34 @@ async fn a_gang_that_makes_the_engine_panic_is_left_alone_and_says_why_and_other
     let bound = |asked: &Asked| asked.path.contains("/poison-") && asked.path.contains("/binding");
     assert!(!api.asked().iter().any(bound));
     inbox.stop();
+    let ended = tokio::task::spawn_blocking(|| running.join())
+        .await
+        .unwrap();
+    assert!(matches!(ended, Ok(Ended::Stopped)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_makes_the_engine_panic_is_not_answered_and_all_others_are() {
+    let api = FakeApi::start(|_| -> Response { axum::Json(json!({})).into_response() }).await;
+    let (mut driver, mut relisted) = driver_at(&api.config);
+    // One of two members exists, so the gang is never tried.
+    driver.engine.plant_panic("vision/poison");
+    let handles = driver.handles.clone();
+    let world = [vec![node()], gang("healthy", 2), gang("poison", 1)];
+    list(&handles.inbox, &facts(world.concat())).await;
+    let running = std::thread::spawn(move || driver.run());
+    let explain = |name: &str| handles.explain(inbox::Asked::Gang(name.to_owned()));
+
+    assert!(explain("vision/poison").await.is_none());
+    tokio::time::timeout(PATIENCE, relisted.changed())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(handles.metrics.panics.get(), 1);
+    list(&handles.inbox, &facts(world.concat())).await;
+    let healthy = explain("vision/healthy").await;
+    assert!(matches!(healthy, Some(Explained::Explanation(_))));
+    handles.inbox.stop();
     let ended = tokio::task::spawn_blocking(|| running.join())
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Which of a queue's children are served, in a filling.
 
 use super::Filling;
 use crate::queues::filling::number::Number;
@@ -7,29 +7,31 @@ use crate::queues::{GovernedId, QueueId};
 use core::cmp::Reverse;
 use smallvec::SmallVec;
 
-/// Whose turn comes first: within quota (`false`); then by priority; then with a weight other than
-/// 0 (`false`).
+/// What is compared first: queues within quota (`false`) are served before others; then the higher
+/// priority; then queues with a weight other than 0 (`false`).
 type Group = (bool, Reverse<i32>, bool);
 
 /// Where a queue stands among its siblings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn {
     pub(super) group: Group,
-    /// Within quota: the largest ratio of amount to quota. Over quota: the weighted dominant share.
+    /// Of a queue within quota: the largest ratio of amount to quota. Of another: the dominant
+    /// share over its weight.
     pub(super) level: Number,
-    /// How much the level rises with one tick of the queue's clock; 0: nothing that is divided
-    /// holds it back.
+    /// How much the level rises with one tick of the queue's clock; 0: what the queue gets now does
+    /// not raise its level.
     pub(super) pace: Number,
 }
 
-/// One key's part in a level.
+/// The level and pace that one key alone gives a queue; the largest level counts.
 pub(super) struct Gauge {
     pub(super) level: Number,
     pub(super) pace: Number,
 }
 
 impl Filling<'_> {
-    /// The children whose turn it is, all that are level with the first of them, and their rates.
+    /// The children that are served, with their rates: the first in turn and all that are level
+    /// with it. If one of these has a pace of 0, the oldest such child alone.
     pub(super) fn served(&self, turns: &[(QueueId, Turn)]) -> SmallVec<[(QueueId, Number); 8]> {
         let Some(first) = first(turns) else {
             return SmallVec::new();
@@ -49,7 +51,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Where a queue stands that is up to date.
+    /// Where a queue stands; it must be up to date.
     pub(super) fn turn_of(&self, id: QueueId) -> Turn {
         let node = self.node(id);
         let weightless =
@@ -75,7 +77,7 @@ impl Filling<'_> {
         }
     }
 
-    /// Whether every divided key that the queue gets has quota left, and there is one.
+    /// Whether the queue has quota left of every divided key that it gets; `false` if it gets none.
     fn within_quota(&self, id: QueueId) -> bool {
         let mut terms = self
             .node(id)
@@ -88,7 +90,7 @@ impl Filling<'_> {
             })
     }
 
-    /// The parts of a queue's level: by quota, or by capacity and weight.
+    /// The gauges of a queue: amounts over quotas, or over capacities and weights.
     pub(super) fn gauges(&self, id: QueueId, within_quota: bool) -> SmallVec<[Gauge; 4]> {
         let node = self.node(id);
         let gauge = |key: GovernedId, unit: Number| Gauge {
@@ -121,14 +123,14 @@ impl Filling<'_> {
     }
 }
 
-/// The first of the turns of an inner queue's children.
+/// The turn that is served first.
 pub(super) fn first(turns: &[(QueueId, Turn)]) -> Option<Turn> {
     let turns = turns.iter().map(|(_, turn)| *turn);
     turns.min_by_key(|turn| (turn.group, turn.level))
 }
 
-/// How far the levels of the children that are served are below that of the next in turn; `None`:
-/// they stay where they are, or nobody waits in their group.
+/// By how much the level of the children that are served must rise to reach the next child of their
+/// group; `None`: their level does not rise, or their group has no other child.
 pub(super) fn next_to_be_served(turns: &[(QueueId, Turn)]) -> Option<Number> {
     let first = first(turns)?;
     let group = || {

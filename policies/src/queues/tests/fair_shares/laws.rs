@@ -32,8 +32,8 @@ fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
     prop::collection::vec(leaf(), 1..8)
 }
 
-/// Leaves of parent 0 are below the root. Quotas are never over-committed: at most 7 x 12
-/// of 100, and a parent's quota is that of its children together.
+/// Leaves of parent 0 are below the root. Quotas are never over-committed: they are at most 7 x 12
+/// of 100, and a parent's quota is the sum of its children's.
 fn definitions(leaves: &[Leaf], cpu: bool) -> Vec<QueueFacts> {
     let entries = |quota: Amount, limit: Option<Amount>, weight| {
         let cpus = entry("cpu", quota * 100, limit.map(|limit| limit * 100), weight);
@@ -158,7 +158,7 @@ proptest! {
         }
         for at in 0..leaves.len() {
             let (fair, held) = (tree.fair(&format!("leaf{at}"), GPU), held(&tree, at));
-            // One unit for the one in turn at each of two levels, one for rounding at each.
+            // At each of the two levels, one unit for the queue in turn and one for rounding.
             prop_assert!(fair.abs_diff(held) <= 4, "leaf{at}: {held} held, {fair} fair");
         }
     }

@@ -1,8 +1,8 @@
-//! Random worlds: what the tree says is what the reference says.
+//! Random worlds, in which the tree must give every queue what the reference gives it.
 //!
-//! The one tolerance is a base unit a level, because amounts are cut to whole units at each. Past
-//! use needs none of its own: the averages are the same numbers, and an adjusted weight is rounded
-//! by a part of 2^-45, of amounts that are below 2^43 here.
+//! The one tolerance is a base unit for each level, because amounts are cut to whole units at each.
+//! Past use needs no tolerance of its own: tree and reference begin with equal averages, and an
+//! adjusted weight is rounded by a part of 2^-45, of amounts that are below 2^43 here.
 
 use super::random::{Size, Style, random_world};
 use super::world::World;
@@ -26,7 +26,7 @@ pub(super) fn compare(world: &World, what: &str) {
             } else {
                 &found - expected
             };
-            // One base unit a level.
+            // One base unit for each level.
             assert!(
                 off <= whole(world.level(q) as u64),
                 "{what}: {} has {found} of {}, and should have {}",
@@ -100,7 +100,7 @@ fn in_slices_shares_are_the_same() {
         let mut slices = 0;
         while !sliced.divide(&mut 0, 1 + seed * 10) {
             slices += 1;
-            // What happens meanwhile belongs to the next division.
+            // What changes during a division belongs to the next.
             if slices == 2 {
                 sliced.want("q001", &[(crate::queues::tests::GPU, 1)]);
             }

@@ -1,5 +1,6 @@
-//! What holds of fair shares in every world: the list of design.md. Judged of the exact shares of
-//! the reference, without any tolerance; that the tree has the same shares is judged elsewhere.
+//! What holds of fair shares in every world: the laws in docs/fair-shares.md ("What is proved").
+//! They are judged of the exact shares of the reference, without tolerance; `compared` judges that
+//! the tree's shares are those of the reference.
 
 use super::past::counted_weights;
 use super::random::{Size, Style, random_use, random_world};
@@ -13,16 +14,16 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-/// How many leaves of a world get an equal.
+/// How many leaves of a world get an equal sibling.
 const TWINS: usize = 6;
 
 type Shares = Vec<Vec<BigRational>>;
 
-/// How many small worlds are judged, most of which show a mistake as well as large ones.
+/// How many small worlds are judged. Most small worlds show a mistake as well as large ones do.
 const SMALL: u64 = 200;
 
-/// Queues, keys and style of a large world. The digits of exact fractions grow with all that is
-/// contested, and with them the time.
+/// Queues, keys and style of a large world. The digits of exact fractions, and with them the time,
+/// grow with all that leaves compete for.
 type Large = (usize, usize, Style);
 
 /// Large worlds in which queues name some of the keys.
@@ -39,8 +40,8 @@ const DENSE: [Large; 3] = [
     (12, 6, Style::Contested),
 ];
 
-/// Judges random worlds of both styles, small ones with up to so many keys, and large ones; half of
-/// the small ones and all large ones have a past that counts. A failure names the seed.
+/// Judges random worlds of both styles: small ones with up to so many keys, and large ones. Past
+/// use counts in half of the small worlds and in all large ones. A failure names the seed.
 fn for_all(keys: usize, large: [Large; 3], judge: impl Fn(&mut Rng, World) -> Result<(), String>) {
     for seed in 0..SMALL {
         let mut random = Rng::with_seed(seed);
@@ -81,7 +82,7 @@ fn check(
     }
 }
 
-/// Which part of what a leaf wants it could run with an amount of each key.
+/// The part of a leaf's demand that it could run with these amounts of each key.
 fn useful(wants: &[u64], has: &[BigRational]) -> BigRational {
     let wanted = wants.iter().zip(has).filter(|(wanted, _)| **wanted > 0);
     let parts = wanted.map(|(wanted, has)| has / whole(*wanted));
@@ -100,8 +101,8 @@ fn pareto_efficiency() {
                 };
                 world.path(leaf).any(reached)
             };
-            // A model that is gone stops only members that can run on nothing else: each part of
-            // which nothing is gone is met.
+            // A model that is used up stops only members that can run on no other: each part of
+            // which no key is used up must be met.
             let stops = |part: &[u64]| (0..part.len()).any(|key| part[key] > 0 && stopped(key));
             let parts = world.queues[leaf].wants.iter();
             let open: Vec<_> = parts.filter(|part| !stops(part)).collect();
@@ -114,7 +115,7 @@ fn pareto_efficiency() {
     });
 }
 
-/// What a queue and those below it could use of the first key within their limits.
+/// What a queue and the queues below it could use of the first key within their limits.
 fn usable(world: &World, q: usize) -> u64 {
     let below: u64 = match &world.queues[q] {
         leaf if leaf.children.is_empty() => world.wants_of(q)[0],
@@ -130,7 +131,8 @@ fn usable(world: &World, q: usize) -> u64 {
 #[test]
 fn group_guarantee_of_quotas_at_every_level() {
     for_all(1, LARGE, |_, mut world| {
-        // Quotas that their parents can keep, bottom up.
+        // Raises quotas and the capacity, bottom up, so that parents can keep the quotas of their
+        // children.
         for q in world.indices().rev() {
             let children = world.queues[q].children.clone();
             let promised: u64 = children.iter().map(|&child| world.quota(child, 0)).sum();
@@ -162,7 +164,8 @@ fn group_guarantee_of_quotas_at_every_level() {
 /// Quotas are multiples of this, so that exact fractions stay short.
 const QUOTA_UNIT: u64 = 60;
 
-/// Large worlds in which all promises are kept: each ends at a moment of its own.
+/// Large worlds in which all promises are kept; smaller ones, because each quota ends at a moment
+/// of its own.
 const PROMISED: [Large; 3] = [
     (60, 1, Style::Wild),
     (30, 2, Style::Wild),
@@ -219,7 +222,7 @@ fn group_guarantee_of_quotas_of_several_resources() {
 #[test]
 fn group_guarantee_of_weights_at_every_level() {
     for_all(3, DENSE, |random, mut world| {
-        // Weights alone divide everything.
+        // Weights alone divide everything here.
         for q in world.indices().skip(1) {
             let weight = random.u16(1..10);
             let entry = |key| Entry {
@@ -241,8 +244,8 @@ fn group_guarantee_of_weights_at_every_level() {
             let mut guaranteed = BigRational::one();
             for q in world.path(leaf).filter(|&q| q != ROOT) {
                 let siblings = &world.queues[world.queues[q].parent].children;
-                // By past use a weight may count otherwise for each key: the one that it is judged
-                // by may be another one than the one that is gone.
+                // Past use may let a weight count for something else with each key, and the key
+                // that decides the queue's level may be another than the key that is used up.
                 let all = |key: usize| -> BigRational {
                     siblings.iter().map(|&it| &weights[it][key]).sum()
                 };
@@ -282,8 +285,9 @@ fn envy_freeness_between_equal_siblings() {
         let both = twins
             .into_iter()
             .flat_map(|(one, other)| [(one, other), (other, one)]);
-        // A sibling that mixes models may have got of one while it was there, and of the others
-        // since: so much of both that its equal, who can run on one alone, would take it.
+        // A sibling that wants several models may have got some of one model while there was any,
+        // and then of others: so much of both that a sibling equal to it, which can run on one
+        // model alone, would rather have that.
         let is_mixed = |q: usize| world.queues[q].wants.len() > 1;
         for (one, other) in both.filter(|(_, other)| !is_mixed(*other)) {
             let wants = &world.wants_of(one);
@@ -324,7 +328,8 @@ fn independence_of_the_order_in_which_queues_are_told() {
         let expected = world.shares(&mut world.tree());
         let mut definitions = world.definitions();
         random.shuffle(&mut definitions);
-        // Past use of a key that no queue names is forgotten: the queue that names all comes first.
+        // Past use of a key that no queue names is forgotten, so the queue that names all keys
+        // comes first.
         let names_all = |facts: &QueueFacts| facts.resources.len() == world.keys();
         definitions.sort_by_key(|facts| !names_all(facts));
         let mut tree = world.empty_tree();

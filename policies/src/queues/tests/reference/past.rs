@@ -1,10 +1,10 @@
 //! Past use: what docs/fair-shares.md says of it, in exact fractions.
 //!
-//! What a queue held counts half as much one half-life later: each minute that lies back takes the
-//! same part of it away. So what was held from one time to another counts for the difference of two
-//! powers of a half, and all that ever was for the sum. The weight of a queue is multiplied by its
-//! part of its siblings' weights over its part of what they have used, by 4 at most and by a
-//! quarter at least. Weights of 0 take no part in any of that.
+//! What a queue held counts half as much one half-life later; each minute takes an equal part of it
+//! away. So what was held from one time to another counts for the difference of two powers of a
+//! half, and the whole past for the sum of such differences. The weight of a queue is multiplied by
+//! its part of its siblings' weights over its part of what they have used, by 4 at most and by a
+//! quarter at least. Queues of weight 0 take no part in that.
 
 use super::random::{Size, Style, random_use, random_world};
 use super::world::World;
@@ -19,10 +19,10 @@ use std::vec::Vec;
 
 /// A year, in minutes.
 const YEAR: u64 = 365 * 24 * 60;
-/// Powers are worked out to so many bits.
+/// How many bits powers are worked out to.
 const BITS: u32 = 256;
 
-/// What every weight counts, by queue and key. A weight of 0 counts as 1 among those of weight 0.
+/// What every weight counts for, by queue and key; 1 for a weight of 0.
 pub(super) fn counted_weights(world: &World) -> Vec<Vec<BigRational>> {
     let of = |q| (0..world.keys()).map(move |key| counted_weight(world, q, key));
     world.indices().map(|q| of(q).collect()).collect()
@@ -47,7 +47,7 @@ fn counted_weight(world: &World, q: usize, key: usize) -> BigRational {
         .iter()
         .map(|&it| u64::from(world.weight(it, key)))
         .sum();
-    // Queues that nobody has drawn, and that have used nothing.
+    // The idle queues below the root, which are not part of the world, have weights, too.
     let weights = weights
         + if parent == ROOT {
             World::IDLE_AT_ROOT
@@ -77,10 +77,10 @@ fn halved(part: u64, whole_: u64) -> BigRational {
     BigRational::new(power, one << (part / whole_))
 }
 
-/// Amounts that were held, and for how many minutes, the oldest first.
+/// For how many minutes a queue held an amount, and the amount; the oldest first.
 type History = Vec<(u64, u64)>;
 
-/// The decayed average of a history, in thousandths.
+/// The decayed average of a history, in thousandths of a unit.
 fn average(history: &History, half_life: u64) -> BigRational {
     let mut ago: u64 = history.iter().map(|(minutes, _)| minutes).sum();
     let mut sum = BigRational::zero();
@@ -100,7 +100,8 @@ fn random_minutes(random: &mut Rng, half_life: u64) -> u64 {
     }
 }
 
-/// Lets leaves hold what they have held, minute by minute or many at once.
+/// Lets leaves hold random amounts for random times, each counted at once. Returns what every queue
+/// has held.
 fn live(random: &mut Rng, world: &World, tree: &mut QueueTree, half_life: u64) -> Vec<History> {
     let mut histories: Vec<History> = world.indices().map(|_| Vec::new()).collect();
     let mut now = 0;
@@ -131,14 +132,14 @@ fn live(random: &mut Rng, world: &World, tree: &mut QueueTree, half_life: u64) -
     histories
 }
 
-/// Lets a world have a past, compares what it tells of that with the exact averages, and what is
-/// divided after a restart with the reference.
+/// Lets a world have a past, compares what its statuses tell of that with the exact averages, and
+/// what a restarted tree divides with the reference.
 ///
-/// An average is told in thousandths of a unit, to the nearest one. Each minute rounds it down by
-/// less than 2^-20 of a thousandth, of which a year's half-life keeps up to 800,000: less than one
-/// together. What a minute leaves is a product of up to 62 roots, each with 62 bits: right to a
-/// part of 2^-56, and what it takes away, with a half-life of a year a part of 2^-20, to one of
-/// 2^-36.
+/// An average is told in thousandths of a unit, to the nearest. Each minute rounds the average down
+/// by less than 2^-20 of a thousandth. With a half-life of a year up to 800,000 of these losses
+/// remain: less than one thousandth together. The part that a minute leaves is a product of up to
+/// 62 roots of 62 bits each, right to a part of 2^-56. With a half-life of a year, a minute takes
+/// away a part of 2^-20, which is so right to a part of 2^-36.
 fn check(seed: u64, size: Size, half_life: u64) {
     let mut random = Rng::with_seed(seed);
     let mut world = random_world(&mut random, size, Style::Contested);
@@ -219,7 +220,7 @@ fn in_large_trees_with_a_past_every_queue_has_what_the_reference_says() {
     }
 }
 
-/// The reference itself, where the answer is plain.
+/// Judges the reference itself, where the answer is plain.
 #[test]
 fn powers_of_a_half_are_what_they_are() {
     assert_eq!(halved(0, 7), BigRational::one());

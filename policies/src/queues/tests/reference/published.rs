@@ -1,5 +1,5 @@
-//! The examples by which hierarchical DRF was published (Bhattacharya et al., SoCC 2013): what
-//! simpler rules do wrong.
+//! The examples by which hierarchical DRF was published (Bhattacharya et al., SoCC 2013): they show
+//! what simpler rules do wrong.
 
 use super::world::{Entry, World};
 use super::{ROOT, fair_shares};
@@ -23,8 +23,8 @@ fn both() -> Vec<Entry> {
     [0, 1].map(entry).to_vec()
 }
 
-/// A tree of groups and their leaves; each leaf wants so much of both resources in one unit, and
-/// without end. A group of one leaf is that leaf.
+/// A tree of groups and their leaves. Each leaf wants so much of both resources in one unit, and
+/// units without end. A group of one leaf is replaced by the leaf.
 fn hierarchy(groups: &[&[(u64, u64)]]) -> World {
     let mut world = World::new(&[ALL, ALL]);
     let wants = |(a, b): (u64, u64)| [a * 1000, b * 1000];
@@ -41,7 +41,7 @@ fn hierarchy(groups: &[&[(u64, u64)]]) -> World {
     world
 }
 
-/// Serves units in the order of the queues while they fit.
+/// Serves units in the order of the queues, as long as they fit.
 struct Session<'a> {
     world: &'a World,
     tree: QueueTree,
@@ -119,7 +119,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Shares from empty, units from empty, and units while others end all the time.
+/// Compares with what is expected: the fair shares of the reference and of the tree, the units
+/// served from an empty cluster, and the mean number of units while random ones end all the time.
 fn check(what: &str, groups: &[&[(u64, u64)]], expected: &[u64]) {
     let world = hierarchy(groups);
     let shares = fair_shares(&world);
@@ -154,7 +155,7 @@ fn check(what: &str, groups: &[&[(u64, u64)]], expected: &[u64]) {
         session.counts()
     );
 
-    // Whoever has run ahead once must not keep it, and nobody is starved by what ends.
+    // A leaf that has run ahead once must not keep that, and no leaf is starved by units that end.
     let mut random = Rng::with_seed(7);
     let mut sums: BTreeMap<usize, u64> = BTreeMap::new();
     let rounds = 4_000;
@@ -176,8 +177,8 @@ fn check(what: &str, groups: &[&[(u64, u64)]], expected: &[u64]) {
 
 #[test]
 fn a_sibling_of_another_shape_starves_nobody() {
-    // The naive rule, dominant share of the plain sum, holds all of the second resource against
-    // the group, and gives the first to its neighbour for ever.
+    // The naive rule (dominant share of the plain sum) holds all of the second resource against the
+    // group, and gives the first resource to the group's neighbour for ever.
     check("naive", &[&[(1, 0)], &[(1, 0), (0, 1)]], &[60, 60, 120]);
 }
 
@@ -189,8 +190,8 @@ fn groups_have_their_share_whatever_their_shapes_are() {
 
 #[test]
 fn a_blocked_sibling_does_not_hold_its_group_at_its_own_share() {
-    // The leaves of the first resource are blocked at a third of it. Rescaled to that, their
-    // groups would stand still or be served without end.
+    // The leaves that want the first resource are blocked at a third of it. If their groups were
+    // rescaled to that third, they would stand still or be served without end.
     check(
         "blocked",
         &[&[(1, 0)], &[(1, 0), (0, 1)], &[(1, 0), (0, 1)]],

@@ -12,14 +12,14 @@ pub(super) struct Size {
     pub(super) keys: usize,
 }
 
-/// What amounts are like in a world.
+/// How large the amounts of a world are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Much is wanted of everything, by everybody.
+    /// Every leaf wants much of most keys, and there is no more than that.
     Contested,
-    /// Nothing, a little or 40 bits, of whatever.
+    /// Wanted amounts and capacities are 0, small, or of about 40 bits.
     Wild,
-    /// Much is wanted, and every queue is promised much more than there is.
+    /// Every leaf wants much, and queues are promised much more than there is.
     Promised,
 }
 
@@ -63,7 +63,7 @@ fn entries(random: &mut Rng, keys: usize, style: Style) -> Vec<Entry> {
     entries
 }
 
-/// What a leaf wants for any GPU, and for each model alone.
+/// What a leaf wants: a part for any GPU, and one for each model alone.
 fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<Vec<u64>> {
     let is_model = |key: &usize| world.plain[*key].is_some();
     let models = (0..world.keys()).filter(is_model).map(Some);
@@ -90,7 +90,7 @@ fn wants(random: &mut Rng, world: &World, style: Style) -> Vec<Vec<u64>> {
     parts
 }
 
-/// What there is of a key of which so much is wanted.
+/// What there is of a key of which `wanted` is wanted.
 fn capacity(random: &mut Rng, wanted: u64, style: Style) -> u64 {
     match (style, random.u32(0..8)) {
         (Style::Contested, _) => random.u64(0..=wanted),
@@ -101,7 +101,7 @@ fn capacity(random: &mut Rng, wanted: u64, style: Style) -> u64 {
     }
 }
 
-/// What every queue has used: nothing, a few units, thousandths of one, or 50 bits.
+/// Draws what every queue has used: nothing, a few units, thousandths of a unit, or 50 bits.
 pub(super) fn random_use(random: &mut Rng, world: &mut World) {
     world.half_life = Some(random.u64(1..=365 * 24 * 60));
     for q in world.indices().skip(1) {

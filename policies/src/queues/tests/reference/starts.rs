@@ -1,4 +1,4 @@
-//! Whole gangs instead of infinitely small units.
+//! What whole gangs get, instead of infinitely small units.
 
 use super::fair_shares;
 use super::random::{Size, Style, random_use, random_world};
@@ -8,8 +8,8 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-/// Starts gangs of leaves that want without end, until none fits. Equal siblings, whose gangs are
-/// equal too, must never differ by more than one.
+/// Starts gangs of leaves that want gangs without end, until none fits. Siblings that are equal,
+/// with equal gangs, must never differ by more than one gang.
 fn check(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let size = Size {
@@ -99,8 +99,8 @@ fn equal_siblings_differ_by_at_most_one_gang() {
     }
 }
 
-/// Starts gangs of one GPU until there is none left, where quotas promise more than there is at
-/// every level. How far any queue ends from what the reference divides, in GPUs.
+/// Starts gangs of one GPU until no GPU is left. Returns by how many GPUs any queue is off what the
+/// reference divides, at most.
 fn off_by(world: &World) -> u64 {
     let mut tree = world.tree();
     let unit = tree.demand(&[(world.names[0], 1)]);
@@ -128,7 +128,7 @@ fn off_by(world: &World) -> u64 {
     off.max().unwrap_or(0)
 }
 
-/// A tree in which everybody wants everything, and is promised more than there is.
+/// A tree in which every leaf wants everything, and quotas promise more than there is.
 fn promised(seed: u64) -> World {
     let mut random = Rng::with_seed(seed);
     let mut world = World::new(&[random.u64(50..600)]);
@@ -151,7 +151,7 @@ fn gangs_start_as_over_committed_quotas_are_divided() {
     for seed in 0..60 {
         let world = promised(seed);
         let off = off_by(&world);
-        // Half a GPU a level, and what is left where children cannot divide it evenly.
+        // Half a GPU for each level, and one that cannot be divided evenly.
         assert!(
             off <= 1 + world.depth() as u64 / 2,
             "seed {seed}, {} levels: off by {off}",

@@ -16,33 +16,35 @@ pub(in super::super) struct Entry {
     pub(in super::super) weight: u16,
 }
 
-/// One queue; the root has none of this but children.
+/// One queue; of all this the root has only children.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Queue {
     pub(in super::super) parent: usize,
     pub(in super::super) children: Vec<usize>,
     pub(in super::super) priority: i32,
     pub(in super::super) entries: Vec<Entry>,
-    /// The wants for any GPU and for each model alone, by key; nothing for inner queues.
+    /// The parts of what a leaf wants, each by key: for any GPU, and for one model alone. Empty for
+    /// inner queues.
     pub(in super::super) wants: Vec<Vec<u64>>,
-    /// Its average past use, by key, in thousandths; where there is no number, it is 0.
+    /// The average past use, by key, in thousandths of a unit; 0 where there is no number.
     pub(in super::super) used: Vec<u64>,
 }
 
-/// All that shares depend on. Queues that are older have lower numbers, and so have parents.
+/// All that fair shares depend on. Older queues have lower numbers, so parents have lower numbers
+/// than their children.
 #[derive(Debug, Clone)]
 pub(in super::super) struct World {
-    /// `resource` or `resource@product`; the first is the GPU.
+    /// The names of the keys, `resource` or `resource@product`; the first is plain GPUs.
     pub(in super::super) names: Vec<&'static str>,
-    /// The plain key of each model's.
+    /// For each key of a model, the plain key of its resource.
     pub(in super::super) plain: Vec<Option<usize>>,
     pub(in super::super) capacity: Vec<u64>,
     pub(in super::super) queues: Vec<Queue>,
-    /// In minutes; `None`: the past does not count.
+    /// The half-life in minutes; `None`: past use does not count.
     pub(in super::super) half_life: Option<u64>,
 }
 
-/// The keys that worlds take theirs from.
+/// The keys of worlds, each with its plain key if it is one of a model; a world has the first few.
 const KEYS: [(&str, Option<usize>); 6] = [
     (GPU, None),
     ("cpu", None),
@@ -53,11 +55,11 @@ const KEYS: [(&str, Option<usize>); 6] = [
 ];
 
 impl World {
-    /// Below the root there are two more queues, `default` and one that is not Ready: each with a
-    /// weight of 1, and neither wants or has used anything.
+    /// The weights of two more queues below the root, `default` and one that is not Ready: 1 each.
+    /// Neither wants or has used anything.
     pub(in super::super) const IDLE_AT_ROOT: u64 = 2;
 
-    /// A world of the root alone, with the first keys of six.
+    /// A world of the root alone, with as many keys as there are capacities (six at most).
     pub(in super::super) fn new(capacity: &[u64]) -> Self {
         let keys = &KEYS[..capacity.len()];
         Self {
@@ -69,7 +71,7 @@ impl World {
         }
     }
 
-    /// Adds a queue that wants this much, all of it together.
+    /// Adds a queue; all that it wants is one part.
     pub(in super::super) fn add(
         &mut self,
         parent: usize,
@@ -103,12 +105,12 @@ impl World {
         self.queues[q].children.is_empty()
     }
 
-    /// A queue, its parents and the root.
+    /// A queue, its ancestors and the root.
     pub(in super::super) fn path(&self, q: usize) -> impl Iterator<Item = usize> {
         core::iter::successors(Some(q), |&q| (q != ROOT).then(|| self.queues[q].parent))
     }
 
-    /// The root has level 0.
+    /// The depth of a queue; the root has 0.
     pub(in super::super) fn level(&self, q: usize) -> usize {
         self.path(q).count() - 1
     }
@@ -125,8 +127,8 @@ impl World {
         self.entry(q, key).is_some()
     }
 
-    /// Whether a key is divided among a queue and its siblings: one of them names it, or it is the
-    /// GPU.
+    /// Whether a key is divided among a queue and its siblings: one of these names it, or it is
+    /// plain GPUs.
     pub(in super::super) fn is_divided(&self, q: usize, key: usize) -> bool {
         let siblings = &self.queues[self.queues[q].parent].children;
         q != ROOT && (key == 0 || siblings.iter().any(|&sibling| self.names(sibling, key)))
@@ -148,7 +150,7 @@ impl World {
         self.entry(q, key).map_or(1, |entry| entry.weight)
     }
 
-    /// The average past use of a queue, as far as that counts.
+    /// The average past use of a queue; 0 where past use does not count.
     pub(in super::super) fn used(&self, q: usize, key: usize) -> u64 {
         let used = self.half_life.and_then(|_| self.queues[q].used.get(key));
         used.copied().unwrap_or(0)
@@ -158,7 +160,7 @@ impl World {
         self.entry(q, key)?.limit
     }
 
-    /// What nobody exceeds: a limit, and of the root what there is.
+    /// What a queue never exceeds: its limit; the root the capacity.
     pub(in super::super) fn bound(&self, q: usize, key: usize) -> Option<u64> {
         if q == ROOT {
             Some(self.capacity[key])
@@ -167,13 +169,14 @@ impl World {
         }
     }
 
-    /// The most that a queue can have by limits and what there is.
+    /// The most that a queue can have, by key: the least of the limits on its path and the
+    /// capacity.
     pub(in super::super) fn most(&self, q: usize) -> Vec<u64> {
         let most = |key: usize| self.path(q).filter_map(|q| self.bound(q, key)).min();
         (0..self.keys()).map(|key| most(key).unwrap_or(0)).collect()
     }
 
-    /// What a queue and those below it want, by key.
+    /// What a queue and the queues below it want, by key.
     pub(in super::super) fn wants_of(&self, q: usize) -> Vec<u64> {
         let mut wants = std::vec![0u64; self.keys()];
         for part in &self.queues[q].wants {
@@ -216,7 +219,7 @@ impl World {
             facts
         };
         let mut definitions: Vec<_> = self.queues.iter().enumerate().skip(1).map(one).collect();
-        // Every key is on the books, whoever divides it.
+        // Every key must be governed, whichever queues divide it.
         let all: Vec<_> = self
             .names
             .iter()
@@ -226,7 +229,7 @@ impl World {
         definitions
     }
 
-    /// A tree in which nothing has happened yet.
+    /// A tree without capacities and demands.
     pub(in super::super) fn empty_tree(&self) -> QueueTree {
         let mut tree = QueueTree::new();
         tree.set_half_life(self.half_life.map(|minutes| minutes * GRID_MS));
@@ -242,7 +245,7 @@ impl World {
         tree
     }
 
-    /// Tells a tree what there is and what is wanted.
+    /// Tells a tree the capacities and what leaves want.
     pub(in super::super) fn fill(&self, tree: &mut QueueTree) {
         let named = |amounts: &[u64]| -> Vec<(&'static str, u64)> {
             let amounts = self.names.iter().copied().zip(amounts.iter().copied());
@@ -256,13 +259,13 @@ impl World {
         }
     }
 
-    /// What the tree under test gives each queue, by key.
+    /// The fair shares that the tree under test gives each queue, by key.
     pub(in super::super) fn shares(&self, tree: &mut QueueTree) -> Vec<Vec<u64>> {
         tree.divide_all();
         self.last_shares(tree)
     }
 
-    /// The shares of all queues as the tree last worked them out.
+    /// The fair shares of all queues as the tree last worked them out.
     pub(in super::super) fn last_shares(&self, tree: &QueueTree) -> Vec<Vec<u64>> {
         let keys: Vec<_> = self
             .names

@@ -1,0 +1,452 @@
+//! Eviction plans that are being carried out.
+//!
+//! A *taking* is an eviction plan from the moment at which it was made: its room is held, and its
+//! victims count as leaving. First every member of the gang is nominated, so that the next leader
+//! knows for whom the room is; then the victims are evicted, at a pace.
+//!
+//! ```text
+//!             every member is nominated           nothing is left to send
+//! NOMINATING --------------------------> EVICTING ------------------------> WAITING
+//!     |                                     |                                  |
+//!     +-------------------------------------+----------------------------------+
+//!     |                                                                        |
+//!     +--> STARTED: the gang has found room, there or elsewhere                |
+//!     +--> ENDED: the gang has changed or gone, a victim must not be evicted   |
+//!          any more, or the room does not come <-------------------------------+
+//! ```
+//!
+//! Victims whose eviction was not sent by then stay. What was sent cannot be taken back.
+
+use crate::bind::Binder;
+use crate::bind::outbox::Flight;
+use crate::bind::timers::Timer;
+use crate::command::{
+    Action, Announcement, Beneficiary, Evict, EvictionCause, ObjectReference, StatusPatch,
+};
+use crate::event::Outcome;
+use crate::facts::{Uid, UnixMs};
+use crate::ids::{GangId, PodId};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::holds::Holder;
+use crate::state::pod::Stage;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// One eviction plan that is being carried out.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    /// What the gang asks for, see [`crate::gangs::request::asks`].
+    pub(crate) asks: u64,
+    pub(crate) is_optimal: bool,
+    /// Members whose nominations are to be sent, each with its node.
+    pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,
+    /// Members that are nominated, or may be.
+    pub(crate) nominated: BTreeSet<Uid>,
+    /// Nominations under way.
+    pub(crate) asked: BTreeMap<Uid, Box<str>>,
+    /// Victims whose evictions are to be sent.
+    pub(crate) victims: VecDeque<Victim>,
+    /// Evictions under way.
+    pub(crate) under_way: BTreeMap<Uid, Victim>,
+    /// Nothing is sent before this time, because the API server has put off a request.
+    pub(crate) paused_until_ms: UnixMs,
+}
+
+/// A pod that is to be evicted for a gang.
+#[derive(Debug, Clone)]
+pub(crate) struct Victim {
+    pub(crate) uid: Uid,
+    pub(crate) cause: EvictionCause,
+    /// What its owner is told.
+    pub(crate) message: Box<str>,
+    /// The object of its gang, if that is told, too.
+    pub(crate) gang_object: Option<ObjectReference>,
+}
+
+/// All takings, and the pace of their evictions.
+#[derive(Debug, Default)]
+pub(crate) struct Takings {
+    by_gang: BTreeMap<GangId, Taking>,
+    /// For which gang each eviction under way was sent.
+    evictions: BTreeMap<Uid, GangId>,
+    /// For which gang each nomination under way was sent.
+    nominations: BTreeMap<Uid, GangId>,
+    /// Members whose nomination is to be taken back.
+    to_clear: VecDeque<Uid>,
+    /// Members whose nomination is being taken back. They are nominated again only afterwards: of
+    /// two requests the one that arrives last would count.
+    clearing: BTreeSet<Uid>,
+    pace: Pace,
+    /// This process has begun to lead: it is to read for whom the last leader was making room.
+    pub(crate) adopts: bool,
+    /// Gangs whose taking has come to nothing since the engine last took this list, each with a
+    /// sentence.
+    pub(crate) failed: Vec<(GangId, String)>,
+}
+
+/// How fast evictions are sent: a bucket that fills evenly, and holds what a tenth of a second
+/// brings, at least one eviction.
+#[derive(Debug, Default)]
+struct Pace {
+    /// In thousandths of an eviction.
+    credit: u64,
+    as_of_ms: UnixMs,
+}
+
+impl Pace {
+    /// Takes one eviction out of the bucket.
+    ///
+    /// # Errors
+    /// When there will be one.
+    fn take(&mut self, per_second: u32, now_ms: UnixMs) -> Result<(), UnixMs> {
+        let per_ms = u64::from(per_second.max(1));
+        let most = (per_ms * 100).max(1_000);
+        let passed_ms = now_ms.saturating_sub(self.as_of_ms);
+        let credit = self.credit.saturating_add(passed_ms.saturating_mul(per_ms));
+        self.credit = credit.min(most);
+        self.as_of_ms = now_ms;
+        match self.credit.checked_sub(1_000) {
+            Some(rest) => {
+                self.credit = rest;
+                Ok(())
+            }
+            None => Err(now_ms + (1_000 - self.credit).div_ceil(per_ms)),
+        }
+    }
+}
+
+impl Takings {
+    pub(crate) fn get(&self, gang: GangId) -> Option<&Taking> {
+        self.by_gang.get(&gang)
+    }
+
+    pub(crate) fn gangs(&self) -> impl Iterator<Item = GangId> {
+        self.by_gang.keys().copied()
+    }
+}
+
+impl Binder {
+    /// Begins to carry out an eviction plan. Its room is held, and its victims count as leaving.
+    pub(crate) fn begin_taking(&mut self, gang: GangId, taking: Taking) {
+        self.takings.by_gang.insert(gang, taking);
+    }
+
+    /// Ends a taking. Its room is given back, and victims that were not asked to leave stay.
+    /// `clears`: nominations are taken back. Returns whether there was one.
+    pub(crate) fn end_taking(
+        &mut self,
+        state: &mut ClusterState,
+        gang: GangId,
+        clears: bool,
+    ) -> bool {
+        let Some(taking) = self.takings.by_gang.remove(&gang) else {
+            return false;
+        };
+        state.end_hold(Holder::Gang(gang));
+        for victim in &taking.victims {
+            let pod = state.pod_ids.get(&victim.uid).copied();
+            if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
+                state.set_leaving(pod, false);
+            }
+        }
+        if clears {
+            // What is still asked for is taken back when it has ended.
+            let is_asked = |uid: &Uid| taking.asked.contains_key(uid);
+            let nominated = taking.nominated.iter().filter(|uid| !is_asked(uid));
+            self.takings.to_clear.extend(nominated);
+        }
+        true
+    }
+
+    /// Ends every taking without a word, because this process does not lead any more: the next
+    /// leader reads the nominations.
+    pub(crate) fn drop_takings(&mut self, state: &mut ClusterState) {
+        for gang in self.takings.gangs().collect::<Vec<_>>() {
+            self.end_taking(state, gang, false);
+        }
+        self.takings.to_clear.clear();
+    }
+
+    /// Publishes on the object of a gang that its eviction plan has come to nothing.
+    pub(crate) fn announce_failed_taking(
+        &mut self,
+        regarding: Option<ObjectReference>,
+        sentence: &str,
+    ) {
+        let Some(regarding) = regarding else { return };
+        self.outbox.announce(Announcement {
+            regarding,
+            warning: true,
+            reason: "EvictionPlanFailed".into(),
+            message: alloc::format!("the eviction plan has come to nothing: {sentence}").into(),
+            once: false,
+        });
+    }
+
+    /// Sends nominations and evictions while there is room for requests and the pace allows it.
+    pub(crate) fn send_takings(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        now_ms: UnixMs,
+    ) {
+        let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
+        while self.outbox.has_room_for_action()
+            && let Some(uid) = self.takings.to_clear.pop_front()
+        {
+            self.send_nomination(state, None, (uid, None), deadline_ms);
+        }
+        for gang in self.takings.gangs().collect::<Vec<_>>() {
+            self.send_nominations(state, gang, deadline_ms, now_ms);
+            if self.send_evictions(state, settings, gang, now_ms).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn send_nominations(
+        &mut self,
+        state: &ClusterState,
+        gang: GangId,
+        deadline_ms: UnixMs,
+        now_ms: UnixMs,
+    ) {
+        while self.outbox.has_room_for_action()
+            && let Some(taking) = self.takings.by_gang.get_mut(&gang)
+            && taking.paused_until_ms <= now_ms
+            && let Some((uid, _)) = taking.to_nominate.front()
+            && !self.takings.clearing.contains(uid)
+            && !self.takings.nominations.contains_key(uid)
+            && let Some((uid, node)) = taking.to_nominate.pop_front()
+        {
+            taking.nominated.insert(uid);
+            taking.asked.insert(uid, node.clone());
+            self.send_nomination(state, Some(gang), (uid, Some(node)), deadline_ms);
+        }
+    }
+
+    fn send_nomination(
+        &mut self,
+        state: &ClusterState,
+        gang: Option<GangId>,
+        (uid, node): (Uid, Option<Box<str>>),
+        deadline_ms: UnixMs,
+    ) {
+        let pod = state.pod_ids.get(&uid).map(|id| &state.pods[*id]);
+        let Some(pod) = pod.filter(|pod| pod.stage == Stage::Waiting) else {
+            return;
+        };
+        if let Some(gang) = gang {
+            self.takings.nominations.insert(uid, gang);
+        } else {
+            self.takings.clearing.insert(uid);
+        }
+        let patch = StatusPatch::Nominated {
+            pod: pod.reference(),
+            node,
+        };
+        let action = Action::PatchStatus(patch);
+        self.outbox.send(Flight::Nominate(uid), deadline_ms, action);
+    }
+
+    /// A nomination has ended. Without it no victim is asked to leave: the next leader would not
+    /// know for whom.
+    pub(crate) fn nomination_ended(
+        &mut self,
+        settings: &Settings,
+        uid: Uid,
+        outcome: &Outcome,
+        now_ms: UnixMs,
+    ) {
+        let Some(gang) = self.takings.nominations.remove(&uid) else {
+            self.takings.clearing.remove(&uid);
+            return;
+        };
+        let Some(taking) = self.takings.by_gang.get_mut(&gang) else {
+            // The taking has ended meanwhile.
+            self.takings.to_clear.push_back(uid);
+            return;
+        };
+        let Some(node) = taking.asked.remove(&uid) else {
+            // It was asked for by an earlier taking of the gang.
+            self.takings.to_clear.push_back(uid);
+            return;
+        };
+        let wait_ms = match outcome {
+            Outcome::Done => return,
+            Outcome::Throttled { retry_after_ms } => *retry_after_ms,
+            Outcome::Unknown { .. } | Outcome::Observed(_) | Outcome::Lease(_) => {
+                settings.retry_after_ms
+            }
+            Outcome::NotFound | Outcome::Conflict { .. } | Outcome::Refused { .. } => {
+                let sentence = "the API server has refused a nomination".into();
+                self.takings.failed.push((gang, sentence));
+                return;
+            }
+        };
+        taking.to_nominate.push_front((uid, node));
+        taking.paused_until_ms = now_ms.saturating_add(wait_ms);
+        self.timers.set(taking.paused_until_ms, Timer::Pace);
+    }
+
+    /// Sends evictions for a gang whose members are nominated.
+    ///
+    /// # Errors
+    /// The pace allows no more.
+    fn send_evictions(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        gang: GangId,
+        now_ms: UnixMs,
+    ) -> Result<(), ()> {
+        let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
+        // tests plant bugs here: nominations-first
+        while let Some(taking) = self.takings.by_gang.get_mut(&gang)
+            && taking.to_nominate.is_empty()
+            && taking.asked.is_empty()
+            && taking.paused_until_ms <= now_ms
+            && let Some(victim) = taking.victims.front()
+        {
+            let in_flight = self.takings.evictions.len();
+            let limit = usize::try_from(settings.evictions.in_flight).unwrap_or(usize::MAX);
+            if !self.outbox.has_room_for_action() || in_flight >= limit {
+                return Err(());
+            }
+            let pod = match evictable(state, victim.uid) {
+                Ok(Some(pod)) => pod,
+                Ok(None) => {
+                    taking.victims.pop_front();
+                    continue;
+                }
+                Err(sentence) => {
+                    self.takings.failed.push((gang, sentence));
+                    return Ok(());
+                }
+            };
+            let per_second = settings.evictions.per_second;
+            if let Err(at_ms) = self.takings.pace.take(per_second, now_ms) {
+                self.timers.set(at_ms, Timer::Pace);
+                return Err(());
+            }
+            let beneficiary = Beneficiary {
+                gang: (&*state.name_of(&state.gangs[gang])).into(),
+                is_optimal: taking.is_optimal,
+            };
+            if let Some(victim) = taking.victims.pop_front() {
+                self.takings.evictions.insert(victim.uid, gang);
+                let evict = Evict {
+                    pod: state.pods[pod].reference(),
+                    cause: victim.cause,
+                    beneficiary: Some(beneficiary),
+                };
+                let (uid, told) = (victim.uid, victim.clone());
+                taking.under_way.insert(uid, victim);
+                self.tell_victim(state, pod, told);
+                self.outbox
+                    .send(Flight::Evict(uid), deadline_ms, Action::Evict(evict));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_victim(&mut self, state: &ClusterState, pod: PodId, victim: Victim) {
+        let reason = match victim.cause {
+            EvictionCause::Reclaim => "Reclaimed",
+            EvictionCause::Preempt => "Preempted",
+            EvictionCause::Consolidate => "Moved",
+            EvictionCause::Stale | EvictionCause::Unwind => return,
+        };
+        let pod = state.pods[pod].object();
+        for regarding in [Some(pod), victim.gang_object].into_iter().flatten() {
+            self.outbox.announce(Announcement {
+                regarding,
+                warning: true,
+                reason: reason.into(),
+                message: victim.message.clone(),
+                once: false,
+            });
+        }
+    }
+
+    /// An eviction for a gang that waits has ended. Returns `false` for any other eviction.
+    pub(crate) fn taking_eviction_ended(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        uid: Uid,
+        outcome: &Outcome,
+        now_ms: UnixMs,
+    ) -> bool {
+        let Some(gang) = self.takings.evictions.remove(&uid) else {
+            return false;
+        };
+        let taking = self.takings.by_gang.get_mut(&gang);
+        let Some((taking, victim)) = taking.and_then(|taking| {
+            let victim = taking.under_way.remove(&uid)?;
+            Some((taking, victim))
+        }) else {
+            // The taking has ended meanwhile: the victim stays, unless the eviction has succeeded.
+            let succeeded = matches!(outcome, Outcome::Done | Outcome::NotFound);
+            let pod = state.pod_ids.get(&uid).copied().filter(|_| !succeeded);
+            if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
+                state.set_leaving(pod, false);
+            }
+            return true;
+        };
+        let wait_ms = match outcome {
+            Outcome::Done | Outcome::NotFound => return true,
+            Outcome::Refused { message } => {
+                let sentence = alloc::format!("an eviction was refused: {message}");
+                taking.victims.push_front(victim);
+                self.takings.failed.push((gang, sentence));
+                return true;
+            }
+            Outcome::Throttled { retry_after_ms } => *retry_after_ms,
+            Outcome::Conflict { .. }
+            | Outcome::Unknown { .. }
+            | Outcome::Observed(_)
+            | Outcome::Lease(_) => settings.retry_after_ms,
+        };
+        taking.victims.push_front(victim);
+        taking.paused_until_ms = now_ms.saturating_add(wait_ms);
+        self.timers.set(taking.paused_until_ms, Timer::Pace);
+        true
+    }
+}
+
+/// The pod of a victim that may still be evicted, looked at right before that; `None`: it is
+/// leaving or gone already.
+///
+/// # Errors
+/// Why it must not be evicted any more.
+fn evictable(state: &ClusterState, uid: Uid) -> Result<Option<PodId>, String> {
+    let Some(id) = state.pod_ids.get(&uid).copied() else {
+        return Ok(None);
+    };
+    let pod = &state.pods[id];
+    if pod.deleting || pod.stage.node().is_none() {
+        return Ok(None);
+    }
+    let gang = pod.gang().map(|gang| &state.gangs[gang]);
+    if gang.is_none_or(|gang| !gang.spec.preemptible) {
+        return Err(alloc::format!(
+            "pod {} may not be evicted any more",
+            pod.name
+        ));
+    }
+    let mut budgets = state.budgets_of(id);
+    let first = budgets.next();
+    let is_kept = first.is_some_and(|budget| budget.allowed == 0) || budgets.next().is_some();
+    // tests plant bugs here: budget-before-an-eviction
+    match is_kept && pod.running {
+        true => Err(alloc::format!(
+            "a disruption budget keeps pod {} from being evicted",
+            pod.name
+        )),
+        false => Ok(Some(id)),
+    }
+}

@@ -1,0 +1,392 @@
+//! Within phase 4: refused gangs take room from others, and what becomes of their plans.
+
+use crate::bind::takings::{Taking, Victim};
+use crate::command::EvictionCause;
+use crate::engine::Engine;
+use crate::facts::{Uid, UnixMs};
+use crate::gangs::counts::count;
+use crate::gangs::request;
+use crate::ids::{GangId, NodeId, PodId};
+use crate::plan::turn::SLICE_WORK;
+use crate::plan::victims::{self, Action, Plan};
+use crate::plan::waiting::Awaited;
+use crate::queues::{ClaimKind, QueueId};
+use crate::state::ClusterState;
+use crate::state::holds::{Hold, Holder};
+use crate::state::node::Node;
+use crate::tell::taken;
+use crate::txn::Txn;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+impl Engine {
+    /// Lets refused gangs make eviction plans, until none is left or the slice is used up. Returns
+    /// whether the slice was used up.
+    pub(super) fn claim(&mut self, now_ms: UnixMs) -> bool {
+        if self.settings.evictions.in_flight == 0 {
+            return false;
+        }
+        let mut work = 0;
+        while work < SLICE_WORK {
+            let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
+            let next = self.planner.next_claim(state, settings, progress, now_ms);
+            let Some((queue, gang)) = next else {
+                return false;
+            };
+            let mut searched = 100;
+            self.in_hand(gang, |engine| {
+                engine.consider(queue, gang, now_ms, &mut searched);
+            });
+            work += searched;
+            self.planner.claims.charge(searched, now_ms);
+            let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
+            self.planner
+                .advance_claims(state, settings, progress, queue, now_ms);
+        }
+        true
+    }
+
+    fn consider(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs, work: &mut u64) {
+        let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
+        let later = self.planner.holders_after(state, queue, gang);
+        let found = victims::find(
+            state,
+            settings,
+            progress,
+            (gang, queue),
+            &later,
+            now_ms,
+            work,
+        );
+        let claim = &mut self.planner.waiting[gang].claim;
+        let was_delayed = claim.delayed_until_ms.take();
+        match found {
+            Err(no_plan) => self
+                .planner
+                .note_no_plan(&self.state, queue, gang, &no_plan),
+            Ok(plan) => {
+                let delay_ms = self.state.gangs[gang].spec.preemption_delay_ms;
+                let delay_ms = delay_ms.unwrap_or(self.settings.preemption_delay_ms);
+                let until_ms = claim.blocked_ms.unwrap_or(now_ms).saturating_add(delay_ms);
+                if until_ms > now_ms && plan.action != Action::Free {
+                    claim.delayed_until_ms = Some(until_ms);
+                    self.planner.claims.note_time(Some(until_ms));
+                } else {
+                    self.begin_taking(queue, gang, &plan, now_ms);
+                }
+            }
+        }
+        let claim = &self.planner.waiting[gang].claim;
+        if claim.delayed_until_ms != was_delayed || claim.awaited.is_some() {
+            self.report_anew(gang, now_ms);
+        }
+    }
+
+    /// Begins to carry out a plan: its victims count as leaving, and its room is held.
+    fn begin_taking(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
+        let state = &mut self.state;
+        let victims: VecDeque<Victim> = victims_of(state, plan, queue, gang, now_ms);
+        let mut awaited: Vec<_> = victims.iter().map(|victim| victim.uid).collect();
+        let on_nodes: BTreeSet<NodeId> = plan.places.iter().map(|(_, node)| *node).collect();
+        for pod in state.holds.leaving().collect::<Vec<_>>() {
+            let node = state.node_of(pod);
+            if node.is_some_and(|node| on_nodes.contains(&node)) {
+                awaited.push(state.pods[pod].uid);
+            }
+        }
+        let mut losers: BTreeSet<GangId> = BTreeSet::new();
+        for pod in &plan.evict {
+            state.set_leaving(*pod, true);
+            losers.extend(state.pods[*pod].gang());
+        }
+        let hold = hold_of(state, queue, gang, plan);
+        state.begin_hold(hold);
+        let nominate = plan.places.iter().map(|(pod, node)| {
+            let node = state.nodes[*node].name.clone();
+            (state.pods[*pod].uid, node)
+        });
+        let taking = Taking {
+            asks: request::asks(state, gang),
+            is_optimal: plan.is_optimal(),
+            to_nominate: nominate.collect(),
+            nominated: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            victims,
+            under_way: BTreeMap::new(),
+            paused_until_ms: 0,
+        };
+        self.binder.begin_taking(gang, taking);
+        for loser in losers {
+            self.planner.waiting[loser].claim.lose(now_ms);
+        }
+        let claim = &mut self.planner.waiting[gang].claim;
+        if plan.action != Action::Free {
+            claim.begin_plan();
+        }
+        claim.awaited = Some(Awaited {
+            since_ms: now_ms,
+            pods: awaited,
+        });
+        self.hold_for_movers(queue, gang, plan, now_ms);
+        self.displace_later(queue, gang, &on_nodes, now_ms);
+    }
+
+    /// Keeps the places of gangs that only move for the pods that their controllers make anew.
+    /// Victims of another right wait for their turn.
+    fn hold_for_movers(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
+        let mut by_owner: BTreeMap<Uid, Hold> = BTreeMap::new();
+        for (pod, node) in &plan.moved {
+            let cause = cause_of(&self.state, plan, *pod, queue, gang);
+            if cause != EvictionCause::Consolidate {
+                continue;
+            }
+            let record = &self.state.pods[*pod];
+            let (Some(owner), Some(account)) = (record.owner(), record.account()) else {
+                continue;
+            };
+            let hold = by_owner.entry(owner.uid).or_insert_with(|| {
+                let to = Some((account.queue, account.preemptible));
+                Hold::new(Holder::Owner(owner.uid), to, Vec::new())
+            });
+            hold.rooms.push((record.class, *node));
+        }
+        for (owner, hold) in by_owner {
+            self.state.end_hold(hold.holder);
+            self.state.begin_hold(hold);
+            self.state
+                .holds
+                .end_at(owner, now_ms.saturating_add(MOVERS_MS));
+        }
+    }
+
+    /// Ends the takings of gangs that come later in the line of a queue and whose room a plan has
+    /// taken: they are planned anew at once.
+    fn displace_later(
+        &mut self,
+        queue: QueueId,
+        gang: GangId,
+        nodes: &BTreeSet<NodeId>,
+        now_ms: UnixMs,
+    ) {
+        for node in nodes {
+            while !self.state.nodes[*node].keeps_holds() {
+                let on_node: Vec<Holder> = self.state.holds.on_node(*node).collect();
+                let later = self.planner.holders_after(&self.state, queue, gang);
+                let Some(Holder::Gang(last)) =
+                    later.into_iter().find(|holder| on_node.contains(holder))
+                else {
+                    break;
+                };
+                self.end_taking(last, now_ms);
+                if self.planner.waiting[last].claim.paused_until_ms <= now_ms {
+                    self.planner.claims.once_more(queue, last);
+                }
+            }
+        }
+    }
+
+    /// Ends a taking, because the gang is to be planned anew or needs it no more.
+    pub(super) fn end_taking(&mut self, gang: GangId, now_ms: UnixMs) {
+        if !self.binder.end_taking(&mut self.state, gang, true) {
+            return;
+        }
+        self.planner.note_ended_plan(gang, now_ms);
+        self.planner.claims.note();
+        if self.state.gangs.get(gang).is_some() {
+            self.report_anew(gang, now_ms);
+        }
+    }
+
+    /// Ends the taking of a gang that was refused although the room that is held for it is there:
+    /// something else keeps the gang from starting. While a victim is still to leave, that may be
+    /// the place of a gang that moves, which is to come out of the victim's room.
+    pub(super) fn give_up_taking(&mut self, gang: GangId, now_ms: UnixMs) {
+        let holder = Holder::Gang(gang);
+        let hold = self.state.holds.get(holder);
+        let awaits = hold.is_some_and(|hold| self.state.to_leave(hold).next().is_some());
+        if self.state.is_room_there(holder) && !awaits {
+            self.fail_taking(gang, now_ms);
+        }
+    }
+
+    /// Ends a taking that has come to nothing.
+    fn fail_taking(&mut self, gang: GangId, now_ms: UnixMs) {
+        if self.binder.takings.get(gang).is_none() {
+            return;
+        }
+        let claim = &mut self.planner.waiting[gang].claim;
+        claim.pause(self.settings.retry_after_ms, now_ms);
+        self.end_taking(gang, now_ms);
+    }
+
+    /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
+    /// have come to nothing.
+    pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
+        for (gang, sentence) in core::mem::take(&mut self.binder.takings.failed) {
+            if let Some(gang_object) = self.state.gangs.get(gang) {
+                let object = self.state.object_of(gang_object);
+                self.binder.announce_failed_taking(object, &sentence);
+                self.fail_taking(gang, now_ms);
+            }
+        }
+        self.state.end_old_holds(now_ms);
+        let stirred = core::mem::take(&mut self.state.holds.stirred);
+        let mut holders: BTreeSet<Holder> = BTreeSet::new();
+        for node in stirred {
+            let lost = !self.state.nodes.get(node).is_some_and(Node::keeps_holds);
+            for holder in self.state.holds.on_node(node).collect::<Vec<_>>() {
+                match holder {
+                    Holder::Gang(gang) if lost => self.fail_taking(gang, now_ms),
+                    Holder::Owner(_) if lost => self.state.end_hold(holder),
+                    holder => drop(holders.insert(holder)),
+                }
+            }
+        }
+        for holder in holders {
+            if let Holder::Gang(gang) = holder
+                && self.state.is_room_there(holder)
+            {
+                let (state, settings) = (&mut self.state, &self.settings);
+                self.planner.wake(state, settings, &self.progress, gang);
+            }
+        }
+    }
+
+    /// Ends the taking of a gang that asks for something else now, or for nothing.
+    pub(super) fn follow_taking(&mut self, gang: GangId, now_ms: UnixMs) {
+        let Some(taking) = self.binder.takings.get(gang) else {
+            return;
+        };
+        let waits = self.planner.waiting[gang].place.is_some();
+        if !waits || taking.asks != request::asks(&self.state, gang) {
+            self.end_taking(gang, now_ms);
+            self.planner.waiting[gang].claim.change();
+        }
+    }
+
+    /// Reads for whom the last leader was making room: the nominations of members that wait.
+    pub(super) fn adopt_nominations(&mut self) {
+        for gang in self.state.gangs.ids() {
+            let Some((queue, _)) = self.planner.waiting[gang].place else {
+                continue;
+            };
+            let counts = count(&self.state, gang, self.now_ms);
+            let places = nominations(&self.state, gang);
+            if places.is_empty() || places.len() < counts.needed as usize {
+                continue;
+            }
+            let plan = Plan::of_nominations(places);
+            // If a victim was not evicted yet, the gang is planned anew.
+            if self.is_coming(queue, gang, &plan) {
+                self.begin_taking(queue, gang, &plan, self.now_ms);
+            }
+        }
+        self.planner.claims.note();
+    }
+
+    /// Whether the room of a plan is free, or is being left.
+    fn is_coming(&mut self, queue: QueueId, gang: GangId, plan: &Plan) -> bool {
+        let state = &mut self.state;
+        let mut txn = Txn::default();
+        let start = txn.checkpoint();
+        let hold = hold_of(state, queue, gang, plan);
+        txn.hold(state, hold);
+        let mut places = plan.places.iter();
+        let is_coming = places.all(|(_, node)| state.nodes[*node].keeps_holds());
+        txn.rollback(state, start);
+        is_coming
+    }
+
+    fn report_anew(&mut self, gang: GangId, now_ms: UnixMs) {
+        let counts = count(&self.state, gang, now_ms);
+        self.teller.told[gang].is_stale = true;
+        self.report(gang, &counts);
+    }
+}
+
+/// How long the place of a pod that moves is kept for the pod that its controller makes anew.
+const MOVERS_MS: u64 = 5 * 60_000;
+
+/// The hold for the places of a plan.
+fn hold_of(state: &ClusterState, queue: QueueId, gang: GangId, plan: &Plan) -> Hold {
+    let rooms = plan.places.iter();
+    let rooms = rooms.map(|(pod, node)| (state.pods[*pod].class, *node));
+    let preemptible = state.gangs[gang].spec.preemptible;
+    let victims = plan.evict.iter().map(|pod| state.pods[*pod].uid);
+    Hold {
+        victims: victims.collect(),
+        ..Hold::new(
+            Holder::Gang(gang),
+            Some((queue, preemptible)),
+            rooms.collect(),
+        )
+    }
+}
+
+/// The members that wait and are nominated to a node that exists.
+fn nominations(state: &ClusterState, gang: GangId) -> Vec<(PodId, NodeId)> {
+    let members = state.gangs[gang].members.iter();
+    let nominated = members.filter_map(|pod| {
+        let record = &state.pods[*pod];
+        let node = record.own.as_ref()?.nominated.as_deref()?;
+        let node = *state.node_ids.get(node)?;
+        state.nodes[node].known.as_ref()?;
+        record.could_be_placed().then_some((*pod, node))
+    });
+    nominated.collect()
+}
+
+/// By which right a pod is evicted for a gang of a queue.
+fn cause_of(
+    state: &ClusterState,
+    plan: &Plan,
+    id: PodId,
+    queue: QueueId,
+    gang: GangId,
+) -> EvictionCause {
+    let pod = &state.pods[id];
+    let has_a_place = || plan.moved.iter().any(|(moved, _)| *moved == id);
+    let own_queue = pod.account().is_some_and(|account| account.queue == queue);
+    let priority = |gang: GangId| state.gangs[gang].spec.priority;
+    let is_lower = || pod.gang().is_some_and(|of| priority(of) < priority(gang));
+    match plan.action {
+        Action::Consolidate | Action::Free => EvictionCause::Consolidate,
+        Action::Reclaim(_) => EvictionCause::Reclaim,
+        Action::Preempt => EvictionCause::Preempt,
+        Action::Mixed(_) if !own_queue && has_a_place() => EvictionCause::Consolidate,
+        Action::Mixed(_) if !own_queue => EvictionCause::Reclaim,
+        Action::Mixed(_) if is_lower() => EvictionCause::Preempt,
+        Action::Mixed(_) => EvictionCause::Consolidate,
+    }
+}
+
+/// The victims of a plan, those under a disruption budget first: if one of them is refused, fewer
+/// have left for nothing.
+fn victims_of(
+    state: &ClusterState,
+    plan: &Plan,
+    queue: QueueId,
+    gang: GangId,
+    now_ms: UnixMs,
+) -> VecDeque<Victim> {
+    let mut told = BTreeSet::new();
+    let mut victims: Vec<(bool, Victim)> = Vec::new();
+    for id in &plan.evict {
+        let pod = &state.pods[*id];
+        let cause = cause_of(state, plan, *id, queue, gang);
+        let kind = plan.action.claims().unwrap_or(ClaimKind::Quota);
+        let of = pod.gang().filter(|of| told.insert(*of));
+        let object = of
+            .map(|of| &state.gangs[of])
+            .filter(|of| of.object.is_some());
+        let victim = Victim {
+            uid: pod.uid,
+            cause,
+            message: taken::why(state, *id, gang, (cause, kind), now_ms).into(),
+            gang_object: object.and_then(|of| state.object_of(of)),
+        };
+        victims.push((state.budgets_of(*id).next().is_none(), victim));
+    }
+    victims.sort_by_key(|(is_free, _)| *is_free);
+    victims.into_iter().map(|(_, victim)| victim).collect()
+}

@@ -1,0 +1,312 @@
+//! Which of the refused gangs is tried next with the room of others.
+//!
+//! Once nobody has a turn any more, the refused gangs go through a round: in the order of queues
+//! and lines, each may make an eviction plan. What one plan takes, the next gang of the round does
+//! not find. A round begins when something has changed since the last one began, at most every
+//! half second; nobody polls.
+
+use crate::facts::UnixMs;
+use crate::gangs::progress::Progress;
+use crate::gangs::wait::{Shortfall, Wait, Wake};
+use crate::gangs::wanted;
+use crate::ids::{ById, GangId};
+use crate::plan::Planner;
+use crate::plan::order::{CandidateKey, CandidateKind};
+use crate::plan::victims::NoPlan;
+use crate::plan::waiting::Waiting;
+use crate::queues::{Demand, LineUp, QueueId};
+use crate::reason::Reason;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::holds::Holder;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+/// The least time between the beginnings of two rounds.
+const ROUND_INTERVAL_MS: u64 = 500;
+/// The line-up of the gangs that are still to come in a round; the agenda has those before it.
+const LINE_UP: LineUp = LineUp::new(8);
+/// How much work, in units of about ten nanoseconds, is done in a millisecond if searches take a
+/// tenth of the time.
+const WORK_PER_MS: u64 = 10_000;
+
+/// The round of refused gangs.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// Something has happened since the last round began that may make a plan possible.
+    is_stale: bool,
+    /// When the next round may begin.
+    due_ms: UnixMs,
+    /// When time alone makes a plan possible: a gang has run for long enough, or a delay or a pause
+    /// ends.
+    next_ms: Option<UnixMs>,
+    /// The round does not go on before this time: searches take a tenth of the time at most.
+    paused_until_ms: UnixMs,
+    round: Option<Round>,
+}
+
+#[derive(Debug, Default)]
+struct Round {
+    /// The gangs that are still to come, by queue.
+    lines: BTreeMap<QueueId, VecDeque<GangId>>,
+    /// For what no plan was found in this round.
+    refused: BTreeSet<Alike>,
+}
+
+/// Gangs of which one finds no plan if another has found none.
+type Alike = (QueueId, Shortfall, i32, bool, bool);
+
+impl Claims {
+    /// Notes that something has happened.
+    pub(crate) fn note(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Notes that a plan may be possible at a time.
+    pub(crate) fn note_time(&mut self, at_ms: Option<UnixMs>) {
+        self.next_ms = self.next_ms.into_iter().chain(at_ms).min();
+    }
+
+    /// Lets the round go on no sooner than so much work allows.
+    pub(crate) fn charge(&mut self, work: u64, now_ms: UnixMs) {
+        self.paused_until_ms = now_ms.saturating_add(work / WORK_PER_MS);
+    }
+
+    /// Lets the round go on at once. Returns whether it was to wait.
+    pub(crate) fn go_on(&mut self) -> bool {
+        let waits = self.round.is_some() && self.paused_until_ms > 0;
+        self.paused_until_ms = 0;
+        waits
+    }
+
+    /// When the next round begins, or the present one goes on; `None`: when something happens.
+    pub(crate) fn deadline(&self) -> Option<UnixMs> {
+        if self.round.is_some() {
+            return Some(self.paused_until_ms);
+        }
+        let due_ms = self.is_stale.then_some(self.due_ms);
+        let times = due_ms.into_iter().chain(self.next_ms);
+        times.min().map(|at_ms| at_ms.max(self.due_ms))
+    }
+
+    /// Forgets the round, because queues have other numbers now.
+    pub(crate) fn forget_queues(&mut self) {
+        self.round = None;
+        self.is_stale = true;
+    }
+
+    /// The next gang of a queue in this round.
+    fn head(&self, queue: QueueId) -> Option<GangId> {
+        let line = self.round.as_ref()?.lines.get(&queue)?;
+        line.front().copied()
+    }
+
+    /// Takes the next gang of a queue out of this round.
+    fn pass(&mut self, queue: QueueId, gang: GangId) {
+        let round = self.round.as_mut();
+        if let Some(line) = round.and_then(|round| round.lines.get_mut(&queue)) {
+            debug_assert_eq!(line.front(), Some(&gang));
+            line.pop_front();
+        }
+    }
+
+    /// Lets a gang come once more in this round, as the first of its queue.
+    pub(crate) fn once_more(&mut self, queue: QueueId, gang: GangId) {
+        match &mut self.round {
+            Some(round) => round.lines.entry(queue).or_default().push_front(gang),
+            None => self.is_stale = true,
+        }
+    }
+}
+
+impl Planner {
+    /// The refused gang that is to be tried next with the room of others, and its queue.
+    pub(crate) fn next_claim(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) -> Option<(QueueId, GangId)> {
+        if self.claims.paused_until_ms > now_ms {
+            return None;
+        }
+        if self.claims.round.is_none() {
+            if self.claims.deadline().is_none_or(|at_ms| at_ms > now_ms) {
+                return None;
+            }
+            self.begin_round(state, settings, progress, now_ms);
+        }
+        let Some(queue) = state.queues.next_leaf(LINE_UP) else {
+            self.claims.round = None;
+            return None;
+        };
+        let gang = self.claims.head(queue)?;
+        self.claims.pass(queue, gang);
+        Some((queue, gang))
+    }
+
+    /// Shows the tree of queues the next gang of a queue, after its first one was tried.
+    pub(crate) fn advance_claims(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        queue: QueueId,
+        now_ms: UnixMs,
+    ) {
+        let mut next = self.claims.head(queue);
+        while let Some(gang) = next.filter(|gang| !self.may_claim(state, queue, *gang)) {
+            self.claims.pass(queue, gang);
+            next = self.claims.head(queue);
+        }
+        let demand = next.map(|gang| -> Demand {
+            wanted::demand_of(state, settings, progress, gang, queue, now_ms)
+        });
+        state.queues.set_candidate(LINE_UP, queue, demand);
+    }
+
+    fn begin_round(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) {
+        self.claims = Claims {
+            due_ms: now_ms.saturating_add(ROUND_INTERVAL_MS),
+            round: Some(Round::default()),
+            ..Claims::default()
+        };
+        let mut gangs: Vec<(&QueueId, &CandidateKey, GangId)> = Vec::new();
+        for (id, _) in state.gangs.iter() {
+            let waiting = &self.waiting[id];
+            let Some((queue, key)) = &waiting.place else {
+                continue;
+            };
+            if !self.may_claim(state, *queue, id) {
+                continue;
+            }
+            let paused_ms = waiting.claim.paused_until_ms;
+            if paused_ms > now_ms {
+                let next_ms = self.claims.next_ms.into_iter();
+                self.claims.next_ms = next_ms.chain([paused_ms]).min();
+            } else {
+                gangs.push((queue, key, id));
+            }
+        }
+        gangs.sort_unstable();
+        let mut lines: BTreeMap<QueueId, VecDeque<GangId>> = BTreeMap::new();
+        for (queue, _, gang) in gangs {
+            lines.entry(*queue).or_default().push_back(gang);
+        }
+        let queues: Vec<QueueId> = lines.keys().copied().collect();
+        if let Some(round) = &mut self.claims.round {
+            round.lines = lines;
+        }
+        for queue in queues {
+            self.advance_claims(state, settings, progress, queue, now_ms);
+        }
+    }
+
+    /// Whether a gang may take room from others: it was refused for room or for a limit, and no
+    /// plan of it is being carried out. A gang that is bound in part is unwound within two seconds,
+    /// and victims take longer to leave.
+    fn may_claim(&self, state: &ClusterState, queue: QueueId, gang: GangId) -> bool {
+        if state.gangs.get(gang).is_none() {
+            return false;
+        }
+        let waiting = &self.waiting[gang];
+        let (Wait::Room(refused, _), Some((stands_in, key))) = (&waiting.wait, &waiting.place)
+        else {
+            return false;
+        };
+        let for_room = matches!(
+            refused.reason,
+            Reason::DoesNotFit
+                | Reason::NotFoundWithinBound
+                | Reason::OverLimit
+                | Reason::MembersLost
+        );
+        let is_new = waiting.claim.awaited.is_none() && *stands_in == queue;
+        let was_refused = || {
+            let alike = alike(state, waiting, queue, gang);
+            let round = self.claims.round.as_ref();
+            alike.is_some_and(|alike| round.is_some_and(|round| round.refused.contains(&alike)))
+        };
+        for_room && is_new && key.kind != CandidateKind::Unfinished && !was_refused()
+    }
+
+    /// The gangs with holds that come after a gang in the line of its queue, the last first; not
+    /// those for which a member of the gang is still to leave. A gang that loses members to another
+    /// comes before that one as long as it has some left, and would take the room back that it is
+    /// giving.
+    pub(crate) fn holders_after(
+        &self,
+        state: &ClusterState,
+        queue: QueueId,
+        gang: GangId,
+    ) -> Vec<Holder> {
+        let Some((_, own)) = &self.waiting[gang].place else {
+            return Vec::new();
+        };
+        let mut later = Vec::new();
+        for hold in state.holds.iter() {
+            let Holder::Gang(of) = hold.holder else {
+                continue;
+            };
+            let place = self.waiting[of].place.as_ref();
+            let place = place.filter(|(stands_in, key)| *stands_in == queue && key > own);
+            let mut givers = state.to_leave(hold).map(|pod| pod.gang());
+            if let Some((_, key)) = place
+                && !givers.any(|giver| giver == Some(gang))
+            {
+                later.push((key, hold.holder));
+            }
+        }
+        later.sort_unstable_by(|one, other| other.cmp(one));
+        later.into_iter().map(|(_, holder)| holder).collect()
+    }
+
+    /// Notes that there is no plan for a gang now.
+    pub(crate) fn note_no_plan(
+        &mut self,
+        state: &ClusterState,
+        queue: QueueId,
+        gang: GangId,
+        no_plan: &NoPlan,
+    ) {
+        self.claims.note_time(no_plan.next_ms);
+        let alike = alike(state, &self.waiting[gang], queue, gang);
+        if let (Some(round), Some(alike)) = (&mut self.claims.round, alike) {
+            round.refused.insert(alike);
+        }
+    }
+
+    /// Notes that a plan of a gang is not carried out any more, and did not let the gang start.
+    /// After a few of them the gang makes a pause, which gets longer, whatever they came to: two
+    /// gangs could take turns in taking the same room.
+    pub(crate) fn note_ended_plan(&mut self, gang: GangId, now_ms: UnixMs) {
+        let claim = &mut self.waiting[gang].claim;
+        claim.awaited = None;
+        if let Some(pause_ms) = claim.pause_ms() {
+            claim.pause(pause_ms, now_ms);
+        }
+        self.claims.note_time(Some(claim.paused_until_ms));
+    }
+}
+
+fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) -> Option<Alike> {
+    let Wait::Room(_, Wake::Eased(shortfall)) = &waiting.wait else {
+        return None;
+    };
+    let (_, key) = waiting.place.as_ref()?;
+    let spec = &state.gangs[gang].spec;
+    Some((
+        queue,
+        *shortfall,
+        spec.priority,
+        spec.preemptible,
+        key.surplus,
+    ))
+}

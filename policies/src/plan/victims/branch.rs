@@ -1,0 +1,272 @@
+//! The cheapest set of units that makes a plan: branch and bound, the least bound first.
+//!
+//! ```text
+//! OPEN --its bound is the least--> tried: a plan --costs its bound--> done with all sets below it
+//!  ^                                 |   +--------costs more--+
+//!  |                                 +--- no plan ------------+--> one unit is decided, both ways
+//!  +----------------------------------------------------------------------+
+//! ```
+//!
+//! A set with room that breaks a rule ends its branch: in every larger set some unit would not be
+//! needed. So does a set that asks too much of a disruption budget.
+
+use super::bound::{Bounded, Decided, Rooms};
+use super::cost::Cost;
+use super::units::Unit;
+use super::what_if::{End, Failure, WhatIf};
+use super::{Action, Why};
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How many branches are looked at, at most.
+const BRANCHES_MAX: u64 = 4_000;
+/// How much work a search may do, in units of about ten nanoseconds.
+const WORK_MAX: u64 = 1_000_000;
+
+/// What is decided on the way to a branch, and what follows.
+#[derive(Debug)]
+struct Branch {
+    decided: Vec<(usize, Decided)>,
+    bounded: Bounded,
+}
+
+/// The cheapest plan that was found.
+#[derive(Debug)]
+pub(super) struct Best {
+    pub(super) set: Vec<usize>,
+    pub(super) end: End,
+    pub(super) cost: Cost,
+    /// No plan costs less than this.
+    pub(super) bound: Cost,
+}
+
+/// What a search has found.
+#[derive(Debug)]
+pub(super) enum Searched {
+    Found(Best),
+    /// No plan: why the most promising set is none, and whether it is certain that no set is one.
+    Nothing {
+        why: Why,
+        is_proved: bool,
+    },
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    units: &'a [Unit],
+    rooms: &'a Rooms,
+    action: Action,
+    open: BTreeMap<(Cost, u64), Branch>,
+    branches: u64,
+    best: Option<(Vec<usize>, End, Cost)>,
+    /// The cheapest set of which it is not certain that it is no plan.
+    doubted: Option<Cost>,
+    why: Option<Why>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(units: &'a [Unit], rooms: &'a Rooms, action: Action) -> Self {
+        Self {
+            units,
+            rooms,
+            action,
+            open: BTreeMap::new(),
+            branches: 0,
+            best: None,
+            doubted: None,
+            why: None,
+        }
+    }
+
+    pub(super) fn run(mut self, what_if: &mut WhatIf<'_>) -> Searched {
+        let work_max = what_if.work.saturating_add(WORK_MAX);
+        if !self.push(Vec::new(), what_if) {
+            let why = self.why.unwrap_or(Why::TooLittle);
+            return Searched::Nothing {
+                why,
+                is_proved: true,
+            };
+        }
+        let mut cut = None;
+        while let Some(((lower, _), branch)) = self.open.pop_first() {
+            if self.best.as_ref().is_some_and(|(.., cost)| *cost <= lower) {
+                break;
+            }
+            if self.branches > BRANCHES_MAX || what_if.work > work_max {
+                cut = Some(lower);
+                break;
+            }
+            if self.look_at(branch, what_if).is_err() {
+                break;
+            }
+        }
+        self.conclude(cut)
+    }
+
+    fn conclude(self, cut: Option<Cost>) -> Searched {
+        let doubts = [&self.doubted, &cut].into_iter().flatten().min();
+        match self.best {
+            Some((set, end, cost)) => {
+                let bound =
+                    doubts.map_or_else(|| cost.clone(), |doubt| doubt.clone().min(cost.clone()));
+                Searched::Found(Best {
+                    set,
+                    end,
+                    cost,
+                    bound,
+                })
+            }
+            None => Searched::Nothing {
+                why: self.why.unwrap_or(Why::TooLittle),
+                is_proved: doubts.is_none(),
+            },
+        }
+    }
+
+    /// Adds a branch, unless it holds no plan. Returns whether it was added.
+    fn push(&mut self, decided: Vec<(usize, Decided)>, what_if: &mut WhatIf<'_>) -> bool {
+        let all = self.all_decided(&decided);
+        let Some(all) = all else { return false };
+        let bounded = self.rooms.bound(self.units, &all, &mut what_if.work);
+        let Some(bounded) = bounded else {
+            return false;
+        };
+        self.branches += 1;
+        let key = (bounded.cost.clone(), self.branches);
+        self.open.insert(key, Branch { decided, bounded });
+        true
+    }
+
+    /// What is decided of each unit: the surplus of a gang leaves with its core, so a core stays
+    /// with any of its surplus. `None`: that is a contradiction.
+    fn all_decided(&self, decided: &[(usize, Decided)]) -> Option<Vec<Decided>> {
+        let mut all = vec![Decided::Open; self.units.len()];
+        for (unit, how) in decided {
+            let unit_of = &self.units[*unit];
+            let follows: &[usize] = match (how, unit_of.is_core) {
+                (Decided::Leaves, true) | (Decided::Stays, false) => &unit_of.kin,
+                _ => &[],
+            };
+            for one in [*unit].iter().chain(follows) {
+                if all[*one] != Decided::Open && all[*one] != *how {
+                    return None;
+                }
+                all[*one] = *how;
+            }
+        }
+        Some(all)
+    }
+
+    /// Tries the set of a branch, and branches.
+    ///
+    /// # Errors
+    /// There is no room even if all units leave: the search is over.
+    fn look_at(&mut self, branch: Branch, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
+        let set = &branch.bounded.set;
+        let cost = self.cost_of(set, &branch.bounded.cost);
+        let tried = what_if.try_set(self.units, set, self.action);
+        match tried {
+            Ok(end) => {
+                let is_best = self.best.as_ref().is_none_or(|(.., best)| cost < *best);
+                if is_best {
+                    self.best = Some((set.clone(), end, cost.clone()));
+                }
+                if cost > branch.bounded.cost {
+                    self.split(&branch, what_if);
+                }
+            }
+            Err(failure) => {
+                let lacks_room = !failure.has_room;
+                let is_first = self.why.is_none();
+                let ends = self.note_failure(failure, &cost);
+                if lacks_room && is_first {
+                    self.try_with_all(what_if)?;
+                }
+                if !(ends && self.is_decided(&branch)) {
+                    self.split(&branch, what_if);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes why a set is no plan. Returns whether no larger set is one.
+    fn note_failure(&mut self, failure: Failure, cost: &Cost) -> bool {
+        if !failure.is_proved && self.doubted.as_ref().is_none_or(|doubted| cost < doubted) {
+            self.doubted = Some(cost.clone());
+        }
+        let ends = match failure.why {
+            Why::Budget => true,
+            _ => failure.has_room && self.action != Action::Consolidate,
+        };
+        // What is in the way of the set that counting liked best says most.
+        self.why.get_or_insert(failure.why);
+        ends
+    }
+
+    /// Counting overlooks something: looks at what is left of all units.
+    fn try_with_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
+        let all: Vec<usize> = (0..self.units.len()).collect();
+        match what_if.trimmed(self.units, &all) {
+            Err((refused, is_proved)) => {
+                self.why = Some(Why::Room(refused));
+                if is_proved {
+                    return Err(());
+                }
+                Ok(())
+            }
+            Ok(set) => {
+                let cost = self.cost_of(&set, &Cost::default());
+                if let Ok(end) = what_if.try_set(self.units, &set, self.action) {
+                    self.best = Some((set, end, cost));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn cost_of(&self, set: &[usize], like: &Cost) -> Cost {
+        let mut cost = match set.first() {
+            Some(first) => self.units[*first].cost.none(),
+            None => like.none(),
+        };
+        for unit in set {
+            cost.add(&self.units[*unit].cost);
+        }
+        cost
+    }
+
+    /// Whether all units of a branch's set leave in any case.
+    fn is_decided(&self, branch: &Branch) -> bool {
+        let Some(all) = self.all_decided(&branch.decided) else {
+            return true;
+        };
+        let set = branch.bounded.set.iter();
+        set.into_iter().all(|unit| all[*unit] == Decided::Leaves)
+    }
+
+    /// Decides one more unit, both ways.
+    fn split(&mut self, branch: &Branch, what_if: &mut WhatIf<'_>) {
+        let Some(all) = self.all_decided(&branch.decided) else {
+            return;
+        };
+        let is_open = |unit: &usize| all[*unit] == Decided::Open;
+        let of_set = branch.bounded.set.iter().copied().filter(is_open);
+        // Gangs on several nodes are where counting errs.
+        let dearest = of_set.max_by(|one, other| {
+            let key = |unit: usize| (self.units[unit].frees.len(), &self.units[unit].cost);
+            key(*one).cmp(&key(*other)).then(other.cmp(one))
+        });
+        let next = dearest.or_else(|| {
+            let open = (0..self.units.len()).filter(is_open);
+            open.min_by(|one, other| self.units[*one].cost.cmp(&self.units[*other].cost))
+        });
+        let Some(next) = next else { return };
+        for how in [Decided::Stays, Decided::Leaves] {
+            let mut decided = branch.decided.clone();
+            decided.push((next, how));
+            self.push(decided, what_if);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The rules that hold at the end of a plan: who may give, in what, and who may claim.
+
+use super::Why;
+use super::units::{May, Unit, add_on};
+use crate::facts::Amount;
+use crate::ids::{NodeId, ResourceId};
+use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
+use crate::resources::{ResourceNames, Resources};
+use crate::state::ClusterState;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// What leaves together in the end: a gang with its surplus, or surplus alone.
+#[derive(Debug)]
+pub(super) struct Victim {
+    queue: QueueId,
+    holds: Demand,
+    frees: Vec<(NodeId, Resources)>,
+    may: May,
+}
+
+impl Victim {
+    /// The victims of which these are the units.
+    pub(super) fn of(units: &[Unit], gone: &[usize]) -> Vec<Self> {
+        let follows = |unit: &usize| {
+            let one = &units[*unit];
+            !one.is_core && one.kin.iter().any(|core| gone.contains(core))
+        };
+        let first = gone.iter().filter(|unit| !follows(unit));
+        let victims = first.map(|unit| {
+            let one = &units[*unit];
+            let mut victim = Self {
+                queue: one.queue,
+                holds: one.holds.clone(),
+                frees: one.frees.clone(),
+                may: one.may,
+            };
+            for kin in one
+                .kin
+                .iter()
+                .filter(|kin| one.is_core && gone.contains(kin))
+            {
+                add_demand(&mut victim.holds, &units[*kin].holds);
+                for (node, frees) in &units[*kin].frees {
+                    add_on(&mut victim.frees, *node, frees);
+                }
+            }
+            victim
+        });
+        victims.collect()
+    }
+}
+
+/// Whether the pods of a unit have room where they stood, and in their queue.
+pub(super) fn fits_back(state: &ClusterState, unit: &Unit) -> bool {
+    let class_of = |pod| &state.classes[state.pods[pod].class];
+    let counted = |pod: &_| {
+        let class = class_of(*pod);
+        class.cards.is_none() && class.shape.host_ports.is_empty()
+    };
+    unit.pods.iter().map(|(pod, _)| pod).all(counted)
+        && short_on_nodes(state, &unit.frees).is_empty()
+        && state.queues.room(unit.queue, &unit.holds).is_ok()
+}
+
+/// The resources of which nodes have too little left to take back what they gave.
+fn short_on_nodes(
+    state: &ClusterState,
+    frees: &[(NodeId, Resources)],
+) -> Vec<(NodeId, ResourceId)> {
+    let mut short = Vec::new();
+    for (node, frees) in frees {
+        let amounts = frees.iter();
+        let lacking =
+            amounts.filter(|(resource, amount)| state.nodes[*node].free(*resource) < *amount);
+        short.extend(lacking.map(|(resource, _)| (*node, *resource)));
+    }
+    short
+}
+
+/// Whether each unit that has gone was taken from queues that are still over their bounds before
+/// the last unit left, in something that is short; and whether the claimant's queues are within
+/// their bounds (R1 to R4).
+///
+/// # Errors
+/// The rule that is broken, and whether it is, whatever nodes are chosen.
+pub(super) fn claims_are_met(
+    state: &ClusterState,
+    leaf: QueueId,
+    asked: &Demand,
+    (gone, back): (&[Victim], &[&Unit]),
+    kind: ClaimKind,
+) -> Result<(), (Why, bool)> {
+    let reclaimed: Vec<&Victim> = gone.iter().filter(|unit| unit.queue != leaf).collect();
+    let back = back
+        .iter()
+        .filter(|unit| unit.queue != leaf || !unit.may.be_preempted);
+    let mut back_from = Vec::new();
+    for unit in back {
+        if !unit.may.be_reclaimed {
+            return Err((Why::NoOtherPlace, true));
+        }
+        back_from.push(unit.queue);
+    }
+    let from = reclaimed.iter().map(|unit| unit.queue).chain(back_from);
+    let levels = from.map(|queue| state.queues.below_common(leaf, queue));
+    for queue in levels.max_by_key(Vec::len).unwrap_or_default() {
+        if state.queues.beyond(queue, asked, kind, |_| 0).is_some() {
+            return Err((Why::Claims(queue), true));
+        }
+    }
+    let largest = largest_below(state, &reclaimed);
+    for unit in &reclaimed {
+        if !unit.may.be_reclaimed {
+            return Err((Why::NoOtherPlace, true));
+        }
+        let levels = state.queues.below_common(unit.queue, leaf);
+        let gives = |(plain, model): (GovernedId, Option<GovernedId>)| {
+            levels.iter().all(|queue| {
+                let key = state.queues.deciding(*queue, plain, model);
+                let held = state.queues.held(*queue, key);
+                let last = largest.get(&(*queue, key)).copied().unwrap_or(0);
+                let bound = state.queues.bound(*queue, key, kind);
+                bound.is_some_and(|bound| held.saturating_add(last) > bound)
+            })
+        };
+        if !short_entries(state, unit).into_iter().any(gives) {
+            // What is short depends on where the claimant is placed.
+            let is_proved = !entries(state, unit).into_iter().any(gives);
+            return Err((Why::Gives(unit.queue), is_proved));
+        }
+    }
+    let own = gone.iter().filter(|unit| unit.queue == leaf);
+    match own.into_iter().all(|unit| unit.may.be_preempted) {
+        true => Ok(()),
+        false => Err((Why::NoOtherPlace, true)),
+    }
+}
+
+fn add_demand(sums: &mut Demand, more: &Demand) {
+    for (key, amount) in more {
+        match sums.iter_mut().find(|(known, _)| known == key) {
+            Some((_, sum)) => *sum = sum.saturating_add(*amount),
+            None => sums.push((*key, *amount)),
+        }
+    }
+}
+
+/// The most that one victim has held of each key, below each queue.
+fn largest_below(
+    state: &ClusterState,
+    units: &[&Victim],
+) -> BTreeMap<(QueueId, GovernedId), Amount> {
+    let mut largest = BTreeMap::new();
+    for unit in units {
+        for queue in state.queues.path(unit.queue) {
+            for (key, amount) in &unit.holds {
+                let most: &mut Amount = largest.entry((queue, *key)).or_default();
+                // tests plant bugs here: largest-victim
+                *most = (*most).max(*amount);
+            }
+        }
+    }
+    largest
+}
+
+/// Everything that could be short if a victim came back.
+fn entries(state: &ClusterState, victim: &Victim) -> Vec<(GovernedId, Option<GovernedId>)> {
+    let held = victim.holds.iter().map(|(key, _)| {
+        let plain = state.queues.plain_of(*key);
+        (plain, Some(*key).filter(|key| *key != plain))
+    });
+    held.collect()
+}
+
+/// What would be short if a unit came back: for each such resource its plain key, and the key of
+/// the model of the unit's GPUs.
+fn short_entries(state: &ClusterState, unit: &Victim) -> Vec<(GovernedId, Option<GovernedId>)> {
+    let mut entries = Vec::new();
+    for (node, resource) in short_on_nodes(state, &unit.frees) {
+        let name = state.resource_names.name(resource);
+        let Some(plain) = state.queues.governed_id(name, None) else {
+            continue;
+        };
+        let known = state.nodes[node].known.as_ref();
+        let model = known.and_then(|known| known.model);
+        entries.push((plain, model.filter(|_| resource == ResourceNames::gpu())));
+    }
+    if let Err(excess) = state.queues.room(unit.queue, &unit.holds) {
+        let plain = state.queues.plain_of(excess.key);
+        entries.push((plain, Some(excess.key).filter(|key| *key != plain)));
+    }
+    entries
+}

@@ -1,0 +1,364 @@
+//! What may be evicted: the minima of gangs, and surplus members one by one.
+
+use super::cost::{Cost, Loss};
+use crate::facts::{Uid, UnixMs};
+use crate::gangs::progress::Progress;
+use crate::gangs::protected::{core, protected};
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::queues::{Demand, QueueId};
+use crate::resources::{ResourceNames, Resources, amount_of};
+use crate::state::ClusterState;
+use crate::state::pod::{Pod, Stage};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+/// Pods that are evicted together or not at all: the minimum of a gang, or one surplus member.
+#[derive(Debug, Clone)]
+pub(super) struct Unit {
+    pub(super) gang: GangId,
+    /// The queue that holds the pods.
+    pub(super) queue: QueueId,
+    /// The pods, each with its node.
+    pub(super) pods: Vec<(PodId, NodeId)>,
+    /// The pods are the minimum of their gang.
+    pub(super) is_core: bool,
+    /// Of a core: the units of the surplus of its gang, which leaves with it. Of surplus: the core.
+    pub(super) kin: Vec<usize>,
+    /// What the pods hold in their queue.
+    pub(super) holds: Demand,
+    /// What the pods give back on each node.
+    pub(super) frees: Vec<(NodeId, Resources)>,
+    pub(super) cost: Cost,
+    pub(super) may: May,
+    /// All pods have a controller, which makes them anew.
+    pub(super) comes_back: bool,
+    /// The disruption budgets that its pods use up, with how many pods, and what each allows.
+    pub(super) guards: Vec<Guard>,
+}
+
+/// A disruption budget of which some pods use up a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guard {
+    pub(super) budget: Uid,
+    pub(super) pods: u32,
+    pub(super) allows: u32,
+}
+
+/// For what a unit may be evicted, as far as the unit alone decides.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct May {
+    /// The claimant is of its queue and of higher priority.
+    pub(super) be_preempted: bool,
+    /// It is of another queue, whose quota does not protect it.
+    pub(super) be_reclaimed: bool,
+    /// It may be placed again elsewhere.
+    pub(super) be_moved: bool,
+    /// It may be moved also for a claimant over its fair share: it is of the claimant's queue, or
+    /// of one over its own fair share.
+    pub(super) be_moved_for_more: bool,
+}
+
+/// Every unit that may be evicted for a claimant, and when the next one may be.
+#[derive(Debug, Default)]
+pub(super) struct Units {
+    pub(super) all: Vec<Unit>,
+    /// When the next gang has run for long enough to be evicted; `None`: time changes nothing.
+    pub(super) next_ms: Option<UnixMs>,
+    /// No cost at all.
+    pub(super) zero: Cost,
+}
+
+/// Who claims room.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claimant {
+    pub(super) gang: GangId,
+    pub(super) queue: QueueId,
+    /// The gang has its minimum, and claims room for one more member.
+    pub(super) is_surplus: bool,
+}
+
+/// A gang that runs, and may give room.
+struct Giver {
+    gang: GangId,
+    queue: QueueId,
+    core: Vec<PodId>,
+    surplus: Vec<PodId>,
+    may: May,
+    surplus_may: May,
+}
+
+impl Units {
+    /// Finds all units that rules on the gang alone do not keep from being evicted.
+    pub(super) fn collect(
+        state: &ClusterState,
+        progress: &ById<GangId, Progress>,
+        claimant: Claimant,
+        now_ms: UnixMs,
+    ) -> Self {
+        let mut units = Self::default();
+        let mut givers = Vec::new();
+        for queue in state.queues.ids() {
+            let protected = protected(state, queue);
+            for (gang, is_protected) in protected {
+                let giver = giver(
+                    state,
+                    progress,
+                    claimant,
+                    (gang, queue),
+                    is_protected,
+                    now_ms,
+                );
+                let Some((giver, next_ms)) = giver else {
+                    continue;
+                };
+                units.next_ms = [units.next_ms, next_ms].into_iter().flatten().min();
+                givers.push(giver);
+            }
+        }
+        let name = |giver: &Giver| (state.gangs[giver.gang].name.clone(), giver.gang);
+        givers.sort_by_cached_key(name);
+        let mut priorities: Vec<Reverse<i32>> = givers
+            .iter()
+            .map(|giver| Reverse(state.gangs[giver.gang].spec.priority))
+            .collect();
+        priorities.sort_unstable();
+        priorities.dedup();
+        units.zero = Cost::zero(priorities.len());
+        for giver in givers {
+            units.add(state, &giver, &priorities, now_ms);
+        }
+        units
+    }
+
+    fn add(
+        &mut self,
+        state: &ClusterState,
+        giver: &Giver,
+        priorities: &[Reverse<i32>],
+        now_ms: UnixMs,
+    ) {
+        let first = self.all.len();
+        let priority = Reverse(state.gangs[giver.gang].spec.priority);
+        let place = priorities.binary_search(&priority).unwrap_or_default();
+        if giver.surplus_may != May::default() || giver.may != May::default() {
+            for pod in &giver.surplus {
+                let unit = unit(
+                    state,
+                    giver,
+                    Vec::from([*pod]),
+                    None,
+                    priorities.len(),
+                    now_ms,
+                );
+                self.all.push(unit);
+            }
+        }
+        if giver.may == May::default() || giver.core.is_empty() {
+            return;
+        }
+        let surplus: Vec<usize> = (first..self.all.len()).collect();
+        let core = self.all.len();
+        for unit in &surplus {
+            self.all[*unit].kin = Vec::from([core]);
+        }
+        let pods = giver.core.clone();
+        let mut core = unit(state, giver, pods, Some(place), priorities.len(), now_ms);
+        core.kin = surplus;
+        self.all.push(core);
+    }
+}
+
+/// A gang that may give room, and when it may give more; `None`: it never does.
+fn giver(
+    state: &ClusterState,
+    progress: &ById<GangId, Progress>,
+    claimant: Claimant,
+    (id, queue): (GangId, QueueId),
+    is_protected: bool,
+    now_ms: UnixMs,
+) -> Option<(Giver, Option<UnixMs>)> {
+    let gang = &state.gangs[id];
+    let runs = progress[id].start.complete_ms().is_some();
+    if id == claimant.gang || !gang.spec.preemptible || !runs {
+        return None;
+    }
+    let core = core(state, id);
+    let stays = |pod: &&PodId| state.pods[**pod].stays();
+    let members: Vec<PodId> = gang.members.iter().filter(stays).copied().collect();
+    let elsewhere = |pod: &PodId| {
+        let pod = &state.pods[*pod];
+        let account = pod.account();
+        !matches!(pod.stage, Stage::Bound(_)) || account.is_none_or(|a| a.queue != queue)
+    };
+    // A gang of which a part is on its way, or counts elsewhere, is left alone.
+    if members.is_empty() || members.iter().any(elsewhere) {
+        return None;
+    }
+    let mut surplus: Vec<PodId> = members;
+    surplus.retain(|pod| !core.contains(pod));
+    // Of members that cost as much, those that leave first come first.
+    surplus.sort_by_key(|pod| {
+        let pod = &state.pods[*pod];
+        Reverse((bound_ms(pod, now_ms), &pod.name))
+    });
+    let own_queue = queue == claimant.queue;
+    let priority = state.gangs[claimant.gang].spec.priority;
+    let lower = own_queue && gang.spec.priority < priority && !claimant.is_surplus;
+    let surplus_may = May {
+        be_preempted: lower,
+        // tests plant bugs here: surplus-of-a-protected-gang
+        be_reclaimed: !own_queue,
+        be_moved: !claimant.is_surplus,
+        be_moved_for_more: false,
+    };
+    // tests plant bugs here: min-runtime
+    let minimum_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod], now_ms));
+    let since_ms = minimum_ms.max().unwrap_or(now_ms);
+    let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(queue);
+    let has_run = |ms: u64| now_ms.saturating_sub(since_ms) >= ms;
+    let may = May {
+        be_preempted: lower && has_run(preempt_ms),
+        be_reclaimed: !own_queue && !is_protected && !claimant.is_surplus && has_run(reclaim_ms),
+        be_moved: !claimant.is_surplus && has_run(preempt_ms.max(reclaim_ms)),
+        be_moved_for_more: false,
+    };
+    let waits_for = [preempt_ms, reclaim_ms].into_iter();
+    let next_ms = waits_for.map(|ms| since_ms.saturating_add(ms));
+    let next_ms = next_ms.filter(|ms| *ms > now_ms).min();
+    let giver = Giver {
+        gang: id,
+        queue,
+        core,
+        surplus,
+        may,
+        surplus_may,
+    };
+    Some((giver, next_ms))
+}
+
+fn unit(
+    state: &ClusterState,
+    giver: &Giver,
+    pods: Vec<PodId>,
+    core: Option<usize>,
+    priorities: usize,
+    now_ms: UnixMs,
+) -> Unit {
+    let (mut holds, mut frees) = (Demand::new(), Vec::new());
+    let mut loss = Loss::default();
+    let mut placed = Vec::new();
+    for id in &pods {
+        let pod = &state.pods[*id];
+        let class = &state.classes[pod.class];
+        for (key, amount) in pod
+            .account()
+            .into_iter()
+            .flat_map(|account| &account.demand)
+        {
+            match holds.iter_mut().find(|(known, _)| known == key) {
+                Some((_, sum)) => *sum = sum.saturating_add(*amount),
+                None => holds.push((*key, *amount)),
+            }
+        }
+        if let Some(node) = pod.stage.node() {
+            // tests plant bugs here: room-of-a-victim
+            add_on(&mut frees, node, &class.requests);
+            placed.push((*id, node));
+        }
+        let lost_ms = now_ms.saturating_sub(saved_ms(pod, now_ms));
+        let cpus = amount_of(&class.requests, ResourceNames::cpu());
+        loss.gpu_seconds = loss
+            .gpu_seconds
+            .saturating_add(class.gpus.saturating_mul(lost_ms) / 1_000);
+        loss.cpu_seconds = loss
+            .cpu_seconds
+            .saturating_add((cpus / 1_000).saturating_mul(lost_ms) / 1_000);
+        loss.pods += 1;
+        loss.run_seconds += now_ms.saturating_sub(bound_ms(pod, now_ms)) / 1_000;
+    }
+    let has_weight = !state.queues.is_weightless(giver.queue, &holds);
+    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
+    let comes_back = pods.iter().all(has_controller);
+    let mut may = if core.is_some() {
+        giver.may
+    } else {
+        giver.surplus_may
+    };
+    may.be_moved &= comes_back;
+    let guards = guards(state, &pods);
+    let is_kept = |guards: &Vec<Guard>| guards.iter().any(|guard| guard.pods > guard.allows);
+    if guards.as_ref().is_none_or(is_kept) {
+        may = May::default();
+    }
+    Unit {
+        gang: giver.gang,
+        queue: giver.queue,
+        is_core: core.is_some(),
+        kin: Vec::new(),
+        holds,
+        frees,
+        cost: Cost::new(priorities, core.map(|place| (place, has_weight)), loss),
+        may,
+        comes_back,
+        guards: guards.unwrap_or_default(),
+        pods: placed,
+    }
+}
+
+/// What evicting these pods uses up of disruption budgets. `None`: one of them is selected by two,
+/// and the API server refuses to evict such a pod. Budgets guard running pods only.
+fn guards(state: &ClusterState, pods: &[PodId]) -> Option<Vec<Guard>> {
+    let mut guards = Vec::new();
+    for pod in pods.iter().filter(|pod| state.pods[**pod].running) {
+        let mut budgets = state.budgets_of(*pod);
+        let Some(budget) = budgets.next() else {
+            continue;
+        };
+        if budgets.next().is_some() {
+            return None;
+        }
+        let guard = Guard {
+            budget: budget.uid,
+            pods: 1,
+            allows: budget.allowed,
+        };
+        add_guard(&mut guards, guard);
+    }
+    Some(guards)
+}
+
+/// Counts more pods of a budget.
+pub(super) fn add_guard(guards: &mut Vec<Guard>, more: Guard) {
+    match guards.iter_mut().find(|guard| guard.budget == more.budget) {
+        Some(guard) => guard.pods = guard.pods.saturating_add(more.pods),
+        None => guards.push(more),
+    }
+}
+
+/// Adds amounts to those of a node.
+pub(super) fn add_on(sums: &mut Vec<(NodeId, Resources)>, node: NodeId, amounts: &Resources) {
+    let Some((_, sum)) = sums.iter_mut().find(|(known, _)| *known == node) else {
+        sums.push((node, amounts.clone()));
+        return;
+    };
+    for (resource, amount) in amounts {
+        match sum.iter_mut().find(|(known, _)| known == resource) {
+            Some((_, total)) => *total = total.saturating_add(*amount),
+            None => sum.push((*resource, *amount)),
+        }
+    }
+    sum.sort_unstable_by_key(|(resource, _)| *resource);
+}
+
+/// When a pod was bound; a pod that does not say it has just been.
+fn bound_ms(pod: &Pod, now_ms: UnixMs) -> UnixMs {
+    let bound_ms = pod.own.as_ref().and_then(|own| own.bound_ms);
+    bound_ms.unwrap_or(now_ms).min(now_ms)
+}
+
+/// Since when the work of a pod would be lost: its last checkpoint, or its start.
+fn saved_ms(pod: &Pod, now_ms: UnixMs) -> UnixMs {
+    let own = pod.own.as_ref();
+    let checkpoint_ms = own.and_then(|own| own.hints.last_checkpoint_ms);
+    bound_ms(pod, now_ms).max(checkpoint_ms.unwrap_or(0).min(now_ms))
+}

@@ -1,0 +1,472 @@
+//! One plan, tried: its victims leave, the claimant is placed, and all rules are checked.
+
+use super::rules::{self, Victim};
+use super::units::{Claimant, Guard, Unit, add_guard};
+use super::{Action, Why};
+use crate::facts::{Amount, UnixMs};
+use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
+use crate::gangs::wait::Refused;
+use crate::gangs::{demand, wanted};
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::place::{Memo, SLICE_STEPS};
+use crate::plan::attempt::Attempt;
+use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
+use crate::resources::ResourceNames;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::state::holds::Holder;
+use crate::state::pod::Stage;
+use crate::txn::{Checkpoint, Txn};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// The state, in which everything that is leaving has left, and a transaction for what is tried.
+#[derive(Debug)]
+pub(super) struct WhatIf<'a> {
+    pub(super) state: &'a mut ClusterState,
+    settings: &'a Settings,
+    progress: &'a ById<GangId, Progress>,
+    pub(super) claimant: Claimant,
+    /// What the claimant asks for next; of a set that was tried, what was placed.
+    pub(super) asked: Demand,
+    pub(super) now_ms: UnixMs,
+    /// The work done, in units of about ten nanoseconds.
+    pub(super) work: u64,
+    txn: Txn,
+    /// Before anything was tried.
+    began: Checkpoint,
+    /// What the queues above the claimant held before anything was tried.
+    before: BTreeMap<(QueueId, GovernedId), Amount>,
+}
+
+/// Where pods would stand in the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct End {
+    /// The members of the claimant.
+    pub(super) places: Vec<(PodId, NodeId)>,
+    /// Victims that have a place again.
+    pub(super) moved: Vec<(PodId, NodeId)>,
+}
+
+/// Why a set of victims is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) why: Why,
+    /// The claimant has room: a set of more victims would have one that is not needed.
+    pub(super) has_room: bool,
+    /// The set is no plan, whichever nodes are chosen.
+    pub(super) is_proved: bool,
+}
+
+impl Failure {
+    fn of_rule(why: Why, is_proved: bool) -> Self {
+        Self {
+            why,
+            has_room: true,
+            is_proved,
+        }
+    }
+}
+
+impl<'a> WhatIf<'a> {
+    /// Lets everything leave that is leaving.
+    pub(super) fn begin(
+        state: &'a mut ClusterState,
+        settings: &'a Settings,
+        progress: &'a ById<GangId, Progress>,
+        claimant: Claimant,
+        later: &[Holder],
+        now_ms: UnixMs,
+    ) -> Self {
+        let mut txn = Txn::default();
+        let began = txn.checkpoint();
+        let mut leaving: Vec<PodId> = state.holds.leaving().collect();
+        leaving.sort_unstable_by_key(|id| state.pods[*id].uid);
+        for pod in leaving {
+            txn.end(state, pod);
+        }
+        let (gang, queue) = (claimant.gang, claimant.queue);
+        txn.give_up_own(state, gang);
+        for holder in later {
+            txn.give_up(state, *holder);
+        }
+        let asked = wanted::demand_of(state, settings, progress, gang, queue, now_ms);
+        let mut before = BTreeMap::new();
+        for queue in state.queues.path(queue) {
+            for (key, amount) in state.queues.allocated(queue) {
+                before.insert((queue, key), amount);
+            }
+        }
+        Self {
+            state,
+            settings,
+            progress,
+            claimant,
+            asked,
+            now_ms,
+            work: 0,
+            txn,
+            began,
+            before,
+        }
+    }
+
+    /// Whether a unit may be moved for any claimant: it is in the claimant's queue, or in one over
+    /// its fair share (R11).
+    pub(super) fn moves_for_more(&self, unit: &Unit) -> bool {
+        let mut held = unit.holds.iter();
+        unit.queue == self.claimant.queue || held.any(|(key, _)| self.is_over(unit.queue, *key))
+    }
+
+    /// Whether the claimant stands over its fair share.
+    fn stands_over_share(&self) -> bool {
+        let mut path = self.state.queues.path(self.claimant.queue);
+        path.any(|queue| {
+            let mut asked = self.asked.iter();
+            asked.any(|(key, _)| self.is_over(queue, *key))
+        })
+    }
+
+    fn is_over(&self, queue: QueueId, key: GovernedId) -> bool {
+        let queues = &self.state.queues;
+        let share = queues.bound(queue, key, ClaimKind::FairShare);
+        share.is_some_and(|share| queues.held(queue, key) > share)
+    }
+
+    /// Whether the claimant's queue may claim room of others: it would hold no more than its bound,
+    /// or it is not certain what the gang would ask for.
+    pub(super) fn may_claim(&self, kind: ClaimKind) -> bool {
+        let gang = &self.state.gangs[self.claimant.gang];
+        let queue = self.claimant.queue;
+        let waiting = gang.members.iter().map(|pod| &self.state.pods[*pod]);
+        let mut classes = waiting
+            .filter(|pod| pod.stage == Stage::Waiting)
+            .map(|pod| pod.class);
+        let first = classes.next();
+        let is_certain = gang.tree().is_none() && classes.all(|class| Some(class) == first);
+        let more = |key: GovernedId| {
+            let mut asked = self.asked.iter();
+            asked
+                .find(|(asked, _)| *asked == key)
+                .map_or(0, |(_, amount)| *amount)
+        };
+        let queues = &self.state.queues;
+        !is_certain || queues.beyond(queue, &self.asked, kind, more).is_none()
+    }
+
+    /// Whether the queues of a unit hold more than their bounds, in something that the unit holds.
+    /// `known`: what was found out for other units, by queue and key.
+    pub(super) fn may_give(
+        &self,
+        unit: &Unit,
+        kind: ClaimKind,
+        known: &mut BTreeMap<(QueueId, GovernedId), bool>,
+    ) -> bool {
+        let mut held = unit.holds.iter();
+        held.any(|(key, _)| {
+            let gives = known.entry((unit.queue, *key));
+            *gives.or_insert_with(|| self.queue_gives(unit.queue, *key, kind))
+        })
+    }
+
+    fn queue_gives(&self, queue: QueueId, key: GovernedId, kind: ClaimKind) -> bool {
+        let queues = &self.state.queues;
+        let levels = queues.below_common(queue, self.claimant.queue);
+        levels.iter().all(|queue| {
+            let bound = queues.bound(*queue, key, kind);
+            // Where the key of the model does not decide, the plain one does.
+            let plain = queues.plain_of(key);
+            let bound = bound.map(|bound| queues.held(*queue, key) > bound);
+            let of_plain = || {
+                let bound = queues.bound(*queue, plain, kind);
+                bound.is_some_and(|bound| queues.held(*queue, plain) > bound)
+            };
+            bound.unwrap_or_else(of_plain)
+        })
+    }
+
+    /// Undoes everything.
+    pub(super) fn finish(mut self) -> u64 {
+        self.txn.rollback(self.state, self.began);
+        self.work
+    }
+
+    /// Whether these units make a plan.
+    ///
+    /// # Errors
+    /// The first rule that they break.
+    pub(super) fn try_set(
+        &mut self,
+        units: &[Unit],
+        set: &[usize],
+        action: Action,
+    ) -> Result<End, Failure> {
+        let start = self.txn.checkpoint();
+        let tried = self.attempt_set(units, set, action);
+        self.txn.rollback(self.state, start);
+        tried
+    }
+
+    /// Of these units, those that are left if the claimant takes the places that it is given when
+    /// all of them leave: the dearest that need not leave stay.
+    ///
+    /// # Errors
+    /// Why there is no room even if all of them leave, and whether that is proved.
+    pub(super) fn trimmed(
+        &mut self,
+        units: &[Unit],
+        set: &[usize],
+    ) -> Result<Vec<usize>, (Refused, bool)> {
+        let start = self.txn.checkpoint();
+        self.displace(units, set);
+        let placed = self.place(self.claimant.gang, self.claimant.queue);
+        let left = placed.map(|()| {
+            let mut by_cost: Vec<usize> = set.to_vec();
+            by_cost.sort_by(|one, other| units[*other].cost.cmp(&units[*one].cost));
+            let mut kept = Vec::new();
+            for unit in by_cost {
+                let lacks_core = |kin: &usize| kept.contains(kin);
+                let stays = !units[unit].is_core && units[unit].kin.iter().any(lacks_core);
+                if stays || !rules::fits_back(self.state, &units[unit]) {
+                    kept.push(unit);
+                    continue;
+                }
+                for (pod, node) in &units[unit].pods {
+                    let placement = self.settings.cpu_placement;
+                    self.txn.place(self.state, *pod, *node, placement);
+                }
+            }
+            kept.sort_unstable();
+            kept
+        });
+        self.txn.rollback(self.state, start);
+        left
+    }
+
+    fn displace(&mut self, units: &[Unit], set: &[usize]) {
+        for unit in set {
+            for (pod, _) in &units[*unit].pods {
+                self.txn.displace(self.state, *pod);
+            }
+        }
+        self.work += 40 * set.len() as u64;
+    }
+
+    fn attempt_set(
+        &mut self,
+        units: &[Unit],
+        set: &[usize],
+        action: Action,
+    ) -> Result<End, Failure> {
+        let mut guards: Vec<Guard> = Vec::new();
+        for guard in set.iter().flat_map(|unit| &units[*unit].guards) {
+            add_guard(&mut guards, *guard);
+        }
+        if guards.iter().any(|guard| guard.pods > guard.allows) {
+            return Err(Failure::of_rule(Why::Budget, true));
+        }
+        self.displace(units, set);
+        let start = self.txn.checkpoint();
+        if let Err((refused, is_proved)) = self.place(self.claimant.gang, self.claimant.queue) {
+            return Err(Failure {
+                why: Why::Room(refused),
+                has_room: false,
+                is_proved,
+            });
+        }
+        let places = self.txn.placed_since(start).to_vec();
+        // A gang with more members than it needs may have begun with others than the first.
+        let placed = places.iter().map(|(pod, _)| pod);
+        self.asked = demand::demand_of_pods(self.state, placed);
+        // tests plant bugs here: unneeded-victim
+        if action != Action::Consolidate
+            && set.iter().any(|unit| self.is_unneeded(units, set, *unit))
+        {
+            return Err(Failure::of_rule(Why::Unneeded, true));
+        }
+        let gpus: Amount = places.iter().map(|(pod, _)| self.gpus_of(*pod)).sum();
+        if action != Action::Consolidate {
+            match self.check(units, set, action, gpus) {
+                Ok(()) => {
+                    let moved = Vec::new();
+                    return Ok(End { places, moved });
+                }
+                // Whoever comes back makes queues hold more, never less.
+                Err(failure) if matches!(failure.why, Why::Outgrows(_)) => return Err(failure),
+                Err(failure)
+                    if matches!(failure.why, Why::Claims(_))
+                        && matches!(action, Action::Reclaim(_)) =>
+                {
+                    return Err(failure);
+                }
+                // Victims that find another place count as held.
+                Err(_) => {}
+            }
+        }
+        let start = self.txn.checkpoint();
+        let certain = !self.may_return(units, set);
+        self.place_again(units, set);
+        let moved = self.txn.placed_since(start).to_vec();
+        self.check(units, set, action, gpus)
+            .map_err(|mut failure| {
+                failure.is_proved &= certain;
+                failure
+            })?;
+        Ok(End { places, moved })
+    }
+
+    fn gpus_of(&self, pod: PodId) -> Amount {
+        self.state.classes[self.state.pods[pod].class].gpus
+    }
+
+    /// Places what a gang wants next.
+    ///
+    /// # Errors
+    /// Why there is no place, and whether that is proved.
+    fn place(&mut self, gang: GangId, queue: QueueId) -> Result<(), (Refused, bool)> {
+        let counts = count(self.state, gang, self.now_ms);
+        if counts.short {
+            // Members are missing that would have to start with the others.
+            return Err((Refused::without_choice(), false));
+        }
+        let mut memo = Memo::default();
+        memo.begin_slice(SLICE_STEPS);
+        let attempt = Attempt {
+            counts,
+            state: self.state,
+            settings: self.settings,
+            progress: self.progress,
+            gang,
+            queue,
+            now_ms: self.now_ms,
+            txn: &mut self.txn,
+            memo: &mut memo,
+            work: &mut self.work,
+        };
+        attempt.run().map_err(|(refused, _)| {
+            let by_nodes = refused.by_nodes.as_ref();
+            let is_proved = by_nodes.is_none_or(|refusal| refusal.is_proved());
+            (refused, is_proved)
+        })
+    }
+
+    /// Whether the claimant would have its room, and stay under all limits, with this unit back
+    /// where it was.
+    fn is_unneeded(&self, units: &[Unit], set: &[usize], unit: usize) -> bool {
+        let one = &units[unit];
+        // Surplus leaves with the minimum of its gang.
+        let follows = !one.is_core && one.kin.iter().any(|core| set.contains(core));
+        !follows && rules::fits_back(self.state, one)
+    }
+
+    /// Whether any victim could find another place, if the claimant took other nodes: there are as
+    /// many GPUs free in all as it needs.
+    fn may_return(&self, units: &[Unit], set: &[usize]) -> bool {
+        let nodes = self.state.nodes.iter();
+        let free = nodes.map(|(_, node)| u128::from(node.free(ResourceNames::gpu())));
+        let free: u128 = free.sum();
+        set.iter().map(|unit| &units[*unit]).any(|unit| {
+            let pods = unit.pods.iter();
+            let gpus: u128 = pods.map(|(pod, _)| u128::from(self.gpus_of(*pod))).sum();
+            unit.comes_back && gpus <= free
+        })
+    }
+
+    /// Gives victims places again, the dearest gangs first, as far as there is room.
+    fn place_again(&mut self, units: &[Unit], set: &[usize]) {
+        let mut gangs: Vec<(GangId, usize)> = Vec::new();
+        for unit in set {
+            if !gangs.iter().any(|(gang, _)| *gang == units[*unit].gang) {
+                gangs.push((units[*unit].gang, *unit));
+            }
+        }
+        gangs.sort_by(|(_, one), (_, other)| units[*other].cost.cmp(&units[*one].cost));
+        for (gang, first) in gangs {
+            let mut own = set.iter().filter(|unit| units[**unit].gang == gang);
+            if !own.all(|unit| units[*unit].comes_back) {
+                continue;
+            }
+            let queue = units[first].queue;
+            while self.waits_again(units, set, gang) && self.place(gang, queue).is_ok() {}
+        }
+    }
+
+    /// Whether a victim of a gang has no place.
+    fn waits_again(&self, units: &[Unit], set: &[usize], gang: GangId) -> bool {
+        let own = set.iter().filter(|unit| units[**unit].gang == gang);
+        let mut pods = own.flat_map(|unit| &units[*unit].pods);
+        pods.any(|(pod, _)| self.state.pods[*pod].stage == Stage::Waiting)
+    }
+
+    fn check(
+        &self,
+        units: &[Unit],
+        set: &[usize],
+        action: Action,
+        gpus: Amount,
+    ) -> Result<(), Failure> {
+        let waits = |(pod, _): &(PodId, NodeId)| self.state.pods[*pod].stage == Stage::Waiting;
+        let has_left = |unit: &&usize| units[**unit].pods.iter().any(waits);
+        let (gone, back): (Vec<usize>, Vec<usize>) =
+            set.iter().copied().partition(|unit| has_left(&unit));
+        let back: Vec<&Unit> = back.iter().map(|unit| &units[*unit]).collect();
+        let only_moves = |unit: &&&Unit| match action {
+            Action::Consolidate => true,
+            _ => !(unit.may.be_preempted || unit.may.be_reclaimed),
+        };
+        let pods = back.iter().filter(only_moves).flat_map(|unit| &unit.pods);
+        let moved_gpus: Amount = pods.map(|(pod, _)| self.gpus_of(*pod)).sum();
+        if moved_gpus > gpus.saturating_mul(self.settings.moved_gpus_max) {
+            return Err(Failure::of_rule(Why::MovesTooMuch, false));
+        }
+        let stands_over = self.stands_over_share();
+        let moves = |unit: &Unit| unit.may.be_moved && (!stands_over || unit.may.be_moved_for_more);
+        let claimed_back = back.iter().filter(|unit| match action {
+            Action::Mixed(_) => !(unit.may.be_preempted || moves(unit)),
+            _ => true,
+        });
+        let claims = |kind| {
+            let back: Vec<&Unit> = claimed_back.copied().collect();
+            let gone = Victim::of(units, &gone);
+            rules::claims_are_met(
+                self.state,
+                self.claimant.queue,
+                &self.asked,
+                (&gone, &back),
+                kind,
+            )
+            .map_err(|(why, is_proved)| Failure::of_rule(why, is_proved))
+        };
+        match action {
+            Action::Free => Ok(()),
+            Action::Consolidate if !gone.is_empty() => {
+                Err(Failure::of_rule(Why::NoOtherPlace, true))
+            }
+            Action::Consolidate if back.iter().all(|unit| moves(unit)) => Ok(()),
+            Action::Consolidate => Err(Failure::of_rule(Why::Claims(self.claimant.queue), true)),
+            Action::Reclaim(kind) => claims(kind),
+            Action::Mixed(kind) => {
+                claims(kind)?;
+                self.keeps_share()
+            }
+            Action::Preempt => self.keeps_share(),
+        }
+    }
+
+    /// Whether no queue above the claimant grows beyond its fair share (R15).
+    fn keeps_share(&self) -> Result<(), Failure> {
+        let queues = &self.state.queues;
+        for queue in queues.path(self.claimant.queue) {
+            let before = |key| self.before.get(&(queue, key)).copied().unwrap_or(0);
+            // tests plant bugs here: fair-share-of-a-preemptor
+            if queues
+                .grown_beyond_share(queue, &self.asked, before)
+                .is_some()
+            {
+                return Err(Failure::of_rule(Why::Outgrows(queue), true));
+            }
+        }
+        Ok(())
+    }
+}

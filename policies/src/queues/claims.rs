@@ -1,0 +1,118 @@
+//! What one queue may claim from others, and what others may claim from it.
+//!
+//! A claim is for what the quota of a queue guarantees, or for the queue's fair share. Both are
+//! bounds: who claims must stay within its bound, and who gives keeps what is within its own.
+
+use super::{Demand, GovernedId, QueueId, QueueTree};
+use crate::facts::Amount;
+use alloc::vec::Vec;
+
+/// Up to which bound a queue claims, and down to which bound others give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ClaimKind {
+    /// What quotas guarantee.
+    Quota,
+    /// Fair shares.
+    FairShare,
+}
+
+impl QueueTree {
+    /// The bound of a queue in a key, in base units; `None`: the key is not divided among the queue
+    /// and its siblings, or the queue has no such bound.
+    ///
+    /// The trap: the fair share in a GPU model counts only members that can run on no other model,
+    /// so it bounds nothing that a queue holds, and there are no claims for it.
+    pub(crate) fn bound(&self, queue: QueueId, key: GovernedId, kind: ClaimKind) -> Option<Amount> {
+        self.structure.node(queue).terms_of(key)?;
+        match kind {
+            ClaimKind::Quota => Some(self.guaranteed(queue, key)),
+            ClaimKind::FairShare if self.is_model(key) => None,
+            ClaimKind::FairShare => self.fair.last_of(queue, key),
+        }
+    }
+
+    /// How much of a key a queue holds, in base units.
+    pub(crate) fn held(&self, queue: QueueId, key: GovernedId) -> Amount {
+        let row = self.ledger.allocated.row(queue);
+        row.get(key.index()).copied().unwrap_or(0)
+    }
+
+    /// The key that decides what a queue may claim or give of a resource: that of the GPU model, if
+    /// it is divided among the queue and its siblings, else the plain one.
+    pub(crate) fn deciding(
+        &self,
+        queue: QueueId,
+        plain: GovernedId,
+        model: Option<GovernedId>,
+    ) -> GovernedId {
+        let terms = |key: &GovernedId| self.structure.node(queue).terms_of(*key).is_some();
+        model.filter(terms).unwrap_or(plain)
+    }
+
+    /// The plain key of a resource, of which this key may be one model.
+    pub(crate) fn plain_of(&self, key: GovernedId) -> GovernedId {
+        self.keys.plain(key).unwrap_or(key)
+    }
+
+    /// The first key in which the queue holds more than its bound, among those that a gang asks
+    /// for; `None`: it is within its bound. `more`: how much more it would hold of a key.
+    pub(crate) fn beyond(
+        &self,
+        queue: QueueId,
+        asked: &Demand,
+        kind: ClaimKind,
+        more: impl Fn(GovernedId) -> Amount,
+    ) -> Option<GovernedId> {
+        let asks = |key: GovernedId| asked.iter().any(|(asked, _)| *asked == key);
+        let node = self.structure.node(queue);
+        let mut terms = node.quota_terms(&self.keys, asks).map(|(key, _)| *key);
+        terms.find(|key| {
+            let bound = self.bound(queue, *key, kind);
+            let holds = self.held(queue, *key).saturating_add(more(*key));
+            bound.is_none_or(|bound| holds > bound)
+        })
+    }
+
+    /// The first key in which the queue holds more than its fair share and more than `before`,
+    /// among those that a gang asks for. In a GPU model, what the quota guarantees stands for the
+    /// fair share.
+    pub(crate) fn grown_beyond_share(
+        &self,
+        queue: QueueId,
+        asked: &Demand,
+        before: impl Fn(GovernedId) -> Amount,
+    ) -> Option<GovernedId> {
+        let divided = |key: &GovernedId| self.structure.node(queue).terms_of(*key).is_some();
+        let mut keys = asked.iter().map(|(key, _)| *key).filter(divided);
+        keys.find(|key| {
+            let share = self.bound(queue, *key, ClaimKind::FairShare);
+            let share = share.unwrap_or_else(|| self.guaranteed(queue, *key));
+            self.held(queue, *key) > share.max(before(*key))
+        })
+    }
+
+    /// The queues from one queue up to just below the lowest queue that is above (or is) both.
+    pub(crate) fn below_common(&self, queue: QueueId, other: QueueId) -> Vec<QueueId> {
+        let others: Vec<QueueId> = self.path(other).collect();
+        let is_own = |id: &QueueId| !others.contains(id);
+        self.path(queue).take_while(is_own).collect()
+    }
+
+    /// Whether a queue, or one above it, has the weight 0 for a key that is held there: such a
+    /// queue gets only what nobody else wants.
+    pub(crate) fn is_weightless(&self, queue: QueueId, held: &Demand) -> bool {
+        let weightless = |id: QueueId| {
+            let node = self.structure.node(id);
+            let terms = held.iter().filter_map(|(key, _)| node.terms_of(*key));
+            terms.into_iter().any(|terms| terms.said_weight == 0)
+        };
+        self.path(queue).any(weightless)
+    }
+
+    /// How long gangs of the queue run, in ms, before a gang of higher priority of the queue may
+    /// evict them, and before another queue may reclaim them.
+    pub(crate) fn min_runtimes_ms(&self, queue: QueueId) -> (u64, u64) {
+        let node = self.structure.node(queue);
+        (node.preempt_min_runtime_ms, node.reclaim_min_runtime_ms)
+    }
+}

@@ -1,0 +1,52 @@
+//! What of a quota other queues cannot take back.
+
+use super::{Demand, GovernedId, QueueId, QueueTree};
+use crate::facts::Amount;
+
+impl QueueTree {
+    /// How much of a key the quota of a queue guarantees, in base units: the quota, or what the
+    /// division of the cluster leaves of it where quotas promise more than there is.
+    ///
+    /// The fair share in one GPU model counts only members that can run on no other model. So of
+    /// the quotas in one model that promise too much, each guarantees its part in proportion.
+    ///
+    /// The trap: fair shares are those that were last worked out, see [`QueueTree::divide`].
+    pub(crate) fn guaranteed(&self, queue: QueueId, key: GovernedId) -> Amount {
+        let node = self.structure.node(queue);
+        let Some(terms) = node.terms_of(key) else {
+            return 0;
+        };
+        if !self.is_model(key) {
+            let fair = self.fair.last_of(queue, key);
+            return fair.map_or(terms.quota, |fair| terms.quota.min(fair));
+        }
+        let parent = self.structure.node(self.structure.parent_id(queue));
+        let siblings = parent.children.iter();
+        let quotas = siblings.filter_map(|id| self.structure.node(*id).terms_of(key));
+        let promised: u128 = quotas.map(|terms| u128::from(terms.quota)).sum();
+        let there_is = u128::from(terms.reach.min(self.ledger.capacity(key)));
+        if promised <= there_is {
+            return terms.quota;
+        }
+        let part = u128::from(terms.quota) * there_is / promised;
+        Amount::try_from(part).unwrap_or(terms.quota)
+    }
+
+    /// What the quotas of a queue guarantee, by key, without zeros.
+    pub(crate) fn guarantees(&self, queue: QueueId) -> Demand {
+        let terms = self.structure.node(queue).terms.iter();
+        let all = terms.map(|(key, _)| (*key, self.guaranteed(queue, *key)));
+        all.filter(|(_, amount)| *amount > 0).collect()
+    }
+
+    /// Keeps, of what is held in a queue, the keys in which other queues may have a claim to it:
+    /// those that are divided among the queue and its siblings; of GPUs the key of their model, if
+    /// that one is divided, else the plain one.
+    pub(crate) fn keep_deciding(&self, queue: QueueId, holds: &mut Demand) {
+        let node = self.structure.node(queue);
+        holds.retain(|(key, _)| node.terms_of(*key).is_some());
+        let models = holds.iter().filter_map(|(key, _)| self.keys.plain(*key));
+        let decided_by_model: Demand = models.map(|plain| (plain, 0)).collect();
+        holds.retain(|(key, _)| !decided_by_model.iter().any(|(plain, _)| plain == key));
+    }
+}

@@ -1,0 +1,370 @@
+//! Room that is coming, and the gangs for which it is held.
+//!
+//! A pod *is leaving* while it is being deleted, and from the moment at which its eviction for a
+//! gang that waits was decided. A *hold* keeps room for such a gang. For everybody else a node, and
+//! a limit, counts as taken
+//!
+//! ```text
+//! what stays + the larger of what is leaving and what is held
+//! ```
+//!
+//! so that nobody gets the room of a hold, and nobody is kept from room that is free beside it. The
+//! gang itself gives its hold up in the transaction in which it is placed.
+//!
+//! A pod that is not gone a minute after its time is *stuck*: its room is not coming any more.
+
+use super::ClusterState;
+use super::pod::Pod;
+use crate::facts::{Uid, UnixMs};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
+use crate::queues::{Demand, QueueId};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// How long after the time by which a pod was to be gone its room still counts as coming.
+const STUCK_AFTER_MS: u64 = 60_000;
+
+/// For whom room is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Holder {
+    /// A gang that waits.
+    Gang(GangId),
+    /// The pods that a controller makes in the place of pods that were moved.
+    Owner(Uid),
+    /// A foreign pod of this priority, for which its scheduler makes room on a node. Gangs of a
+    /// higher priority give the hold up before they are placed, as kube-scheduler does.
+    Foreign(i32, Uid),
+}
+
+/// Room that is held.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) holder: Holder,
+    /// The queue that is charged, and whether for a gang that is preemptible; `None` for a foreign
+    /// pod.
+    pub(crate) to: Option<(QueueId, bool)>,
+    /// For a pod of each class on each node.
+    pub(crate) rooms: Vec<(ClassId, NodeId)>,
+    /// The pods that leave for the holder. What is held for others does not come out of their room
+    /// when the holder is placed: nobody takes the room of another's victims first and leaves that
+    /// other to wait for its own.
+    pub(crate) victims: Vec<Uid>,
+    /// What the queue is charged for, while the hold is in force.
+    pub(crate) booked: Option<(QueueId, Demand)>,
+}
+
+/// All holds, and what is leaving.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    holds: BTreeMap<Holder, Hold>,
+    /// Who has a hold on each node.
+    by_node: BTreeMap<NodeId, BTreeSet<Holder>>,
+    /// The pods that are leaving.
+    leaving: BTreeSet<PodId>,
+    /// When pods that are being deleted become stuck.
+    stuck_at: BTreeSet<(UnixMs, PodId)>,
+    /// When holds for owners end.
+    ends: BTreeMap<Uid, UnixMs>,
+    /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since the
+    /// planner last took this set.
+    pub(crate) stirred: BTreeSet<NodeId>,
+}
+
+impl Holds {
+    pub(crate) fn get(&self, holder: Holder) -> Option<&Hold> {
+        self.holds.get(&holder)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values()
+    }
+
+    /// Whether anything is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
+    /// Who has a hold on a node.
+    pub(crate) fn on_node(&self, node: NodeId) -> impl Iterator<Item = Holder> {
+        self.by_node.get(&node).into_iter().flatten().copied()
+    }
+
+    /// The foreign pods below a priority for which room is held.
+    pub(crate) fn foreign_below(&self, priority: i32) -> impl Iterator<Item = Holder> {
+        let first = Holder::Foreign(i32::MIN, Uid(0));
+        let holds = self.holds.range(first..Holder::Foreign(priority, Uid(0)));
+        holds.map(|(holder, _)| *holder)
+    }
+
+    /// The pods that are leaving, in no order that means anything; some have no place.
+    pub(crate) fn leaving(&self) -> impl Iterator<Item = PodId> {
+        self.leaving.iter().copied()
+    }
+
+    /// When the next pod becomes stuck, or the next hold ends.
+    pub(crate) fn deadline(&self) -> Option<UnixMs> {
+        let stuck = self.stuck_at.first().map(|(at_ms, _)| *at_ms);
+        self.ends.values().copied().chain(stuck).min()
+    }
+
+    /// Lets the hold for the pods of an owner end at a time.
+    pub(crate) fn end_at(&mut self, owner: Uid, at_ms: UnixMs) {
+        self.ends.insert(owner, at_ms);
+    }
+}
+
+impl Hold {
+    pub(crate) fn new(
+        holder: Holder,
+        to: Option<(QueueId, bool)>,
+        rooms: Vec<(ClassId, NodeId)>,
+    ) -> Self {
+        Self {
+            holder,
+            to,
+            rooms,
+            victims: Vec::new(),
+            booked: None,
+        }
+    }
+}
+
+impl ClusterState {
+    /// Begins to hold room. The classes are kept until [`ClusterState::forget_hold`].
+    pub(crate) fn begin_hold(&mut self, hold: Hold) {
+        for (class, _) in &hold.rooms {
+            self.classes[*class].pods += 1;
+        }
+        self.put_hold(hold);
+    }
+
+    /// Takes the room of a hold.
+    pub(crate) fn put_hold(&mut self, mut hold: Hold) {
+        for (class, node) in &hold.rooms {
+            self.nodes[*node].count_held(&self.classes[*class], true);
+            let on_node = self.holds.by_node.entry(*node).or_default();
+            on_node.insert(hold.holder);
+            self.node_changed(*node, false);
+        }
+        self.book_hold(&mut hold);
+        self.holds.holds.insert(hold.holder, hold);
+    }
+
+    /// Gives back the room of a hold: the exact reverse of [`ClusterState::put_hold`]. `announce`:
+    /// whether refused gangs are to hear of the room.
+    pub(crate) fn take_hold(&mut self, holder: Holder, announce: bool) -> Option<Hold> {
+        let mut hold = self.holds.holds.remove(&holder)?;
+        let preemptible = hold.to.is_some_and(|(_, preemptible)| preemptible);
+        if let Some((queue, demand)) = hold.booked.take() {
+            self.queues.release_coming(queue, &demand, preemptible);
+            if announce {
+                self.released.insert(queue);
+            }
+        }
+        for (class, node) in &hold.rooms {
+            self.nodes[*node].count_held(&self.classes[*class], false);
+            if let Some(on_node) = self.holds.by_node.get_mut(node) {
+                on_node.remove(&holder);
+                if on_node.is_empty() {
+                    self.holds.by_node.remove(node);
+                }
+            }
+            self.node_changed(*node, announce);
+        }
+        Some(hold)
+    }
+
+    /// Lets the classes of a hold go that is not in force any more.
+    pub(crate) fn forget_hold(&mut self, hold: &Hold) {
+        for (class, _) in &hold.rooms {
+            self.leave_class(*class);
+        }
+    }
+
+    /// Ends a hold. Refused gangs hear of the room.
+    pub(crate) fn end_hold(&mut self, holder: Holder) {
+        if let Some(hold) = self.take_hold(holder, true) {
+            self.bury_hold(&hold);
+        }
+    }
+
+    /// Ends the holds whose time has come.
+    pub(crate) fn end_old_holds(&mut self, now_ms: UnixMs) {
+        let ends = self.holds.ends.iter();
+        let old = ends.filter(|(_, at_ms)| **at_ms <= now_ms);
+        for owner in old.map(|(owner, _)| *owner).collect::<Vec<_>>() {
+            self.holds.ends.remove(&owner);
+            self.end_hold(Holder::Owner(owner));
+        }
+    }
+
+    /// Ends all holds that are booked in a queue.
+    pub(crate) fn end_holds_in(&mut self, queue: QueueId) {
+        let is_here = |hold: &&Hold| hold.to.is_some_and(|(to, _)| to == queue);
+        let here = self.holds.iter().filter(is_here);
+        for holder in here.map(|hold| hold.holder).collect::<Vec<_>>() {
+            self.end_hold(holder);
+        }
+    }
+
+    /// Forgets a hold for good, after it was given up.
+    pub(crate) fn bury_hold(&mut self, hold: &Hold) {
+        self.forget_hold(hold);
+        for (_, node) in &hold.rooms {
+            self.drop_node_if_unused(*node);
+        }
+    }
+
+    /// Counts the room of victims of a hold as staying, and returns those of which it was counted
+    /// as coming.
+    pub(crate) fn uncount_victims(&mut self, hold: &Hold) -> Vec<PodId> {
+        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+        let leaving = pods.copied().filter(|pod| self.pods[*pod].leaving);
+        let leaving: Vec<PodId> = leaving.collect();
+        for pod in &leaving {
+            self.count_leaving(*pod, false, false);
+        }
+        leaving
+    }
+
+    /// Counts the room of victims as coming again. `announce`: whether refused gangs are to hear of
+    /// room that this leaves beside holds.
+    pub(crate) fn count_victims(&mut self, victims: &[PodId], announce: bool) {
+        for pod in victims {
+            self.count_leaving(*pod, true, announce);
+        }
+    }
+
+    /// Whether a holder could take now what is held for it.
+    pub(crate) fn is_room_there(&self, holder: Holder) -> bool {
+        let Some(hold) = self.holds.get(holder) else {
+            return false;
+        };
+        let mut needed: BTreeMap<(NodeId, ResourceId), u128> = BTreeMap::new();
+        for (class, node) in &hold.rooms {
+            for (resource, amount) in &self.classes[*class].requests {
+                *needed.entry((*node, *resource)).or_default() += u128::from(*amount);
+            }
+        }
+        let mut needed = needed.into_iter();
+        needed.all(|((node, resource), amount)| self.nodes[node].is_unused(resource, amount))
+    }
+
+    /// The victims of a hold that are still to leave their nodes.
+    pub(crate) fn to_leave(&self, hold: &Hold) -> impl Iterator<Item = &Pod> {
+        let pods = hold.victims.iter().filter_map(|uid| self.pod_ids.get(uid));
+        let pods = pods.map(|pod| &self.pods[*pod]);
+        pods.filter(|pod| pod.leaving && pod.stage.node().is_some())
+    }
+
+    fn book_hold(&mut self, hold: &mut Hold) {
+        let Some((queue, preemptible)) = hold.to else {
+            return;
+        };
+        let mut booked = Demand::new();
+        for (class, node) in &hold.rooms {
+            for (key, amount) in self.demand(*class, Some(*node)) {
+                match booked.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, sum)) => *sum = sum.saturating_add(amount),
+                    None => booked.push((key, amount)),
+                }
+            }
+        }
+        booked.sort_unstable_by_key(|(key, _)| *key);
+        self.queues.charge_coming(queue, &booked, preemptible);
+        hold.booked = Some((queue, booked));
+    }
+
+    /// Books all holds anew, because the hierarchy of queues was built anew: its books are empty,
+    /// and its numbers are others.
+    pub(super) fn book_holds_anew(&mut self) {
+        let holders: Vec<Holder> = self.holds.holds.keys().copied().collect();
+        for holder in holders {
+            let Some(mut hold) = self.holds.holds.remove(&holder) else {
+                continue;
+            };
+            hold.booked = None;
+            let named = match holder {
+                Holder::Gang(gang) => {
+                    let gang = self.gangs.get(gang);
+                    gang.and_then(|gang| self.queues.find(&gang.spec.queue))
+                }
+                Holder::Owner(_) | Holder::Foreign(..) => None,
+            };
+            if let (Some(queue), Some((to, _))) = (named, &mut hold.to) {
+                *to = queue;
+                self.book_hold(&mut hold);
+            }
+            self.holds.holds.insert(holder, hold);
+        }
+    }
+
+    /// Notes by when a pod is to be gone. A deletion is never taken back: facts that do not say it
+    /// are older.
+    pub(super) fn note_deletion(&mut self, pod: PodId, deletion_ms: Option<UnixMs>) {
+        let Some(deletion_ms) = deletion_ms else {
+            return;
+        };
+        let stuck_ms = |deletion_ms: UnixMs| deletion_ms.saturating_add(STUCK_AFTER_MS);
+        let before_ms = self.pods[pod].deletion_ms.replace(deletion_ms);
+        if before_ms != Some(deletion_ms) {
+            if let Some(before_ms) = before_ms {
+                self.holds.stuck_at.remove(&(stuck_ms(before_ms), pod));
+            }
+            self.holds.stuck_at.insert((stuck_ms(deletion_ms), pod));
+        }
+        self.begin_deletion(pod);
+    }
+
+    /// Takes in that a pod is being deleted.
+    pub(crate) fn begin_deletion(&mut self, pod: PodId) {
+        if !core::mem::replace(&mut self.pods[pod].deleting, true) {
+            self.set_leaving(pod, true);
+        }
+    }
+
+    /// Counts the room of a pod as coming, if it has a place or gets one, or not any more.
+    pub(crate) fn set_leaving(&mut self, pod: PodId, leaves: bool) {
+        self.count_leaving(pod, leaves, true);
+    }
+
+    /// `announce`: whether refused gangs are to hear of room that this leaves beside holds.
+    fn count_leaving(&mut self, pod: PodId, leaves: bool, announce: bool) {
+        if self.pods[pod].leaving == leaves {
+            return;
+        }
+        self.pods[pod].leaving = leaves;
+        match leaves {
+            true => self.holds.leaving.insert(pod),
+            false => self.holds.leaving.remove(&pod),
+        };
+        let Some(node) = self.pods[pod].stage.node() else {
+            return;
+        };
+        let class = self.pods[pod].class;
+        self.nodes[node].count_leaving(&self.classes[class], leaves);
+        self.charge(pod, Some(node));
+        let is_held = self.nodes[node].is_held();
+        self.node_changed(node, is_held && leaves && announce);
+    }
+
+    /// Takes in that a pod has left its node, or has gone.
+    pub(super) fn cease_leaving(&mut self, pod: PodId) {
+        self.pods[pod].leaving = false;
+        self.holds.leaving.remove(&pod);
+        if let Some(deletion_ms) = self.pods[pod].deletion_ms.take() {
+            let stuck_ms = deletion_ms.saturating_add(STUCK_AFTER_MS);
+            self.holds.stuck_at.remove(&(stuck_ms, pod));
+        }
+    }
+
+    /// Does not count on the room of pods any more that should have been gone for a minute.
+    pub(crate) fn give_up_stuck(&mut self, now_ms: UnixMs) {
+        while let Some((at_ms, pod)) = self.holds.stuck_at.first().copied()
+            && at_ms <= now_ms
+        {
+            self.holds.stuck_at.remove(&(at_ms, pod));
+            self.set_leaving(pod, false);
+        }
+    }
+}

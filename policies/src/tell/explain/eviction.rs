@@ -1,0 +1,109 @@
+//! Whom a gang would have to take its room from.
+
+use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
+use crate::facts::UnixMs;
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::plan::victims::{self, Action, NoPlan, Plan, Why};
+use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// With more pods than this nothing is searched: an answer is worked out in one go, and must not
+/// hold up bindings for more than a tenth of a second or so.
+const PODS_MAX: usize = 20_000;
+
+/// The plan that would be made for a gang that waits for room, or why there is none.
+pub(super) fn eviction(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    gang: (GangId, QueueId),
+    now_ms: UnixMs,
+) -> Option<Result<EvictionPlan, NoEvictionPlan>> {
+    if state.pods.iter().nth(PODS_MAX).is_some() {
+        return Some(Err(NoEvictionPlan {
+            message: format!("more than {PODS_MAX} pods are too many for a short search"),
+            is_proved: false,
+            next_ms: None,
+        }));
+    }
+    let found = victims::find(state, settings, progress, gang, &[], now_ms, &mut 0);
+    Some(match found {
+        Ok(plan) => Ok(in_words(state, &plan)),
+        Err(no_plan) => Err(NoEvictionPlan {
+            message: why_none(state, &no_plan),
+            is_proved: no_plan.is_proved,
+            next_ms: no_plan.next_ms,
+        }),
+    })
+}
+
+fn in_words(state: &ClusterState, plan: &Plan) -> EvictionPlan {
+    let name = |pod: PodId| {
+        let pod = &state.pods[pod];
+        format!("{}/{}", pod.namespace, pod.name)
+    };
+    let on_nodes = |places: &[(PodId, NodeId)]| {
+        let mut named: Vec<(String, Box<str>)> = places
+            .iter()
+            .map(|(pod, node)| (name(*pod), state.nodes[*node].name.clone()))
+            .collect();
+        named.sort();
+        named
+    };
+    let evicted = plan.evict.iter().map(|pod| {
+        let record = &state.pods[*pod];
+        let gang = record.gang().map(|gang| &state.gangs[gang]);
+        let queue = record
+            .account()
+            .map(|account| state.queues.name(account.queue));
+        EvictedPod {
+            pod: name(*pod),
+            gang: gang.map_or_else(String::new, |gang| (&*state.name_of(gang)).into()),
+            queue: queue.unwrap_or_default().into(),
+        }
+    });
+    EvictionPlan {
+        action: match plan.action {
+            Action::Free => EvictionAction::Free,
+            Action::Consolidate => EvictionAction::Consolidate,
+            Action::Reclaim(_) => EvictionAction::Reclaim,
+            Action::Preempt => EvictionAction::Preempt,
+            Action::Mixed(_) => EvictionAction::Mixed,
+        },
+        evict: evicted.collect(),
+        places: on_nodes(&plan.places),
+        moved: on_nodes(&plan.moved),
+        gangs_broken: plan.cost.broken(),
+        gpu_seconds_lost: plan.cost.gpu_seconds(),
+        is_optimal: plan.is_optimal(),
+        gangs_broken_at_least: plan.bound.broken_at_least(),
+    }
+}
+
+fn why_none(state: &ClusterState, no_plan: &NoPlan) -> String {
+    let queue = |queue: &QueueId| String::from(state.queues.name(*queue));
+    match &no_plan.why {
+        Why::Never => "its pods say preemptionPolicy: Never".into(),
+        Why::Nobody => "no gang that runs may be evicted for it".into(),
+        Why::Room(_) | Why::TooLittle => {
+            "there is too little room for it even without all gangs that may be evicted for it"
+                .into()
+        }
+        Why::Budget => "a disruption budget allows fewer evictions".into(),
+        Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
+        Why::Gives(of) => format!(
+            "the queue {} would give what is within its bound",
+            queue(of)
+        ),
+        Why::Claims(of) => format!("the queue {} would hold more than it may claim", queue(of)),
+        Why::Outgrows(of) => format!("the queue {} would grow beyond its fair share", queue(of)),
+        Why::NoOtherPlace => "gangs that may only move have no other place".into(),
+        Why::MovesTooMuch => "more GPUs would have to move than it is worth".into(),
+    }
+}

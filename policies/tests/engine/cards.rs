@@ -1,0 +1,132 @@
+//! Cards that we choose, and placements by score.
+
+use gpu_batch_policies::facts::{CardNeed, Placement};
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{World, gang, names, node, pod};
+
+const PLACEMENTS: [Placement; 8] = [
+    Placement::Binpack,
+    Placement::Spread,
+    Placement::BestFit,
+    Placement::Fragmentation,
+    Placement::DotProduct,
+    Placement::GpuPacking,
+    Placement::GpuClustering,
+    Placement::Random { seed: 7 },
+];
+
+fn with(placement: Placement) -> World {
+    World::with(Settings {
+        gpu_placement: placement,
+        cpu_placement: placement,
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn parts_share_a_card_and_whole_ones_do_not() {
+    let mut world = World::new();
+    world.apply(node("n1", 0).cards(3, 100));
+    for (name, cards) in [
+        ("a", CardNeed::fraction(600, 0)),
+        ("b", CardNeed::whole(1, 0)),
+        ("c", CardNeed::fraction(400, 0)),
+        ("d", CardNeed::fraction(500, 0)),
+    ] {
+        world.then(pod(name, 0).cards(cards));
+    }
+    let held = ["a", "b", "c", "d"].map(|name| world.cards_of(name));
+    assert_eq!(held, [&[0], &[1], &[0], &[2]]);
+
+    world.then(pod("e", 0).cards(CardNeed::whole(2, 0)));
+    assert_eq!(world.reason("pod/e"), Some(Reason::DoesNotFit));
+    assert_eq!(
+        world.message("pod/e"),
+        "1 member with 2 cards does not fit in the cluster: of 1 node, 1 had too few cards with \
+         enough room"
+    );
+    world.end("b d");
+    world.settle();
+    assert_eq!(world.cards_of("e"), [1, 2]);
+}
+
+#[test]
+fn memory_of_a_card_runs_out_before_its_thousandths() {
+    let mut world = World::new();
+    world.apply(node("n1", 0).cards(2, 100));
+    for name in ["a", "b", "c"] {
+        world.then(pod(name, 0).cards(CardNeed::fraction(100, 60)));
+    }
+    assert_eq!([world.cards_of("a"), world.cards_of("b")], [[0], [1]]);
+    assert_eq!(world.places("c"), "-");
+}
+
+#[test]
+fn cards_of_bound_pods_are_those_that_they_hold() {
+    let mut world = World::new();
+    world.apply(node("n1", 0).cards(2, 0));
+    let part = CardNeed::fraction(700, 0);
+    world.then((
+        pod("a", 0).cards(part).on("n1").holds(&[1]),
+        pod("b", 0)
+            .cards(CardNeed::whole(1, 0))
+            .on("n1")
+            .holds(&[0])
+            .foreign(),
+        pod("c", 0).cards(CardNeed::fraction(300, 0)),
+    ));
+    assert_eq!(world.cards_of("c"), [1]);
+}
+
+#[test]
+fn a_gang_of_parts_starts_whole_or_not_at_all() {
+    for placement in PLACEMENTS {
+        let mut world = with(placement);
+        world.then((
+            node("n1 n2", 0).cards(1, 0),
+            gang("g", 5),
+            pod("a b c d e", 0)
+                .cards(CardNeed::fraction(400, 0))
+                .of("g"),
+        ));
+        assert_eq!(world.binds, 0, "{placement:?}");
+        world.then(node("n3", 0).cards(1, 0));
+        assert_eq!(world.nodes_of("a b c d e").len(), 5, "{placement:?}");
+    }
+}
+
+#[test]
+fn best_fit_leaves_the_least_cpu_and_gpus() {
+    let mut world = with(Placement::BestFit);
+    world.then((node("n1", 8), node("n2", 4), node("n3", 6), pod("a", 1)));
+    assert_eq!(world.places("a"), "n2");
+}
+
+/// Binpack breaks the last pair of GPUs, which is what most pods ask for.
+#[test]
+fn fragmentation_keeps_room_for_what_was_seen() {
+    let place = |placement| {
+        let mut world = World::new();
+        world.apply((node("n1", 5), node("n2", 2)));
+        // The pods that were seen ask for pairs of GPUs.
+        world.apply(pod(&names("seen", 40), 2).gate("later"));
+        world.then((gang("g", 1).placed(placement), pod("a", 1).of("g")));
+        world.node_of("a")
+    };
+    assert_eq!(place(Placement::Binpack).as_deref(), Some("n2"));
+    assert_eq!(place(Placement::Fragmentation).as_deref(), Some("n1"));
+}
+
+#[test]
+fn the_fragmentation_of_the_cluster_is_that_of_its_nodes() {
+    let mut world = World::of((node("n1", 5), node("n2", 1), pod("p", 2).gate("later")));
+    world.then(pod("q", 0).gate("later"));
+    // One kind needs no GPUs: all 6 are lost to it. To the other only the one of n2 is.
+    let fragmentation = world.engine.fragmentation();
+    assert_eq!((fragmentation.weighted, fragmentation.weight), (7_000, 2));
+    assert_eq!(fragmentation.free_thousandths, 6_000);
+    world.lose_node("n2");
+    world.settle();
+    assert_eq!(world.engine.fragmentation().weighted, 5_000);
+}

@@ -1,0 +1,155 @@
+//! Pods that owners make: Jobs, which count evictions, and Deployments, which replace pods one by
+//! one.
+
+use gpu_batch_policies::event::ObjectKey;
+use gpu_batch_policies::facts::{JobFacts, OwnerReference, PodFacts, Problem, Uid};
+use gpu_batch_testing::{Sketch, World, gang, node, pod, queue};
+
+fn owner(kind: &str, name: &str, uid: Uid) -> OwnerReference {
+    let api_version = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+    OwnerReference {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid,
+    }
+}
+
+fn job(name: &str, number: u128, ignores_evictions: bool) -> JobFacts {
+    JobFacts {
+        uid: Uid(9 << 64 | number),
+        namespace: "default".into(),
+        name: name.into(),
+        indexed: true,
+        parallelism: 2,
+        completions: Some(2),
+        active_deadline_ms: None,
+        ignores_evictions,
+    }
+}
+
+/// The two pods of a Job.
+fn pods_of(job: &JobFacts) -> Sketch<PodFacts> {
+    let owner = owner("Job", &job.name, job.uid);
+    let names = [0, 1].map(|index| format!("{}-{index}", job.name));
+    pod(&names.join(" "), 1).with(|pod| pod.owner = Some(owner.clone()))
+}
+
+fn told(world: &World, reason: &str) -> Vec<String> {
+    let told = world.told.iter().filter_map(|told| {
+        let (object, rest) = told.split_once(": ")?;
+        rest.starts_with(reason).then(|| object.into())
+    });
+    told.collect()
+}
+
+#[test]
+fn the_owner_of_a_job_that_evictions_make_fail_is_told_once() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    let (fragile, robust, protected) = (
+        job("fragile", 1, false),
+        job("robust", 2, true),
+        job("protected", 3, false),
+    );
+    world.then((
+        [fragile.clone(), robust.clone(), protected.clone()],
+        pods_of(&fragile),
+        pods_of(&robust),
+        pods_of(&protected).with(|pod| pod.hints.preemptible = Some(false)),
+    ));
+    assert_eq!(told(&world, "FailsWhenEvicted"), ["Job fragile"]);
+    world.pass(60_000);
+    world.then(JobFacts {
+        parallelism: 3,
+        ..fragile
+    });
+    assert_eq!(told(&world, "FailsWhenEvicted"), ["Job fragile"]);
+    let said = world.explain("pod/fragile-0").notes;
+    assert!(
+        said[0].starts_with("Job fragile: each pod that is evicted counts"),
+        "{said:?}"
+    );
+    assert_eq!(world.explain("job/robust").notes, Vec::<String>::new());
+    assert_eq!(world.explain("job/protected").notes, Vec::<String>::new());
+}
+
+/// Its members become gangs of their own in the step in which the queue goes that they count in.
+#[test]
+fn what_ran_of_a_job_that_goes_with_its_queue_is_not_counted_in_the_next_queue() {
+    let job = job("train", 1, true);
+    let mut world = World::of((
+        node("n1", 8),
+        queue("team").limit(8),
+        job.clone(),
+        pods_of(&job).queue("team"),
+    ));
+    assert_eq!(world.requested("team"), 2);
+    world.forget(ObjectKey::Job(job.uid));
+    world.lose_queue("team");
+    world.settle();
+    world.then(queue("next").limit(8));
+    assert_eq!(world.requested("next"), 0);
+}
+
+#[test]
+fn nothing_is_told_of_a_job_before_its_podgroup_says_whether_it_is_preemptible() {
+    let job = job("train", 1, false);
+    let mut world = World::of((job.clone(), pods_of(&job).of("train")));
+    let group = gang("train", 2);
+    world.then(group.clone().with(|group| group.preemptible = Some(false)));
+    assert_eq!(told(&world, "FailsWhenEvicted"), Vec::<String>::new());
+    world.then(group);
+    assert_eq!(told(&world, "FailsWhenEvicted"), ["Job train"]);
+}
+
+#[test]
+fn what_a_pod_says_in_vain_is_told_on_the_pod_and_holds_nothing_up() {
+    let mut world = World::new();
+    world.apply(node("n1", 8));
+    for _ in 0..2 {
+        let unknown_keys: Vec<Problem> = [
+            ("metadata.labels[x]", "means nothing"),
+            ("metadata.annotations[y]", "is a label"),
+        ]
+        .map(|(field, message)| Problem {
+            field: field.into(),
+            message: message.into(),
+        })
+        .to_vec();
+        world.then(pod("a", 1).with(|pod| pod.unknown_keys.clone_from(&unknown_keys)));
+    }
+    assert!(world.is_placed("a"));
+    let said = "Pod a: UnknownKey: metadata.labels[x]: means nothing; metadata.annotations[y]: is \
+                a label";
+    assert_eq!(world.told, [said]);
+}
+
+/// A pod of one of the ReplicaSets of the Deployment `web`, which is a gang of three.
+fn replica(names: &str, replica_set: u128) -> Sketch<PodFacts> {
+    let uid = Uid(8 << 64 | replica_set);
+    let owner = owner("ReplicaSet", &format!("web-{replica_set}"), uid);
+    pod(names, 1).with(|pod| {
+        pod.owner = Some(owner.clone());
+        pod.deployment = Some("web".into());
+        pod.hints.min_member = Some(3);
+    })
+}
+
+#[test]
+fn a_rolling_update_of_a_deployment_goes_on_in_the_gang_that_runs() {
+    let mut world = World::of((node("n1", 4), replica("a b", 1)));
+    assert_eq!(world.nodes_of("a b").len(), 0, "two of three");
+    world.then(replica("c", 1));
+    assert_eq!(world.nodes_of("a b c").len(), 3);
+    // One more of the new template, then one less of the old one.
+    for (new, old) in [("d", "a"), ("e", "b"), ("f", "c")] {
+        world.then(replica(new, 2));
+        assert!(world.is_placed(new), "{new}");
+        world.delete(old);
+        world.settle();
+    }
+    assert_eq!(world.gang("deployment/web").status.members.bound, 3);
+    world.later(120_000);
+    assert_eq!(world.evictions, 0);
+}

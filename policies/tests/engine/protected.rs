@@ -1,0 +1,181 @@
+//! Which gangs no other queue can reclaim.
+
+use fastrand::Rng;
+use gpu_batch_testing::{World, gang, leaf, node, pod, queue};
+use std::collections::BTreeMap;
+
+/// Whether the gangs are protected, as their statuses say.
+fn protected(world: &World, gangs: &[&str]) -> Vec<Option<bool>> {
+    let status = |name: &&str| world.gang(name).status.protected;
+    gangs.iter().map(status).collect()
+}
+
+const YES: Option<bool> = Some(true);
+const NO: Option<bool> = Some(false);
+
+/// A gang of one pod that runs since so many hours.
+fn runs(world: &mut World, name: &str, gpus: u64, (priority, hours): (i32, u64)) {
+    let bound_ms = 1_000_000_000 - hours * 3_600_000;
+    let group = gang(name, 1)
+        .queue("team")
+        .with(|group| group.priority = Some(priority));
+    let member = pod(&format!("{name}-0"), gpus).of(name).on("n1");
+    world.apply((group, member.with(|pod| pod.bound_ms = Some(bound_ms))));
+}
+
+#[test]
+fn priority_comes_before_age_and_each_that_still_fits_is_taken() {
+    let mut world = World::of((
+        queue("team").entry("nvidia.com/gpu", None, (5, None), 1),
+        node("n1", 16),
+    ));
+    runs(&mut world, "old", 2, (50, 9));
+    runs(&mut world, "high", 2, (100, 0));
+    runs(&mut world, "new", 2, (50, 1));
+    runs(&mut world, "small", 1, (50, 0));
+    world.settle();
+    world.later(2_000);
+    let found = protected(&world, &["high", "old", "new", "small"]);
+    assert_eq!(found, [YES, YES, NO, YES], "5 = 2 + 2 + 1");
+    world.end("old-0");
+    world.later(2_000);
+    let found = protected(&world, &["high", "old", "new", "small"]);
+    assert_eq!(
+        found,
+        [YES, None, YES, YES],
+        "room in the quota protects another gang"
+    );
+}
+
+#[test]
+fn what_is_not_preemptible_is_always_protected() {
+    let mut world = World::of((
+        queue("team").entry("nvidia.com/gpu", None, (4, None), 1),
+        node("n1", 16),
+    ));
+    let fixed = gang("fixed", 1)
+        .queue("team")
+        .with(|group| group.preemptible = Some(false));
+    world.apply((fixed, pod("fixed-0", 3).of("fixed").on("n1")));
+    runs(&mut world, "old", 3, (0, 9));
+    runs(&mut world, "one", 1, (0, 1));
+    world.settle();
+    world.later(2_000);
+    assert_eq!(protected(&world, &["fixed", "old", "one"]), [YES, NO, YES]);
+}
+
+#[test]
+fn surplus_pushes_no_minimum_out_of_the_quota() {
+    let mut world = World::of((
+        queue("team").entry("nvidia.com/gpu", None, (4, None), 1),
+        node("n1", 16),
+    ));
+    let slices = gang("slices", 1)
+        .sub_groups(leaf("a b", "", 1))
+        .at_least(1)
+        .queue("team");
+    world.apply((
+        gang("elastic", 2).queue("team"),
+        pod("e0 e1 e2 e3 e4", 1).of("elastic").on("n1"),
+        slices,
+        pod("a0", 2).of_leaf("slices", "a").on("n1"),
+        pod("b0", 2).of_leaf("slices", "b").on("n1"),
+    ));
+    world.settle();
+    world.later(2_000);
+    assert_eq!(protected(&world, &["elastic", "slices"]), [YES, YES]);
+}
+
+#[test]
+fn of_quotas_that_promise_too_much_only_what_is_divided_protects() {
+    let mut world = World::of((
+        queue("team other").entry("nvidia.com/gpu", None, (8, None), 1),
+        node("n1", 8),
+        pod("w", 8).queue("other"),
+    ));
+    runs(&mut world, "one", 4, (0, 2));
+    runs(&mut world, "two", 4, (0, 1));
+    world.settle();
+    world.later(2_000);
+    assert_eq!(
+        protected(&world, &["one", "two"]),
+        [YES, NO],
+        "half of 8 is left"
+    );
+    world.delete("w");
+    world.later(2_000);
+    assert_eq!(
+        protected(&world, &["one", "two"]),
+        [YES, YES],
+        "nobody else wants any"
+    );
+}
+
+/// The entry of a model decides alone about what runs on that model.
+#[test]
+fn a_gang_on_a_model_is_protected_by_the_quota_of_the_model() {
+    let gpus = queue("team").entry("nvidia.com/gpu", None, (2, None), 1);
+    let mut world = World::of((
+        gpus.entry("nvidia.com/gpu", Some("H100"), (4, None), 1),
+        node("n1", 16).model("H100"),
+        node("n2", 16).model("A100"),
+    ));
+    runs(&mut world, "h100", 4, (0, 1));
+    let group = gang("a100", 1).queue("team");
+    world.apply((group, pod("a100-0", 4).of("a100").on("n2")));
+    world.settle();
+    world.later(2_000);
+    assert_eq!(protected(&world, &["h100", "a100"]), [YES, NO]);
+}
+
+/// What is told follows every change, as if it were worked out of nothing.
+#[test]
+fn protection_follows_whatever_happens() {
+    let (mut yes, mut no) = (0, 0);
+    for seed in 0..40 {
+        let mut random = Rng::with_seed(seed);
+        let mut quota = random.u64(0..12);
+        let queue = |quota| queue("team").entry("nvidia.com/gpu", None, (quota, None), 1);
+        let mut world = World::of((queue(quota), node("n1", 64)));
+        // By name: priority, age and GPUs.
+        let mut running: BTreeMap<String, (i32, u64, u64)> = BTreeMap::new();
+        for number in 0..30 {
+            match random.u8(0..4) {
+                0 if !running.is_empty() => {
+                    let names: Vec<String> = running.keys().cloned().collect();
+                    let name = random.choice(&names).expect("some run").clone();
+                    running.remove(&name);
+                    world.end(&format!("{name}-0"));
+                }
+                1 => {
+                    quota = random.u64(0..12);
+                    world.apply(queue(quota));
+                }
+                _ => {
+                    let name = format!("g{number}");
+                    let (priority, hours, gpus) = (random.i32(0..3), number + 1, random.u64(1..4));
+                    runs(&mut world, &name, gpus, (priority, hours));
+                    running.insert(name, (priority, hours, gpus));
+                }
+            }
+            world.settle();
+            world.later(2_000);
+            let mut order: Vec<_> = running.iter().collect();
+            order.sort_by_key(|(_, (priority, hours, _))| (-priority, std::cmp::Reverse(*hours)));
+            let mut left = quota;
+            for (name, (_, _, gpus)) in order {
+                let expected = *gpus <= left;
+                left -= if expected { *gpus } else { 0 };
+                let found = world.gang(name).status.protected;
+                assert_eq!(
+                    found,
+                    Some(expected),
+                    "seed {seed}, {number}: {name} of {running:?}"
+                );
+                yes += u32::from(expected);
+                no += u32::from(!expected);
+            }
+        }
+    }
+    assert!(yes > 500 && no > 500, "{yes} protected, {no} not");
+}

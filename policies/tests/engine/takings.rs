@@ -1,0 +1,472 @@
+//! Eviction plans that are carried out: the time lines S01 to S12 of the given cases, and what else
+//! may happen on the way.
+
+use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::facts::{PodFacts, QueueFacts};
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::{Evictions, Settings};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
+
+/// A queue with a quota of GPUs.
+fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
+    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
+}
+
+/// Pods of the queue `a` with a priority.
+fn prio(names: &str, gpus: u64, priority: i32) -> Sketch<PodFacts> {
+    pod(names, gpus)
+        .queue("a")
+        .with(|pod| pod.priority = priority)
+}
+
+/// They have run for so many seconds.
+fn aged(pods: Sketch<PodFacts>, seconds: u64) -> Sketch<PodFacts> {
+    pods.with(|pod| {
+        let bound_ms = pod.bound_ms.map(|ms| ms + 30_000 - seconds * 1_000);
+        pod.bound_ms = bound_ms;
+    })
+}
+
+/// A world in which evicted pods have so long for leaving.
+fn world(grace_s: u64) -> World {
+    let mut world = World::new();
+    world.grace_ms = Some(grace_s * 1_000);
+    world
+}
+
+fn one_a_second() -> World {
+    let mut world = World::with(Settings {
+        evictions: Evictions {
+            per_second: 1,
+            ..Settings::default().evictions
+        },
+        ..Settings::default()
+    });
+    world.grace_ms = Some(30_000);
+    world
+}
+
+/// The gang `p` takes the nodes of `x` and `y`, which are evicted one a second.
+fn two_for_one_gang() -> World {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 16),
+        prio("x", 8, 10).on("n1"),
+        prio("y", 8, 10).on("n2"),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    world
+}
+
+fn nominated(world: &World, pod: &str) -> Option<String> {
+    world.stored(pod).nominated.as_deref().map(Into::into)
+}
+
+#[test]
+fn s01_room_that_is_left_over_ten_minutes_is_nobody_elses() {
+    let mut world = world(600);
+    let victims = "v-0 v-1 v-2 v-3 v-4 v-5 v-6 v-7";
+    world.then((
+        node("n1", 8),
+        (quota("a", 4), quota("b", 4)),
+        gang("v", 1).queue("b"),
+        pod(victims, 1).of("v").on("n1"),
+        pod("p-0", 4).queue("a"),
+    ));
+    world.run(1_000);
+    let mut evicted = world.evicted.clone();
+    evicted.sort();
+    assert_eq!(evicted, ["v-4", "v-5", "v-6", "v-7"]);
+    assert_eq!(world.cause, Some(EvictionCause::Reclaim));
+    assert_eq!(nominated(&world, "p-0").as_deref(), Some("n1"));
+    assert_eq!(world.reason_of_pod("p-0"), Some(Reason::WaitingForEviction));
+    world.run(59_000);
+    world.then((
+        pod("s1", 1).queue("b").late(),
+        pod("s2", 1).queue("a").late(),
+    ));
+    world.run(140_000);
+    world.delete("v-7 v-6");
+    world.run(400_000);
+    assert_eq!(world.places("s1 s2 p-0"), "- - -");
+    world.delete("v-5 v-4");
+    world.run(1_000);
+    assert_eq!(world.places("s1 s2 p-0"), "- - n1");
+    assert_eq!(world.evictions, 4);
+}
+
+#[test]
+fn s02_a_victim_that_never_leaves_is_given_up_and_another_is_found() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 16),
+        aged(prio("x", 8, 10).on("n1"), 60),
+        aged(prio("y", 8, 20).on("n2"), 3_600),
+        prio("p", 8, 100),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evicted, ["x"]);
+    world.run(85_000);
+    assert_eq!(world.evicted, ["x"]);
+    world.run(60_000);
+    assert_eq!(world.evicted, ["x", "y"]);
+    world.delete("y");
+    world.run(1_000);
+    assert_eq!(world.places("p"), "n2");
+}
+
+#[test]
+fn s03_a_beneficiary_that_is_deleted_frees_its_hold_and_drops_evictions() {
+    let mut world = two_for_one_gang();
+    world.run(500);
+    assert_eq!(world.evictions, 1);
+    world.delete("p-0 p-1");
+    world.run(120_000);
+    assert_eq!(world.evictions, 1);
+    let evicted = world.evicted[0].clone();
+    world.delete(&evicted);
+    world.then(prio("s", 8, 1).late());
+    assert!(world.is_placed("s"));
+}
+
+#[test]
+fn s04_a_gang_of_higher_priority_takes_the_room_that_is_held() {
+    let mut world = world(60);
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 16),
+        aged(prio("x", 8, 10).on("n1"), 60),
+        aged(prio("y", 8, 20).on("n2"), 9 * 3_600),
+        prio("p", 8, 50),
+    ));
+    world.run(10_000);
+    assert_eq!(world.evicted, ["x"]);
+    world.then(prio("q", 8, 100).late());
+    world.run(1_000);
+    assert_eq!(world.evicted, ["x", "y"]);
+    assert_eq!(nominated(&world, "q").as_deref(), Some("n1"));
+    assert_eq!(nominated(&world, "p").as_deref(), Some("n2"));
+    world.run(60_000);
+    world.delete("x y");
+    world.run(1_000);
+    assert_eq!(world.places("q p"), "n1 n2");
+    assert_eq!(world.evictions, 2);
+}
+
+#[test]
+fn s05_a_successor_finishes_with_the_same_victims() {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2 n3", 8),
+        quota("a", 24),
+        aged(prio("x", 8, 10).on("n1"), 60),
+        aged(prio("y", 8, 10).on("n2"), 120),
+        aged(prio("z", 8, 10).on("n3"), 9 * 3_600),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    assert_eq!(world.evictions, 1);
+    world.pass(20_000);
+    world.take_over();
+    world.run(20_000);
+    let mut evicted = world.evicted.clone();
+    evicted.sort();
+    assert_eq!(evicted, ["x", "y"]);
+    world.delete("x y");
+    world.run(1_000);
+    assert_eq!(world.nodes_of("p-0 p-1"), ["n1", "n2"]);
+    assert!(world.is_placed("z"));
+}
+
+#[test]
+fn s05_a_successor_keeps_room_that_is_free_already_for_whom_it_was_made() {
+    let mut world = two_for_one_gang();
+    world.run(2_000);
+    assert_eq!(world.evictions, 2);
+    world.delete("x");
+    world.settle();
+    world.take_over();
+    world.then(prio("s", 8, 10).late());
+    world.run(2_000);
+    assert_eq!(world.places("s p-0 p-1"), "- - -");
+    world.delete("y");
+    world.run(1_000);
+    assert_eq!(world.nodes_of("p-0 p-1"), ["n1", "n2"]);
+    assert_eq!(world.evictions, 2);
+}
+
+#[test]
+fn s06_an_eviction_that_is_refused_ends_the_plan() {
+    let mut world = one_a_second();
+    world.answers(To::EvictionOf("w3"), refused());
+    world.grace_ms = None;
+    world.then((
+        node("n1 n2 n3 n4", 8),
+        quota("a", 32),
+        prio("w1", 8, 10).on("n1"),
+        prio("w2", 8, 10).on("n2"),
+        prio("w3", 8, 10).on("n3"),
+        prio("w4", 8, 10).on("n4"),
+        gang("p", 4).queue("a"),
+        prio("p-0 p-1 p-2 p-3", 8, 100).of("p"),
+    ));
+    world.run(3_600_000 / 4);
+    assert_eq!(world.evicted, ["w1", "w2"]);
+    assert!(world.evictions <= 6, "{}", world.evictions);
+    assert_eq!(world.places("w3 w4 p-0"), "n3 n4 -");
+    assert_eq!(world.reason("p"), Some(Reason::DoesNotFit));
+    assert!(!world.told_of("PodGroup p: EvictionPlanFailed").is_empty());
+    // Those that were evicted in vain get their room back.
+    world.then(prio("w1b w2b", 8, 10).late());
+    assert!(world.is_placed("w1b") && world.is_placed("w2b"));
+}
+
+#[test]
+fn s07_a_second_claimant_sees_what_the_first_one_takes() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2 n3", 8),
+        quota("a", 24),
+        prio("x", 8, 10).on("n1"),
+        prio("y", 8, 10).on("n2"),
+        prio("z", 8, 10).on("n3"),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+        (
+            gang("q", 2).queue("a").with(|gang| gang.created_ms += 1),
+            prio("q-0 q-1", 8, 100).of("q"),
+        ),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evictions, 2);
+    let evicted = world.evicted.join(" ");
+    world.delete(&evicted);
+    world.run(120_000);
+    assert!(world.is_placed("p-0") && !world.is_placed("q-0"));
+    assert_eq!(world.evictions, 2);
+    assert_eq!(world.reason("q"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn s08_after_three_plans_that_a_rival_spoils_the_gang_makes_a_pause() {
+    let mut world = world(30);
+    world.then((node("n1", 8), quota("a", 8), prio("p", 8, 100)));
+    assert!(world.is_placed("p"));
+    let mut world = self::world(30);
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        prio("x0", 8, 10).on("n1"),
+        prio("p", 8, 100),
+    ));
+    for round in 0..60 {
+        let running = format!("x{round}");
+        world.run(1_000);
+        if world.evicted.last() == Some(&running) {
+            // Another scheduler binds its pod in the millisecond in which the node is free.
+            let rival = format!("r{round}");
+            world.apply(pod(&rival, 8).foreign().on("n1"));
+            world.delete(&running);
+            world.run(60_000);
+            let next = format!("x{}", round + 1);
+            world.apply(prio(&next, 8, 10).on("n1"));
+            world.delete(&rival);
+            world.settle();
+        } else {
+            world.run(60_000);
+            let next = format!("x{}", round + 1);
+            world.apply(prio(&next, 8, 10).on("n1"));
+            world.delete(&running);
+            world.settle();
+        }
+    }
+    assert!(world.evictions <= 4, "{}", world.evictions);
+    assert!(world.reason_of_pod("p").is_some());
+}
+
+#[test]
+fn s10_the_place_of_a_mover_is_kept_for_the_pod_that_is_made_anew() {
+    let mut world = world(30);
+    let owned = |name: &str| pod(name, 4).queue("a").owned_by(name);
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 16),
+        aged(owned("x").on("n1"), 7_200).with(|pod| own(pod, 7)),
+        aged(owned("y").on("n2"), 3_600).with(|pod| own(pod, 8)),
+        pod("p", 8).queue("a"),
+    ));
+    world.run(5_000);
+    assert_eq!(world.evicted, ["y"]);
+    assert_eq!(world.cause, Some(EvictionCause::Consolidate));
+    world.then(prio("s", 4, 0).late());
+    world.run(30_000);
+    world.delete("y");
+    world.run(20_000);
+    assert_eq!(world.places("p s"), "n2 -");
+    world.then(owned("y-b").with(|pod| own(pod, 8)).late());
+    world.run(5_000);
+    assert_eq!(world.places("y-b p s"), "n1 n2 -");
+    assert_eq!(world.evictions, 1);
+}
+
+#[test]
+fn a_place_in_the_room_of_a_victim_that_is_still_to_leave_ends_no_plan() {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 16),
+        pod("k-0", 3).queue("a").on("n1"),
+        pod("k-1", 7).queue("a").on("n2"),
+        gang("x", 2).queue("a"),
+        pod("x-0 x-1", 1).owned_by("x").of("x").on("n1"),
+        pod("p", 4).queue("a"),
+    ));
+    world.run(300);
+    assert_eq!(world.evicted, ["x-0"]);
+    // One member of `x` is to come back to n1: until the other has left, there is room for 4 GPUs,
+    // but for no more.
+    world.delete("x-0");
+    world.run(300);
+    assert_eq!(world.reason_of_pod("p"), Some(Reason::WaitingForEviction));
+    world.run(1_000);
+    assert_eq!(world.evicted, ["x-0", "x-1"]);
+    world.delete("x-1");
+    world.run(300);
+    assert_eq!(world.places("p"), "n1");
+}
+
+fn own(pod: &mut PodFacts, uid: u128) {
+    if let Some(owner) = &mut pod.owner {
+        owner.uid = gpu_batch_policies::facts::Uid(uid << 64);
+    }
+}
+
+#[test]
+fn s11_an_evicted_gang_waits_its_delay_anew() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8).label("host", "any"),
+        node("n1", 8).label("host", "n1"),
+        quota("a", 16),
+        aged(prio("m", 8, 50).on("n1"), 60).with(|pod| {
+            pod.hints.preemption_delay_ms = Some(300_000);
+        }),
+        aged(prio("l", 8, 10).on("n2"), 9 * 3_600),
+        prio("p", 8, 100).needs(
+            "host",
+            gpu_batch_policies::facts::MatchOperator::In,
+            &["n1"],
+        ),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evicted, ["m"]);
+    world.run(29_000);
+    world.delete("m");
+    world.then(prio("m-b", 8, 50).late().with(|pod| {
+        pod.hints.preemption_delay_ms = Some(300_000);
+    }));
+    assert_eq!(world.places("p"), "n1");
+    world.run(1_000);
+    assert_eq!(world.reason_of_pod("m-b"), Some(Reason::PreemptionDelay));
+    world.run(290_000);
+    assert_eq!(world.evicted, ["m"]);
+    world.run(15_000);
+    assert_eq!(world.evicted, ["m", "l"]);
+    world.delete("l");
+    world.run(1_000);
+    assert_eq!(world.places("m-b"), "n2");
+}
+
+#[test]
+fn s12_free_nodes_that_come_before_the_evictions_are_used_instead() {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2", 8),
+        quota("a", 32),
+        prio("x", 8, 10).on("n1"),
+        prio("y", 8, 10).on("n2"),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    world.run(500);
+    assert_eq!(world.evictions, 1);
+    world.then(node("n3 n4", 8));
+    world.run(10_000);
+    assert_eq!(world.nodes_of("p-0 p-1"), ["n3", "n4"]);
+    assert_eq!(world.evictions, 1);
+}
+
+#[test]
+fn nobody_is_evicted_where_that_is_switched_off() {
+    let mut world = World::with(Settings {
+        evictions: Evictions {
+            in_flight: 0,
+            per_second: 20,
+        },
+        ..Settings::default()
+    });
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        prio("x", 8, 10).on("n1"),
+        prio("p", 8, 100),
+    ));
+    world.run(60_000);
+    assert_eq!(world.evictions, 0);
+    assert_eq!(world.reason_of_pod("p"), Some(Reason::DoesNotFit));
+}
+
+#[test]
+fn an_eviction_that_is_put_off_is_sent_again_later() {
+    let mut world = world(30);
+    world.answers(To::EvictionOf("x"), throttled());
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        prio("x", 8, 10).on("n1"),
+        prio("p", 8, 100),
+    ));
+    world.run(5_000);
+    assert!((4..=6).contains(&world.evictions), "{}", world.evictions);
+    world.answers_again(&To::EvictionOf("x"));
+    world.run(2_000);
+    assert_eq!(world.evicted, ["x"]);
+    world.delete("x");
+    world.run(1_000);
+    assert!(world.is_placed("p"));
+}
+
+#[test]
+fn a_beneficiary_that_asks_for_less_or_for_another_queue_is_planned_anew() {
+    let mut world = one_a_second();
+    world.then((
+        node("n1 n2", 8),
+        (quota("a", 16), quota("b", 0)),
+        prio("x", 8, 10).on("n1"),
+        prio("y", 8, 10).on("n2"),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    world.run(500);
+    world.then(gang("p", 2).queue("b"));
+    world.run(10_000);
+    assert_eq!(world.evictions, 1);
+    assert_eq!(nominated(&world, "p-0"), None);
+}
+
+#[test]
+fn a_member_that_is_planned_anew_for_its_node_is_nominated_again() {
+    let mut world = two_for_one_gang();
+    world.run(500);
+    assert_eq!(world.evicted, ["x"]);
+    // The plan ends, and with it both nominations; the next plan begins at once.
+    world.then(gang("p", 1).queue("a"));
+    world.run(2_000);
+    let nodes = ["p-0", "p-1"].map(|pod| nominated(&world, pod));
+    let nodes: Vec<String> = nodes.into_iter().flatten().collect();
+    assert_eq!(nodes, ["n1"]);
+    assert_eq!(world.evictions, 1);
+}

@@ -1,0 +1,201 @@
+//! The search for victims against brute force over all sets of victims and all placements.
+//!
+//! How often a plan is optimal is printed:
+//! `cargo test -p gpu-batch-policies --test victims -- --nocapture`. `VICTIM_SEEDS=100000` looks
+//! at more worlds.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod case;
+mod oracle;
+mod rest;
+
+use case::Case;
+use fastrand::Rng;
+use gpu_batch_policies::explain::{EvictionAction, EvictionPlan};
+use gpu_batch_testing::World;
+use oracle::{Bounds, Oracle, Pod, Right};
+use std::fmt::Debug;
+
+/// How many worlds a run looks at.
+const SEEDS: u64 = 20_000;
+/// Worlds with more units than this are left out: brute force would take too long.
+const UNITS_MAX: usize = 11;
+/// Worlds in which more pods run are left out, too.
+const PODS_MAX: usize = 13;
+
+/// What came out of many worlds.
+#[derive(Debug, Default)]
+struct Tally {
+    worlds: u64,
+    started: u64,
+    free: u64,
+    optimal: u64,
+    feasible: u64,
+    /// Feasible plans that cost more than the best.
+    dearer: u64,
+    impossible: u64,
+    unproved: u64,
+    /// Worlds without a plan, unproved, where there is one.
+    missed: u64,
+    /// Plans by another right than that of the best plan.
+    other_right: u64,
+    by_right: [u64; 4],
+}
+
+/// What a queue is guaranteed, and its fair share, as the engine divides them.
+fn bounds(world: &mut World, case: &Case) -> Vec<Bounds> {
+    let siblings_divide_cpus = |queue: usize| {
+        let parent = case.queues[queue].parent;
+        let mut siblings = case.queues.iter().filter(|other| other.parent == parent);
+        siblings.any(|other| other.cpus.is_some())
+    };
+    let of = |queue: usize, world: &mut World| {
+        let status = world.queue(&format!("q{queue}"));
+        let share = |name: &str| {
+            let mut shares = status.fair_share.iter();
+            shares
+                .find(|(key, _)| &**key == name)
+                .map_or(0, |(_, amount)| *amount)
+        };
+        let one = &case.queues[queue];
+        let gpus = share("nvidia.com/gpu");
+        let quota = one.gpus.map_or(0, |(quota, _)| quota);
+        let milli = share("cpu");
+        let cpus = one.cpus.unwrap_or(0);
+        [
+            Some((quota.min(gpus), gpus)),
+            siblings_divide_cpus(queue).then_some((cpus.min(milli / 1_000), milli / 1_000)),
+        ]
+    };
+    (0..case.queues.len())
+        .map(|queue| of(queue, world))
+        .collect()
+}
+
+fn right_of(action: EvictionAction) -> Option<Right> {
+    match action {
+        EvictionAction::Free => None,
+        EvictionAction::Consolidate => Some(Right::Consolidate),
+        EvictionAction::Reclaim => Some(Right::Reclaim),
+        EvictionAction::Preempt => Some(Right::Preempt),
+        EvictionAction::Mixed => Some(Right::Mixed),
+    }
+}
+
+/// The pods that a plan evicts.
+fn pods_of(plan: &EvictionPlan) -> Vec<Pod> {
+    let read = |name: &str| {
+        let (gang, pod) = name.strip_prefix("default/g")?.split_once('-')?;
+        Some((gang.parse().ok()?, pod.parse().ok()?))
+    };
+    let evicted = plan.evict.iter();
+    evicted.map(|one| read(&one.pod).unwrap()).collect()
+}
+
+impl Tally {
+    fn count(&mut self, seed: u64, case: &Case) {
+        let mut world = case.world();
+        let bounds = bounds(&mut world, case);
+        let oracle = Oracle::new(case, bounds.clone());
+        let pods: usize = case.gangs.iter().map(|gang| gang.at.len()).sum();
+        if oracle.units() > UNITS_MAX || pods > PODS_MAX {
+            return;
+        }
+        self.worlds += 1;
+        let explanation = world.explain(&format!("g{}", case.gangs.len() - 1));
+        let shown = || {
+            let lines = [&case.nodes as &dyn Debug, &case.queues]
+                .into_iter()
+                .chain(case.gangs.iter().map(|gang| gang as &dyn Debug));
+            let lines: Vec<String> = lines.map(|line| format!("\n  {line:?}")).collect();
+            format!("seed {seed}: {bounds:?}{}", lines.concat())
+        };
+        let Some(found) = explanation.eviction else {
+            let starts = oracle.starts() || explanation.reason.is_none();
+            assert!(starts, "{:?} {}", explanation.reason, shown());
+            self.started += 1;
+            return;
+        };
+        match found {
+            Ok(plan) => self.hold_plan(&oracle, case, &plan, &shown),
+            Err(none) => {
+                let any = best_of_all(&oracle, case);
+                if none.is_proved {
+                    assert!(any.is_none(), "{none:?}, and {any:?}: {}", shown());
+                    self.impossible += 1;
+                } else {
+                    self.unproved += 1;
+                    self.missed += u64::from(any.is_some());
+                }
+            }
+        }
+    }
+
+    fn hold_plan(
+        &mut self,
+        oracle: &Oracle<'_>,
+        case: &Case,
+        plan: &EvictionPlan,
+        shown: &dyn Fn() -> String,
+    ) {
+        let Some(right) = right_of(plan.action) else {
+            assert!(oracle.starts(), "{plan:?} {}", shown());
+            self.free += 1;
+            return;
+        };
+        let pods = pods_of(plan);
+        assert!(
+            oracle.allows(&pods, right),
+            "not allowed: {plan:?} {}",
+            shown()
+        );
+        let cost = oracle.cost(&pods);
+        let best = oracle.best(right).unwrap();
+        assert!(cost >= best, "{plan:?} {best:?} {}", shown());
+        assert!(
+            plan.gangs_broken_at_least <= best.broken,
+            "{plan:?} {best:?} {}",
+            shown()
+        );
+        self.by_right[right as usize] += 1;
+        let expected = best_of_all(oracle, case).unwrap().0;
+        self.other_right += u64::from(expected != right);
+        if plan.is_optimal {
+            assert_eq!(cost, best, "{plan:?} {}", shown());
+            self.optimal += 1;
+        } else {
+            self.feasible += 1;
+            self.dearer += u64::from(cost > best);
+        }
+    }
+}
+
+/// The plan that is to be made, by the rules of the order of rights.
+fn best_of_all(oracle: &Oracle<'_>, case: &Case) -> Option<(Right, oracle::Cost)> {
+    if case.claimant().never {
+        return None;
+    }
+    let best = |right| oracle.best(right).map(|cost| (right, cost));
+    let taken = best(Right::Reclaim).or_else(|| best(Right::Preempt));
+    match (best(Right::Consolidate), taken) {
+        (Some(moved), Some(taken)) if moved.1.broken <= taken.1.broken => Some(moved),
+        (_, Some(taken)) => Some(taken),
+        (Some(moved), None) => Some(moved),
+        (None, None) => best(Right::Mixed),
+    }
+}
+
+#[test]
+fn plans_are_the_cheapest_that_the_rules_allow() {
+    let seeds = std::env::var("VICTIM_SEEDS").ok();
+    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
+    let first = std::env::var("VICTIM_FIRST").ok();
+    let first: u64 = first.map_or(0, |first| first.parse().unwrap());
+    let mut tally = Tally::default();
+    for seed in first..first + seeds {
+        let case = Case::draw(&mut Rng::with_seed(seed));
+        tally.count(seed, &case);
+    }
+    println!("{tally:#?}");
+}

@@ -1,0 +1,123 @@
+//! Which gangs are certainly protected from other queues: those that fit the quota of their queue
+//! together with everything that comes before them there.
+//!
+//! The engine's rule lets a gang that does not fit leave its room to the next one, and divides
+//! quotas that promise more than there is. Neither is repeated here: what is said to be protected
+//! is, whichever gangs are being placed or are leaving at the moment; of the rest nothing is said.
+//! Nothing is said either where CPUs are divided, too: what a queue is given of GPUs then depends
+//! on its quota of CPUs.
+
+use crate::gangs::{Gang, is_met};
+use gpu_batch_policies::event::Object;
+use gpu_batch_policies::facts::{Amount, PodFacts, QueueFacts, UnixMs, amount};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// The queues of a process, and how many GPUs there are.
+#[derive(Default)]
+struct Quotas<'a> {
+    queues: BTreeMap<&'a str, &'a QueueFacts>,
+    capacity: Amount,
+}
+
+/// The names of the gangs among these that are certainly protected.
+pub(super) fn gangs<'a>(
+    objects: impl Iterator<Item = &'a Object>,
+    gangs: &[Gang<'_>],
+) -> BTreeSet<String> {
+    let quotas = Quotas::of(objects);
+    let is_protected = |gang: &&Gang<'_>| {
+        let (Some(queue), Some(core)) = (quotas.queues.get(&*gang.queue), core(gang)) else {
+            return false;
+        };
+        let before = gangs.iter().filter(|other| {
+            other.queue == gang.queue && other.name != gang.name && order(other) <= order(gang)
+        });
+        let before = before.flat_map(|other| {
+            let on_nodes = other.bound.iter().chain(&other.leaving);
+            on_nodes.chain(&other.waiting).copied()
+        });
+        let asks = |facts: &PodFacts| amount(&facts.shape.requests, GPU);
+        let asked: Amount = before.chain(core).map(asks).sum();
+        let mut queues = gang.bound.iter().map(|facts| facts.bound_queue.as_ref());
+        queues.all(|queue| queue == Some(&gang.queue))
+            && quotas.are_kept(queue)
+            && asked <= quota(queue)
+    };
+    let protected = gangs.iter().filter(is_protected);
+    protected.map(|gang| gang.name.clone()).collect()
+}
+
+/// The place of a gang in the order in which quota is given; gangs of one place may go either way.
+fn order(gang: &Gang<'_>) -> (bool, Reverse<i32>, UnixMs) {
+    let bound_ms = gang.bound.iter().filter_map(|facts| facts.bound_ms);
+    let oldest_ms = bound_ms.min().unwrap_or(UnixMs::MAX);
+    (!gang.protected, Reverse(gang.priority), oldest_ms)
+}
+
+/// The members on nodes that a gang cannot lose without going below its minimum: the newest are
+/// surplus. `None`: the gang does not have its minimum.
+fn core<'world>(gang: &Gang<'world>) -> Option<Vec<&'world PodFacts>> {
+    let ended = || gang.succeeded.iter().chain(&gang.done).copied();
+    let is_enough = |pods: &[&PodFacts]| {
+        let held = gang.by_leaf(pods.iter().copied().chain(ended()));
+        is_met(&gang.groups, 0, &held)
+    };
+    let mut core = gang.bound.clone();
+    core.sort_by_key(|facts| (Reverse(facts.bound_ms), Reverse(facts.name.clone())));
+    if gang.bound.is_empty() || !is_enough(&core) {
+        return None;
+    }
+    for facts in core.clone() {
+        let without: Vec<&PodFacts> = core
+            .iter()
+            .copied()
+            .filter(|it| it.uid != facts.uid)
+            .collect();
+        if is_enough(&without) {
+            core = without;
+        }
+    }
+    Some(core)
+}
+
+fn quota(queue: &QueueFacts) -> Amount {
+    let entries = queue.resources.iter();
+    let of_gpus = entries.filter(|entry| *entry.name == *GPU);
+    of_gpus.map(|entry| entry.quota).sum()
+}
+
+impl<'a> Quotas<'a> {
+    fn of(objects: impl Iterator<Item = &'a Object>) -> Self {
+        let mut quotas = Self::default();
+        for object in objects {
+            match object {
+                Object::Queue(facts) => {
+                    quotas.queues.insert(&facts.name, facts);
+                }
+                Object::Node(facts) if !facts.unschedulable && facts.taints.is_empty() => {
+                    quotas.capacity += amount(&facts.allocatable, GPU);
+                }
+                _ => {}
+            }
+        }
+        quotas
+    }
+
+    /// Whether a queue, its siblings and those above them are promised GPUs only, and no GPU twice.
+    fn are_kept(&self, queue: &QueueFacts) -> bool {
+        let siblings = self.queues.values().filter(|it| it.parent == queue.parent);
+        let mut entries = siblings.clone().flat_map(|it| &it.resources);
+        let promised: Amount = siblings.map(|it| quota(it)).sum();
+        let there_is = match &queue.parent {
+            None => self.capacity,
+            Some(parent) => match self.queues.get(&**parent) {
+                Some(parent) if self.are_kept(parent) => quota(parent),
+                _ => return false,
+            },
+        };
+        entries.all(|entry| *entry.name == *GPU) && promised <= there_is
+    }
+}

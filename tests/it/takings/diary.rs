@@ -1,0 +1,109 @@
+//! Follows the pods of a namespace, and remembers all that the API server says of them, in its
+//! order.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use futures::{AsyncBufReadExt, StreamExt};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::cluster::{Cluster, until};
+use crate::work::{condition, ensure};
+
+/// The diary; it ends when this is dropped.
+pub(super) struct Diary {
+    entries: Arc<Mutex<Vec<Entry>>>,
+    _task: JoinSet<()>,
+}
+
+/// What the API server said once.
+struct Entry {
+    pod: Value,
+    is_gone: bool,
+}
+
+impl Entry {
+    fn is_of(&self, name: &str) -> bool {
+        self.pod["metadata"]["name"] == name
+    }
+}
+
+impl Diary {
+    /// A diary that begins with the pods that are there now.
+    pub(super) async fn start(cluster: &Cluster) -> Self {
+        let path = format!("/api/v1/namespaces/{}/pods", cluster.namespace);
+        let list = cluster.get(&path).await.unwrap();
+        let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+        let path = format!("{path}?watch=true&resourceVersion={version}&timeoutSeconds=3600");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let stream = cluster.client().request_stream(request).await;
+        let mut lines = Box::pin(stream.unwrap()).lines();
+        let entries: Arc<Mutex<Vec<Entry>>> = Arc::default();
+        let written = Arc::clone(&entries);
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            // The watch is cut when the test ends.
+            while let Some(Ok(line)) = lines.next().await {
+                let mut event: Value = serde_json::from_str(&line).unwrap();
+                let pod = event["object"].take();
+                let is_gone = event["type"] == "DELETED";
+                written.lock().unwrap().push(Entry { pod, is_gone });
+            }
+        });
+        Self {
+            entries,
+            _task: task,
+        }
+    }
+
+    /// The pods that were evicted through the Eviction API so far.
+    pub(super) fn evicted(&self) -> BTreeSet<String> {
+        let entries = self.entries.lock().unwrap();
+        entries.iter().filter_map(evicted).collect()
+    }
+
+    /// Waits until a pod is known to be gone.
+    pub(super) async fn gone(&self, name: &str) {
+        until(name, async || {
+            let entries = self.entries.lock().unwrap();
+            let gone = entries
+                .iter()
+                .any(|entry| entry.is_gone && entry.is_of(name));
+            ensure(gone, entries.len())
+        })
+        .await;
+    }
+
+    /// The pods that were evicted after this one was gone.
+    pub(super) fn evicted_after(&self, name: &str) -> BTreeSet<String> {
+        let entries = self.entries.lock().unwrap();
+        let gone = entries.iter().position(|e| e.is_gone && e.is_of(name));
+        let (before, after) = entries.split_at(gone.unwrap());
+        let before: BTreeSet<String> = before.iter().filter_map(evicted).collect();
+        let after = after.iter().filter_map(evicted);
+        after.filter(|pod| !before.contains(pod)).collect()
+    }
+
+    /// The node to which each of these pods was nominated when the first pod was evicted. One that
+    /// was not nominated by then has none.
+    pub(super) fn nominated_before_evictions(&self, members: &[String]) -> Vec<Option<String>> {
+        let entries = self.entries.lock().unwrap();
+        let first = entries.iter().position(|entry| evicted(entry).is_some());
+        let before = &entries[..first.unwrap()];
+        let nominated = members.iter().map(|member| {
+            let last = before.iter().rfind(|entry| entry.is_of(member));
+            let node = last?.pod["status"]["nominatedNodeName"].as_str();
+            node.map(str::to_owned)
+        });
+        nominated.collect()
+    }
+}
+
+/// The name of the pod of an entry, if the Eviction API has marked it.
+fn evicted(entry: &Entry) -> Option<String> {
+    let target = condition(&entry.pod, "DisruptionTarget");
+    let is_evicted = target["status"] == "True" && target["reason"] == "EvictionByEvictionAPI";
+    let name = entry.pod["metadata"]["name"].as_str();
+    name.filter(|_| is_evicted).map(str::to_owned)
+}
