@@ -26,6 +26,7 @@ pub mod jobs;
 pub mod journal;
 pub mod objects;
 pub mod openb;
+mod panics;
 pub mod random;
 pub mod report;
 mod rest;

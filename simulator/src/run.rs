@@ -21,6 +21,7 @@ use crate::api_server::Name;
 use crate::cluster::{Cluster, Task};
 use crate::contender::Contender;
 use crate::faults::{FaultKind, Faults};
+use crate::panics::caught;
 use crate::random::Random;
 use crate::rest;
 use crate::scenario::{self, Arrival};
@@ -105,9 +106,11 @@ impl fmt::Display for Failure {
 /// Runs one seed, with faults or without.
 ///
 /// # Errors
-/// The first thing that does not hold.
+/// The first thing that does not hold, or the panic that ended the run.
 pub fn run(seed: u64, with_faults: bool) -> Result<Summary, Failure> {
-    Run::new(seed, with_faults, None).until_rest()
+    let mut run = Run::new(seed, with_faults, None);
+    let summary = caught(|| run.until_rest());
+    summary.unwrap_or_else(|panic| Err(run.failure(vec![format!("a panic: {panic}")])))
 }
 
 /// Runs one seed as [`run`] does, and tells everything that happens line by line.

@@ -3,7 +3,7 @@
 use crate::kube::api::Members;
 use crate::views::queues::{self, QueueView};
 use crate::views::table::{self, Entry, Screen, Tone};
-use gpu_batch_policies::command::{Evict, EvictionCause};
+use gpu_batch_policies::command::Evict;
 use gpu_batch_policies::facts::{QueueFacts, Uid};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::report::{GangReport, PodReport, PodState, QueueReport};

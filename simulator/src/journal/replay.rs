@@ -1,6 +1,7 @@
 //! Runs a journal again: an engine of this program is given the recorded events at their times.
 
 use super::{Damage, Reader, Record};
+use crate::panics::caught;
 use gpu_batch_policies::command::{Action, Beneficiary, Bind, Command, Evict, PodReference};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
@@ -8,7 +9,6 @@ use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_policies::settings::Settings;
 use std::fmt;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The result of a replay.
 #[derive(Debug, Default)]
@@ -205,12 +205,7 @@ impl Session {
 
 /// One step of the engine; the error is the message of its panic.
 fn step(engine: &mut Engine, now_ms: UnixMs, events: Vec<Event>) -> Result<Vec<Command>, Box<str>> {
-    let stepped = catch_unwind(AssertUnwindSafe(|| engine.step(now_ms, events)));
-    stepped.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        text.unwrap_or("no message").into()
-    })
+    caught(|| engine.step(now_ms, events))
 }
 
 /// A difference within a step.

@@ -25,6 +25,15 @@ pub(crate) struct Bug {
     /// The code with the bug; nothing if the bug is that the code is missing.
     pub(crate) planted: &'static str,
     pub(crate) catcher: Catcher,
+    /// The seed, or the world, that is tried before all others: it has caught the bug. If it does
+    /// not any more, all are tried, which takes minutes; the output then names another.
+    pub(crate) first: u64,
+}
+
+impl Bug {
+    const fn first_tried(self, first: u64) -> Self {
+        Self { first, ..self }
+    }
 }
 
 /// The tests that must catch a bug.
@@ -42,6 +51,7 @@ const fn bug(name: &'static str, marker: &'static str, planted: &'static str) ->
         marker,
         planted,
         catcher: Catcher::Seeds,
+        first: 0,
     }
 }
 
@@ -66,17 +76,20 @@ pub(crate) const BUGS: &[Bug] = &[
         "unknown-outcome",
         "Outcome::Conflict { .. } => self.take_back(state, uid),
         Outcome::Unknown { message } => self.ask_about(state, uid, message),",
-    ),
+    )
+    .first_tried(98),
     bug(
         "a binding names no UID: it takes the pod's successor",
         "uid-of-a-bind",
         "let conflict = if pod.facts.uid != bind.pod.uid && bind.node.is_empty() {",
-    ),
+    )
+    .first_tried(210),
     bug(
         "who has lost the lease forgets the bindings that may still succeed",
         "stand-down",
         "if !self.leading {",
-    ),
+    )
+    .first_tried(119),
     bug(
         "an observation that failed is not repeated",
         "ask-again",
@@ -91,7 +104,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "a pod that another bound elsewhere stays where we wanted it",
         "bound-elsewhere",
         "let elsewhere = node;",
-    ),
+    )
+    .first_tried(4716),
     bug(
         "no deadline: who cannot renew the lease leads on",
         "renew-deadline",
@@ -153,7 +167,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "while the nodes of its members are gone a gang goes anywhere",
         "domain-unknown",
         "return None;",
-    ),
+    )
+    .first_tried(379),
     bug(
         "pods with gates are bound",
         "scheduling-gates",
@@ -168,7 +183,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "a gang that cannot be completed is not unwound",
         "unwind",
         "",
-    ),
+    )
+    .first_tried(138),
     bug(
         "a status that a late write has overwritten stays so",
         "overwritten-status",
@@ -188,7 +204,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "another half-life takes a restart",
         "half-life",
         "if settings.use_half_life_ms.is_none() {",
-    ),
+    )
+    .first_tried(129),
     bug(
         "a sub-group counts as complete with one member",
         "minimum-of-a-sub-group",
@@ -200,17 +217,20 @@ pub(crate) const BUGS: &[Bug] = &[
         "let near = near(state, group.topology.as_ref()?)?;
         let (required, preferred) = (None, near.required.or(near.preferred));
         Some(Near { required, preferred, ..near })",
-    ),
+    )
+    .first_tried(71),
     bug(
         "a gang with sub-groups wakes for room for its first choice of members alone",
         "wake-of-other-choices",
         "Wake::AnyRoom(first, full) => Wake::AnyRoom(first, full),",
-    ),
+    )
+    .first_tried(1917),
     bug(
         "a start takes a minimum that was raised for the loss of members",
         "loss-before-a-start",
         "lost = lost_ms.is_some() || counts.needed > 0;",
-    ),
+    )
+    .first_tried(138),
     bug(
         "victims are evicted before those are nominated for whom they leave",
         "nominations-first",
@@ -223,7 +243,8 @@ pub(crate) const BUGS: &[Bug] = &[
         "a disruption budget is looked at once, when the plan is made",
         "budget-before-an-eviction",
         "match false {",
-    ),
+    )
+    .first_tried(2339),
     bug(
         "a list makes the engine forget for whom it holds room",
         "listed-objects",
@@ -231,7 +252,8 @@ pub(crate) const BUGS: &[Bug] = &[
             self.end_hold(holder);
         }
         for object in objects {",
-    ),
+    )
+    .first_tried(267),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
@@ -242,22 +264,26 @@ pub(crate) const BUGS: &[Bug] = &[
         "room-of-a-victim",
         "add_on(&mut frees, node, &class.requests);
             add_on(&mut frees, node, &class.requests);",
-    ),
+    )
+    .first_tried(312),
     bug_of_plans(
         "gangs are evicted only to bring the claimant's queue under its fair share",
         "unneeded-victim",
         "if false {",
-    ),
+    )
+    .first_tried(6320),
     bug_of_plans(
         "who preempts takes more than the fair share of its queue",
         "fair-share-of-a-preemptor",
         "if false {",
-    ),
+    )
+    .first_tried(302),
     bug_of_plans(
         "surplus is protected with its gang",
         "surplus-of-a-protected-gang",
         "be_reclaimed: !own_queue && !is_protected,",
-    ),
+    )
+    .first_tried(386),
     bug_of_plans(
         "a min-runtime counts from the creation of pods",
         "min-runtime",

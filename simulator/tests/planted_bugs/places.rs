@@ -136,6 +136,7 @@ fn planted(texts: &[&str], planted: &'static str) -> Result<Source, String> {
         marker,
         planted,
         catcher: Catcher::Seeds,
+        first: 0,
     })
 }
 

@@ -10,9 +10,12 @@ use std::process::{Command, Output};
 pub(crate) const SEEDS: &str = "0..20000";
 /// The seeds that a copy without a bug must survive.
 const HEALTHY_SEEDS: &str = "0..200";
+/// So many worlds are compared with brute force.
+const WORLDS: u64 = 20_000;
 
 /// A package of its own for the tests of eviction plans: as tests of `policies` they would be built
-/// with all that the other tests there need.
+/// with all that the other tests there need. With the features of crates that the simulator turns
+/// on, `policies` is built once for both.
 const BRUTE_FORCE: &str = r#"[package]
 name = "brute-force"
 edition.workspace = true
@@ -21,7 +24,14 @@ edition.workspace = true
 fastrand.workspace = true
 gpu-batch-policies.workspace = true
 gpu-batch-testing.workspace = true
+thiserror = { workspace = true, features = ["std"] }
 "#;
+
+/// Brute force takes most of the time of its tests.
+const BRUTE_FORCE_PROFILE: &str = "
+[profile.dev.package.brute-force]
+opt-level = 1
+";
 
 /// A copy of the workspace without the root package, with a build folder of its own.
 pub(crate) struct Workshop {
@@ -57,7 +67,8 @@ impl Workshop {
         let members = "members = [\"policies\", ";
         assert!(manifest.contains(members), "the members of the workspace");
         let with_force = manifest.replace(members, &format!("{members}\"brute-force\", "));
-        replace(&folder.join("Cargo.toml"), &with_force);
+        let with_profile = with_force + BRUTE_FORCE_PROFILE;
+        replace(&folder.join("Cargo.toml"), &with_profile);
         let tests = workspace.join("policies/tests/victims");
         copy(&tests, &folder.join("brute-force/tests/victims"));
         replace(&folder.join("brute-force/Cargo.toml"), BRUTE_FORCE);
@@ -78,12 +89,25 @@ impl Workshop {
         let planted = planted.unwrap_or_else(|message| panic!("{message}"));
         let healthy = text(&planted.path);
         replace(&planted.path, &planted.text);
-        let verdict = match bug.catcher {
-            Catcher::Seeds => self.run(SEEDS),
-            Catcher::BruteForce => self.try_plans(),
-        };
+        let mut verdict = Verdict::Survived;
+        if bug.first > 0 {
+            verdict = self.try_seeds(bug.catcher, Some(bug.first));
+        }
+        if verdict == Verdict::Survived {
+            verdict = self.try_seeds(bug.catcher, None);
+        }
         replace(&planted.path, &healthy);
         verdict
+    }
+
+    /// Tries one seed or world, or all of them.
+    fn try_seeds(&self, catcher: Catcher, only: Option<u64>) -> Verdict {
+        match (catcher, only) {
+            (Catcher::Seeds, Some(seed)) => self.run(&format!("{seed}..{}", seed + 1)),
+            (Catcher::Seeds, None) => self.run(SEEDS),
+            (Catcher::BruteForce, Some(world)) => self.try_plans(world, 1),
+            (Catcher::BruteForce, None) => self.try_plans(0, WORLDS),
+        }
     }
 
     /// Runs the seeds without a bug.
@@ -106,16 +130,21 @@ impl Workshop {
         }
     }
 
-    /// Compares eviction plans with brute force.
-    fn try_plans(&self) -> Verdict {
+    /// Compares eviction plans with brute force, in so many worlds from the first on.
+    fn try_plans(&self, first: u64, worlds: u64) -> Verdict {
         let test = ["test", "--package", "brute-force", "--test", "victims"];
         if let Some(verdict) = self.build(&[&test[..], &["--no-run"]].concat()) {
             return verdict;
         }
-        let plans = self.cargo(&[&test[..], &["plans"]].concat());
+        let plans = self
+            .command(&[&test[..], &["plans"]].concat())
+            .env("VICTIM_FIRST", first.to_string())
+            .env("VICTIM_SEEDS", worlds.to_string())
+            .output()
+            .expect("cargo runs");
         match plans.status.code() {
             Some(0) => Verdict::Survived,
-            Some(101) => Verdict::Caught(first_line(&plans, "thread 'plans")),
+            Some(101) => Verdict::Caught(first_line(&plans, " seed ")),
             _ => panic!("{}", shown(&plans)),
         }
     }
@@ -127,16 +156,20 @@ impl Workshop {
     }
 
     fn cargo(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO"))
+        self.command(arguments).output().expect("cargo runs")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO"));
+        command
             .args(arguments)
             .args(["--quiet", "--offline", "--jobs", "1"])
             .current_dir(&self.folder)
             .env("CARGO_TARGET_DIR", self.folder.join("target"))
             // A bug changes one function; most of the code is as it was.
             .env("CARGO_INCREMENTAL", "1")
-            .env("RUSTFLAGS", "-Awarnings")
-            .output()
-            .expect("cargo runs")
+            .env("RUSTFLAGS", "-Awarnings");
+        command
     }
 }
 
@@ -145,10 +178,10 @@ fn workspace() -> PathBuf {
     parent.expect("a workspace around the package").to_owned()
 }
 
-/// The first line of an output that begins so.
-fn first_line(output: &Output, begin: &str) -> String {
+/// The first line of an output with this text.
+fn first_line(output: &Output, contains: &str) -> String {
     let text = shown(output);
-    let line = text.lines().find(|line| line.starts_with(begin));
+    let line = text.lines().find(|line| line.contains(contains));
     line.unwrap_or_default().trim().to_owned()
 }
 
