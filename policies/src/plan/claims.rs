@@ -19,6 +19,7 @@ use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
+use crate::state::pod::Pod;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -257,7 +258,7 @@ impl Planner {
             };
             let place = self.waiting[of].place.as_ref();
             let place = place.filter(|(stands_in, key)| *stands_in == queue && key > own);
-            let mut givers = state.to_leave(hold).map(|pod| pod.gang());
+            let mut givers = state.to_leave(hold).map(Pod::gang);
             if let Some((_, key)) = place
                 && !givers.any(|giver| giver == Some(gang))
             {

@@ -1,10 +1,12 @@
 //! Which GPU model a pod demands: the one that it can run on alone, whatever says so; and which
 //! cards count.
 
+use gpu_batch_policies::explain::EvictionAction;
 use gpu_batch_policies::facts::{
     HAMI_REGISTER, MatchOperator, NodeFacts, PodFacts, Readiness, Taint, TaintEffect,
 };
 use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::{GPU, MODEL, START_MS, Sketch, World, gang, names, node, pod, queue};
 
 const H100: &str = "nvidia.com/gpu@H100";
@@ -278,7 +280,7 @@ fn a_queue_that_is_promised_a_model_alone_reclaims_it() {
         },
         ..defaults
     });
-    let quota = |name, model, gpus| queue(name).entry("nvidia.com/gpu", model, (gpus, None), 1);
+    let quota = |name, model, gpus| queue(name).entry(GPU, model, (gpus, None), 1);
     world.then((
         (of("n1", 8, "H100"), of("n2", 8, "A100")),
         quota("promised", Some("H100"), 8),
