@@ -2,6 +2,7 @@
 
 use crate::facts::{CardIndex, GroupSource, Uid, UnixMs};
 use crate::lease::LeaseCall;
+pub use crate::queues::ClaimKind;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
 
@@ -89,6 +90,9 @@ pub struct Evict {
 pub struct Beneficiary {
     /// The gang by its name: `NS/NAME`, `NS/job/NAME`, `NS/deployment/NAME` or `NS/pod/NAME`.
     pub gang: Box<str>,
+    /// What the gang's queue claims from the queue of the pod; `None` if the pod is evicted by
+    /// another right than a claim.
+    pub claim: Option<ClaimKind>,
     /// It is proved that no other set of victims costs less.
     pub is_optimal: bool,
 }

@@ -35,7 +35,7 @@ mod view;
 
 #[cfg(test)]
 mod tests;
-pub(crate) use claims::ClaimKind;
+pub use claims::ClaimKind;
 pub(crate) use keys::{Demand, GovernedId};
 pub(crate) use ledger::{Bound, Excess};
 pub(crate) use order::LineUp;

@@ -1,7 +1,7 @@
 //! Everything that is measured; `docs/metrics.md` says what each metric means.
 
 use crate::handles::inbox::Reports;
-use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::Amount;
 use gpu_batch_policies::reason::Reason;
@@ -23,8 +23,10 @@ struct CommandLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabels {
+struct EvictionLabels {
     cause: &'static str,
+    claim: &'static str,
+    verdict: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -73,7 +75,7 @@ pub(crate) struct Metrics {
     pub(crate) configuration_refused: Gauge,
     configuration_changes: Family<ResultLabels, Counter>,
     commands: Family<CommandLabels, Counter>,
-    evictions: Family<CauseLabels, Counter>,
+    evictions: Family<EvictionLabels, Counter>,
     watch_restarts: Family<WatchLabels, Counter>,
     leader: Gauge,
     gangs: Family<GangLabels, Gauge>,
@@ -151,7 +153,7 @@ impl Metrics {
         );
         ours.register(
             "evictions",
-            "Pods evicted, by cause",
+            "Pods evicted, by cause, claim and verdict",
             self.evictions.clone(),
         );
         ours.register(
@@ -255,15 +257,29 @@ impl Metrics {
         self.commands.get_or_create(&labels).get()
     }
 
-    pub(crate) fn evicted(&self, cause: EvictionCause) {
-        let cause = match cause {
+    pub(crate) fn evicted(&self, evict: &Evict) {
+        let cause = match evict.cause {
             EvictionCause::Stale => "stale",
             EvictionCause::Unwind => "unwind",
             EvictionCause::Reclaim => "reclaim",
             EvictionCause::Preempt => "preempt",
             EvictionCause::Consolidate => "consolidate",
         };
-        self.evictions.get_or_create(&CauseLabels { cause }).inc();
+        let beneficiary = evict.beneficiary.as_ref();
+        let labels = EvictionLabels {
+            cause,
+            claim: match beneficiary.and_then(|of| of.claim) {
+                Some(ClaimKind::Quota) => "quota",
+                Some(ClaimKind::FairShare) => "fair-share",
+                None => "",
+            },
+            verdict: match beneficiary.map(|of| of.is_optimal) {
+                Some(true) => "optimal",
+                Some(false) => "feasible",
+                None => "",
+            },
+        };
+        self.evictions.get_or_create(&labels).inc();
     }
 
     pub(crate) fn watch_restarted(&self, kind: Kind, cause: &'static str) {

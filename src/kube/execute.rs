@@ -163,7 +163,7 @@ impl Executor {
                 .bind_seconds
                 .observe(took.as_secs_f64()),
             Action::Evict(evict) if *outcome == Outcome::Done => {
-                self.handles.metrics.evicted(evict.cause);
+                self.handles.metrics.evicted(evict);
                 let (pod, why) = (&evict.pod, pods::why_evicted(evict.cause));
                 info!("evicted {}/{}: {why}", pod.namespace, pod.name);
             }

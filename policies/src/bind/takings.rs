@@ -26,6 +26,7 @@ use crate::command::{
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, PodId};
+use crate::queues::ClaimKind;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
@@ -40,6 +41,8 @@ use alloc::vec::Vec;
 pub(crate) struct Taking {
     /// What the gang asks for, see [`crate::gangs::request::asks`].
     pub(crate) asks: u64,
+    /// What the gang's queue claims from others, if anything.
+    pub(crate) claim: Option<ClaimKind>,
     pub(crate) is_optimal: bool,
     /// Members whose nominations are to be sent, each with its node.
     pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,
@@ -332,11 +335,14 @@ impl Binder {
                 self.timers.set(at_ms, Timer::Pace);
                 return Err(());
             }
-            let beneficiary = Beneficiary {
-                gang: (&*state.name_of(&state.gangs[gang])).into(),
-                is_optimal: taking.is_optimal,
-            };
             if let Some(victim) = taking.victims.pop_front() {
+                let beneficiary = Beneficiary {
+                    gang: (&*state.name_of(&state.gangs[gang])).into(),
+                    claim: taking
+                        .claim
+                        .filter(|_| victim.cause == EvictionCause::Reclaim),
+                    is_optimal: taking.is_optimal,
+                };
                 self.takings.evictions.insert(victim.uid, gang);
                 let evict = Evict {
                     pod: state.pods[pod].reference(),

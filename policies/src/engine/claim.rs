@@ -88,12 +88,10 @@ impl Engine {
         let victims: VecDeque<Victim> = victims_of(state, plan, queue, gang, now_ms);
         let mut awaited: Vec<_> = victims.iter().map(|victim| victim.uid).collect();
         let on_nodes: BTreeSet<NodeId> = plan.places.iter().map(|(_, node)| *node).collect();
-        for pod in state.holds.leaving().collect::<Vec<_>>() {
-            let node = state.node_of(pod);
-            if node.is_some_and(|node| on_nodes.contains(&node)) {
-                awaited.push(state.pods[pod].uid);
-            }
-        }
+        let on_nodes_now = on_nodes.iter().flat_map(|node| &state.nodes[*node].pods);
+        let leaving = on_nodes_now.map(|pod| &state.pods[*pod]);
+        let leaving = leaving.filter(|pod| pod.leaving).map(|pod| pod.uid);
+        awaited.extend(leaving);
         let mut losers: BTreeSet<GangId> = BTreeSet::new();
         for pod in &plan.evict {
             state.set_leaving(*pod, true);
@@ -107,6 +105,7 @@ impl Engine {
         });
         let taking = Taking {
             asks: request::asks(state, gang),
+            claim: plan.action.claims(),
             is_optimal: plan.is_optimal(),
             to_nominate: nominate.collect(),
             nominated: BTreeSet::new(),

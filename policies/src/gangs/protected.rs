@@ -14,7 +14,7 @@ use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId};
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -24,40 +24,62 @@ use core::cmp::Reverse;
 struct Minimum {
     place: (bool, Reverse<i32>, UnixMs, Arc<str>, u128),
     gang: GangId,
+    core: Vec<PodId>,
     holds: Demand,
 }
 
-/// The gangs that hold something in a queue, each with whether its minimum is protected from every
-/// other queue.
+/// A gang that holds something in a queue.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    pub(crate) gang: GangId,
+    /// The members with a place that the gang cannot lose without going below its minimum.
+    pub(crate) core: Vec<PodId>,
+    /// Whether the minimum is protected from every other queue. A gang that is not preemptible is
+    /// never evicted, so it is always protected.
+    pub(crate) is_protected: bool,
+}
+
+/// The gangs that hold something in a queue, those first that get quota first.
 ///
-/// A gang that is not preemptible is never evicted, so it is always protected. Costs O(members of
-/// the queue's gangs). The trap: the division of over-committed quotas is the one that was last
-/// worked out, see [`QueueTree::divide`](crate::queues::QueueTree::divide).
-pub(crate) fn protected(state: &ClusterState, queue: QueueId) -> BTreeMap<GangId, bool> {
+/// Costs O(members of the queue's gangs). The trap: the division of over-committed quotas is the
+/// one that was last worked out, see [`QueueTree::divide`](crate::queues::QueueTree::divide).
+pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
     let gangs = state.submitted.to(state.queues.name(queue));
     let mut minima: Vec<Minimum> = gangs
         .filter_map(|gang| minimum(state, queue, gang))
         .collect();
     minima.sort_unstable_by(|one, other| one.place.cmp(&other.place));
-    let mut reclaimable: BTreeSet<GangId> = BTreeSet::new();
     let mut left: BTreeMap<GovernedId, Amount> = BTreeMap::new();
-    for minimum in &minima {
-        for (key, amount) in &minimum.holds {
+    let mut fits_quota = |holds: &Demand| {
+        let mut fits = true;
+        for (key, amount) in holds {
             let left = left
                 .entry(*key)
                 .or_insert_with(|| state.queues.guaranteed(queue, *key));
             match left.checked_sub(*amount) {
                 Some(rest) => *left = rest,
-                None => drop(reclaimable.insert(minimum.gang)),
+                None => fits = false,
             }
         }
-    }
-    let is_protected = |minimum: &Minimum| {
-        !state.gangs[minimum.gang].spec.preemptible || !reclaimable.contains(&minimum.gang)
+        fits
     };
-    minima
-        .iter()
-        .map(|minimum| (minimum.gang, is_protected(minimum)))
+    let holdings = minima.into_iter().map(|minimum| {
+        let fits = fits_quota(&minimum.holds);
+        Holding {
+            is_protected: fits || !state.gangs[minimum.gang].spec.preemptible,
+            gang: minimum.gang,
+            core: minimum.core,
+        }
+    });
+    holdings.collect()
+}
+
+/// The gangs that hold something in a queue, each with whether its minimum is protected, see
+/// [`holdings`].
+pub(crate) fn protected(state: &ClusterState, queue: QueueId) -> BTreeMap<GangId, bool> {
+    let holdings = holdings(state, queue).into_iter();
+    holdings
+        .map(|holding| (holding.gang, holding.is_protected))
         .collect()
 }
 
@@ -67,9 +89,10 @@ fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum> 
     let members = gang.members.iter().map(|pod| &state.pods[*pod]);
     let here = members.filter(|pod| holding(pod, queue).is_some());
     let oldest_ms = here.map(bound_ms).min()?;
+    let core = core(state, id);
     let mut holds = Demand::new();
-    for pod in core(state, id) {
-        let demand = holding(&state.pods[pod], queue);
+    for pod in &core {
+        let demand = holding(&state.pods[*pod], queue);
         for (key, amount) in demand.into_iter().flatten() {
             match holds.iter_mut().find(|(known, _)| known == key) {
                 Some((_, sum)) => *sum = sum.saturating_add(*amount),
@@ -87,6 +110,7 @@ fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum> 
             gang.key.namesake(),
         ),
         gang: id,
+        core,
         holds,
     })
 }
@@ -99,10 +123,15 @@ fn holding(pod: &Pod, queue: QueueId) -> Option<&Demand> {
 
 /// The members with a place that the gang cannot lose without going below its minimum. Of members
 /// that could stand for each other the newest are surplus: they leave first.
-pub(crate) fn core(state: &ClusterState, id: GangId) -> Vec<PodId> {
+fn core(state: &ClusterState, id: GangId) -> Vec<PodId> {
     let gang = &state.gangs[id];
     let mut members: Vec<PodId> = gang.members.to_vec();
     members.retain(|pod| state.pods[*pod].stays());
+    if let ([_], None) = (&*gang.members, gang.tree())
+        && gang.spec.minimum > 0
+    {
+        return members;
+    }
     members.sort_unstable_by(|one, other| {
         let (one, other) = (&state.pods[*one], &state.pods[*other]);
         let by_age = bound_ms(one).cmp(&bound_ms(other));

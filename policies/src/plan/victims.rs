@@ -37,7 +37,9 @@ use crate::gangs::progress::Progress;
 use crate::gangs::wait::Refused;
 use crate::gangs::wanted;
 use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::place::Request;
 use crate::queues::{ClaimKind, QueueId};
+use crate::resources::amount_of;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
@@ -45,12 +47,14 @@ use crate::state::pod::Stage;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bound::Rooms;
-use branch::{Search, Searched};
+use branch::{Best, Search, Searched};
 use units::{Claimant, May, Unit, Units};
 use what_if::WhatIf;
 
+/// How much work it is to look at a gang that runs, in units of about ten nanoseconds.
+const GIVER_WORK: u64 = 50;
 /// How much work it is to look at one unit, in units of about ten nanoseconds.
-const UNIT_WORK: u64 = 100;
+const UNIT_WORK: u64 = 50;
 
 /// How a gang gets its room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +72,11 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    /// Whether some victims have to have another place.
+    fn moves(self) -> bool {
+        matches!(self, Self::Consolidate | Self::Mixed(_))
+    }
+
     /// What the queue of the claimant claims from others; `None`: nothing.
     pub(crate) fn claims(self) -> Option<ClaimKind> {
         match self {
@@ -211,18 +220,19 @@ impl Planning<'_> {
                 next_ms: None,
             });
         }
-        let units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
-        what_if.work += UNIT_WORK * units.all.len() as u64;
-        let moved = self.search(what_if, &units, Action::Consolidate);
+        let mut units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
+        what_if.work += GIVER_WORK * units.givers() as u64;
+        let units = &mut units;
+        let moved = self.search(what_if, units, Action::Consolidate);
         let taken = self
-            .reclaim(what_if, &units, Action::Reclaim)
-            .or_else(|_| self.search(what_if, &units, Action::Preempt));
+            .reclaim(what_if, units, Action::Reclaim)
+            .or_else(|_| self.search(what_if, units, Action::Preempt));
         match (moved, taken) {
             (Ok(moved), Ok(taken)) if moved.cost.broken() <= taken.cost.broken() => Ok(moved),
             (_, Ok(taken)) => Ok(taken),
             (Ok(moved), Err(_)) => Ok(moved),
             (Err(no_move), Err(no_taking)) => {
-                let mixed = self.reclaim(what_if, &units, Action::Mixed);
+                let mixed = self.reclaim(what_if, units, Action::Mixed);
                 let is_proved = has_no_room && no_move.is_proved && no_taking.is_proved;
                 mixed.map_err(|no_mix| NoPlan {
                     is_proved: no_mix.is_proved && is_proved,
@@ -236,7 +246,7 @@ impl Planning<'_> {
     fn reclaim(
         &self,
         what_if: &mut WhatIf<'_>,
-        units: &Units,
+        units: &mut Units,
         action: fn(ClaimKind) -> Action,
     ) -> Result<Plan, NoPlan> {
         let quota = self.search(what_if, units, action(ClaimKind::Quota));
@@ -260,109 +270,126 @@ impl Planning<'_> {
     fn search(
         &self,
         what_if: &mut WhatIf<'_>,
-        units: &Units,
+        units: &mut Units,
         action: Action,
     ) -> Result<Plan, NoPlan> {
+        let next_ms = units.next_ms;
         let no_plan = |why, is_proved| NoPlan {
             why,
             is_proved,
-            next_ms: units.next_ms,
+            next_ms,
         };
-        let chosen = self.chosen(what_if, units, action);
-        if chosen.is_empty() {
+        if !units.could_leave(action) {
             return Err(no_plan(Why::Nobody, true));
         }
-        let request = {
-            let claimant = self.claimant;
-            let (gang, queue) = (claimant.gang, claimant.queue);
-            let state = &what_if.state;
-            wanted::requests(
-                state,
-                self.settings,
-                self.progress,
-                gang,
-                queue,
-                what_if.now_ms,
-            )
-        };
-        let [request] = request.as_slice() else {
+        let request = self.request(what_if);
+        let request = request.as_slice();
+        if let [request] = request
+            && lacks_without_a_look(what_if.state, request, units, action)
+        {
+            let judge = Judge::new(what_if, action);
+            let (state, now_ms) = (&*what_if.state, what_if.now_ms);
+            let why = match units.any_goes(state, now_ms, action, judge.of_units()) {
+                true => Why::TooLittle,
+                false => Why::Nobody,
+            };
+            return Err(no_plan(why, true));
+        }
+        what_if.work += UNIT_WORK * units.build(what_if.state, what_if.now_ms) as u64;
+        let judge = Judge::new(what_if, action);
+        if !units.choose(action, judge.of_units()) {
+            return Err(no_plan(Why::Nobody, true));
+        }
+        let [request] = request else {
             return Err(no_plan(Why::TooLittle, false));
         };
-        if sums::lacks(what_if.state, request, &chosen, action) {
+        if lacks(what_if.state, request, &units.all, action) {
             return Err(no_plan(Why::TooLittle, true));
         }
-        let rooms = Rooms::read(what_if.state, request, &chosen, units.zero.clone());
-        match Search::new(&chosen, &rooms, action).run(what_if) {
+        let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
+        match Search::new(&units.all, &rooms, action).run(what_if) {
             Searched::Nothing { why, is_proved } => Err(no_plan(why, is_proved)),
-            Searched::Found(best) => {
-                let mut evict: Vec<PodId> = Vec::new();
-                for unit in &best.set {
-                    evict.extend(chosen[*unit].pods.iter().map(|(pod, _)| *pod));
-                }
-                let state = &what_if.state;
-                let name = |pod: &PodId| {
-                    let pod = &state.pods[*pod];
-                    (pod.namespace.clone(), pod.name.clone())
-                };
-                evict.sort_by_cached_key(name);
-                Ok(Plan {
-                    action,
-                    evict,
-                    places: best.end.places,
-                    moved: best.end.moved,
-                    cost: best.cost,
-                    bound: best.bound,
-                })
-            }
+            Searched::Found(best) => Ok(plan_of(what_if.state, &units.all, action, best)),
         }
     }
 
-    /// The units that may leave for an action.
-    fn chosen(&self, what_if: &WhatIf<'_>, units: &Units, action: Action) -> Vec<Unit> {
+    /// What the claimant asks for next: one request, unless it has not been looked at yet.
+    fn request(&self, what_if: &WhatIf<'_>) -> Vec<Request> {
+        let (gang, queue) = (self.claimant.gang, self.claimant.queue);
+        let (state, now_ms) = (&*what_if.state, what_if.now_ms);
+        wanted::requests(state, self.settings, self.progress, gang, queue, now_ms)
+    }
+}
+
+/// For what units may be evicted in plans of one action, as the state is.
+struct Judge<'a, 'b> {
+    what_if: &'a WhatIf<'b>,
+    /// The bounds down to which others give; `None`: nobody gives.
+    kind: Option<ClaimKind>,
+}
+
+impl<'a, 'b> Judge<'a, 'b> {
+    fn new(what_if: &'a WhatIf<'b>, action: Action) -> Self {
         // What leaves the claimant's own queue, too, may bring that queue under its bound.
         let may_claim = |kind: &_| matches!(action, Action::Mixed(_)) || what_if.may_claim(*kind);
         let kind = action.claims().filter(may_claim);
+        Self { what_if, kind }
+    }
+
+    /// Says for what a unit may be evicted, of what it may be evicted for by itself.
+    fn of_units(self) -> impl FnMut(&Unit, May) -> May {
         let mut known = BTreeMap::new();
-        let flags: Vec<May> = units
-            .all
-            .iter()
-            .map(|unit| {
-                let gives = kind.is_some_and(|kind| what_if.may_give(unit, kind, &mut known));
-                May {
-                    be_reclaimed: unit.may.be_reclaimed && gives,
-                    be_moved_for_more: what_if.moves_for_more(unit),
-                    ..unit.may
-                }
-            })
-            .collect();
-        let may = |unit: usize| {
-            let flags = &flags[unit];
-            match action {
-                Action::Free => false,
-                Action::Consolidate => flags.be_moved,
-                Action::Reclaim(_) => flags.be_reclaimed,
-                Action::Preempt => flags.be_preempted,
-                Action::Mixed(_) => flags.be_preempted || flags.be_reclaimed || flags.be_moved,
+        move |unit, can| {
+            let Self { what_if, kind } = self;
+            let mut gives = |kind| what_if.may_give(unit, kind, &mut known);
+            May {
+                be_reclaimed: can.be_reclaimed && kind.is_some_and(&mut gives),
+                be_moved_for_more: can.be_moved && what_if.moves_for_more(unit),
+                ..can
             }
-        };
-        // A core leaves with its surplus only.
-        let all = &units.all;
-        let goes = |index: usize| {
-            may(index) && (!all[index].is_core || all[index].kin.iter().all(|kin| may(*kin)))
-        };
-        let mut number = alloc::vec![None; all.len()];
-        let mut chosen: Vec<Unit> = Vec::new();
-        for (index, unit) in all.iter().enumerate().filter(|(index, _)| goes(*index)) {
-            number[index] = Some(chosen.len());
-            chosen.push(Unit {
-                may: flags[index],
-                ..unit.clone()
-            });
         }
-        for unit in &mut chosen {
-            unit.kin = unit.kin.iter().filter_map(|kin| number[*kin]).collect();
-        }
-        chosen
+    }
+}
+
+/// Whether sums show that there is too little room, before anybody looks at pods of gangs.
+fn lacks_without_a_look(
+    state: &ClusterState,
+    request: &Request,
+    units: &Units,
+    action: Action,
+) -> bool {
+    let given = |resource| {
+        let pods = units.could_leave_for_good(action);
+        let amount =
+            |pod: PodId| amount_of(&state.classes[state.pods[pod].class].requests, resource);
+        pods.map(amount).map(u128::from).sum()
+    };
+    action.moves() && sums::lacks(state, request, given)
+}
+
+/// Whether sums show that there is too little room.
+fn lacks(state: &ClusterState, request: &Request, units: &[Unit], action: Action) -> bool {
+    let given = |resource| {
+        let leaves = |unit: &&Unit| unit.goes && unit.may.leave_for_good(action);
+        let frees = units.iter().filter(leaves).flat_map(|unit| &unit.frees);
+        let amounts = frees.map(|(_, frees)| amount_of(frees, resource));
+        amounts.map(u128::from).sum()
+    };
+    action.moves() && sums::lacks(state, request, given)
+}
+
+fn plan_of(state: &ClusterState, units: &[Unit], action: Action, best: Best) -> Plan {
+    let pods = best.set.iter().flat_map(|unit| &units[*unit].pods);
+    let mut evict: Vec<PodId> = pods.map(|(pod, _)| *pod).collect();
+    let name = |pod: &PodId| (&state.pods[*pod].namespace, &state.pods[*pod].name);
+    evict.sort_by(|one, other| name(one).cmp(&name(other)));
+    Plan {
+        action,
+        evict,
+        places: best.end.places,
+        moved: best.end.moved,
+        cost: best.cost,
+        bound: best.bound,
     }
 }
 

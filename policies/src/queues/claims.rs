@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// Up to which bound a queue claims, and down to which bound others give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ClaimKind {
+pub enum ClaimKind {
     /// What quotas guarantee.
     Quota,
     /// Fair shares.

@@ -67,17 +67,21 @@ pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> V
     let mut names: Vec<String> = left
         .map(|pod| format!("{}/{}", pod.namespace, pod.name))
         .collect();
+    let count = names.len();
+    if count > NAMED {
+        names.select_nth_unstable(NAMED);
+        names.truncate(NAMED);
+    }
     names.sort();
     let since = time_of_day(awaited.since_ms);
-    let message = match names.len() {
+    let message = match count {
         0 => format!("waits since {since} for room that is being left"),
-        count => {
+        _ => {
             let pods = if count == 1 { "pod" } else { "pods" };
             let more = match count.saturating_sub(NAMED) {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            names.truncate(NAMED);
             let named = names.join(", ");
             format!("waits since {since} for {count} {pods} to leave: {named}{more}")
         }

@@ -286,10 +286,9 @@ fn a_queue_that_is_promised_a_model_alone_reclaims_it() {
         quota("promised", Some("H100"), 8),
         quota("others", None, 0),
         pod("h", 8).queue("others").model("H100"),
-        pod("p", 8).queue("promised").model("H100").late(),
     ));
-    assert!(world.is_placed("h"));
-    let plan = world.explain("p").eviction.unwrap().unwrap();
+    world.then(pod("p", 8).queue("promised").model("H100").late());
+    let plan = world.explain("pod/p").eviction.unwrap().unwrap();
     let evicted: Vec<&str> = plan.evict.iter().map(|one| &*one.pod).collect();
     assert_eq!(
         (plan.action, evicted),

@@ -2,7 +2,9 @@
 
 use super::{Damage, Reader, Record};
 use crate::panics::caught;
-use gpu_batch_policies::command::{Action, Beneficiary, Bind, Command, Evict, PodReference};
+use gpu_batch_policies::command::{
+    Action, Beneficiary, Bind, ClaimKind, Command, Evict, PodReference,
+};
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::Event;
 use gpu_batch_policies::facts::UnixMs;
@@ -112,9 +114,19 @@ fn words(command: &Command, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 uid,
             } = pod;
             write!(formatter, "evict pod {namespace}/{name} ({uid}): {cause:?}")?;
-            if let Some(Beneficiary { gang, is_optimal }) = beneficiary {
+            if let Some(Beneficiary {
+                gang,
+                claim,
+                is_optimal,
+            }) = beneficiary
+            {
+                let claim = match claim {
+                    Some(ClaimKind::Quota) => ", to its quota",
+                    Some(ClaimKind::FairShare) => ", to its fair share",
+                    None => "",
+                };
                 let verdict = if *is_optimal { "optimal" } else { "feasible" };
-                write!(formatter, " for {gang}, {verdict}")?;
+                write!(formatter, " for {gang}{claim}, {verdict}")?;
             }
         }
         other => write!(formatter, "{other:?}")?,

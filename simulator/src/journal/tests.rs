@@ -3,7 +3,8 @@ use crate::random::Random;
 use crate::run::record;
 use crate::what_if::Session;
 use gpu_batch_policies::command::{
-    Action, Beneficiary, Command, CommandId, Evict, EvictionCause, PodReference, StatusPatch,
+    Action, Beneficiary, ClaimKind, Command, CommandId, Evict, EvictionCause, PodReference,
+    StatusPatch,
 };
 use gpu_batch_policies::event::{Event, Object};
 use gpu_batch_policies::facts::{PodFacts, PodShape, Uid};
@@ -88,11 +89,12 @@ fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
         cause: EvictionCause::Reclaim,
         beneficiary: Some(Beneficiary {
             gang: "vision/train".into(),
+            claim: Some(ClaimKind::Quota),
             is_optimal: true,
         }),
     }));
     let words = Step::Command(Box::new(evict.clone())).to_string();
-    let reason = "Reclaim for vision/train, optimal (command 7, until 5)";
+    let reason = "Reclaim for vision/train, to its quota, optimal (command 7, until 5)";
     assert_eq!(words, format!("evict pod vision/a ({}): {reason}", Uid(1)));
     let nominate = |node: Option<&str>| {
         command(Action::PatchStatus(StatusPatch::Nominated {

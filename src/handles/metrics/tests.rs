@@ -1,7 +1,8 @@
 use super::Metrics;
 use crate::handles::inbox::Reports;
-use gpu_batch_policies::command::EvictionCause;
+use gpu_batch_policies::command::{Beneficiary, ClaimKind, Evict, EvictionCause, PodReference};
 use gpu_batch_policies::event::Kind;
+use gpu_batch_policies::facts::Uid;
 use gpu_batch_policies::report::QueueReport;
 use gpu_batch_policies::status::QueueStatus;
 
@@ -23,17 +24,42 @@ fn reports(name: &str) -> Reports {
     }
 }
 
+fn claim(claim: Option<ClaimKind>, is_optimal: bool) -> Option<Beneficiary> {
+    let gang = "default/b".into();
+    Some(Beneficiary {
+        gang,
+        claim,
+        is_optimal,
+    })
+}
+
 #[test]
 fn metrics_show_what_happened_and_what_is() {
     let metrics = Metrics::new();
     metrics.command_ended("bind", "done");
     metrics.watch_restarted(Kind::Pod, "gone");
-    metrics.evicted(EvictionCause::Stale);
+    for (cause, beneficiary) in [
+        (EvictionCause::Stale, None),
+        (EvictionCause::Reclaim, claim(Some(ClaimKind::Quota), true)),
+        (EvictionCause::Preempt, claim(None, false)),
+    ] {
+        metrics.evicted(&Evict {
+            pod: PodReference {
+                namespace: "default".into(),
+                name: "a".into(),
+                uid: Uid(1),
+            },
+            cause,
+            beneficiary,
+        });
+    }
     let text = metrics.encode(&reports("old")).unwrap();
     for line in [
         r#"gpu_batch_commands_total{action="bind",outcome="done"} 1"#,
         r#"gpu_batch_watch_restarts_total{kind="Pod",cause="gone"} 1"#,
-        r#"gpu_batch_evictions_total{cause="stale"} 1"#,
+        r#"gpu_batch_evictions_total{cause="stale",claim="",verdict=""} 1"#,
+        r#"gpu_batch_evictions_total{cause="reclaim",claim="quota",verdict="optimal"} 1"#,
+        r#"gpu_batch_evictions_total{cause="preempt",claim="",verdict="feasible"} 1"#,
         r#"gpu_batch_queue_allocated{queue="old",resource="cpu"} 1.5"#,
         r#"gpu_batch_queue_allocated{queue="old",resource="nvidia.com/gpu"} 8.0"#,
         r#"gpu_batch_queue_dominant_share_ratio{queue="old"} 0.42"#,

@@ -43,6 +43,7 @@ fn evictions_are_listed_with_whom_they_are_for() {
     let beneficiary = |is_optimal| {
         Some(Beneficiary {
             gang: "default/b".into(),
+            claim: None,
             is_optimal,
         })
     };

@@ -133,7 +133,7 @@ fn need(
     let requests = state.classes[class].requests.clone();
     let asked = requests.iter().map(|(_, amount)| *amount).collect();
     let mut on_node: BTreeMap<NodeId, Vec<(usize, Amounts)>> = BTreeMap::new();
-    for (index, unit) in units.iter().enumerate() {
+    for (index, unit) in units.iter().enumerate().filter(|(_, unit)| unit.goes) {
         for (node, frees) in &unit.frees {
             let resources = requests.iter();
             let frees: Amounts = resources.map(|(id, _)| amount_of(frees, *id)).collect();

@@ -16,7 +16,6 @@ use super::units::Unit;
 use super::what_if::{End, Failure, WhatIf};
 use super::{Action, Why};
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// How many branches are looked at, at most.
@@ -141,7 +140,11 @@ impl<'a> Search<'a> {
     /// What is decided of each unit: the surplus of a gang leaves with its core, so a core stays
     /// with any of its surplus. `None`: that is a contradiction.
     fn all_decided(&self, decided: &[(usize, Decided)]) -> Option<Vec<Decided>> {
-        let mut all = vec![Decided::Open; self.units.len()];
+        let of = |unit: &Unit| match unit.goes {
+            true => Decided::Open,
+            false => Decided::Stays,
+        };
+        let mut all: Vec<Decided> = self.units.iter().map(of).collect();
         for (unit, how) in decided {
             let unit_of = &self.units[*unit];
             let follows: &[usize] = match (how, unit_of.is_core) {
@@ -207,7 +210,8 @@ impl<'a> Search<'a> {
 
     /// Counting overlooks something: looks at what is left of all units.
     fn try_with_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
-        let all: Vec<usize> = (0..self.units.len()).collect();
+        let goes = |unit: &usize| self.units[*unit].goes;
+        let all: Vec<usize> = (0..self.units.len()).filter(goes).collect();
         match what_if.trimmed(self.units, &all) {
             Err((refused, is_proved)) => {
                 self.why = Some(Why::Room(refused));

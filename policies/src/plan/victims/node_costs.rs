@@ -87,16 +87,15 @@ impl NodeCosts {
     }
 
     fn note(&mut self, fits: u64, cost: &Cost, units: &SmallVec<[usize; 4]>) {
-        let known = self.steps.iter_mut().find(|step| step.fits == fits);
-        let step = Step {
+        let step = || Step {
             fits,
             cost: cost.clone(),
             units: units.clone(),
         };
-        match known {
-            Some(known) if step.cost < known.cost => *known = step,
+        match self.steps.iter_mut().find(|step| step.fits == fits) {
+            Some(known) if *cost < known.cost => *known = step(),
             Some(_) => {}
-            None => self.steps.push(step),
+            None => self.steps.push(step()),
         }
     }
 

@@ -1,7 +1,5 @@
 //! A proof without a search: all room together is too little.
 
-use super::Action;
-use super::units::Unit;
 use crate::facts::Amount;
 use crate::ids::ResourceId;
 use crate::place::Request;
@@ -10,31 +8,24 @@ use crate::state::ClusterState;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Whether everything that is free, and everything that units give back that need not come back,
-/// is less than is requested: whoever moves takes as much room as it leaves.
+/// Whether everything that is free, and everything that is given for good, is less than is
+/// requested: whoever moves takes as much room as it leaves. `given`: how much of a resource is
+/// given back by those that need not come back.
 pub(super) fn lacks(
     state: &ClusterState,
     request: &Request,
-    units: &[Unit],
-    action: Action,
+    given: impl Fn(ResourceId) -> u128,
 ) -> bool {
-    let moves = matches!(action, Action::Consolidate | Action::Mixed(_));
-    if !moves || !request.is_plain() {
+    if !request.is_plain() {
         return false;
     }
     let classes = request.classes().into_iter();
     let requests = classes.flat_map(|class| &state.classes[class].requests);
     let resources: BTreeSet<ResourceId> = requests.map(|(resource, _)| *resource).collect();
-    let gone = |unit: &&Unit| match action {
-        Action::Mixed(_) => unit.may.be_preempted || unit.may.be_reclaimed,
-        _ => false,
-    };
     resources.into_iter().any(|resource| {
         let free = state.nodes.iter().map(|(_, node)| node.free(resource));
-        let given = units.iter().filter(gone).flat_map(|unit| &unit.frees);
-        let given = given.map(|(_, frees)| amount_of(frees, resource));
-        let all: u128 = free.chain(given).map(u128::from).sum();
-        all < least(state, request, resource)
+        let free: u128 = free.map(u128::from).sum();
+        free + given(resource) < least(state, request, resource)
     })
 }
 

@@ -1,9 +1,10 @@
 //! What may be evicted: the minima of gangs, and surplus members one by one.
 
+use super::Action;
 use super::cost::{Cost, Loss};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{core, protected};
+use crate::gangs::protected::{Holding, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId};
 use crate::resources::{ResourceNames, Resources, amount_of};
@@ -29,7 +30,12 @@ pub(super) struct Unit {
     /// What the pods give back on each node.
     pub(super) frees: Vec<(NodeId, Resources)>,
     pub(super) cost: Cost,
+    /// For what it may be evicted by itself.
+    can: May,
+    /// For what it may be evicted in the plans that are being looked for.
     pub(super) may: May,
+    /// It may leave in the plans that are being looked for.
+    pub(super) goes: bool,
     /// All pods have a controller, which makes them anew.
     pub(super) comes_back: bool,
     /// The disruption budgets that its pods use up, with how many pods, and what each allows.
@@ -61,6 +67,11 @@ pub(super) struct May {
 /// Every unit that may be evicted for a claimant, and when the next one may be.
 #[derive(Debug, Default)]
 pub(super) struct Units {
+    /// The gangs of which the units are, by name.
+    givers: Vec<Giver>,
+    /// The priorities of these gangs, the highest first.
+    priorities: Vec<Reverse<i32>>,
+    /// Empty until they are needed.
     pub(super) all: Vec<Unit>,
     /// When the next gang has run for long enough to be evicted; `None`: time changes nothing.
     pub(super) next_ms: Option<UnixMs>,
@@ -78,6 +89,7 @@ pub(super) struct Claimant {
 }
 
 /// A gang that runs, and may give room.
+#[derive(Debug)]
 struct Giver {
     gang: GangId,
     queue: QueueId,
@@ -87,8 +99,30 @@ struct Giver {
     surplus_may: May,
 }
 
+impl May {
+    /// Whether a unit of which this is true may leave in a plan of this action.
+    fn leave(self, action: Action) -> bool {
+        match action {
+            Action::Free => false,
+            Action::Consolidate => self.be_moved,
+            Action::Reclaim(_) => self.be_reclaimed,
+            Action::Preempt => self.be_preempted,
+            Action::Mixed(_) => self.be_preempted || self.be_reclaimed || self.be_moved,
+        }
+    }
+
+    /// Whether such a unit may leave in a plan of this action and have no other place.
+    pub(super) fn leave_for_good(self, action: Action) -> bool {
+        match action {
+            Action::Consolidate => false,
+            Action::Mixed(_) => self.be_preempted || self.be_reclaimed,
+            _ => self.leave(action),
+        }
+    }
+}
+
 impl Units {
-    /// Finds all units that rules on the gang alone do not keep from being evicted.
+    /// Finds all gangs that rules on the gang alone do not keep from being evicted.
     pub(super) fn collect(
         state: &ClusterState,
         progress: &ById<GangId, Progress>,
@@ -96,76 +130,138 @@ impl Units {
         now_ms: UnixMs,
     ) -> Self {
         let mut units = Self::default();
-        let mut givers = Vec::new();
         for queue in state.queues.ids() {
-            let protected = protected(state, queue);
-            for (gang, is_protected) in protected {
-                let giver = giver(
-                    state,
-                    progress,
-                    claimant,
-                    (gang, queue),
-                    is_protected,
-                    now_ms,
-                );
+            for holding in holdings(state, queue) {
+                let giver = giver(state, progress, claimant, queue, holding, now_ms);
                 let Some((giver, next_ms)) = giver else {
                     continue;
                 };
                 units.next_ms = [units.next_ms, next_ms].into_iter().flatten().min();
-                givers.push(giver);
+                units.givers.push(giver);
             }
-        }
-        let name = |giver: &Giver| (state.gangs[giver.gang].name.clone(), giver.gang);
-        givers.sort_by_cached_key(name);
-        let mut priorities: Vec<Reverse<i32>> = givers
-            .iter()
-            .map(|giver| Reverse(state.gangs[giver.gang].spec.priority))
-            .collect();
-        priorities.sort_unstable();
-        priorities.dedup();
-        units.zero = Cost::zero(priorities.len());
-        for giver in givers {
-            units.add(state, &giver, &priorities, now_ms);
         }
         units
     }
 
-    fn add(
-        &mut self,
-        state: &ClusterState,
-        giver: &Giver,
-        priorities: &[Reverse<i32>],
-        now_ms: UnixMs,
-    ) {
-        let first = self.all.len();
-        let priority = Reverse(state.gangs[giver.gang].spec.priority);
-        let place = priorities.binary_search(&priority).unwrap_or_default();
-        if giver.surplus_may != May::default() || giver.may != May::default() {
-            for pod in &giver.surplus {
-                let unit = unit(
-                    state,
-                    giver,
-                    Vec::from([*pod]),
-                    None,
-                    priorities.len(),
-                    now_ms,
-                );
-                self.all.push(unit);
-            }
-        }
-        if giver.may == May::default() || giver.core.is_empty() {
-            return;
-        }
-        let surplus: Vec<usize> = (first..self.all.len()).collect();
-        let core = self.all.len();
-        for unit in &surplus {
-            self.all[*unit].kin = Vec::from([core]);
-        }
-        let pods = giver.core.clone();
-        let mut core = unit(state, giver, pods, Some(place), priorities.len(), now_ms);
-        core.kin = surplus;
-        self.all.push(core);
+    /// How many gangs may give room.
+    pub(super) fn givers(&self) -> usize {
+        self.givers.len()
     }
+
+    /// Whether any gang gives room in a plan of this action, as far as the gang alone decides.
+    pub(super) fn could_leave(&self, action: Action) -> bool {
+        let leave = |giver: &Giver| giver.may.leave(action) || giver.surplus_may.leave(action);
+        self.givers.iter().any(leave)
+    }
+
+    /// The pods that could leave in a plan of this action and have no other place.
+    pub(super) fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
+        let givers = self.givers.iter();
+        let parts = givers.flat_map(|giver| {
+            let core = (giver.may, &giver.core);
+            [core, (giver.surplus_may, &giver.surplus)]
+        });
+        let leaves = parts.filter(move |(may, _)| may.leave_for_good(action));
+        leaves.flat_map(|(_, pods)| pods).copied()
+    }
+
+    /// Looks at the pods of all gangs, unless that was done before. Returns how many units have
+    /// been found.
+    pub(super) fn build(&mut self, state: &ClusterState, now_ms: UnixMs) -> usize {
+        if !self.all.is_empty() {
+            return 0;
+        }
+        let name = |giver: &Giver| (&state.gangs[giver.gang].name, giver.gang);
+        self.givers
+            .sort_unstable_by(|one, other| name(one).cmp(&name(other)));
+        let priorities = self.givers.iter();
+        self.priorities = priorities
+            .map(|giver| Reverse(state.gangs[giver.gang].spec.priority))
+            .collect();
+        self.priorities.sort_unstable();
+        self.priorities.dedup();
+        self.zero = Cost::zero(self.priorities.len());
+        for giver in &self.givers {
+            add(&mut self.all, state, giver, &self.priorities, now_ms);
+        }
+        self.all.len()
+    }
+
+    /// Marks the units that may leave for an action; `judge` says for what each may be evicted.
+    /// Returns whether there are any.
+    pub(super) fn choose(&mut self, action: Action, judge: impl FnMut(&Unit, May) -> May) -> bool {
+        choose(&mut self.all, action, judge)
+    }
+
+    /// Whether any unit may leave for an action, without looking at the pods of all gangs.
+    pub(super) fn any_goes(
+        &self,
+        state: &ClusterState,
+        now_ms: UnixMs,
+        action: Action,
+        mut judge: impl FnMut(&Unit, May) -> May,
+    ) -> bool {
+        self.givers.iter().any(|giver| {
+            let mut own = Vec::new();
+            let priority = Reverse(state.gangs[giver.gang].spec.priority);
+            add(&mut own, state, giver, &[priority], now_ms);
+            choose(&mut own, action, &mut judge)
+        })
+    }
+}
+
+fn choose(units: &mut [Unit], action: Action, mut judge: impl FnMut(&Unit, May) -> May) -> bool {
+    for unit in units.iter_mut() {
+        unit.may = judge(unit, unit.can);
+    }
+    let mut any = false;
+    for index in 0..units.len() {
+        let unit = &units[index];
+        // A core leaves with its surplus only.
+        let stays = |kin: &usize| !units[*kin].may.leave(action);
+        let goes = unit.may.leave(action) && !(unit.is_core && unit.kin.iter().any(stays));
+        units[index].goes = goes;
+        any |= goes;
+    }
+    any
+}
+
+/// Adds the units of a gang.
+fn add(
+    all: &mut Vec<Unit>,
+    state: &ClusterState,
+    giver: &Giver,
+    priorities: &[Reverse<i32>],
+    now_ms: UnixMs,
+) {
+    let first = all.len();
+    let priority = Reverse(state.gangs[giver.gang].spec.priority);
+    let place = priorities.binary_search(&priority).unwrap_or_default();
+    let count = priorities.len();
+    if giver.surplus_may != May::default() || giver.may != May::default() {
+        for pod in &giver.surplus {
+            let unit = unit(
+                state,
+                giver,
+                core::slice::from_ref(pod),
+                None,
+                count,
+                now_ms,
+            );
+            all.push(unit);
+        }
+    }
+    if giver.may == May::default() || giver.core.is_empty() {
+        return;
+    }
+    let surplus: Vec<usize> = (first..all.len()).collect();
+    let core = all.len();
+    for unit in &surplus {
+        all[*unit].kin = Vec::from([core]);
+    }
+    let mut core = unit(state, giver, &giver.core, Some(place), count, now_ms);
+    core.kin = surplus;
+    all.push(core);
 }
 
 /// A gang that may give room, and when it may give more; `None`: it never does.
@@ -173,16 +269,20 @@ fn giver(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
     claimant: Claimant,
-    (id, queue): (GangId, QueueId),
-    is_protected: bool,
+    queue: QueueId,
+    holding: Holding,
     now_ms: UnixMs,
 ) -> Option<(Giver, Option<UnixMs>)> {
+    let Holding {
+        gang: id,
+        core,
+        is_protected,
+    } = holding;
     let gang = &state.gangs[id];
     let runs = progress[id].start.complete_ms().is_some();
     if id == claimant.gang || !gang.spec.preemptible || !runs {
         return None;
     }
-    let core = core(state, id);
     let stays = |pod: &&PodId| state.pods[**pod].stays();
     let members: Vec<PodId> = gang.members.iter().filter(stays).copied().collect();
     let elsewhere = |pod: &PodId| {
@@ -239,7 +339,7 @@ fn giver(
 fn unit(
     state: &ClusterState,
     giver: &Giver,
-    pods: Vec<PodId>,
+    pods: &[PodId],
     core: Option<usize>,
     priorities: usize,
     now_ms: UnixMs,
@@ -247,7 +347,7 @@ fn unit(
     let (mut holds, mut frees) = (Demand::new(), Vec::new());
     let mut loss = Loss::default();
     let mut placed = Vec::new();
-    for id in &pods {
+    for id in pods {
         let pod = &state.pods[*id];
         let class = &state.classes[pod.class];
         for (key, amount) in pod
@@ -285,7 +385,7 @@ fn unit(
         giver.surplus_may
     };
     may.be_moved &= comes_back;
-    let guards = guards(state, &pods);
+    let guards = guards(state, pods);
     let is_kept = |guards: &Vec<Guard>| guards.iter().any(|guard| guard.pods > guard.allows);
     if guards.as_ref().is_none_or(is_kept) {
         may = May::default();
@@ -298,7 +398,9 @@ fn unit(
         holds,
         frees,
         cost: Cost::new(priorities, core.map(|place| (place, has_weight)), loss),
+        can: may,
         may,
+        goes: false,
         comes_back,
         guards: guards.unwrap_or_default(),
         pods: placed,

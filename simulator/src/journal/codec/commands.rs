@@ -2,7 +2,7 @@
 
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::command::{
-    Action, Announcement, Beneficiary, Bind, Command, CommandId, Evict, EvictionCause,
+    Action, Announcement, Beneficiary, Bind, ClaimKind, Command, CommandId, Evict, EvictionCause,
     ObjectReference, PodReference, StatusPatch,
 };
 use gpu_batch_policies::lease::LeaseCall;
@@ -26,7 +26,7 @@ fields! {
     PodReference { namespace, name, uid }
     Bind { pod, node, cards, queue, pod_group, minima }
     Evict { pod, cause, beneficiary }
-    Beneficiary { gang, is_optimal }
+    Beneficiary { gang, claim, is_optimal }
     Announcement { regarding, warning, reason, message, once }
     ObjectReference { api_version, kind, namespace, name, uid }
     PodGroupStatus {
@@ -50,6 +50,7 @@ variants! {
         4 Lease { 0: lease },
         5 Publish { 0: announcement },
     }
+    ClaimKind { 0 Quota, 1 FairShare }
     EvictionCause { 0 Stale, 1 Unwind, 2 Reclaim, 3 Preempt, 4 Consolidate }
     StatusPatch {
         0 PodGroup {
