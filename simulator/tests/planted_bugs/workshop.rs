@@ -1,6 +1,7 @@
-//! A copy of the sources in which a bug can be planted, built and run.
+//! A copy of the sources in which all bugs are planted, each behind a switch: it is built once, and
+//! run with one bug on at a time.
 
-use super::bugs::{Bug, Catcher};
+use super::bugs::{BUGS, Bug, Catcher};
 use super::places::Sources;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,24 @@ use std::process::{Command, Output};
 pub(crate) const SEEDS: &str = "0..20000";
 /// The seeds that a copy without a bug must survive.
 const HEALTHY_SEEDS: &str = "0..200";
-/// So many worlds are compared with brute force.
+/// So many worlds are compared with brute force, and so many of a copy without a bug.
 const WORLDS: u64 = 20_000;
+const HEALTHY_WORLDS: u64 = 200;
+
+/// Tells which bug is on. It belongs to `policies`, which cannot name `std` otherwise.
+const SWITCH: &str = r#"
+/// The bug that is on.
+pub mod planted {
+    extern crate std;
+    static ON: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+
+    /// Whether the bug of this number is on.
+    pub fn is(number: usize) -> bool {
+        let on = || std::env::var("PLANTED_BUG").map_or(0, |on| on.parse().expect("a number"));
+        *ON.get_or_init(on) == number
+    }
+}
+"#;
 
 /// A package of its own for the tests of eviction plans: as tests of `policies` they would be built
 /// with all that the other tests there need. With the features of crates that the simulator turns
@@ -38,26 +55,35 @@ pub(crate) struct Workshop {
     folder: PathBuf,
 }
 
-/// What the seeds made of a copy.
+/// What the seeds or brute force made of the copy with a bug on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A seed failed: its line.
     Caught(String),
     /// All seeds passed.
     Survived,
-    /// The copy cannot be built, so that no seed was run: what the compiler says first.
-    NotBuilt(String),
 }
 
 impl Workshop {
-    /// Copies the sources into a folder of this number below the one for test files. What was built
-    /// there before is kept, so that a second run is quick.
-    pub(crate) fn new(number: usize) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted-bugs-{number}"));
+    /// Copies the sources into a folder below the one for test files, plants all bugs and builds.
+    /// What was built there before is kept, so that a second run is quick.
+    pub(crate) fn new() -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted-bugs");
         let workspace = workspace();
+        let planted = Sources::read(&workspace).with(BUGS);
+        let planted = planted.unwrap_or_else(|message| panic!("{message}"));
+        let library = workspace.join("policies/src/lib.rs");
         for package in ["policies", "simulator", "testing"] {
             let (from, to) = (workspace.join(package), folder.join(package));
-            copy(&from.join("src"), &to.join("src"));
+            let planted = |file: &Path| {
+                let bugged = planted.iter().find(|source| source.path == file);
+                match bugged {
+                    Some(source) => source.text.clone(),
+                    None if file == library => text(file) + SWITCH,
+                    None => text(file),
+                }
+            };
+            copy(&from.join("src"), &to.join("src"), &planted);
             prune(&from.join("src"), &to.join("src"));
             replace(&to.join("Cargo.toml"), &text(&from.join("Cargo.toml")));
         }
@@ -70,57 +96,50 @@ impl Workshop {
         let with_profile = with_force + BRUTE_FORCE_PROFILE;
         replace(&folder.join("Cargo.toml"), &with_profile);
         let tests = workspace.join("policies/tests/victims");
-        copy(&tests, &folder.join("brute-force/tests/victims"));
+        copy(&tests, &folder.join("brute-force/tests/victims"), &text);
         replace(&folder.join("brute-force/Cargo.toml"), BRUTE_FORCE);
         replace(&folder.join("brute-force/src/lib.rs"), "");
-        // A build that was cut off must not spoil the next one.
-        let incremental = folder.join("target/debug/incremental");
-        if incremental.exists() {
-            fs::remove_dir_all(incremental).expect("a folder that can go");
-        }
         let lock = text(&workspace.join("Cargo.lock"));
         replace(&folder.join("Cargo.lock"), &lock);
-        Self { folder }
+        let workshop = Self { folder };
+        workshop.build(&["build", "--bin", "chaos"]);
+        workshop.build(&[
+            "test",
+            "--package",
+            "brute-force",
+            "--test",
+            "victims",
+            "--no-run",
+        ]);
+        workshop
     }
 
-    /// Plants a bug, builds, runs the tests that must catch it, and takes the bug out again.
+    /// Runs the tests that must catch a bug with the bug on.
     pub(crate) fn try_bug(&self, bug: &Bug) -> Verdict {
-        let planted = Sources::read(&self.folder).with(bug);
-        let planted = planted.unwrap_or_else(|message| panic!("{message}"));
-        let healthy = text(&planted.path);
-        replace(&planted.path, &planted.text);
-        let mut verdict = Verdict::Survived;
-        if bug.first > 0 {
-            verdict = self.try_seeds(bug.catcher, Some(bug.first));
-        }
-        if verdict == Verdict::Survived {
-            verdict = self.try_seeds(bug.catcher, None);
-        }
-        replace(&planted.path, &healthy);
-        verdict
-    }
-
-    /// Tries one seed or world, or all of them.
-    fn try_seeds(&self, catcher: Catcher, only: Option<u64>) -> Verdict {
-        match (catcher, only) {
-            (Catcher::Seeds, Some(seed)) => self.run(&format!("{seed}..{}", seed + 1)),
-            (Catcher::Seeds, None) => self.run(SEEDS),
-            (Catcher::BruteForce, Some(world)) => self.try_plans(world, 1),
-            (Catcher::BruteForce, None) => self.try_plans(0, WORLDS),
+        let on = BUGS.iter().position(|other| other.name == bug.name);
+        let on = on.expect("a bug of the list") + 1;
+        match bug.catcher {
+            Catcher::Seeds => {
+                let first = || self.try_seeds(on, &format!("{}..{}", bug.first, bug.first + 1));
+                either(first, || self.try_seeds(on, SEEDS))
+            }
+            Catcher::BruteForce => {
+                let first = || self.try_plans(on, bug.first, 1);
+                either(first, || self.try_plans(on, 0, WORLDS))
+            }
         }
     }
 
-    /// Runs the seeds without a bug.
+    /// Runs some seeds and some worlds without a bug.
     pub(crate) fn try_healthy(&self) -> Verdict {
-        self.run(HEALTHY_SEEDS)
+        let seeds = || self.try_seeds(0, HEALTHY_SEEDS);
+        either(seeds, || self.try_plans(0, 0, HEALTHY_WORLDS))
     }
 
-    fn run(&self, seeds: &str) -> Verdict {
-        if let Some(verdict) = self.build(&["build", "--bin", "chaos"]) {
-            return verdict;
-        }
+    fn try_seeds(&self, on: usize, seeds: &str) -> Verdict {
         let campaign = Command::new(self.folder.join("target/debug/chaos"))
             .args(["--seeds", seeds, "--threads", "1", "--stop-at-first"])
+            .env("PLANTED_BUG", on.to_string())
             .output()
             .expect("the campaign runs");
         match campaign.status.code() {
@@ -131,13 +150,18 @@ impl Workshop {
     }
 
     /// Compares eviction plans with brute force, in so many worlds from the first on.
-    fn try_plans(&self, first: u64, worlds: u64) -> Verdict {
-        let test = ["test", "--package", "brute-force", "--test", "victims"];
-        if let Some(verdict) = self.build(&[&test[..], &["--no-run"]].concat()) {
-            return verdict;
-        }
+    fn try_plans(&self, on: usize, first: u64, worlds: u64) -> Verdict {
+        let test = [
+            "test",
+            "--package",
+            "brute-force",
+            "--test",
+            "victims",
+            "plans",
+        ];
         let plans = self
-            .command(&[&test[..], &["plans"]].concat())
+            .command(&test)
+            .env("PLANTED_BUG", on.to_string())
             .env("VICTIM_FIRST", first.to_string())
             .env("VICTIM_SEEDS", worlds.to_string())
             .output()
@@ -149,27 +173,32 @@ impl Workshop {
         }
     }
 
-    /// Builds the copy; `None`: it is built.
-    fn build(&self, arguments: &[&str]) -> Option<Verdict> {
-        let build = self.cargo(arguments);
-        (!build.status.success()).then(|| Verdict::NotBuilt(first_error(&build)))
-    }
-
-    fn cargo(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("cargo runs")
+    /// Builds the copy. A bug that cannot be built fails the test: the place that the compiler names
+    /// is in the copy, below the number of the bug.
+    fn build(&self, arguments: &[&str]) {
+        let build = self.command(arguments).output().expect("cargo runs");
+        let folder = self.folder.display();
+        assert!(build.status.success(), "{folder}: {}", shown(&build));
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO"));
         command
             .args(arguments)
-            .args(["--quiet", "--offline", "--jobs", "1"])
+            .args(["--quiet", "--offline"])
             .current_dir(&self.folder)
             .env("CARGO_TARGET_DIR", self.folder.join("target"))
-            // A bug changes one function; most of the code is as it was.
-            .env("CARGO_INCREMENTAL", "1")
+            .env("CARGO_INCREMENTAL", "0")
             .env("RUSTFLAGS", "-Awarnings");
         command
+    }
+}
+
+/// The second verdict where nothing was caught by the first.
+fn either(first: impl FnOnce() -> Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
+    match first() {
+        Verdict::Survived => second(),
+        caught @ Verdict::Caught(_) => caught,
     }
 }
 
@@ -185,29 +214,20 @@ fn first_line(output: &Output, contains: &str) -> String {
     line.unwrap_or_default().trim().to_owned()
 }
 
-/// The first error of the compiler and where it is, or all that was printed if there is none.
-fn first_error(build: &Output) -> String {
-    let text = shown(build);
-    let mut lines = text.lines().skip_while(|line| !line.starts_with("error"));
-    match (lines.next(), lines.next()) {
-        (Some(error), Some(place)) => format!("{error}{place}"),
-        _ => text,
-    }
-}
-
 fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}{}", text(&output.stdout), text(&output.stderr))
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder; `text_of` says what a file of it becomes.
+fn copy(from: &Path, to: &Path, text_of: &impl Fn(&Path) -> String) {
     for entry in fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &target);
+            copy(&entry.path(), &target, text_of);
         } else {
-            replace(&target, &text(&entry.path()));
+            replace(&target, &text_of(&entry.path()));
         }
     }
 }
