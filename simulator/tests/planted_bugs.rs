@@ -1,6 +1,6 @@
-//! The seeds are worth something only if they catch bugs: these are planted in a copy of the sources,
-//! each behind a switch, and the seeds of every test run must find each. Some bugs in eviction plans
-//! must be found by brute force instead.
+//! The seeds are worth something only if they catch bugs: these are planted in a copy of the
+//! sources, each behind a switch, and the seeds of every test run must find each. Some bugs in
+//! eviction plans must be found by brute force instead.
 //!
 //! `GPU_BATCH_BUGS=WORDS,WORDS` tries only the bugs whose names contain one of these texts.
 

@@ -77,7 +77,8 @@ impl Sources {
             texts.push(text);
         }
         let mut files: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        // From the last function of a file to the first, so that the lines above stay where they are.
+        // From the last function of a file to the first, so that the lines above stay where they
+        // are.
         for ((file, _), (body, texts)) in switches.into_iter().rev() {
             let lines = files.entry(file).or_insert_with(|| {
                 let lines = self.0[file].text.lines();
@@ -204,8 +205,8 @@ fn bare(code: &str) -> String {
     code.split_whitespace().collect()
 }
 
-/// What is left of files with these texts where a bug at the marker `here` is planted: the number of
-/// the file, and its text with the bug.
+/// What is left of files with these texts where a bug at the marker `here` is planted: the number
+/// of the file, and its text with the bug.
 fn planted(texts: &[&str], planted: &'static str) -> Result<(usize, String), String> {
     let sources = texts.iter().map(|text| Source {
         path: PathBuf::new(),

@@ -173,8 +173,8 @@ impl Workshop {
         }
     }
 
-    /// Builds the copy. A bug that cannot be built fails the test: the place that the compiler names
-    /// is in the copy, below the number of the bug.
+    /// Builds the copy. A bug that cannot be built fails the test: the place that the compiler
+    /// names is in the copy, below the number of the bug.
     fn build(&self, arguments: &[&str]) {
         let build = self.command(arguments).output().expect("cargo runs");
         let folder = self.folder.display();
