@@ -203,6 +203,30 @@ impl Request {
         below.iter().take(group.need).sum()
     }
 
+    /// The least that a group holds of something, whichever of its members are placed. `amount`: how
+    /// much of it a pod of a class holds.
+    pub(crate) fn least(&self, index: usize, amount: &impl Fn(ClassId) -> Amount) -> u128 {
+        let group = &self.groups[index];
+        if !group.children.is_empty() {
+            let below = group.children.iter();
+            let mut below: Vec<u128> = below.map(|child| self.least(*child, amount)).collect();
+            below.sort_unstable();
+            return below.iter().take(group.need).sum();
+        }
+        let pods = group.pods.iter();
+        let mut amounts: Vec<(Amount, usize)> = pods
+            .map(|pods| (amount(pods.class), pods.pods.len()))
+            .collect();
+        amounts.sort_unstable();
+        let mut lacking = group.need;
+        let sums = amounts.into_iter().map(|(amount, pods)| {
+            let taken = pods.min(lacking);
+            lacking -= taken;
+            u128::from(amount) * taken as u128
+        });
+        sums.sum()
+    }
+
     /// A hash of all that decides whether the needed members fit: equal for requests that ask for
     /// equal things. What only decides between places (`placement`, preferred levels) is not part
     /// of it, nor are `inside` and `plain_only`.

@@ -38,7 +38,7 @@ use crate::gangs::wait::Refused;
 use crate::gangs::wanted;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::place::Request;
-use crate::queues::{ClaimKind, QueueId};
+use crate::queues::{ClaimKind, Demand, QueueId};
 use crate::resources::amount_of;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -282,25 +282,31 @@ impl Planning<'_> {
         if !units.could_leave(action) {
             return Err(no_plan(Why::Nobody, true));
         }
-        let request = self.request(what_if);
-        let request = request.as_slice();
-        if let [request] = request
-            && lacks_without_a_look(what_if.state, request, units, action)
+        let requests = self.requests(what_if);
+        let request = match requests.as_slice() {
+            [request] => Some(request),
+            _ => None,
+        };
+        if request
+            .is_some_and(|request| lacks_without_a_look(what_if.state, request, units, action))
         {
-            let judge = Judge::new(what_if, action);
+            let judge = Judge::new(what_if, action, request, units);
             let (state, now_ms) = (&*what_if.state, what_if.now_ms);
-            let why = match units.any_goes(state, now_ms, action, judge.of_units()) {
+            let any_goes =
+                |judge: Judge<'_, '_>| units.any_goes(state, now_ms, action, judge.of_units());
+            let why = match any_goes(judge) {
                 true => Why::TooLittle,
-                false => Why::Nobody,
+                false => self.why_nobody(any_goes(judge.of_a_small_queue(action))),
             };
             return Err(no_plan(why, true));
         }
         what_if.work += UNIT_WORK * units.build(what_if.state, what_if.now_ms) as u64;
-        let judge = Judge::new(what_if, action);
+        let judge = Judge::new(what_if, action, request, units);
         if !units.choose(action, judge.of_units()) {
-            return Err(no_plan(Why::Nobody, true));
+            let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units());
+            return Err(no_plan(self.why_nobody(any_goes), true));
         }
-        let [request] = request else {
+        let Some(request) = request else {
             return Err(no_plan(Why::TooLittle, false));
         };
         if lacks(what_if.state, request, &units.all, action) {
@@ -313,8 +319,17 @@ impl Planning<'_> {
         }
     }
 
-    /// What the claimant asks for next: one request, unless it has not been looked at yet.
-    fn request(&self, what_if: &WhatIf<'_>) -> Vec<Request> {
+    /// Why nobody leaves. `any_goes`: somebody would if the claimant's queue held nothing.
+    fn why_nobody(&self, any_goes: bool) -> Why {
+        match any_goes {
+            true => Why::Claims(self.claimant.queue),
+            false => Why::Nobody,
+        }
+    }
+
+    /// What the claimant asks for next: one request, or alternatives for its surplus; none if it
+    /// asks for nothing.
+    fn requests(&self, what_if: &WhatIf<'_>) -> Vec<Request> {
         let (gang, queue) = (self.claimant.gang, self.claimant.queue);
         let (state, now_ms) = (&*what_if.state, what_if.now_ms);
         wanted::requests(state, self.settings, self.progress, gang, queue, now_ms)
@@ -322,6 +337,7 @@ impl Planning<'_> {
 }
 
 /// For what units may be evicted in plans of one action, as the state is.
+#[derive(Clone, Copy)]
 struct Judge<'a, 'b> {
     what_if: &'a WhatIf<'b>,
     /// The bounds down to which others give; `None`: nobody gives.
@@ -329,11 +345,31 @@ struct Judge<'a, 'b> {
 }
 
 impl<'a, 'b> Judge<'a, 'b> {
-    fn new(what_if: &'a WhatIf<'b>, action: Action) -> Self {
-        // What leaves the claimant's own queue, too, may bring that queue under its bound.
-        let may_claim = |kind: &_| matches!(action, Action::Mixed(_)) || what_if.may_claim(*kind);
+    fn new(
+        what_if: &'a WhatIf<'b>,
+        action: Action,
+        request: Option<&Request>,
+        units: &Units,
+    ) -> Self {
+        let state = &*what_if.state;
+        let queue = what_if.claimant.queue;
+        let may_claim = |kind: &ClaimKind| {
+            let least = request.and_then(|request| sums::least_held(state, request));
+            // What leaves the claimant's own queue, too, may bring that queue under its bound.
+            let leaves = match action {
+                Action::Mixed(_) => units.could_leave_of_queue(state, action, queue),
+                _ => Demand::default(),
+            };
+            what_if.may_claim(*kind, least.as_ref(), &leaves)
+        };
         let kind = action.claims().filter(may_claim);
         Self { what_if, kind }
+    }
+
+    /// What would be judged if the claimant's queue held nothing.
+    fn of_a_small_queue(self, action: Action) -> Self {
+        let kind = action.claims();
+        Self { kind, ..self }
     }
 
     /// Says for what a unit may be evicted, of what it may be evicted for by itself.

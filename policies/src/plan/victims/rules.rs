@@ -137,7 +137,8 @@ pub(super) fn claims_are_met(
     }
 }
 
-fn add_demand(sums: &mut Demand, more: &Demand) {
+/// Adds a demand to another, key by key.
+pub(super) fn add_demand(sums: &mut Demand, more: &Demand) {
     for (key, amount) in more {
         match sums.iter_mut().find(|(known, _)| known == key) {
             Some((_, sum)) => *sum = sum.saturating_add(*amount),

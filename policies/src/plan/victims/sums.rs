@@ -3,6 +3,7 @@
 use crate::facts::Amount;
 use crate::ids::ResourceId;
 use crate::place::Request;
+use crate::queues::{Demand, GovernedId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use alloc::collections::BTreeSet;
@@ -16,35 +17,40 @@ pub(super) fn lacks(
     request: &Request,
     given: impl Fn(ResourceId) -> u128,
 ) -> bool {
-    if !request.is_plain() {
-        return false;
-    }
     let classes = request.classes().into_iter();
     let requests = classes.flat_map(|class| &state.classes[class].requests);
     let resources: BTreeSet<ResourceId> = requests.map(|(resource, _)| *resource).collect();
     resources.into_iter().any(|resource| {
         let free = state.nodes.iter().map(|(_, node)| node.free(resource));
         let free: u128 = free.map(u128::from).sum();
-        free + given(resource) < least(state, request, resource)
+        free + given(resource)
+            < request.least(0, &|class| {
+                amount_of(&state.classes[class].requests, resource)
+            })
     })
 }
 
-/// The least that a request asks of a resource, whichever of its members are placed.
-fn least(state: &ClusterState, request: &Request, resource: ResourceId) -> u128 {
-    let root = request.root();
-    let groups = root.pods.iter();
-    let mut amounts: Vec<(Amount, usize)> = groups
-        .map(|group| {
-            let requests = &state.classes[group.class].requests;
-            (amount_of(requests, resource), group.pods.len())
-        })
-        .collect();
-    amounts.sort_unstable();
-    let mut lacking = root.need;
-    let sums = amounts.into_iter().map(|(amount, pods)| {
-        let taken = pods.min(lacking);
-        lacking -= taken;
-        u128::from(amount) * taken as u128
-    });
-    sums.sum()
+/// The least that a request adds to what its queue holds, whichever of its members are placed;
+/// `None`: they are governed by different keys.
+pub(super) fn least_held(state: &ClusterState, request: &Request) -> Option<Demand> {
+    let of_class = |class| state.demand(class, None);
+    let mut classes = request.classes().into_iter();
+    let mut least = of_class(classes.next()?);
+    let keys =
+        |demand: &Demand| -> Vec<GovernedId> { demand.iter().map(|(key, _)| *key).collect() };
+    if !classes.all(|class| keys(&of_class(class)) == keys(&least)) {
+        return None;
+    }
+    for (key, amount) in &mut least {
+        let of_key = |class| amount_in(&of_class(class), *key);
+        *amount = Amount::try_from(request.least(0, &of_key)).unwrap_or(Amount::MAX);
+    }
+    Some(least)
+}
+
+/// The amount of a key in a demand.
+pub(super) fn amount_in(demand: &Demand, key: GovernedId) -> Amount {
+    let mut demand = demand.iter();
+    let found = demand.find(|(known, _)| *known == key);
+    found.map_or(0, |(_, amount)| *amount)
 }

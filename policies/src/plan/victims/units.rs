@@ -2,6 +2,7 @@
 
 use super::Action;
 use super::cost::{Cost, Loss};
+use super::rules;
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::protected::{Holding, holdings};
@@ -99,6 +100,15 @@ struct Giver {
     surplus_may: May,
 }
 
+impl Giver {
+    fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
+        let parts = [(self.may, &self.core), (self.surplus_may, &self.surplus)];
+        let leaves = parts.into_iter();
+        let leaves = leaves.filter(move |(may, _)| may.leave_for_good(action));
+        leaves.flat_map(|(_, pods)| pods).copied()
+    }
+}
+
 impl May {
     /// Whether a unit of which this is true may leave in a plan of this action.
     fn leave(self, action: Action) -> bool {
@@ -157,12 +167,25 @@ impl Units {
     /// The pods that could leave in a plan of this action and have no other place.
     pub(super) fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
         let givers = self.givers.iter();
-        let parts = givers.flat_map(|giver| {
-            let core = (giver.may, &giver.core);
-            [core, (giver.surplus_may, &giver.surplus)]
-        });
-        let leaves = parts.filter(move |(may, _)| may.leave_for_good(action));
-        leaves.flat_map(|(_, pods)| pods).copied()
+        givers.flat_map(move |giver| giver.could_leave_for_good(action))
+    }
+
+    /// What gangs of a queue hold there that could leave in a plan of this action and have no other
+    /// place.
+    pub(super) fn could_leave_of_queue(
+        &self,
+        state: &ClusterState,
+        action: Action,
+        queue: QueueId,
+    ) -> Demand {
+        let givers = self.givers.iter().filter(|giver| giver.queue == queue);
+        let pods = givers.flat_map(move |giver| giver.could_leave_for_good(action));
+        let mut sum = Demand::default();
+        for pod in pods {
+            let account = state.pods[pod].account();
+            rules::add_demand(&mut sum, account.map_or(&Demand::default(), |a| &a.demand));
+        }
+        sum
     }
 
     /// Looks at the pods of all gangs, unless that was done before. Returns how many units have

@@ -1,6 +1,7 @@
 //! One plan, tried: its victims leave, the claimant is placed, and all rules are checked.
 
 use super::rules::{self, Victim};
+use super::sums::amount_in;
 use super::units::{Claimant, Guard, Unit, add_guard};
 use super::{Action, Why};
 use crate::facts::{Amount, UnixMs};
@@ -134,25 +135,27 @@ impl<'a> WhatIf<'a> {
         share.is_some_and(|share| queues.held(queue, key) > share)
     }
 
-    /// Whether the claimant's queue may claim room of others: it would hold no more than its bound,
-    /// or it is not certain what the gang would ask for.
-    pub(super) fn may_claim(&self, kind: ClaimKind) -> bool {
-        let gang = &self.state.gangs[self.claimant.gang];
-        let queue = self.claimant.queue;
-        let waiting = gang.members.iter().map(|pod| &self.state.pods[*pod]);
-        let mut classes = waiting
-            .filter(|pod| pod.stage == Stage::Waiting)
-            .map(|pod| pod.class);
-        let first = classes.next();
-        let is_certain = gang.tree().is_none() && classes.all(|class| Some(class) == first);
-        let more = |key: GovernedId| {
-            let mut asked = self.asked.iter();
-            asked
-                .find(|(asked, _)| *asked == key)
-                .map_or(0, |(_, amount)| *amount)
+    /// Whether the claimant's queue may claim room of others: it could be within its bound with the
+    /// claimant. `least`: the least that the claimant adds to what the queue holds; `None`: that is
+    /// not certain. `leaves`: what others of the queue could leave for the claimant.
+    pub(super) fn may_claim(
+        &self,
+        kind: ClaimKind,
+        least: Option<&Demand>,
+        leaves: &Demand,
+    ) -> bool {
+        let Some(least) = least else { return true };
+        let balance = |key| (amount_in(least, key), amount_in(leaves, key));
+        let mut keys = least.iter().map(|(key, _)| balance(*key));
+        let more = |key| {
+            let (asked, left) = balance(key);
+            asked.saturating_sub(left)
         };
         let queues = &self.state.queues;
-        !is_certain || queues.beyond(queue, &self.asked, kind, more).is_none()
+        keys.any(|(asked, left)| left > asked)
+            || queues
+                .beyond(self.claimant.queue, least, kind, more)
+                .is_none()
     }
 
     /// Whether the queues of a unit hold more than their bounds, in something that the unit holds.
