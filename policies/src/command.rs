@@ -98,7 +98,7 @@ pub struct Beneficiary {
 }
 
 /// Why a pod is evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvictionCause {
     /// The pod's gang was below its minimum for longer than `stalenessGracePeriod`.
     Stale,

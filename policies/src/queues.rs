@@ -36,7 +36,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 pub use claims::ClaimKind;
-pub(crate) use keys::{Demand, GovernedId};
+pub(crate) use keys::{Demand, GovernedId, add_demand};
 pub(crate) use ledger::{Bound, Excess};
 pub(crate) use order::LineUp;
 pub use order::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};

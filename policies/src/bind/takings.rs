@@ -35,6 +35,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 /// One eviction plan that is being carried out.
 #[derive(Debug)]
@@ -73,6 +74,10 @@ pub(crate) struct Victim {
 #[derive(Debug, Default)]
 pub(crate) struct Takings {
     by_gang: BTreeMap<GangId, Taking>,
+    /// The gangs of which members are still to be nominated.
+    nominating: BTreeSet<GangId>,
+    /// The gangs for which pods are still to be asked to leave.
+    evicting: BTreeSet<GangId>,
     /// For which gang each eviction under way was sent.
     evictions: BTreeMap<Uid, GangId>,
     /// For which gang each nomination under way was sent.
@@ -134,6 +139,8 @@ impl Takings {
 impl Binder {
     /// Begins to carry out an eviction plan. Its room is held, and its victims count as leaving.
     pub(crate) fn begin_taking(&mut self, gang: GangId, taking: Taking) {
+        self.takings.nominating.insert(gang);
+        self.takings.evicting.insert(gang);
         self.takings.by_gang.insert(gang, taking);
     }
 
@@ -202,11 +209,23 @@ impl Binder {
         {
             self.send_nomination(state, None, (uid, None), deadline_ms);
         }
-        for gang in self.takings.gangs().collect::<Vec<_>>() {
+        for gang in self.takings.nominating.iter().copied().collect::<Vec<_>>() {
             self.send_nominations(state, gang, deadline_ms, now_ms);
-            if self.send_evictions(state, settings, gang, now_ms).is_err() {
-                return;
+            let taking = self.takings.by_gang.get(&gang);
+            if taking.is_none_or(|taking| taking.to_nominate.is_empty()) {
+                self.takings.nominating.remove(&gang);
             }
+        }
+        let mut next = self.takings.evicting.first().copied();
+        while let Some(gang) = next
+            && self.send_evictions(state, settings, gang, now_ms).is_ok()
+        {
+            let taking = self.takings.by_gang.get(&gang);
+            if taking.is_none_or(|taking| taking.victims.is_empty()) {
+                self.takings.evicting.remove(&gang);
+            }
+            let after = (Bound::Excluded(gang), Bound::Unbounded);
+            next = self.takings.evicting.range(after).next().copied();
         }
     }
 
@@ -291,6 +310,7 @@ impl Binder {
             }
         };
         taking.to_nominate.push_front((uid, node));
+        self.takings.nominating.insert(gang);
         taking.paused_until_ms = now_ms.saturating_add(wait_ms);
         self.timers.set(taking.paused_until_ms, Timer::Pace);
     }
@@ -408,6 +428,7 @@ impl Binder {
             Outcome::Refused { message } => {
                 let sentence = alloc::format!("an eviction was refused: {message}");
                 taking.victims.push_front(victim);
+                self.takings.evicting.insert(gang);
                 self.takings.failed.push((gang, sentence));
                 return true;
             }
@@ -418,6 +439,7 @@ impl Binder {
             | Outcome::Lease(_) => settings.retry_after_ms,
         };
         taking.victims.push_front(victim);
+        self.takings.evicting.insert(gang);
         taking.paused_until_ms = now_ms.saturating_add(wait_ms);
         self.timers.set(taking.paused_until_ms, Timer::Pace);
         true

@@ -44,6 +44,7 @@ impl Engine {
         if kind != Kind::Pod {
             self.planner.claims.note();
         }
+        self.planner.claims.known.disturb();
     }
 
     /// Goes on with other settings, but for those that hold for the engine's whole life.
@@ -65,6 +66,7 @@ impl Engine {
         self.binder.outbox.limits = settings.in_flight;
         self.settings = settings;
         self.teller.review.note();
+        self.planner.claims.known.disturb();
         // Grace periods and placements are applied when a gang is assessed, so all gangs are.
         self.state.rules_changed();
     }
@@ -76,6 +78,9 @@ impl Engine {
             Some(Flight::Bind(_) | Flight::Observe(_) | Flight::Evict(_))
         ) {
             self.teller.review.note();
+        }
+        if let Some(Flight::Bind(_) | Flight::Observe(_)) = flight {
+            self.planner.claims.known.disturb();
         }
         match flight {
             Some(Flight::Bind(uid)) => self.binder.bind_ended(

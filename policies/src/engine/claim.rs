@@ -8,7 +8,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Plan};
+use crate::plan::victims::{self, Action, Asked, Plan};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
@@ -17,6 +17,7 @@ use crate::state::node::Node;
 use crate::tell::taken;
 use crate::txn::Txn;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 impl Engine {
@@ -39,6 +40,9 @@ impl Engine {
             });
             work += searched;
             self.planner.claims.charge(searched, now_ms);
+            if self.planner.claims.known.search.is_some() {
+                continue;
+            }
             let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
             self.planner
                 .advance_claims(state, settings, progress, queue, now_ms);
@@ -47,17 +51,20 @@ impl Engine {
     }
 
     fn consider(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs, work: &mut u64) {
-        let (state, settings, progress) = (&mut self.state, &self.settings, &self.progress);
-        let later = self.planner.holders_after(state, queue, gang);
-        let found = victims::find(
-            state,
-            settings,
-            progress,
-            (gang, queue),
-            &later,
+        let later = self.planner.holders_after(&self.state, queue, gang);
+        let asked = Asked {
+            settings: &self.settings,
+            progress: &self.progress,
+            gang,
+            queue,
+            later: &later,
             now_ms,
-            work,
-        );
+            slice_work: SLICE_WORK,
+        };
+        let known = &mut self.planner.claims.known;
+        let Some(found) = victims::find(&mut self.state, &asked, known, work) else {
+            return;
+        };
         let claim = &mut self.planner.waiting[gang].claim;
         let was_delayed = claim.delayed_until_ms.take();
         match found {
@@ -86,12 +93,17 @@ impl Engine {
     fn begin_taking(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
         let state = &mut self.state;
         let victims: VecDeque<Victim> = victims_of(state, plan, queue, gang, now_ms);
-        let mut awaited: Vec<_> = victims.iter().map(|victim| victim.uid).collect();
+        let mut awaited: Vec<PodId> = plan.evict.clone();
         let on_nodes: BTreeSet<NodeId> = plan.places.iter().map(|(_, node)| *node).collect();
         let on_nodes_now = on_nodes.iter().flat_map(|node| &state.nodes[*node].pods);
-        let leaving = on_nodes_now.map(|pod| &state.pods[*pod]);
-        let leaving = leaving.filter(|pod| pod.leaving).map(|pod| pod.uid);
-        awaited.extend(leaving);
+        awaited.extend(on_nodes_now.filter(|pod| state.pods[**pod].leaving));
+        awaited.sort_by(|one, other| {
+            let (one, other) = (&state.pods[*one], &state.pods[*other]);
+            let by_namespace = one.namespace.cmp(&other.namespace);
+            by_namespace.then_with(|| one.name.cmp(&other.name))
+        });
+        let awaited = awaited.into_iter().map(|pod| state.pods[pod].uid);
+        let awaited = awaited.collect();
         let mut losers: BTreeSet<GangId> = BTreeSet::new();
         for pod in &plan.evict {
             state.set_leaving(*pod, true);
@@ -126,6 +138,9 @@ impl Engine {
             since_ms: now_ms,
             pods: awaited,
         });
+        if let Some((stands_in, key)) = &self.planner.waiting[gang].place {
+            self.planner.claims.note_holder(*stands_in, key);
+        }
         self.hold_for_movers(queue, gang, plan, now_ms);
         self.displace_later(queue, gang, &on_nodes, now_ms);
     }
@@ -189,6 +204,7 @@ impl Engine {
         if !self.binder.end_taking(&mut self.state, gang, true) {
             return;
         }
+        self.planner.claims.known.disturb();
         self.planner.note_ended_plan(gang, now_ms);
         self.planner.claims.note();
         if self.state.gangs.get(gang).is_some() {
@@ -369,11 +385,15 @@ fn victims_of(
     now_ms: UnixMs,
 ) -> VecDeque<Victim> {
     let mut told = BTreeSet::new();
+    let mut claims: BTreeMap<_, String> = BTreeMap::new();
     let mut victims: Vec<(bool, Victim)> = Vec::new();
     for id in &plan.evict {
         let pod = &state.pods[*id];
         let cause = cause_of(state, plan, *id, queue, gang);
         let kind = plan.action.claims().unwrap_or(ClaimKind::Quota);
+        let from = pod.account().map(|account| account.queue);
+        let claim = claims.entry((from, cause));
+        let claim = claim.or_insert_with(|| taken::claim(state, from, gang, (cause, kind)));
         let of = pod.gang().filter(|of| told.insert(*of));
         let object = of
             .map(|of| &state.gangs[of])
@@ -381,7 +401,7 @@ fn victims_of(
         let victim = Victim {
             uid: pod.uid,
             cause,
-            message: taken::why(state, *id, gang, (cause, kind), now_ms).into(),
+            message: taken::why(state, *id, claim, now_ms).into(),
             gang_object: object.and_then(|of| state.object_of(of)),
         };
         victims.push((state.budgets_of(*id).next().is_none(), victim));

@@ -70,6 +70,7 @@ impl Engine {
             self.binder.start_binding(&mut self.state, *pod);
         }
         self.teller.review.note();
+        self.planner.claims.known.disturb();
         self.planner.waiting[id].wait = Wait::Nothing;
         self.binder.end_taking(&mut self.state, id, true);
         self.planner.waiting[id].claim.start(now_ms);

@@ -11,18 +11,17 @@
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::{by_leaf, has_place};
 use crate::ids::{GangId, PodId};
-use crate::queues::{Demand, GovernedId, QueueId};
+use crate::queues::{Demand, GovernedId, QueueId, add_demand};
 use crate::state::ClusterState;
 use crate::state::pod::Pod;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 /// What the minimum of a gang holds in a queue, and the gang's place in the order in which quota is
 /// given.
-struct Minimum {
-    place: (bool, Reverse<i32>, UnixMs, Arc<str>, u128),
+struct Minimum<'a> {
+    place: (bool, Reverse<i32>, UnixMs, &'a str, u128),
     gang: GangId,
     core: Vec<PodId>,
     holds: Demand,
@@ -45,7 +44,7 @@ pub(crate) struct Holding {
 /// one that was last worked out, see [`QueueTree::divide`](crate::queues::QueueTree::divide).
 pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
     let gangs = state.submitted.to(state.queues.name(queue));
-    let mut minima: Vec<Minimum> = gangs
+    let mut minima: Vec<Minimum<'_>> = gangs
         .filter_map(|gang| minimum(state, queue, gang))
         .collect();
     minima.sort_unstable_by(|one, other| one.place.cmp(&other.place));
@@ -84,7 +83,7 @@ pub(crate) fn protected(state: &ClusterState, queue: QueueId) -> BTreeMap<GangId
 }
 
 /// What the minimum of a gang holds in a queue; `None`: the gang holds nothing there.
-fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum> {
+fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum<'_>> {
     let gang = &state.gangs[id];
     let members = gang.members.iter().map(|pod| &state.pods[*pod]);
     let here = members.filter(|pod| holding(pod, queue).is_some());
@@ -92,12 +91,8 @@ fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum> 
     let core = core(state, id);
     let mut holds = Demand::new();
     for pod in &core {
-        let demand = holding(&state.pods[*pod], queue);
-        for (key, amount) in demand.into_iter().flatten() {
-            match holds.iter_mut().find(|(known, _)| known == key) {
-                Some((_, sum)) => *sum = sum.saturating_add(*amount),
-                None => holds.push((*key, *amount)),
-            }
+        if let Some(demand) = holding(&state.pods[*pod], queue) {
+            add_demand(&mut holds, demand);
         }
     }
     state.queues.keep_deciding(queue, &mut holds);
@@ -106,7 +101,7 @@ fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum> 
             gang.spec.preemptible,
             Reverse(gang.spec.priority),
             oldest_ms,
-            Arc::clone(&gang.name),
+            &gang.name,
             gang.key.namesake(),
         ),
         gang: id,

@@ -203,8 +203,8 @@ impl Request {
         below.iter().take(group.need).sum()
     }
 
-    /// The least that a group holds of something, whichever of its members are placed. `amount`: how
-    /// much of it a pod of a class holds.
+    /// The least that a group holds of something, whichever of its members are placed. `amount`:
+    /// how much of it a pod of a class holds.
     pub(crate) fn least(&self, index: usize, amount: &impl Fn(ClassId) -> Amount) -> u128 {
         let group = &self.groups[index];
         if !group.children.is_empty() {

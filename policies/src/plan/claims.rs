@@ -12,7 +12,7 @@ use crate::gangs::wanted;
 use crate::ids::{ById, GangId};
 use crate::plan::Planner;
 use crate::plan::order::{CandidateKey, CandidateKind};
-use crate::plan::victims::NoPlan;
+use crate::plan::victims::{Known, NoPlan};
 use crate::plan::waiting::Waiting;
 use crate::queues::{Demand, LineUp, QueueId};
 use crate::reason::Reason;
@@ -44,6 +44,10 @@ pub(crate) struct Claims {
     /// The round does not go on before this time: searches take a tenth of the time at most.
     paused_until_ms: UnixMs,
     round: Option<Round>,
+    /// By queue, a place in its line after which no gang has a hold.
+    last_holder: BTreeMap<QueueId, CandidateKey>,
+    /// What is kept of searches for eviction plans.
+    pub(crate) known: Known,
 }
 
 #[derive(Debug, Default)]
@@ -90,10 +94,21 @@ impl Claims {
         times.min().map(|at_ms| at_ms.max(self.due_ms))
     }
 
+    /// Notes that a gang with a hold stands in the line of a queue.
+    pub(crate) fn note_holder(&mut self, queue: QueueId, key: &CandidateKey) {
+        match self.last_holder.get_mut(&queue) {
+            Some(last) if *last < *key => *last = key.clone(),
+            Some(_) => {}
+            None => drop(self.last_holder.insert(queue, key.clone())),
+        }
+    }
+
     /// Forgets the round, because queues have other numbers now.
     pub(crate) fn forget_queues(&mut self) {
         self.round = None;
         self.is_stale = true;
+        self.last_holder.clear();
+        self.known = Known::default();
     }
 
     /// The next gang of a queue in this round.
@@ -138,6 +153,14 @@ impl Planner {
             }
             self.begin_round(state, settings, progress, now_ms);
         }
+        if let Some(search) = &self.claims.known.search {
+            let (queue, gang) = (search.queue, search.gang);
+            if self.may_claim(state, queue, gang) {
+                return Some((queue, gang));
+            }
+            self.claims.known.search = None;
+            self.advance_claims(state, settings, progress, queue, now_ms);
+        }
         let Some(queue) = state.queues.next_leaf(LINE_UP) else {
             self.claims.round = None;
             return None;
@@ -177,6 +200,8 @@ impl Planner {
         self.claims = Claims {
             due_ms: now_ms.saturating_add(ROUND_INTERVAL_MS),
             round: Some(Round::default()),
+            last_holder: core::mem::take(&mut self.claims.last_holder),
+            known: core::mem::take(&mut self.claims.known),
             ..Claims::default()
         };
         let mut gangs: Vec<(&QueueId, &CandidateKey, GangId)> = Vec::new();
@@ -243,7 +268,7 @@ impl Planner {
     /// comes before that one as long as it has some left, and would take the room back that it is
     /// giving.
     pub(crate) fn holders_after(
-        &self,
+        &mut self,
         state: &ClusterState,
         queue: QueueId,
         gang: GangId,
@@ -251,6 +276,11 @@ impl Planner {
         let Some((_, own)) = &self.waiting[gang].place else {
             return Vec::new();
         };
+        let last = self.claims.last_holder.get(&queue);
+        // Gangs get holds in the order of their line, so mostly none comes after.
+        if last.is_none_or(|last| last <= own) {
+            return Vec::new();
+        }
         let mut later = Vec::new();
         for hold in state.holds.iter() {
             let Holder::Gang(of) = hold.holder else {

@@ -80,6 +80,9 @@ impl Planner {
             namesake: gang.key.namesake(),
         };
         self.agenda.add(queue, key.clone(), id);
+        if self.waiting[id].claim.awaited.is_some() {
+            self.claims.note_holder(queue, &key);
+        }
         self.waiting[id].place = Some((queue, key));
         self.show_heads(state, settings, progress, queue);
     }

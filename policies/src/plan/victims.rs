@@ -19,18 +19,23 @@
 //! | `node_costs`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
+//! | `kept` | what is kept from one slice of it to the next |
+//! | `shelf` | the answer without a search, for many claimants of one pod |
 //! | `what_if`, `rules` | one set, tried in a transaction, with all rules |
 
 mod bound;
 mod branch;
 mod cost;
+mod kept;
 mod node_costs;
 mod rules;
+mod shelf;
 mod sums;
 mod units;
 mod what_if;
 
 pub(crate) use cost::Cost;
+pub(crate) use kept::Known;
 
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
@@ -48,6 +53,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bound::Rooms;
 use branch::{Best, Search, Searched};
+use kept::{Kept, RESTARTS_MAX};
+use shelf::Shelves;
 use units::{Claimant, May, Unit, Units};
 use what_if::WhatIf;
 
@@ -157,39 +164,89 @@ pub(crate) struct NoPlan {
     pub(crate) next_ms: Option<UnixMs>,
 }
 
-/// The plan that would be made for a gang that waits for room.
+/// What a plan is looked for with.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) progress: &'a ById<GangId, Progress>,
+    pub(crate) gang: GangId,
+    pub(crate) queue: QueueId,
+    /// Holds of gangs that come after this one, which cost nothing to take.
+    pub(crate) later: &'a [Holder],
+    pub(crate) now_ms: UnixMs,
+    /// How much work is done in this slice, in units of about ten nanoseconds.
+    pub(crate) slice_work: u64,
+}
+
+/// The plan that would be made for a gang that waits for room, or why there is none; `None`: the
+/// search is kept, and goes on in the next slice.
 ///
-/// Changes nothing, but works out the fair shares anew where they are not current. `later`: holds
-/// of gangs that come after this one, which cost nothing to take. `work`: grows by the work done,
-/// in units of about ten nanoseconds.
-///
-/// # Errors
-/// Why there is no plan.
+/// Changes nothing, but works out the fair shares anew where they are not current. `work`: grows by
+/// the work done, in units of about ten nanoseconds.
 pub(crate) fn find(
     state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    (gang, queue): (GangId, QueueId),
-    later: &[Holder],
-    now_ms: UnixMs,
+    asked: &Asked<'_>,
+    known: &mut Known,
     work: &mut u64,
-) -> Result<Plan, NoPlan> {
+) -> Option<Result<Plan, NoPlan>> {
     state.queues.divide_all();
+    let &Asked {
+        settings,
+        progress,
+        gang,
+        queue,
+        now_ms,
+        ..
+    } = asked;
     let counts = crate::gangs::counts::count(state, gang, now_ms);
     let claimant = Claimant {
         gang,
         queue,
         is_surplus: counts.needed == 0,
     };
-    let mut what_if = WhatIf::begin(state, settings, progress, claimant, later, now_ms);
-    let found = Planning {
+    let kept = known.search.take();
+    let kept = kept.filter(|kept| (kept.gang, kept.queue) == (gang, queue));
+    let is_current = |kept: &Kept| !kept.is_disturbed && kept.cursor == state.changes.end();
+    let restarts = kept.as_ref().map_or(0, |kept| kept.restarts + 1);
+    let kept = kept.filter(is_current);
+    let restarts = kept.as_ref().map_or(restarts, |kept| kept.restarts);
+    let slice_end = match restarts < RESTARTS_MAX {
+        true => asked.slice_work,
+        false => u64::MAX,
+    };
+    let mut what_if = WhatIf::begin(state, settings, progress, claimant, asked.later, now_ms);
+    let planning = Planning {
         progress,
         settings,
         claimant,
-    }
-    .find(&mut what_if);
+    };
+    let begun = match kept {
+        Some(kept) => Begun::Searching(kept),
+        None => planning.begin(&mut what_if, &mut known.shelves, restarts),
+    };
+    let mut unfinished = None;
+    let found = match begun {
+        Begun::Answered(answer) => Some(answer),
+        Begun::Searching(mut kept) => {
+            let found = planning.go_on(&mut what_if, &mut kept, slice_end);
+            unfinished = Some(kept).filter(|_| found.is_none());
+            found
+        }
+    };
     *work = work.saturating_add(what_if.finish());
+    known.search = unfinished.map(|kept| Kept {
+        cursor: state.changes.end(),
+        ..kept
+    });
     found
+}
+
+/// How looking for a plan has begun.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
+enum Begun {
+    /// The answer needs no search.
+    Answered(Result<Plan, NoPlan>),
+    Searching(Kept),
 }
 
 struct Planning<'a> {
@@ -199,80 +256,128 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    fn find(&self, what_if: &mut WhatIf<'_>) -> Result<Plan, NoPlan> {
+    /// Looks whether a search is needed.
+    fn begin(&self, what_if: &mut WhatIf<'_>, shelves: &mut Shelves, restarts: u32) -> Begun {
         let has_no_room = match what_if.try_set(&[], &[], Action::Free) {
             Ok(end) => {
-                return Ok(Plan {
-                    action: Action::Free,
-                    evict: Vec::new(),
-                    places: end.places,
-                    moved: Vec::new(),
-                    cost: Cost::default(),
-                    bound: Cost::default(),
-                });
+                return Begun::Answered(Ok(Plan::of_nominations(end.places)));
             }
             Err(failure) => failure.is_proved,
         };
         if never_preempts(what_if.state, self.claimant.gang) {
-            return Err(NoPlan {
+            return Begun::Answered(Err(NoPlan {
                 why: Why::Never,
                 is_proved: has_no_room,
                 next_ms: None,
-            });
+            }));
         }
-        let mut units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
+        if let Some(plan) = self.plan_by_shelf(what_if, shelves) {
+            return Begun::Answered(Ok(plan));
+        }
+        let units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);
         what_if.work += GIVER_WORK * units.givers() as u64;
-        let units = &mut units;
-        let moved = self.search(what_if, units, Action::Consolidate);
-        let taken = self
-            .reclaim(what_if, units, Action::Reclaim)
-            .or_else(|_| self.search(what_if, units, Action::Preempt));
-        match (moved, taken) {
-            (Ok(moved), Ok(taken)) if moved.cost.broken() <= taken.cost.broken() => Ok(moved),
-            (_, Ok(taken)) => Ok(taken),
-            (Ok(moved), Err(_)) => Ok(moved),
-            (Err(no_move), Err(no_taking)) => {
-                let mixed = self.reclaim(what_if, units, Action::Mixed);
-                let is_proved = has_no_room && no_move.is_proved && no_taking.is_proved;
-                mixed.map_err(|no_mix| NoPlan {
-                    is_proved: no_mix.is_proved && is_proved,
-                    ..no_mix
-                })
-            }
-        }
+        Begun::Searching(Kept {
+            gang: self.claimant.gang,
+            queue: self.claimant.queue,
+            cursor: 0,
+            is_disturbed: false,
+            restarts,
+            has_no_room,
+            units,
+            found: Vec::new(),
+            running: None,
+        })
     }
 
-    /// The cheaper plan of those for the two kinds of claims.
-    fn reclaim(
+    /// Looks at one action after the other until the answer is known.
+    fn go_on(
         &self,
         what_if: &mut WhatIf<'_>,
-        units: &mut Units,
-        action: fn(ClaimKind) -> Action,
-    ) -> Result<Plan, NoPlan> {
-        let quota = self.search(what_if, units, action(ClaimKind::Quota));
-        // A queue that is over its fair share is over its quota, too, so no plan of the other kind
-        // costs less.
-        if quota.as_ref().is_ok_and(Plan::is_optimal) {
-            return quota;
-        }
-        let share = self.search(what_if, units, action(ClaimKind::FairShare));
-        match (quota, share) {
-            (Ok(quota), Ok(share)) if share.cost < quota.cost => Ok(share),
-            (Ok(quota), _) => Ok(quota),
-            (Err(_), Ok(share)) => Ok(share),
-            (Err(quota), Err(share)) => Err(NoPlan {
-                is_proved: quota.is_proved && share.is_proved,
-                ..share
-            }),
+        kept: &mut Kept,
+        slice_end: u64,
+    ) -> Option<Result<Plan, NoPlan>> {
+        loop {
+            let action = match kept.answer() {
+                Ok(answer) => return Some(answer),
+                Err(action) => action,
+            };
+            if what_if.work > slice_end {
+                return None;
+            }
+            let mut search = match kept.running.take() {
+                Some((_, search)) => search,
+                None => match self.prepare(what_if, &mut kept.units, action) {
+                    Ok(search) => search,
+                    Err(no_plan) => {
+                        kept.found.push((action, Err(no_plan)));
+                        continue;
+                    }
+                },
+            };
+            let Some(searched) = search.run(what_if, slice_end) else {
+                kept.running = Some((action, search));
+                return None;
+            };
+            kept.units = search.units;
+            let found = match searched {
+                Searched::Found(best) => Ok(plan_of(what_if.state, &kept.units.all, action, best)),
+                Searched::Nothing { why, is_proved } => Err(NoPlan {
+                    why,
+                    is_proved,
+                    next_ms: kept.units.next_ms,
+                }),
+            };
+            kept.found.push((action, found));
         }
     }
 
-    fn search(
+    /// The cheapest reclaim for a claimant of one pod, if counting tells it and all rules keep it.
+    fn plan_by_shelf(&self, what_if: &mut WhatIf<'_>, shelves: &mut Shelves) -> Option<Plan> {
+        let requests = self.requests(what_if);
+        let [request] = requests.as_slice() else {
+            return None;
+        };
+        let class = shelf::class_of_one(what_if.state, request)?;
+        let least = sums::least_held(what_if.state, request);
+        let mut kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();
+        let kind =
+            kinds.find(|kind| what_if.may_claim(*kind, least.as_ref(), &Demand::default()))?;
+        let read = |what_if: &WhatIf<'_>| {
+            let (state, now_ms) = (&*what_if.state, what_if.now_ms);
+            let mut units = Units::collect(state, self.progress, self.claimant, now_ms);
+            units.build(state, now_ms);
+            units
+        };
+        let cheapest = shelves.cheapest(what_if, class, kind, read)?;
+        let (units, set) = (cheapest.units, &cheapest.set);
+        let action = Action::Reclaim(kind);
+        let end = what_if.try_set(units, set, action).ok()?;
+        let keeps_others = set
+            .iter()
+            .all(|unit| units[*unit].is_of_one_key(what_if.state));
+        let best = Best {
+            set: cheapest.set,
+            end,
+            bound: cheapest.cost.clone(),
+            cost: cheapest.cost,
+        };
+        let plan = plan_of(what_if.state, units, action, best);
+        if !keeps_others {
+            shelves.clear();
+        }
+        Some(plan)
+    }
+
+    /// Begins the search for a plan of one action.
+    ///
+    /// # Errors
+    /// There is no plan, which shows without a search.
+    fn prepare(
         &self,
         what_if: &mut WhatIf<'_>,
         units: &mut Units,
         action: Action,
-    ) -> Result<Plan, NoPlan> {
+    ) -> Result<Search, NoPlan> {
         let next_ms = units.next_ms;
         let no_plan = |why, is_proved| NoPlan {
             why,
@@ -313,10 +418,7 @@ impl Planning<'_> {
             return Err(no_plan(Why::TooLittle, true));
         }
         let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
-        match Search::new(&units.all, &rooms, action).run(what_if) {
-            Searched::Nothing { why, is_proved } => Err(no_plan(why, is_proved)),
-            Searched::Found(best) => Ok(plan_of(what_if.state, &units.all, action, best)),
-        }
+        Ok(Search::new(core::mem::take(units), rooms, action))
     }
 
     /// Why nobody leaves. `any_goes`: somebody would if the claimant's queue held nothing.
@@ -363,6 +465,12 @@ impl<'a, 'b> Judge<'a, 'b> {
             what_if.may_claim(*kind, least.as_ref(), &leaves)
         };
         let kind = action.claims().filter(may_claim);
+        Self { what_if, kind }
+    }
+
+    /// Of units that are reclaimed by a claim that the claimant's queue may make.
+    fn of_kind(what_if: &'a WhatIf<'b>, kind: ClaimKind) -> Self {
+        let kind = Some(kind);
         Self { what_if, kind }
     }
 

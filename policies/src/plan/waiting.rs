@@ -42,7 +42,7 @@ pub(crate) struct Claim {
 #[derive(Debug)]
 pub(crate) struct Awaited {
     pub(crate) since_ms: UnixMs,
-    /// The pods whose room is awaited; some may be gone.
+    /// The pods whose room is awaited, by name; some may be gone.
     pub(crate) pods: Vec<Uid>,
 }
 

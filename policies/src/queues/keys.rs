@@ -36,6 +36,16 @@ impl GovernedId {
 /// the pod was given.
 pub(crate) type Demand = SmallVec<[(GovernedId, Amount); 4]>;
 
+/// Adds a demand to another, key by key.
+pub(crate) fn add_demand(sums: &mut Demand, more: &Demand) {
+    for (key, amount) in more {
+        match sums.iter_mut().find(|(known, _)| known == key) {
+            Some((_, sum)) => *sum = sum.saturating_add(*amount),
+            None => sums.push((*key, *amount)),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Key {
     /// `resource` or `resource@product`.

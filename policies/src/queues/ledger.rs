@@ -122,6 +122,8 @@ pub(super) struct Ledger {
     leaving: Sums,
     /// The part of `leaving` that non-preemptible gangs hold.
     leaving_non_preemptible: Sums,
+    /// What is leaving counts under no bound, as if it had left.
+    is_leaving_gone: bool,
     pub(super) requested: Sums,
     /// What the members in each queue ask for, whether they wait or run.
     pub(super) wanted: Vec<Parts>,
@@ -177,8 +179,17 @@ impl Ledger {
     /// What counts under a limit: what is coming takes the room of what is leaving first.
     fn under_limit(&self, queue: QueueId, key: GovernedId) -> Amount {
         let of = |sums: &Sums| sums.row(queue)[key.index()];
-        let beyond = of(&self.leaving).saturating_sub(of(&self.coming));
+        let beyond = self.yet_to_leave(&self.leaving, queue, key);
+        let beyond = beyond.saturating_sub(of(&self.coming));
         of(&self.allocated).saturating_add(beyond)
+    }
+
+    /// What counts of sums of what is leaving.
+    fn yet_to_leave(&self, leaving: &Sums, queue: QueueId, key: GovernedId) -> Amount {
+        match self.is_leaving_gone {
+            true => 0,
+            false => leaving.row(queue)[key.index()],
+        }
     }
 
     /// Returns whether the capacity has changed.
@@ -274,6 +285,11 @@ impl QueueTree {
     /// The exact inverse of [`QueueTree::charge_leaving`] with these arguments.
     pub(crate) fn release_leaving(&mut self, queue: QueueId, demand: &Demand, preemptible: bool) {
         self.book_leaving(queue, demand, preemptible, Direction::Subtract);
+    }
+
+    /// Lets everything that is leaving count as gone, or not any more.
+    pub(crate) fn let_leave(&mut self, is_gone: bool) {
+        self.ledger.is_leaving_gone = is_gone;
     }
 
     fn book_coming(&mut self, queue: QueueId, demand: &Demand, direction: Direction) {
@@ -396,7 +412,8 @@ impl QueueTree {
             Bound::Limit => (terms.limit?, ledger.under_limit(queue, key)),
             Bound::Quota => {
                 let stays = ledger.allocated_non_preemptible.row(queue)[key.index()];
-                let leaves = ledger.leaving_non_preemptible.row(queue)[key.index()];
+                let leaves = &ledger.leaving_non_preemptible;
+                let leaves = ledger.yet_to_leave(leaves, queue, key);
                 (terms.quota, stays.saturating_add(leaves))
             }
         })

@@ -17,7 +17,7 @@ use super::ClusterState;
 use super::pod::Pod;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
-use crate::queues::{Demand, QueueId};
+use crate::queues::{Demand, QueueId, add_demand};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -61,6 +61,8 @@ pub(crate) struct Holds {
     by_node: BTreeMap<NodeId, BTreeSet<Holder>>,
     /// The pods that are leaving.
     leaving: BTreeSet<PodId>,
+    /// The nodes on which more is leaving than is held.
+    outgoing: BTreeSet<NodeId>,
     /// When pods that are being deleted become stuck.
     stuck_at: BTreeSet<(UnixMs, PodId)>,
     /// When holds for owners end.
@@ -99,6 +101,19 @@ impl Holds {
     /// The pods that are leaving, in no order that means anything; some have no place.
     pub(crate) fn leaving(&self) -> impl Iterator<Item = PodId> {
         self.leaving.iter().copied()
+    }
+
+    /// The nodes on which more is leaving than is held.
+    pub(crate) fn outgoing(&self) -> impl Iterator<Item = NodeId> {
+        self.outgoing.iter().copied()
+    }
+
+    /// Notes whether more is leaving on a node than is held.
+    pub(super) fn note_outgoing(&mut self, node: NodeId, is_outgoing: bool) {
+        match is_outgoing {
+            true => self.outgoing.insert(node),
+            false => self.outgoing.remove(&node),
+        };
     }
 
     /// When the next pod becomes stuck, or the next hold ends.
@@ -263,12 +278,7 @@ impl ClusterState {
         };
         let mut booked = Demand::new();
         for (class, node) in &hold.rooms {
-            for (key, amount) in self.demand(*class, Some(*node)) {
-                match booked.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, sum)) => *sum = sum.saturating_add(amount),
-                    None => booked.push((key, amount)),
-                }
-            }
+            add_demand(&mut booked, &self.demand(*class, Some(*node)));
         }
         booked.sort_unstable_by_key(|(key, _)| *key);
         self.queues.charge_coming(queue, &booked, preemptible);

@@ -222,6 +222,14 @@ impl Node {
         })
     }
 
+    /// Whether more is leaving than is held, so that room comes free for anybody. What is not
+    /// counted, such as ports and cards, always does.
+    pub(crate) fn leaves_more_than_is_held(&self) -> bool {
+        let has_ports_or_cards = !self.ports.is_empty() || !self.cards.is_empty();
+        let mut slots = self.slots.iter().filter(|slot| slot.leaving > 0);
+        slots.any(|slot| has_ports_or_cards || slot.leaving > slot.held)
+    }
+
     /// The free amount of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
         self.find(resource).map_or(0, Slot::free)

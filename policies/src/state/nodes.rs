@@ -125,6 +125,7 @@ impl ClusterState {
         }
         self.node_ids.remove(&node.name);
         self.nodes.remove(id);
+        self.holds.note_outgoing(id, false);
         self.freed.remove(&id);
     }
 
@@ -136,6 +137,8 @@ impl ClusterState {
         if self.nodes[id].is_held() {
             self.holds.stirred.insert(id);
         }
+        let is_outgoing = self.nodes[id].leaves_more_than_is_held();
+        self.holds.note_outgoing(id, is_outgoing);
         self.changes.push(id, self.nodes.len());
         if grew {
             self.freed.insert(id);

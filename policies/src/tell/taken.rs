@@ -14,21 +14,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Why a pod is evicted so that a gang can start.
-pub(crate) fn why(
+/// For whom pods of a queue are evicted so that a gang can start, and by which right.
+pub(crate) fn claim(
     state: &ClusterState,
-    id: PodId,
+    queue: Option<QueueId>,
     gang: GangId,
     (cause, kind): (EvictionCause, ClaimKind),
-    now_ms: UnixMs,
 ) -> String {
-    let pod = &state.pods[id];
     let beneficiary = state.name_of(&state.gangs[gang]);
-    let claim = match cause {
+    match cause {
         EvictionCause::Reclaim => {
-            let over = pod
-                .account()
-                .and_then(|account| over(state, account.queue, gang, kind));
+            let over = queue.and_then(|queue| over(state, queue, gang, kind));
             format!(
                 "evicted so that the gang {beneficiary} of the queue {} gets what is its own{}",
                 state.gangs[gang].spec.queue,
@@ -42,8 +38,13 @@ pub(crate) fn why(
         EvictionCause::Consolidate => format!(
             "evicted to be placed again elsewhere, so that the gang {beneficiary} can start here"
         ),
-        EvictionCause::Stale | EvictionCause::Unwind => return String::new(),
-    };
+        EvictionCause::Stale | EvictionCause::Unwind => String::new(),
+    }
+}
+
+/// Why a pod is evicted, and what that loses. `claim`: see [`claim`].
+pub(crate) fn why(state: &ClusterState, id: PodId, claim: &str, now_ms: UnixMs) -> String {
+    let pod = &state.pods[id];
     let lost_s = now_ms.saturating_sub(saved_ms(pod, now_ms)) / 1_000;
     let gpus = state.classes[pod.class].gpus;
     let since = match checkpoint_ms(pod, now_ms) {
@@ -63,22 +64,19 @@ const NAMED: usize = 3;
 pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> Verdict {
     let pods = awaited.pods.iter().filter_map(|uid| state.pod_ids.get(uid));
     let pods = pods.map(|pod| &state.pods[*pod]);
-    let left = pods.filter(|pod| pod.stage.node().is_some());
-    let mut names: Vec<String> = left
+    let mut left = pods.filter(|pod| pod.stage.node().is_some());
+    let first = left.by_ref().take(NAMED);
+    let names: Vec<String> = first
         .map(|pod| format!("{}/{}", pod.namespace, pod.name))
         .collect();
-    let count = names.len();
-    if count > NAMED {
-        names.select_nth_unstable(NAMED);
-        names.truncate(NAMED);
-    }
-    names.sort();
+    let more = left.count();
+    let count = names.len() + more;
     let since = time_of_day(awaited.since_ms);
     let message = match count {
         0 => format!("waits since {since} for room that is being left"),
         _ => {
             let pods = if count == 1 { "pod" } else { "pods" };
-            let more = match count.saturating_sub(NAMED) {
+            let more = match more {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };

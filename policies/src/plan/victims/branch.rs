@@ -12,7 +12,7 @@
 
 use super::bound::{Bounded, Decided, Rooms};
 use super::cost::Cost;
-use super::units::Unit;
+use super::units::{Unit, Units};
 use super::what_if::{End, Failure, WhatIf};
 use super::{Action, Why};
 use alloc::collections::BTreeMap;
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 
 /// How many branches are looked at, at most.
 const BRANCHES_MAX: u64 = 4_000;
-/// How much work a search may do, in units of about ten nanoseconds.
-const WORK_MAX: u64 = 1_000_000;
+/// How much work a search may do in all its slices, in units of about ten nanoseconds.
+const WORK_MAX: u64 = 2_000_000;
 
 /// What is decided on the way to a branch, and what follows.
 #[derive(Debug)]
@@ -52,63 +52,76 @@ pub(super) enum Searched {
 }
 
 /// A search under way.
-pub(super) struct Search<'a> {
-    units: &'a [Unit],
-    rooms: &'a Rooms,
+#[derive(Debug)]
+pub(super) struct Search {
+    pub(super) units: Units,
+    rooms: Rooms,
     action: Action,
     open: BTreeMap<(Cost, u64), Branch>,
+    /// The first branch was looked at.
+    has_begun: bool,
     branches: u64,
+    /// The work done in all slices, in units of about ten nanoseconds.
+    work: u64,
     best: Option<(Vec<usize>, End, Cost)>,
     /// The cheapest set of which it is not certain that it is no plan.
     doubted: Option<Cost>,
     why: Option<Why>,
 }
 
-impl<'a> Search<'a> {
-    pub(super) fn new(units: &'a [Unit], rooms: &'a Rooms, action: Action) -> Self {
+impl Search {
+    pub(super) fn new(units: Units, rooms: Rooms, action: Action) -> Self {
         Self {
             units,
             rooms,
             action,
             open: BTreeMap::new(),
+            has_begun: false,
             branches: 0,
+            work: 0,
             best: None,
             doubted: None,
             why: None,
         }
     }
 
-    pub(super) fn run(mut self, what_if: &mut WhatIf<'_>) -> Searched {
-        let work_max = what_if.work.saturating_add(WORK_MAX);
-        if !self.push(Vec::new(), what_if) {
-            let why = self.why.unwrap_or(Why::TooLittle);
-            return Searched::Nothing {
+    /// Goes on until the answer is found, or the work of the slice is done; `None`: it goes on in
+    /// the next slice. The answer is taken from the search, which is over then.
+    pub(super) fn run(&mut self, what_if: &mut WhatIf<'_>, slice_end: u64) -> Option<Searched> {
+        if !core::mem::replace(&mut self.has_begun, true) && !self.push(Vec::new(), what_if) {
+            let why = self.why.take().unwrap_or(Why::TooLittle);
+            return Some(Searched::Nothing {
                 why,
                 is_proved: true,
-            };
+            });
         }
         let mut cut = None;
         while let Some(((lower, _), branch)) = self.open.pop_first() {
             if self.best.as_ref().is_some_and(|(.., cost)| *cost <= lower) {
                 break;
             }
-            if self.branches > BRANCHES_MAX || what_if.work > work_max {
+            if self.branches > BRANCHES_MAX || self.work > WORK_MAX {
                 cut = Some(lower);
                 break;
             }
-            if self.look_at(branch, what_if).is_err() {
+            let before = what_if.work;
+            let looked_at = self.look_at(branch, what_if);
+            self.work += what_if.work - before;
+            if looked_at.is_err() {
                 break;
             }
+            if what_if.work > slice_end && !self.open.is_empty() {
+                return None;
+            }
         }
-        self.conclude(cut)
+        Some(self.conclude(cut))
     }
 
-    fn conclude(self, cut: Option<Cost>) -> Searched {
-        let doubts = [&self.doubted, &cut].into_iter().flatten().min();
-        match self.best {
+    fn conclude(&mut self, cut: Option<Cost>) -> Searched {
+        let doubts = [&self.doubted, &cut].into_iter().flatten().min().cloned();
+        match self.best.take() {
             Some((set, end, cost)) => {
-                let bound =
-                    doubts.map_or_else(|| cost.clone(), |doubt| doubt.clone().min(cost.clone()));
+                let bound = doubts.map_or_else(|| cost.clone(), |doubt| doubt.min(cost.clone()));
                 Searched::Found(Best {
                     set,
                     end,
@@ -117,7 +130,7 @@ impl<'a> Search<'a> {
                 })
             }
             None => Searched::Nothing {
-                why: self.why.unwrap_or(Why::TooLittle),
+                why: self.why.take().unwrap_or(Why::TooLittle),
                 is_proved: doubts.is_none(),
             },
         }
@@ -127,7 +140,7 @@ impl<'a> Search<'a> {
     fn push(&mut self, decided: Vec<(usize, Decided)>, what_if: &mut WhatIf<'_>) -> bool {
         let all = self.all_decided(&decided);
         let Some(all) = all else { return false };
-        let bounded = self.rooms.bound(self.units, &all, &mut what_if.work);
+        let bounded = self.rooms.bound(&self.units.all, &all, &mut what_if.work);
         let Some(bounded) = bounded else {
             return false;
         };
@@ -144,9 +157,9 @@ impl<'a> Search<'a> {
             true => Decided::Open,
             false => Decided::Stays,
         };
-        let mut all: Vec<Decided> = self.units.iter().map(of).collect();
+        let mut all: Vec<Decided> = self.units.all.iter().map(of).collect();
         for (unit, how) in decided {
-            let unit_of = &self.units[*unit];
+            let unit_of = &self.units.all[*unit];
             let follows: &[usize] = match (how, unit_of.is_core) {
                 (Decided::Leaves, true) | (Decided::Stays, false) => &unit_of.kin,
                 _ => &[],
@@ -168,7 +181,7 @@ impl<'a> Search<'a> {
     fn look_at(&mut self, branch: Branch, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
         let set = &branch.bounded.set;
         let cost = self.cost_of(set, &branch.bounded.cost);
-        let tried = what_if.try_set(self.units, set, self.action);
+        let tried = what_if.try_set(&self.units.all, set, self.action);
         match tried {
             Ok(end) => {
                 let is_best = self.best.as_ref().is_none_or(|(.., best)| cost < *best);
@@ -210,9 +223,9 @@ impl<'a> Search<'a> {
 
     /// Counting overlooks something: looks at what is left of all units.
     fn try_with_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
-        let goes = |unit: &usize| self.units[*unit].goes;
-        let all: Vec<usize> = (0..self.units.len()).filter(goes).collect();
-        match what_if.trimmed(self.units, &all) {
+        let goes = |unit: &usize| self.units.all[*unit].goes;
+        let all: Vec<usize> = (0..self.units.all.len()).filter(goes).collect();
+        match what_if.trimmed(&self.units.all, &all) {
             Err((refused, is_proved)) => {
                 self.why = Some(Why::Room(refused));
                 if is_proved {
@@ -222,7 +235,7 @@ impl<'a> Search<'a> {
             }
             Ok(set) => {
                 let cost = self.cost_of(&set, &Cost::default());
-                if let Ok(end) = what_if.try_set(self.units, &set, self.action) {
+                if let Ok(end) = what_if.try_set(&self.units.all, &set, self.action) {
                     self.best = Some((set, end, cost));
                 }
                 Ok(())
@@ -232,11 +245,11 @@ impl<'a> Search<'a> {
 
     fn cost_of(&self, set: &[usize], like: &Cost) -> Cost {
         let mut cost = match set.first() {
-            Some(first) => self.units[*first].cost.none(),
+            Some(first) => self.units.all[*first].cost.none(),
             None => like.none(),
         };
         for unit in set {
-            cost.add(&self.units[*unit].cost);
+            cost.add(&self.units.all[*unit].cost);
         }
         cost
     }
@@ -259,12 +272,12 @@ impl<'a> Search<'a> {
         let of_set = branch.bounded.set.iter().copied().filter(is_open);
         // Gangs on several nodes are where counting errs.
         let dearest = of_set.max_by(|one, other| {
-            let key = |unit: usize| (self.units[unit].frees.len(), &self.units[unit].cost);
+            let key = |unit: usize| (self.units.all[unit].frees.len(), &self.units.all[unit].cost);
             key(*one).cmp(&key(*other)).then(other.cmp(one))
         });
         let next = dearest.or_else(|| {
-            let open = (0..self.units.len()).filter(is_open);
-            open.min_by(|one, other| self.units[*one].cost.cmp(&self.units[*other].cost))
+            let open = (0..self.units.all.len()).filter(is_open);
+            open.min_by(|one, other| self.units.all[*one].cost.cmp(&self.units.all[*other].cost))
         });
         let Some(next) = next else { return };
         for how in [Decided::Stays, Decided::Leaves] {

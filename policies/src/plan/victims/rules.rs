@@ -4,7 +4,7 @@ use super::Why;
 use super::units::{May, Unit, add_on};
 use crate::facts::Amount;
 use crate::ids::{NodeId, ResourceId};
-use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
+use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources};
 use crate::state::ClusterState;
 use alloc::collections::BTreeMap;
@@ -134,16 +134,6 @@ pub(super) fn claims_are_met(
     match own.into_iter().all(|unit| unit.may.be_preempted) {
         true => Ok(()),
         false => Err((Why::NoOtherPlace, true)),
-    }
-}
-
-/// Adds a demand to another, key by key.
-pub(super) fn add_demand(sums: &mut Demand, more: &Demand) {
-    for (key, amount) in more {
-        match sums.iter_mut().find(|(known, _)| known == key) {
-            Some((_, sum)) => *sum = sum.saturating_add(*amount),
-            None => sums.push((*key, *amount)),
-        }
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::Action;
 use super::cost::{Cost, Loss};
-use super::rules;
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::protected::{Holding, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::queues::{Demand, QueueId};
+use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::ClusterState;
 use crate::state::pod::{Pod, Stage};
@@ -32,7 +31,7 @@ pub(super) struct Unit {
     pub(super) frees: Vec<(NodeId, Resources)>,
     pub(super) cost: Cost,
     /// For what it may be evicted by itself.
-    can: May,
+    pub(super) can: May,
     /// For what it may be evicted in the plans that are being looked for.
     pub(super) may: May,
     /// It may leave in the plans that are being looked for.
@@ -100,6 +99,16 @@ struct Giver {
     surplus_may: May,
 }
 
+impl Unit {
+    /// Whether the unit counts in one key of its queue alone. Then the gangs of the queue that are
+    /// protected stay the same ones without it.
+    pub(super) fn is_of_one_key(&self, state: &ClusterState) -> bool {
+        let mut holds = self.holds.clone();
+        state.queues.keep_deciding(self.queue, &mut holds);
+        holds.len() <= 1
+    }
+}
+
 impl Giver {
     fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
         let parts = [(self.may, &self.core), (self.surplus_may, &self.surplus)];
@@ -111,7 +120,7 @@ impl Giver {
 
 impl May {
     /// Whether a unit of which this is true may leave in a plan of this action.
-    fn leave(self, action: Action) -> bool {
+    pub(super) fn leave(self, action: Action) -> bool {
         match action {
             Action::Free => false,
             Action::Consolidate => self.be_moved,
@@ -182,8 +191,9 @@ impl Units {
         let pods = givers.flat_map(move |giver| giver.could_leave_for_good(action));
         let mut sum = Demand::default();
         for pod in pods {
-            let account = state.pods[pod].account();
-            rules::add_demand(&mut sum, account.map_or(&Demand::default(), |a| &a.demand));
+            if let Some(account) = state.pods[pod].account() {
+                add_demand(&mut sum, &account.demand);
+            }
         }
         sum
     }
@@ -204,6 +214,8 @@ impl Units {
         self.priorities.sort_unstable();
         self.priorities.dedup();
         self.zero = Cost::zero(self.priorities.len());
+        let units = self.givers.iter().map(|giver| giver.surplus.len() + 1);
+        self.all.reserve_exact(units.sum());
         for giver in &self.givers {
             add(&mut self.all, state, giver, &self.priorities, now_ms);
         }
@@ -373,15 +385,8 @@ fn unit(
     for id in pods {
         let pod = &state.pods[*id];
         let class = &state.classes[pod.class];
-        for (key, amount) in pod
-            .account()
-            .into_iter()
-            .flat_map(|account| &account.demand)
-        {
-            match holds.iter_mut().find(|(known, _)| known == key) {
-                Some((_, sum)) => *sum = sum.saturating_add(*amount),
-                None => holds.push((*key, *amount)),
-            }
+        if let Some(account) = pod.account() {
+            add_demand(&mut holds, &account.demand);
         }
         if let Some(node) = pod.stage.node() {
             // tests plant bugs here: room-of-a-victim

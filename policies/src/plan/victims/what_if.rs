@@ -22,6 +22,9 @@ use crate::txn::{Checkpoint, Txn};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// How much work it is to try a set, for each of its units, in units of about ten nanoseconds.
+const DISPLACED_WORK: u64 = 200;
+
 /// The state, in which everything that is leaving has left, and a transaction for what is tried.
 #[derive(Debug)]
 pub(super) struct WhatIf<'a> {
@@ -82,12 +85,11 @@ impl<'a> WhatIf<'a> {
     ) -> Self {
         let mut txn = Txn::default();
         let began = txn.checkpoint();
-        let mut leaving: Vec<PodId> = state.holds.leaving().collect();
-        leaving.sort_unstable_by_key(|id| state.pods[*id].uid);
-        for pod in leaving {
+        let (gang, queue) = (claimant.gang, claimant.queue);
+        for pod in leaving(state, gang, later) {
             txn.end(state, pod);
         }
-        let (gang, queue) = (claimant.gang, claimant.queue);
+        state.queues.let_leave(true);
         txn.give_up_own(state, gang);
         for holder in later {
             txn.give_up(state, *holder);
@@ -192,6 +194,7 @@ impl<'a> WhatIf<'a> {
     /// Undoes everything.
     pub(super) fn finish(mut self) -> u64 {
         self.txn.rollback(self.state, self.began);
+        self.state.queues.let_leave(false);
         self.work
     }
 
@@ -253,7 +256,7 @@ impl<'a> WhatIf<'a> {
                 self.txn.displace(self.state, *pod);
             }
         }
-        self.work += 40 * set.len() as u64;
+        self.work += DISPLACED_WORK * set.len() as u64;
     }
 
     fn attempt_set(
@@ -472,4 +475,31 @@ impl<'a> WhatIf<'a> {
         }
         Ok(())
     }
+}
+
+/// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves for
+/// a hold of others frees nothing for the claimant, so it may stay; there can be thousands of them.
+/// All have to end where holds are given up, or if the claimant itself loses members.
+fn leaving(state: &ClusterState, gang: GangId, later: &[Holder]) -> Vec<PodId> {
+    let priority = state.gangs[gang].spec.priority;
+    let members = &state.gangs[gang].members;
+    let owner_holds = |pod: &PodId| {
+        let owner = state.pods[*pod].owner();
+        owner.is_some_and(|owner| state.holds.get(Holder::Owner(owner.uid)).is_some())
+    };
+    let gives_up = !later.is_empty()
+        || state.holds.get(Holder::Gang(gang)).is_some()
+        || state.holds.foreign_below(priority).next().is_some()
+        || members.iter().any(owner_holds);
+    let mut leaving: Vec<PodId> =
+        match gives_up || members.iter().any(|pod| state.pods[*pod].leaving) {
+            true => state.holds.leaving().collect(),
+            false => {
+                let nodes = state.holds.outgoing();
+                let pods = nodes.flat_map(|node| &state.nodes[node].pods).copied();
+                pods.filter(|pod| state.pods[*pod].leaving).collect()
+            }
+        };
+    leaving.sort_unstable_by_key(|id| state.pods[*id].uid);
+    leaving
 }

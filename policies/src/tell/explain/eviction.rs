@@ -4,7 +4,7 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::plan::victims::{self, Action, NoPlan, Plan, Why};
+use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -22,7 +22,7 @@ pub(super) fn eviction(
     state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
-    gang: (GangId, QueueId),
+    (gang, queue): (GangId, QueueId),
     now_ms: UnixMs,
 ) -> Option<Result<EvictionPlan, NoEvictionPlan>> {
     if state.pods.iter().nth(PODS_MAX).is_some() {
@@ -32,7 +32,16 @@ pub(super) fn eviction(
             next_ms: None,
         }));
     }
-    let found = victims::find(state, settings, progress, gang, &[], now_ms, &mut 0);
+    let asked = Asked {
+        settings,
+        progress,
+        gang,
+        queue,
+        later: &[],
+        now_ms,
+        slice_work: u64::MAX,
+    };
+    let found = victims::find(state, &asked, &mut Known::default(), &mut 0)?;
     Some(match found {
         Ok(plan) => Ok(in_words(state, &plan)),
         Err(no_plan) => Err(NoEvictionPlan {

@@ -1,0 +1,112 @@
+//! What is kept of the search for an eviction plan, from one slice to the next, and from one
+//! claimant to the next.
+
+use super::branch::Search;
+use super::shelf::Shelves;
+use super::units::Units;
+use super::{Action, NoPlan, Plan};
+use crate::ids::GangId;
+use crate::queues::{ClaimKind, QueueId};
+use alloc::vec::Vec;
+
+/// A search for an eviction plan, kept from one slice to the next.
+///
+/// ```text
+///   BEGUN --the slice is used up--> KEPT --nothing has changed--> goes on
+///     ^                               |
+///     +--- something has changed -----+   after a few times in one slice, to its end
+/// ```
+///
+/// Between two slices nothing of it is in the state.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) gang: GangId,
+    pub(crate) queue: QueueId,
+    /// How far the log of changed nodes went when the last slice ended.
+    pub(super) cursor: u64,
+    /// Something has changed that the log of changed nodes does not tell.
+    pub(crate) is_disturbed: bool,
+    /// How often the search has begun anew.
+    pub(super) restarts: u32,
+    /// It is proved that there is no room as it is.
+    pub(super) has_no_room: bool,
+    pub(super) units: Units,
+    /// What was found for the actions that were looked at.
+    pub(super) found: Vec<(Action, Result<Plan, NoPlan>)>,
+    pub(super) running: Option<(Action, Search)>,
+}
+
+/// How often a search begins anew before it is carried through in one slice, so that a busy cluster
+/// keeps none from ending.
+pub(super) const RESTARTS_MAX: u32 = 3;
+
+/// What is kept from claimant to claimant, and from slice to slice.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) shelves: Shelves,
+    pub(crate) search: Option<Kept>,
+}
+
+impl Known {
+    /// Takes in that something has happened that the log of changed nodes does not tell.
+    pub(crate) fn disturb(&mut self) {
+        self.shelves.clear();
+        if let Some(search) = &mut self.search {
+            search.is_disturbed = true;
+        }
+    }
+}
+
+impl Kept {
+    fn of(&self, action: Action) -> Option<&Result<Plan, NoPlan>> {
+        let mut found = self.found.iter();
+        let found = found.find(|(looked_at, _)| *looked_at == action);
+        found.map(|(_, result)| result)
+    }
+
+    /// The plan, or why there is none.
+    ///
+    /// # Errors
+    /// The action that has to be looked at first.
+    pub(super) fn answer(&self) -> Result<Result<Plan, NoPlan>, Action> {
+        let moved = self.of(Action::Consolidate).ok_or(Action::Consolidate)?;
+        let taken = match self.reclaimed(Action::Reclaim)? {
+            Ok(taken) => Ok(taken),
+            Err(_) => self.of(Action::Preempt).ok_or(Action::Preempt)?.clone(),
+        };
+        Ok(match (moved, taken) {
+            (Ok(moved), Ok(taken)) if moved.cost.broken() <= taken.cost.broken() => {
+                Ok(moved.clone())
+            }
+            (_, Ok(taken)) => Ok(taken),
+            (Ok(moved), Err(_)) => Ok(moved.clone()),
+            (Err(no_move), Err(no_taking)) => {
+                let is_proved = self.has_no_room && no_move.is_proved && no_taking.is_proved;
+                self.reclaimed(Action::Mixed)?.map_err(|no_mix| NoPlan {
+                    is_proved: no_mix.is_proved && is_proved,
+                    ..no_mix
+                })
+            }
+        })
+    }
+
+    /// The cheaper plan of those for the two kinds of claims.
+    fn reclaimed(&self, action: fn(ClaimKind) -> Action) -> Result<Result<Plan, NoPlan>, Action> {
+        let of = |kind| self.of(action(kind)).ok_or(action(kind));
+        let quota = of(ClaimKind::Quota)?;
+        // A queue that is over its fair share is over its quota, too, so no plan of the other kind
+        // costs less.
+        if quota.as_ref().is_ok_and(Plan::is_optimal) {
+            return Ok(quota.clone());
+        }
+        Ok(match (quota, of(ClaimKind::FairShare)?) {
+            (Ok(quota), Ok(share)) if share.cost < quota.cost => Ok(share.clone()),
+            (Ok(quota), _) => Ok(quota.clone()),
+            (Err(_), Ok(share)) => Ok(share.clone()),
+            (Err(quota), Err(share)) => Err(NoPlan {
+                is_proved: quota.is_proved && share.is_proved,
+                ..share.clone()
+            }),
+        })
+    }
+}
