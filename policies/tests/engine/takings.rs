@@ -2,7 +2,7 @@
 //! may happen on the way.
 
 use gpu_batch_policies::command::EvictionCause;
-use gpu_batch_policies::facts::{PodFacts, QueueFacts};
+use gpu_batch_policies::facts::{PodFacts, QueueFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
@@ -285,6 +285,27 @@ fn s08_after_three_plans_that_a_rival_spoils_the_gang_makes_a_pause() {
     }
     assert!(world.evictions <= 4, "{}", world.evictions);
     assert!(world.reason_of_pod("p").is_some());
+}
+
+#[test]
+fn s09_a_node_that_is_not_ready_for_four_minutes_costs_nobody_its_room() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        (queue("a"), queue("b")),
+        pod("a1", 8).queue("a").on("n1"),
+        pod("b1 b2", 4).queue("b").on("n2"),
+        pod("p", 4).queue("a"),
+    ));
+    world.run(10_000);
+    let since_ms = Some(world.now_ms);
+    let lost = node("n1", 8).with(|node| node.readiness = Readiness::Lost { since_ms });
+    world.then(lost);
+    world.run(240_000);
+    world.then(node("n1", 8));
+    world.run(600_000);
+    assert_eq!(world.evictions, 0);
+    assert_eq!(world.places("a1 b1 b2 p"), "n1 n2 n2 -");
 }
 
 #[test]
