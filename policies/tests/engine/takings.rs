@@ -64,6 +64,8 @@ fn nominated(world: &World, pod: &str) -> Option<String> {
     world.stored(pod).nominated.as_deref().map(Into::into)
 }
 
+/// The gangs that come later have no higher priority than the victims: by the rules such a gang
+/// would preempt victims of its own queue.
 #[test]
 fn s01_room_that_is_left_over_ten_minutes_is_nobody_elses() {
     let mut world = world(600);
@@ -308,6 +310,7 @@ fn s09_a_node_that_is_not_ready_for_four_minutes_costs_nobody_its_room() {
     assert_eq!(world.places("a1 b1 b2 p"), "n1 n2 n2 -");
 }
 
+/// The gang that comes later has no higher priority: by the rules it would preempt the mover.
 #[test]
 fn s10_the_place_of_a_mover_is_kept_for_the_pod_that_is_made_anew() {
     let mut world = world(30);
