@@ -285,9 +285,9 @@ async fn a_queue_gets_its_quota_back_from_the_surplus_of_another() {
     assert_eq!(scheduler.audit().await.unwrap(), Vec::<String>::new());
 }
 
-/// Scenario S01: victims take ten minutes to leave, and nobody else gets the room. Here they take as
-/// long as the test looks on, and the gangs that come later have no higher priority: by the rules
-/// such a gang would preempt members of its own queue.
+/// Scenario S01: victims take ten minutes to leave, and nobody else gets the room. Here they stay
+/// as long as the test looks on, and the pods that come later have no higher priority: by the rules
+/// such a pod would preempt members of its own queue.
 #[tokio::test]
 async fn room_that_is_left_slowly_is_nobody_elses() {
     let Some(cluster) = begin("slowly", WITH_KWOK).await else {
