@@ -29,7 +29,8 @@ async fn nodes_that_come_amid_evictions_are_used_and_nobody_else_is_evicted() {
     let mut wanted: Vec<String> = new.iter().map(|node| node.name.clone()).collect();
     cluster.add_nodes(new).await;
     let mut nodes = cluster.bound(&members).await;
-    (nodes.sort(), wanted.sort());
+    nodes.sort();
+    wanted.sort();
     assert_eq!(nodes, wanted);
     let evicted = diary.evicted();
     assert!(evicted.len() < 5, "{evicted:?}");

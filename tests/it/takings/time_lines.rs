@@ -42,8 +42,8 @@ async fn a_victim_never_leaves(cluster: &Cluster) {
     let diary = Diary::start(cluster).await;
     let members = high_gang(cluster, "urgent", 1, 8).await;
     assert_eq!(evictions(&diary, 1).await, ["cheap"]);
-    // Times of deletion are whole seconds, and the eviction was a moment ago.
-    let early = STUCK_AFTER - Duration::from_secs(5);
+    // Times of deletion are whole seconds, and a slow machine sees the eviction late.
+    let early = STUCK_AFTER - Duration::from_secs(10);
     stays("nobody else is evicted", early, async || {
         ensure(diary.evicted().len() == 1, diary.evicted())
     })
@@ -88,7 +88,7 @@ async fn an_evicted_gang_waits_its_delay_anew(cluster: &Cluster) {
     }});
     cluster.create(&cluster.pod("urgent", 8, &there)).await;
     assert_eq!(cluster.bound(&["urgent".to_owned()]).await, [node]);
-    assert_eq!(evictions(&diary, 1).await, [middle.clone()]);
+    assert_eq!(evictions(&diary, 1).await, [&*middle]);
     let is_new = |pod: &Value| name_of(pod) != middle;
     let anew = cluster.job_pods("middle", 1, is_new).await.remove(0);
     cluster.group_waits("middle", "PreemptionDelay").await;
