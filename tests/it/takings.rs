@@ -5,7 +5,10 @@
 //! that take long to save their work.
 
 mod diary;
+mod disturbed;
 mod interrupted;
+mod kube_scheduler;
+mod time_lines;
 
 use std::time::Duration;
 
@@ -31,24 +34,59 @@ const WITH_KWOK: Options = Options {
     audit: false,
 };
 
-/// A control plane with the custom resources and two classes of priority, and without a scheduler.
+/// The classes of priority.
+const CLASSES: [(&str, i32); 4] = [
+    ("low", 1_000),
+    ("middle", 5_000),
+    ("high", 10_000),
+    ("top", 20_000),
+];
+
+/// A control plane with the custom resources and the classes of priority, and without a scheduler.
 async fn begin(namespace: &str, options: Options) -> Option<Cluster> {
     let cluster = cluster::own(namespace, options).await?;
     cluster.define_kinds().await;
-    for (name, value) in [("low", 1_000), ("high", 10_000)] {
-        cluster
-            .create(&json!({
+    classes(&cluster).await;
+    Some(cluster)
+}
+
+/// The control plane that most tests share, with the classes of priority.
+async fn begin_shared(namespace: &str) -> Option<Cluster> {
+    let cluster = cluster::shared(namespace).await?;
+    classes(&cluster).await;
+    Some(cluster)
+}
+
+/// Creates the classes of priority that are not there yet.
+async fn classes(cluster: &Cluster) {
+    for (name, value) in CLASSES {
+        let created = cluster
+            .try_create(&json!({
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
                 "metadata": {"name": name}, "value": value,
             }))
             .await;
+        if let Err(message) = created {
+            assert!(message.contains("already exists"), "{message}");
+        }
     }
-    Some(cluster)
 }
 
 /// What is said of a pod of low priority that stays for a while when it is evicted.
 fn slow() -> Value {
-    json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"priorityClassName": "low"}})
+    slow_of("low")
+}
+
+/// Such a pod of another class of priority.
+fn slow_of(class: &str) -> Value {
+    json!({"metadata": {"finalizers": [FINALIZER]}, "spec": {"priorityClassName": class}})
+}
+
+/// A pod that fills a node, stays for a while when it is evicted, and runs now.
+async fn full(cluster: &Cluster, name: &str, class: &str) {
+    let pod = cluster.pod(name, 8, &slow_of(class));
+    cluster.create(&pod).await;
+    run(cluster, &[name.to_owned()]).await;
 }
 
 /// Two queues that have a quota of 4 GPUs each.
@@ -59,17 +97,33 @@ async fn two_queues(cluster: &Cluster) {
     }
 }
 
-/// A gang of high priority of the queue `default`, which has no members yet.
-async fn high_group(cluster: &Cluster, name: &str, members: usize) {
-    let spec = json!({"minMember": members, "priorityClassName": "high"});
-    cluster.group(name, &spec).await;
+/// A gang of high priority of the queue `default`; returns the names of its members.
+async fn high_gang(cluster: &Cluster, name: &str, members: usize, gpus: u32) -> Vec<String> {
+    gang_of("high", cluster, name, members, gpus).await
 }
 
-/// Such a gang with its members; returns their names.
-async fn high_gang(cluster: &Cluster, name: &str, members: usize, gpus: u32) -> Vec<String> {
-    high_group(cluster, name, members).await;
-    let high = json!({"spec": {"priorityClassName": "high"}});
-    cluster.members(name, members, gpus, &high).await
+/// Such a gang of another class of priority.
+async fn gang_of(
+    class: &str,
+    cluster: &Cluster,
+    name: &str,
+    members: usize,
+    gpus: u32,
+) -> Vec<String> {
+    let spec = json!({"minMember": members, "priorityClassName": class});
+    cluster.group(name, &spec).await;
+    let class = json!({"spec": {"priorityClassName": class}});
+    cluster.members(name, members, gpus, &class).await
+}
+
+/// Waits until a pod that waits is nominated to a node.
+async fn is_nominated(cluster: &Cluster, pod: &str, node: &str) {
+    until(pod, async || {
+        let pod = cluster.get(&cluster.pod_path(pod)).await?;
+        let status = &pod["status"];
+        ensure(status["nominatedNodeName"] == node, status)
+    })
+    .await;
 }
 
 async fn run(cluster: &Cluster, pods: &[String]) {
@@ -231,6 +285,9 @@ async fn a_queue_gets_its_quota_back_from_the_surplus_of_another() {
     assert_eq!(scheduler.audit().await.unwrap(), Vec::<String>::new());
 }
 
+/// Scenario S01: victims take ten minutes to leave, and nobody else gets the room. Here they stay
+/// as long as the test looks on, and the pods that come later have no higher priority: by the rules
+/// such a pod would preempt members of its own queue.
 #[tokio::test]
 async fn room_that_is_left_slowly_is_nobody_elses() {
     let Some(cluster) = begin("slowly", WITH_KWOK).await else {
@@ -249,6 +306,8 @@ async fn room_that_is_left_slowly_is_nobody_elses() {
     let owner = ["owner".to_owned()];
     cluster.create(&cluster.pod(&owner[0], 4, &of("a"))).await;
     let evicted = evictions(&diary, 4).await;
+    let nominated = diary.nominated_before_evictions(&owner);
+    assert_eq!(nominated, [Some(node.clone())]);
     // Creation times are whole seconds: who comes in the same second may come before it in line.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let others = ["of-a", "of-b"].map(str::to_owned);

@@ -244,6 +244,9 @@ impl Engine {
                 self.fail_taking(gang, now_ms);
             }
         }
+        if core::mem::take(&mut self.state.holds.queues_changed) {
+            self.end_takings_beyond_bounds(now_ms);
+        }
         self.state.end_old_holds(now_ms);
         let stirred = core::mem::take(&mut self.state.holds.stirred);
         let mut holders: BTreeSet<Holder> = BTreeSet::new();
@@ -261,6 +264,26 @@ impl Engine {
             if let Holder::Gang(gang) = holder
                 && self.state.is_room_there(holder)
             {
+                let (state, settings) = (&mut self.state, &self.settings);
+                self.planner.wake(state, settings, &self.progress, gang);
+            }
+        }
+    }
+
+    /// Ends the takings of gangs whose queues have got bounds that keep them from starting, whoever
+    /// leaves.
+    fn end_takings_beyond_bounds(&mut self, now_ms: UnixMs) {
+        for gang in self.binder.takings.gangs().collect::<Vec<_>>() {
+            let hold = self.state.holds.get(Holder::Gang(gang));
+            let Some((queue, demand)) = hold.and_then(|hold| hold.booked.as_ref()) else {
+                continue;
+            };
+            let preemptible = self.state.gangs[gang].spec.preemptible;
+            let queues = &mut self.state.queues;
+            if !queues.keeps_bounds(*queue, demand, preemptible) {
+                self.end_taking(gang, now_ms);
+                self.planner.waiting[gang].claim.change();
+                // It is refused for the bound now.
                 let (state, settings) = (&mut self.state, &self.settings);
                 self.planner.wake(state, settings, &self.progress, gang);
             }

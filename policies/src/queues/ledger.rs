@@ -397,6 +397,30 @@ impl QueueTree {
         Ok(())
     }
 
+    /// Whether what was booked by [`QueueTree::charge_coming`] with these arguments keeps to the
+    /// limits of the queue and its ancestors, and to their quotas, if the gang is not preemptible.
+    pub(crate) fn keeps_bounds(
+        &mut self,
+        queue: QueueId,
+        demand: &Demand,
+        preemptible: bool,
+    ) -> bool {
+        let asked = demand.iter().filter(|(_, amount)| *amount > 0);
+        let keeps_limits = self.structure.path(queue).all(|id| {
+            asked.clone().all(|&(key, _)| {
+                let limit = self.under(id, key, Bound::Limit);
+                limit.is_none_or(|(allowed, allocated)| allocated <= allowed)
+            })
+        });
+        if preemptible || !keeps_limits {
+            return keeps_limits;
+        }
+        self.release_coming(queue, demand, preemptible);
+        let keeps_quotas = self.quota_room(queue, demand).is_ok();
+        self.charge_coming(queue, demand, preemptible);
+        keeps_quotas
+    }
+
     /// Which of several excesses users are told: that of plain GPUs, else the first by name of the
     /// key, whichever key has the lowest number.
     fn first(&self, excesses: impl Iterator<Item = Excess>) -> Option<Excess> {

@@ -328,11 +328,13 @@ impl ClusterState {
                     let gangs = self.submitted.to(self.queues.name(queue));
                     self.touched.extend(gangs);
                 }
+                self.holds.queues_changed = true;
                 self.released.extend(bounds);
                 return false;
             }
             Refreshed::Rebuilt => self.rules_changed(),
         }
+        self.holds.queues_changed = true;
         self.keep_reaches();
         for class in self.classes.ids() {
             self.classes[class].governed = None;

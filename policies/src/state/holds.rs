@@ -70,6 +70,8 @@ pub(crate) struct Holds {
     /// Nodes whose holds may not be kept, and nodes with holds that a pod has left, since the
     /// planner last took this set.
     pub(crate) stirred: BTreeSet<NodeId>,
+    /// Queues have changed since the planner last held their bounds against what is coming.
+    pub(crate) queues_changed: bool,
 }
 
 impl Holds {

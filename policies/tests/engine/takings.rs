@@ -2,7 +2,7 @@
 //! may happen on the way.
 
 use gpu_batch_policies::command::EvictionCause;
-use gpu_batch_policies::facts::{PodFacts, QueueFacts};
+use gpu_batch_policies::facts::{PodFacts, QueueFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
@@ -64,6 +64,8 @@ fn nominated(world: &World, pod: &str) -> Option<String> {
     world.stored(pod).nominated.as_deref().map(Into::into)
 }
 
+/// The gangs that come later have no higher priority than the victims: by the rules such a gang
+/// would preempt victims of its own queue.
 #[test]
 fn s01_room_that_is_left_over_ten_minutes_is_nobody_elses() {
     let mut world = world(600);
@@ -287,6 +289,28 @@ fn s08_after_three_plans_that_a_rival_spoils_the_gang_makes_a_pause() {
     assert!(world.reason_of_pod("p").is_some());
 }
 
+#[test]
+fn s09_a_node_that_is_not_ready_for_four_minutes_costs_nobody_its_room() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        (queue("a"), queue("b")),
+        pod("a1", 8).queue("a").on("n1"),
+        pod("b1 b2", 4).queue("b").on("n2"),
+        pod("p", 4).queue("a"),
+    ));
+    world.run(10_000);
+    let since_ms = Some(world.now_ms);
+    let lost = node("n1", 8).with(|node| node.readiness = Readiness::Lost { since_ms });
+    world.then(lost);
+    world.run(240_000);
+    world.then(node("n1", 8));
+    world.run(600_000);
+    assert_eq!(world.evictions, 0);
+    assert_eq!(world.places("a1 b1 b2 p"), "n1 n2 n2 -");
+}
+
+/// The gang that comes later has no higher priority: by the rules it would preempt the mover.
 #[test]
 fn s10_the_place_of_a_mover_is_kept_for_the_pod_that_is_made_anew() {
     let mut world = world(30);

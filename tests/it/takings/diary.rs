@@ -1,7 +1,7 @@
 //! Follows the pods of a namespace, and remembers all that the API server says of them, in its
 //! order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use futures::{AsyncBufReadExt, StreamExt};
@@ -63,6 +63,33 @@ impl Diary {
         entries.iter().filter_map(evicted).collect()
     }
 
+    /// The pods that were marked for a reason as about to be evicted so far.
+    pub(super) fn evicted_for(&self, reason: &str) -> BTreeSet<String> {
+        let entries = self.entries.lock().unwrap();
+        let pods = entries.iter().filter_map(|entry| targeted(entry, reason));
+        pods.collect()
+    }
+
+    /// The first node whose pods had more GPUs than this at a time, and the pod with which it had.
+    pub(super) fn overfilled(&self, gpus: u64) -> Option<(String, String)> {
+        let mut pods: BTreeMap<String, (String, u64)> = BTreeMap::new();
+        for entry in self.entries.lock().unwrap().iter() {
+            let name = entry.pod["metadata"]["name"].as_str()?.to_owned();
+            let Some(node) = entry.pod["spec"]["nodeName"].as_str() else {
+                continue;
+            };
+            pods.insert(name.clone(), (node.to_owned(), gpus_of(&entry.pod)));
+            if entry.is_gone {
+                pods.remove(&name);
+            }
+            let on_node = pods.values().filter(|(of, _)| of == node);
+            if on_node.map(|(_, gpus)| gpus).sum::<u64>() > gpus {
+                return Some((node.to_owned(), name));
+            }
+        }
+        None
+    }
+
     /// Waits until a pod is known to be gone.
     pub(super) async fn gone(&self, name: &str) {
         until(name, async || {
@@ -102,8 +129,24 @@ impl Diary {
 
 /// The name of the pod of an entry, if the Eviction API has marked it.
 fn evicted(entry: &Entry) -> Option<String> {
+    targeted(entry, "EvictionByEvictionAPI")
+}
+
+/// The name of the pod of an entry, if it is marked for this reason as about to be evicted.
+fn targeted(entry: &Entry, reason: &str) -> Option<String> {
     let target = condition(&entry.pod, "DisruptionTarget");
-    let is_evicted = target["status"] == "True" && target["reason"] == "EvictionByEvictionAPI";
+    let is_targeted = target["status"] == "True" && target["reason"] == reason;
     let name = entry.pod["metadata"]["name"].as_str();
-    name.filter(|_| is_evicted).map(str::to_owned)
+    name.filter(|_| is_targeted).map(str::to_owned)
+}
+
+/// How many GPUs a pod holds: those of its only container, until it has ended.
+fn gpus_of(pod: &Value) -> u64 {
+    let has_ended = ["Succeeded", "Failed"].map(|phase| pod["status"]["phase"] == phase);
+    let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+    let gpus = limits["nvidia.com/gpu"].as_str().unwrap_or("0");
+    match has_ended.contains(&true) {
+        true => 0,
+        false => gpus.parse().unwrap(),
+    }
 }

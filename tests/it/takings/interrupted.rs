@@ -13,20 +13,20 @@ use crate::http::get;
 use crate::work::ensure;
 
 /// Evictions that come one a second, so that something happens between them.
-const ONE_A_SECOND: &str = "evictions: {inFlight: 50, perSecond: 1}\n";
+pub(super) const ONE_A_SECOND: &str = "evictions: {inFlight: 50, perSecond: 1}\n";
 
 /// Racks for so many nodes.
 const RACKS: [&str; 6] = ["r1"; 6];
 
 /// Pods of low priority that fill a node each.
-async fn full_nodes(cluster: &Cluster, names: &[String]) {
+pub(super) async fn full_nodes(cluster: &Cluster, names: &[String]) {
     for name in names {
         cluster.create(&cluster.pod(name, 8, &slow())).await;
     }
     run(cluster, names).await;
 }
 
-fn names(prefix: &str, count: usize) -> Vec<String> {
+pub(super) fn names(prefix: &str, count: usize) -> Vec<String> {
     let names = (0..count).map(|number| format!("{prefix}-{number}"));
     names.collect()
 }
@@ -44,6 +44,8 @@ fn process(cluster: &Cluster, identity: &str) -> SchedulerProcess {
     SchedulerProcess::start(executable, &cluster.kubeconfig, &configuration).unwrap()
 }
 
+/// Scenario S05: the leader dies after the nominations and the first of the evictions, here of four
+/// instead of two, so that it dies before the last one on a slow machine, too.
 #[tokio::test]
 async fn the_successor_of_a_leader_that_is_killed_amid_evictions_evicts_the_same_pods() {
     let Some(cluster) = begin("succession", WITH_KWOK).await else {
@@ -79,6 +81,8 @@ async fn the_successor_of_a_leader_that_is_killed_amid_evictions_evicts_the_same
     assert_eq!(diary.evicted().len(), 4, "{:?}", diary.evicted());
 }
 
+/// Scenario S03: the beneficiary is deleted between the nominations and the evictions, here after
+/// the first of six instead of two, for the sake of slow machines.
 #[tokio::test]
 async fn nobody_is_evicted_any_more_for_a_gang_that_is_deleted() {
     let Some(cluster) = begin("deleted", WITH_KWOK).await else {
@@ -135,7 +139,7 @@ async fn keep(cluster: &Cluster, pod: &str) {
 }
 
 /// How many evictions the API server was asked for, whatever it answered.
-fn asked(cluster: &Cluster) -> usize {
+pub(super) fn asked(cluster: &Cluster) -> usize {
     let log = cluster.audit_log();
     let evictions = log.iter().filter(|event| {
         event["objectRef"]["subresource"] == "eviction"
