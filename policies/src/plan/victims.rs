@@ -44,7 +44,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
 use crate::state::pod::Stage;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bound::Rooms;
 use branch::{Best, Search, Searched};
@@ -157,11 +157,19 @@ pub(crate) struct NoPlan {
     pub(crate) next_ms: Option<UnixMs>,
 }
 
+/// The takings of gangs that come after the claimant, which cost nothing to end.
+#[derive(Debug, Default)]
+pub(crate) struct Later {
+    /// The gangs, the last first.
+    pub(crate) holders: Vec<Holder>,
+    /// Their victims that were not asked to leave, and stay if the takings end.
+    pub(crate) unsent: BTreeSet<PodId>,
+}
+
 /// The plan that would be made for a gang that waits for room.
 ///
-/// Changes nothing, but works out the fair shares anew where they are not current. `later`: holds
-/// of gangs that come after this one, which cost nothing to take. `work`: grows by the work done,
-/// in units of about ten nanoseconds.
+/// Changes nothing, but works out the fair shares anew where they are not current. `work`: grows by
+/// the work done, in units of about ten nanoseconds.
 ///
 /// # Errors
 /// Why there is no plan.
@@ -170,7 +178,7 @@ pub(crate) fn find(
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (gang, queue): (GangId, QueueId),
-    later: &[Holder],
+    later: &Later,
     now_ms: UnixMs,
     work: &mut u64,
 ) -> Result<Plan, NoPlan> {

@@ -493,3 +493,30 @@ fn a_gang_that_loses_a_member_while_it_waits_is_nominated_as_a_whole() {
     evicted.sort();
     assert_eq!(evicted, ["x", "y"]);
 }
+
+#[test]
+fn victims_that_were_not_asked_to_leave_are_no_room_for_a_gang_that_comes_before() {
+    let mut world = one_a_second();
+    let fast = |name: &str, gpus: u64| {
+        let pods = pod(name, gpus).queue("a");
+        pods.needs("disk", MatchOperator::In, &["fast"])
+    };
+    world.then((
+        node("n1", 12).label("disk", "fast"),
+        node("n2", 12),
+        quota("a", 36),
+        gang("x", 3).queue("a"),
+        pod("x-0 x-1 x-2", 4).owned_by("x").of("x").on("n1"),
+        // More GPUs would have to move for `first` than it is worth. What `second` takes from `x`
+        // is no room for it as long as `x-1` and `x-2` have not been asked to leave.
+        fast("first", 5),
+        fast("second", 12).late(),
+    ));
+    world.run(300);
+    assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
+    assert_eq!(world.evicted, ["x-0"]);
+    world.run(5_000);
+    assert_eq!(nominated(&world, "first"), None);
+    assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
+    assert_eq!(world.evicted, ["x-0", "x-1", "x-2"]);
+}

@@ -3,7 +3,7 @@
 use super::rules::{self, Victim};
 use super::sums::amount_in;
 use super::units::{Claimant, Guard, Unit, add_guard};
-use super::{Action, Why};
+use super::{Action, Later, Why};
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
@@ -16,7 +16,6 @@ use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::resources::ResourceNames;
 use crate::settings::Settings;
 use crate::state::ClusterState;
-use crate::state::holds::Holder;
 use crate::state::pod::Stage;
 use crate::txn::{Checkpoint, Txn};
 use alloc::collections::BTreeMap;
@@ -71,25 +70,27 @@ impl Failure {
 }
 
 impl<'a> WhatIf<'a> {
-    /// Lets everything leave that is leaving.
+    /// Lets everything leave that is leaving. Takings of later gangs end, so those of their victims
+    /// stay that were not asked to leave.
     pub(super) fn begin(
         state: &'a mut ClusterState,
         settings: &'a Settings,
         progress: &'a ById<GangId, Progress>,
         claimant: Claimant,
-        later: &[Holder],
+        later: &Later,
         now_ms: UnixMs,
     ) -> Self {
         let mut txn = Txn::default();
         let began = txn.checkpoint();
         let mut leaving: Vec<PodId> = state.holds.leaving().collect();
+        leaving.retain(|pod| !later.unsent.contains(pod));
         leaving.sort_unstable_by_key(|id| state.pods[*id].uid);
         for pod in leaving {
             txn.end(state, pod);
         }
         let (gang, queue) = (claimant.gang, claimant.queue);
         txn.give_up_own(state, gang);
-        for holder in later {
+        for holder in &later.holders {
             txn.give_up(state, *holder);
         }
         let asked = wanted::demand_of(state, settings, progress, gang, queue, now_ms);

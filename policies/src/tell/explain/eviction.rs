@@ -4,7 +4,7 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::plan::victims::{self, Action, NoPlan, Plan, Why};
+use crate::plan::victims::{self, Action, Later, NoPlan, Plan, Why};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -32,7 +32,8 @@ pub(super) fn eviction(
             next_ms: None,
         }));
     }
-    let found = victims::find(state, settings, progress, gang, &[], now_ms, &mut 0);
+    let later = Later::default();
+    let found = victims::find(state, settings, progress, gang, &later, now_ms, &mut 0);
     Some(match found {
         Ok(plan) => Ok(in_words(state, &plan)),
         Err(no_plan) => Err(NoEvictionPlan {
