@@ -8,7 +8,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Asked, Plan};
+use crate::plan::victims::{self, Action, Asked, Later, Plan};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     fn consider(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs, work: &mut u64) {
-        let later = self.planner.holders_after(&self.state, queue, gang);
+        let later = self.later(queue, gang);
         let asked = Asked {
             settings: &self.settings,
             progress: &self.progress,
@@ -89,8 +89,31 @@ impl Engine {
         }
     }
 
+    /// The takings of gangs that come after a gang in the line of a queue.
+    fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
+        let holders = self.planner.holders_after(&self.state, queue, gang);
+        let unsent = holders
+            .iter()
+            .flat_map(|holder| self.unsent_victims(*holder));
+        Later {
+            unsent: unsent.collect(),
+            holders,
+        }
+    }
+
+    /// The victims of a taking that were not asked to leave yet.
+    fn unsent_victims(&self, holder: Holder) -> impl Iterator<Item = PodId> {
+        let taking = match holder {
+            Holder::Gang(gang) => self.binder.takings.get(gang),
+            Holder::Owner(_) | Holder::Foreign(..) => None,
+        };
+        let victims = taking.into_iter().flat_map(|taking| &taking.victims);
+        victims.filter_map(|victim| self.state.pod_ids.get(&victim.uid).copied())
+    }
+
     /// Begins to carry out a plan: its victims count as leaving, and its room is held.
     fn begin_taking(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
+        self.displace_rivals(queue, gang, plan, now_ms);
         let state = &mut self.state;
         let victims: VecDeque<Victim> = victims_of(state, plan, queue, gang, now_ms);
         let mut awaited: Vec<PodId> = plan.evict.clone();
@@ -191,11 +214,33 @@ impl Engine {
                 else {
                     break;
                 };
-                self.end_taking(last, now_ms);
-                if self.planner.waiting[last].claim.paused_until_ms <= now_ms {
-                    self.planner.claims.once_more(queue, last);
-                }
+                self.displace(queue, last, now_ms);
             }
+        }
+    }
+
+    /// Ends the takings of gangs that come later in the line of a queue and were to evict a victim
+    /// of a plan, too: no pod is evicted for two gangs.
+    fn displace_rivals(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
+        if plan.evict.is_empty() {
+            return;
+        }
+        for holder in self.planner.holders_after(&self.state, queue, gang) {
+            let mut unsent = self.unsent_victims(holder);
+            if let Holder::Gang(rival) = holder
+                && unsent.any(|victim| plan.evict.contains(&victim))
+            {
+                drop(unsent);
+                self.displace(queue, rival, now_ms);
+            }
+        }
+    }
+
+    /// Ends the taking of a gang for one that comes before it: it is planned anew at once.
+    fn displace(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs) {
+        self.end_taking(gang, now_ms);
+        if self.planner.waiting[gang].claim.paused_until_ms <= now_ms {
+            self.planner.claims.once_more(queue, gang);
         }
     }
 

@@ -12,16 +12,30 @@ use crate::state::pod::Stage;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
-/// A hash of what the waiting members of a gang ask for, and for whom: an eviction plan is for this
-/// and nothing else.
+/// A hash of what the waiting members of a gang ask for, of how many of them its minimum lacks, and
+/// of who asks: an eviction plan is for this and nothing else.
 pub(crate) fn asks(state: &ClusterState, id: GangId) -> u64 {
     let gang = &state.gangs[id];
     let mut hasher = rustc_hash::FxHasher::default();
     (gang.spec.priority, gang.spec.preemptible, &gang.spec.queue).hash(&mut hasher);
     (&gang.spec.topology, &gang.spec.required_label).hash(&mut hasher);
     gang.spec.minimum.hash(&mut hasher);
+    lacks_by_group(state, id).hash(&mut hasher);
     waiting_by_leaf(state, id).hash(&mut hasher);
     hasher.finish()
+}
+
+/// How many more members, or groups, the minimum of each group of a gang wants.
+fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
+    let gang = &state.gangs[id];
+    let held = by_leaf(state, gang, &has_place);
+    match gang.tree() {
+        Some(tree) => tree.needs(&held),
+        None => held
+            .iter()
+            .map(|held| gang.spec.minimum.saturating_sub(*held))
+            .collect(),
+    }
 }
 
 /// The members that wait, each with its class and its leaf, in a fixed order.

@@ -49,7 +49,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
 use crate::state::pod::Stage;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bound::Rooms;
 use branch::{Best, Search, Searched};
@@ -164,6 +164,15 @@ pub(crate) struct NoPlan {
     pub(crate) next_ms: Option<UnixMs>,
 }
 
+/// The takings of gangs that come after the claimant, which cost nothing to end.
+#[derive(Debug, Default)]
+pub(crate) struct Later {
+    /// The gangs, the last first.
+    pub(crate) holders: Vec<Holder>,
+    /// Their victims that were not asked to leave, and stay if the takings end.
+    pub(crate) unsent: BTreeSet<PodId>,
+}
+
 /// What a plan is looked for with.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
@@ -171,8 +180,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) progress: &'a ById<GangId, Progress>,
     pub(crate) gang: GangId,
     pub(crate) queue: QueueId,
-    /// Holds of gangs that come after this one, which cost nothing to take.
-    pub(crate) later: &'a [Holder],
+    pub(crate) later: &'a Later,
     pub(crate) now_ms: UnixMs,
     /// How much work is done in this slice, in units of about ten nanoseconds.
     pub(crate) slice_work: u64,
@@ -222,7 +230,12 @@ pub(crate) fn find(
     };
     let begun = match kept {
         Some(kept) => Begun::Searching(kept),
-        None => planning.begin(&mut what_if, &mut known.shelves, restarts),
+        None => {
+            // Shelves know nothing of the victims of takings that would end.
+            let shelves = Some(&mut known.shelves);
+            let shelves = shelves.filter(|_| asked.later.holders.is_empty());
+            planning.begin(&mut what_if, shelves, restarts)
+        }
     };
     let mut unfinished = None;
     let found = match begun {
@@ -257,7 +270,12 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// Looks whether a search is needed.
-    fn begin(&self, what_if: &mut WhatIf<'_>, shelves: &mut Shelves, restarts: u32) -> Begun {
+    fn begin(
+        &self,
+        what_if: &mut WhatIf<'_>,
+        shelves: Option<&mut Shelves>,
+        restarts: u32,
+    ) -> Begun {
         let has_no_room = match what_if.try_set(&[], &[], Action::Free) {
             Ok(end) => {
                 return Begun::Answered(Ok(Plan::of_nominations(end.places)));
@@ -271,7 +289,9 @@ impl Planning<'_> {
                 next_ms: None,
             }));
         }
-        if let Some(plan) = self.plan_by_shelf(what_if, shelves) {
+        if let Some(shelves) = shelves
+            && let Some(plan) = self.plan_by_shelf(what_if, shelves)
+        {
             return Begun::Answered(Ok(plan));
         }
         let units = Units::collect(what_if.state, self.progress, self.claimant, what_if.now_ms);

@@ -2,7 +2,7 @@
 //! may happen on the way.
 
 use gpu_batch_policies::command::EvictionCause;
-use gpu_batch_policies::facts::{PodFacts, QueueFacts, Readiness};
+use gpu_batch_policies::facts::{MatchOperator, PodFacts, QueueFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
@@ -379,11 +379,7 @@ fn s11_an_evicted_gang_waits_its_delay_anew() {
             pod.hints.preemption_delay_ms = Some(300_000);
         }),
         aged(prio("l", 8, 10).on("n2"), 9 * 3_600),
-        prio("p", 8, 100).needs(
-            "host",
-            gpu_batch_policies::facts::MatchOperator::In,
-            &["n1"],
-        ),
+        prio("p", 8, 100).needs("host", MatchOperator::In, &["n1"]),
     ));
     world.run(1_000);
     assert_eq!(world.evicted, ["m"]);
@@ -493,4 +489,58 @@ fn a_member_that_is_planned_anew_for_its_node_is_nominated_again() {
     let nodes: Vec<String> = nodes.into_iter().flatten().collect();
     assert_eq!(nodes, ["n1"]);
     assert_eq!(world.evictions, 1);
+}
+
+#[test]
+fn a_gang_that_loses_a_member_while_it_waits_is_nominated_as_a_whole() {
+    let mut world = one_a_second();
+    world.then((
+        (node("n1 n2", 8), node("n3 n4 n5", 8).cordoned()),
+        quota("a", 40),
+        prio("x", 8, 10).on("n1"),
+        prio("y", 8, 10).on("n2"),
+        gang("p", 3).queue("a"),
+        prio("p-0", 8, 100).of("p").on("n3"),
+        prio("p-1", 8, 100).of("p").on("n4"),
+        prio("p-2", 8, 100).of("p").on("n5"),
+    ));
+    world.delete("p-2");
+    world.then(prio("p-3 p-4", 8, 100).of("p").late());
+    world.run(600);
+    let nodes = |world: &World| ["p-3", "p-4"].map(|pod| nominated(world, pod));
+    assert_eq!(nodes(&world).into_iter().flatten().count(), 1);
+    // Now the minimum wants two more members, and both victims.
+    world.delete("p-1");
+    world.run(10_000);
+    assert_eq!(nodes(&world).into_iter().flatten().count(), 2);
+    let mut evicted = world.evicted.clone();
+    evicted.sort();
+    assert_eq!(evicted, ["x", "y"]);
+}
+
+#[test]
+fn victims_that_were_not_asked_to_leave_are_no_room_for_a_gang_that_comes_before() {
+    let mut world = one_a_second();
+    let fast = |name: &str, gpus: u64| {
+        let pods = pod(name, gpus).queue("a");
+        pods.needs("disk", MatchOperator::In, &["fast"])
+    };
+    world.then((
+        node("n1", 12).label("disk", "fast"),
+        node("n2", 12),
+        quota("a", 36),
+        gang("x", 3).queue("a"),
+        pod("x-0 x-1 x-2", 4).owned_by("x").of("x").on("n1"),
+        // More GPUs would have to move for `first` than it is worth. What `second` takes from `x`
+        // is no room for it as long as `x-1` and `x-2` have not been asked to leave.
+        fast("first", 5),
+        fast("second", 12).late(),
+    ));
+    world.run(300);
+    assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
+    assert_eq!(world.evicted, ["x-0"]);
+    world.run(5_000);
+    assert_eq!(nominated(&world, "first"), None);
+    assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
+    assert_eq!(world.evicted, ["x-0", "x-1", "x-2"]);
 }

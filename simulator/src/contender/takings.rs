@@ -25,7 +25,8 @@ pub(super) struct Takings {
     nominated: BTreeSet<Uid>,
     /// Pods that this process has sent to nodes.
     bound: BTreeSet<Uid>,
-    /// Pods that this process has asked to leave, without a refusal.
+    /// Pods that this process has asked to leave, without a refusal; not those that only move: their
+    /// gangs keep what they have.
     leaving: BTreeSet<Uid>,
     /// For each gang whose members are nominated the gangs that were protected then.
     protected: BTreeMap<String, BTreeSet<String>>,
@@ -127,7 +128,9 @@ impl Takings {
                 }
                 None => {}
             }
-            leaving.insert(evict.pod.uid);
+            if evict.cause != EvictionCause::Consolidate {
+                leaving.insert(evict.pod.uid);
+            }
         }
         self.leaving = leaving;
         self.protected = protected;
@@ -213,7 +216,7 @@ fn for_others(cause: EvictionCause) -> bool {
 }
 
 /// Whether a gang that has its minimum loses it with a pod, when everybody has left who was asked
-/// to.
+/// to and does not only move.
 fn breaks(gang: &Gang<'_>, leaving: &BTreeSet<Uid>, pod: &PodFacts) -> bool {
     let stays = |facts: &&PodFacts| !leaving.contains(&facts.uid);
     let ended = gang.succeeded.iter().chain(&gang.done).copied();

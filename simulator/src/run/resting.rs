@@ -44,10 +44,10 @@ impl Run<'_> {
 
     /// L1: no gang is evicted after the first rest. Two cases are not judged. Gangs without a
     /// PodGroup of this scheduler: nothing remembers whether their members were lost, or have
-    /// succeeded and were cleaned away. Unwinding of gangs of which another scheduler has bound a
-    /// member, be it one that has succeeded and is gone: nothing tells the minimum at that time, so
-    /// if it is raised, a scheduler that starts anew sees a sub-group that may never have been
-    /// complete, and unwinds it.
+    /// succeeded and were cleaned away. Gangs of which another scheduler has bound a member: nothing
+    /// tells the minimum at that time, so if it is raised, a scheduler that starts anew sees a gang
+    /// that may have lost members, or a sub-group that may never have been complete, even if that
+    /// member has succeeded and is gone.
     pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
         let Action::Evict(Evict { pod, cause, .. }) = action else {
             return None;
@@ -70,8 +70,9 @@ impl Run<'_> {
             let bound = other.node.is_some() && other.bound_queue.is_none();
             bound && other.namespace == facts.namespace && other.pod_group.as_ref() == Some(group)
         };
-        let mut ever = self.cluster.api.pods().chain(&self.cluster.done);
-        if *cause == EvictionCause::Unwind && ever.any(of_another) {
+        let mut now = self.cluster.api.pods();
+        let mut ended = self.cluster.done.iter();
+        if now.any(of_another) || (*cause == EvictionCause::Unwind && ended.any(of_another)) {
             return None;
         }
         Some(format!(

@@ -3,7 +3,7 @@
 use super::rules::{self, Victim};
 use super::sums::amount_in;
 use super::units::{Claimant, Guard, Unit, add_guard};
-use super::{Action, Why};
+use super::{Action, Later, Why};
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
@@ -74,13 +74,14 @@ impl Failure {
 }
 
 impl<'a> WhatIf<'a> {
-    /// Lets everything leave that is leaving.
+    /// Lets everything leave that is leaving. Takings of later gangs end, so those of their victims
+    /// stay that were not asked to leave.
     pub(super) fn begin(
         state: &'a mut ClusterState,
         settings: &'a Settings,
         progress: &'a ById<GangId, Progress>,
         claimant: Claimant,
-        later: &[Holder],
+        later: &Later,
         now_ms: UnixMs,
     ) -> Self {
         let mut txn = Txn::default();
@@ -91,7 +92,7 @@ impl<'a> WhatIf<'a> {
         }
         state.queues.let_leave(true);
         txn.give_up_own(state, gang);
-        for holder in later {
+        for holder in &later.holders {
             txn.give_up(state, *holder);
         }
         let asked = wanted::demand_of(state, settings, progress, gang, queue, now_ms);
@@ -480,20 +481,23 @@ impl<'a> WhatIf<'a> {
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves for
 /// a hold of others frees nothing for the claimant, so it may stay; there can be thousands of them.
 /// All have to end where holds are given up, or if the claimant itself loses members.
-fn leaving(state: &ClusterState, gang: GangId, later: &[Holder]) -> Vec<PodId> {
+fn leaving(state: &ClusterState, gang: GangId, later: &Later) -> Vec<PodId> {
     let priority = state.gangs[gang].spec.priority;
     let members = &state.gangs[gang].members;
     let owner_holds = |pod: &PodId| {
         let owner = state.pods[*pod].owner();
         owner.is_some_and(|owner| state.holds.get(Holder::Owner(owner.uid)).is_some())
     };
-    let gives_up = !later.is_empty()
+    let gives_up = !later.holders.is_empty()
         || state.holds.get(Holder::Gang(gang)).is_some()
         || state.holds.foreign_below(priority).next().is_some()
         || members.iter().any(owner_holds);
     let mut leaving: Vec<PodId> =
         match gives_up || members.iter().any(|pod| state.pods[*pod].leaving) {
-            true => state.holds.leaving().collect(),
+            true => {
+                let stays = |pod: &PodId| later.unsent.contains(pod);
+                state.holds.leaving().filter(|pod| !stays(pod)).collect()
+            }
             false => {
                 let nodes = state.holds.outgoing();
                 let pods = nodes.flat_map(|node| &state.nodes[node].pods).copied();

@@ -4,7 +4,7 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::UnixMs;
 use crate::gangs::progress::Progress;
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
+use crate::plan::victims::{self, Action, Asked, Known, Later, NoPlan, Plan, Why};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -37,7 +37,7 @@ pub(super) fn eviction(
         progress,
         gang,
         queue,
-        later: &[],
+        later: &Later::default(),
         now_ms,
         slice_work: u64::MAX,
     };
