@@ -321,7 +321,8 @@ impl Planning<'_> {
                 Ok(answer) => return Some(answer),
                 Err(action) => action,
             };
-            if what_if.work > slice_end {
+            // Where nobody could leave there is nothing to be looked for in another slice.
+            if what_if.work > slice_end && kept.units.could_leave(action) {
                 return None;
             }
             let mut search = match kept.running.take() {
@@ -372,6 +373,7 @@ impl Planning<'_> {
         let (units, set) = (cheapest.units, &cheapest.set);
         let action = Action::Reclaim(kind);
         let end = what_if.try_set(units, set, action).ok()?;
+        let as_of_ms = cheapest.as_of_ms;
         let keeps_others = set
             .iter()
             .all(|unit| units[*unit].is_of_one_key(what_if.state));
@@ -385,7 +387,24 @@ impl Planning<'_> {
         if !keeps_others {
             shelves.clear();
         }
+        debug_assert!(
+            as_of_ms != what_if.now_ms || self.is_found_again(what_if, &plan),
+            "a search finds a plan that costs as much as {plan:?}"
+        );
         Some(plan)
+    }
+
+    /// Whether a search finds a plan that costs as much as one from a shelf: debug builds check it,
+    /// so all simulated worlds do.
+    fn is_found_again(&self, what_if: &mut WhatIf<'_>, plan: &Plan) -> bool {
+        let work = what_if.work;
+        let found = match self.begin(what_if, None, 0) {
+            Begun::Answered(answer) => Some(answer),
+            Begun::Searching(mut kept) => self.go_on(what_if, &mut kept, u64::MAX),
+        };
+        what_if.work = work;
+        let loss = |plan: &Plan| (plan.cost.broken(), plan.cost.gpu_seconds());
+        matches!(found, Some(Ok(found)) if loss(&found) == loss(plan) || !found.is_optimal())
     }
 
     /// Begins the search for a plan of one action.

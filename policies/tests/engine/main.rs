@@ -22,6 +22,7 @@ mod races;
 mod requests;
 mod review;
 mod search;
+mod slices;
 mod sub_groups;
 mod sums;
 mod takings;

@@ -82,6 +82,7 @@ pub(super) struct Cheapest<'a> {
     pub(super) units: &'a [Unit],
     pub(super) set: Vec<usize>,
     pub(super) cost: Cost,
+    pub(super) as_of_ms: UnixMs,
 }
 
 impl Shelves {
@@ -251,7 +252,12 @@ impl Shelf {
             cost.add(&units[*unit].cost);
         }
         let is_certain = cost == step.cost && !set.is_empty();
-        is_certain.then_some(Cheapest { units, set, cost })
+        is_certain.then_some(Cheapest {
+            units,
+            set,
+            cost,
+            as_of_ms: self.as_of_ms,
+        })
     }
 }
 

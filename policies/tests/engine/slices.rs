@@ -1,0 +1,86 @@
+//! Searches for victims that take more than one slice, and claimants that are alike.
+
+use gpu_batch_policies::facts::QueueFacts;
+use gpu_batch_testing::{Sketch, World, gang, names, node, pod, queue};
+
+/// So many nodes that to collect the gangs that run is more work than a slice has.
+const NODES: usize = 520;
+
+fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
+    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
+}
+
+/// Nodes full of jobs of one GPU each of the queue `b`, which has no quota.
+fn crowded(nodes: usize) -> World {
+    let mut world = World::new();
+    let gpus = 8 * nodes as u64;
+    world.apply((quota("a", gpus), quota("b", 0)));
+    world.apply(node(&names("n", nodes), 8));
+    for number in 0..nodes {
+        let jobs = names(&format!("job{number}-"), 8);
+        let jobs = pod(&jobs, 1).queue("b").on(&format!("n{number}"));
+        world.apply(jobs);
+    }
+    world.settle();
+    world
+}
+
+fn is_nominated(world: &World, pod: &str) -> bool {
+    world.stored(pod).nominated.is_some()
+}
+
+/// How many steps it takes until a claimant is nominated; before each of them `happens`.
+fn steps_to_nomination(world: &mut World, mut happens: impl FnMut(&mut World, usize)) -> usize {
+    world.apply((gang("g", 2).queue("a"), pod("p0 p1", 8).of("g")));
+    for step in 1..40 {
+        happens(world, step);
+        world.step();
+        if is_nominated(world, "p0") && is_nominated(world, "p1") {
+            return step;
+        }
+        world.pass(100);
+    }
+    panic!("the claimant is never nominated");
+}
+
+#[test]
+fn a_search_for_victims_goes_on_in_slices() {
+    let mut world = crowded(NODES);
+    let steps = steps_to_nomination(&mut world, |_, _| {});
+    assert!(steps > 1, "one step has done it all");
+}
+
+#[test]
+fn a_search_for_victims_ends_although_something_changes_before_each_slice() {
+    let mut world = crowded(NODES);
+    let steps = steps_to_nomination(&mut world, |world, step| {
+        world.apply(node(&format!("new{step}"), 0));
+    });
+    assert!(steps > 3, "nothing has disturbed the search");
+}
+
+#[test]
+fn a_search_for_victims_is_dropped_with_its_claimant() {
+    let mut world = crowded(NODES);
+    world.apply((gang("g", 2).queue("a"), pod("p0 p1", 8).of("g")));
+    world.step();
+    assert!(!is_nominated(&world, "p0"), "the search is not over");
+    world.delete("p0 p1");
+    world.run(2_000);
+    assert_eq!(world.evictions, 0);
+}
+
+/// In debug builds the engine compares each of these plans with that of a search.
+#[test]
+fn claimants_of_one_pod_take_from_the_queue_that_holds_too_much_and_no_more() {
+    let mut world = crowded(4);
+    world.apply(quota("b", 20));
+    world.apply(quota("a", 12));
+    world.apply(pod(&names("one", 16), 1).queue("a"));
+    world.run(20_000);
+    let bound = (0..16).filter(|number| {
+        let pod = world.stored(&format!("one{number}"));
+        pod.node.is_some()
+    });
+    assert_eq!(bound.count(), 12);
+}
