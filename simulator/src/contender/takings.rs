@@ -25,8 +25,8 @@ pub(super) struct Takings {
     nominated: BTreeSet<Uid>,
     /// Pods that this process has sent to nodes.
     bound: BTreeSet<Uid>,
-    /// Pods that this process has asked to leave, without a refusal; not those that only move: their
-    /// gangs keep what they have.
+    /// Pods that this process has asked to leave, without a refusal; not those that only move:
+    /// their gangs keep what they have.
     leaving: BTreeSet<Uid>,
     /// For each gang whose members are nominated the gangs that were protected then.
     protected: BTreeMap<String, BTreeSet<String>>,

@@ -44,10 +44,10 @@ impl Run<'_> {
 
     /// L1: no gang is evicted after the first rest. Two cases are not judged. Gangs without a
     /// PodGroup of this scheduler: nothing remembers whether their members were lost, or have
-    /// succeeded and were cleaned away. Gangs of which another scheduler has bound a member: nothing
-    /// tells the minimum at that time, so if it is raised, a scheduler that starts anew sees a gang
-    /// that may have lost members, or a sub-group that may never have been complete, even if that
-    /// member has succeeded and is gone.
+    /// succeeded and were cleaned away. Gangs of which another scheduler has bound a member:
+    /// nothing tells the minimum at that time, so if it is raised, a scheduler that starts anew
+    /// sees a gang that may have lost members, or a sub-group that may never have been complete,
+    /// even if that member has succeeded and is gone.
     pub(super) fn judge_eviction(&self, action: &Action) -> Option<String> {
         let Action::Evict(Evict { pod, cause, .. }) = action else {
             return None;
