@@ -478,9 +478,9 @@ impl<'a> WhatIf<'a> {
     }
 }
 
-/// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves for
-/// a hold of others frees nothing for the claimant, so it may stay; there can be thousands of them.
-/// All have to end where holds are given up, or if the claimant itself loses members.
+/// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves
+/// for a hold of others frees nothing for the claimant, so it may stay; there can be thousands of
+/// them. All have to end where holds are given up, or if the claimant itself loses members.
 fn leaving(state: &ClusterState, gang: GangId, later: &Later) -> Vec<PodId> {
     let priority = state.gangs[gang].spec.priority;
     let members = &state.gangs[gang].members;
