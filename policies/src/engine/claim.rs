@@ -120,11 +120,8 @@ impl Engine {
         let on_nodes: BTreeSet<NodeId> = plan.places.iter().map(|(_, node)| *node).collect();
         let on_nodes_now = on_nodes.iter().flat_map(|node| &state.nodes[*node].pods);
         awaited.extend(on_nodes_now.filter(|pod| state.pods[**pod].leaving));
-        awaited.sort_by(|one, other| {
-            let (one, other) = (&state.pods[*one], &state.pods[*other]);
-            let by_namespace = one.namespace.cmp(&other.namespace);
-            by_namespace.then_with(|| one.name.cmp(&other.name))
-        });
+        let name = |pod: &PodId| (&state.pods[*pod].namespace, &state.pods[*pod].name);
+        awaited.sort_by(|one, other| name(one).cmp(&name(other)));
         let awaited = awaited.into_iter().map(|pod| state.pods[pod].uid);
         let awaited = awaited.collect();
         let mut losers: BTreeSet<GangId> = BTreeSet::new();

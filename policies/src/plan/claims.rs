@@ -46,7 +46,7 @@ pub(crate) struct Claims {
     round: Option<Round>,
     /// By queue, a place in its line after which no gang has a hold.
     last_holder: BTreeMap<QueueId, CandidateKey>,
-    /// What is kept of searches for eviction plans.
+    /// Tables of claimants that are alike, and the search that goes on in the next slice.
     pub(crate) known: Known,
 }
 

@@ -326,7 +326,7 @@ impl Planning<'_> {
                 return None;
             }
             let mut search = match kept.running.take() {
-                Some((_, search)) => search,
+                Some(search) => search,
                 None => match self.prepare(what_if, &mut kept.units, action) {
                     Ok(search) => search,
                     Err(no_plan) => {
@@ -336,7 +336,7 @@ impl Planning<'_> {
                 },
             };
             let Some(searched) = search.run(what_if, slice_end) else {
-                kept.running = Some((action, search));
+                kept.running = Some(search);
                 return None;
             };
             kept.units = search.units;

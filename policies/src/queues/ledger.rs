@@ -122,7 +122,7 @@ pub(super) struct Ledger {
     leaving: Sums,
     /// The part of `leaving` that non-preemptible gangs hold.
     leaving_non_preemptible: Sums,
-    /// What is leaving counts under no bound, as if it had left.
+    /// Amounts that are leaving count under no bound, as if their pods had left.
     is_leaving_gone: bool,
     pub(super) requested: Sums,
     /// What the members in each queue ask for, whether they wait or run.

@@ -63,7 +63,7 @@ fn amid_evictions_for(preemptible: bool) -> World {
     world
 }
 
-/// What is true of a world in which the plan of `p` has ended after its first eviction.
+/// Checks that the plan of `p` has ended after its first eviction, and that no other follows.
 fn check_nobody_else_goes(world: &mut World, reason: Reason) {
     world.run(60_000);
     assert_eq!(world.evicted, ["x"]);

@@ -205,8 +205,8 @@ fn bare(code: &str) -> String {
     code.split_whitespace().collect()
 }
 
-/// What is left of files with these texts where a bug at the marker `here` is planted: the number
-/// of the file, and its text with the bug.
+/// The file with the marker `here`, of files with these texts, after a bug is planted there: its
+/// number, and its text with the bug.
 fn planted(texts: &[&str], planted: &'static str) -> Result<(usize, String), String> {
     let sources = texts.iter().map(|text| Source {
         path: PathBuf::new(),

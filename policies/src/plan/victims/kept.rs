@@ -1,5 +1,4 @@
-//! What is kept of the search for an eviction plan, from one slice to the next, and from one
-//! claimant to the next.
+//! The search for an eviction plan between two slices, and what claimants after this one can use.
 
 use super::branch::Search;
 use super::shelf::Shelves;
@@ -31,16 +30,17 @@ pub(crate) struct Kept {
     /// It is proved that there is no room as it is.
     pub(super) has_no_room: bool,
     pub(super) units: Units,
-    /// What was found for the actions that were looked at.
+    /// The actions that were looked at, each with its plan, or why it has none.
     pub(super) found: Vec<(Action, Result<Plan, NoPlan>)>,
-    pub(super) running: Option<(Action, Search)>,
+    /// The search for a plan of the action that is being looked at.
+    pub(super) running: Option<Search>,
 }
 
 /// How often a search begins anew before it is carried through in one slice, so that a busy cluster
 /// keeps none from ending.
 pub(super) const RESTARTS_MAX: u32 = 3;
 
-/// What is kept from claimant to claimant, and from slice to slice.
+/// Tables and a search that go on from claimant to claimant, and from slice to slice.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) shelves: Shelves,

@@ -58,7 +58,7 @@ struct Shelf {
     /// The nodes by cost. Of nodes that cost as much the last comes first, as in
     /// [`super::bound::Rooms`].
     order: BTreeSet<(Cost, Reverse<usize>, NodeId)>,
-    /// What is free on all nodes together, of each resource that the class asks for.
+    /// The free amounts of all nodes together, of each resource that the class asks for.
     free: Vec<u128>,
 }
 
