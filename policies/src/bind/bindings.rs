@@ -134,7 +134,7 @@ impl Binder {
         };
         if state.nodes[node].known.is_none() || pod.deleting {
             // Nothing was sent yet, so the choice can still be taken back.
-            self.take_back(state, uid);
+            self.give_up_place(state, uid);
             return;
         }
         let class = &state.classes[pod.class];
@@ -394,10 +394,21 @@ impl Binder {
             let sentence = format!("the API server refused to bind pod {}: {message}", pod.name);
             note_failure(state, uid, sentence.into());
         }
+        self.give_up_place(state, uid);
+    }
+
+    /// Gives up the place of a pod that is certainly not bound there, and takes back its nomination
+    /// if it was made for the place: no room is kept for the pod any more.
+    fn give_up_place(&mut self, state: &mut ClusterState, uid: Uid) {
+        let own = assumed(state, uid).and_then(|(pod, _)| pod.own.as_ref());
+        if own.is_some_and(|own| own.nominated.is_some()) {
+            self.takings.clear_nomination(uid);
+        }
         self.take_back(state, uid);
     }
 
-    /// Gives up the place of a pod that is certainly not bound there.
+    /// Gives up the place of a pod that is certainly not bound there. Another process, or this one
+    /// when it leads again, may go on with what its nomination tells.
     pub(crate) fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
@@ -427,10 +438,10 @@ impl Binder {
             let members = gang_members(state, uid).iter();
             let members = members.map(|member| state.pods[*member].uid);
             for member in members.collect::<alloc::vec::Vec<_>>() {
-                self.take_back(state, member);
+                self.give_up_place(state, member);
             }
         }
-        self.take_back(state, uid);
+        self.give_up_place(state, uid);
     }
 
     /// Takes back the places whose binds were not sent yet, of gangs of which a member was bound
@@ -441,7 +452,7 @@ impl Binder {
             let members = members.iter().map(|member| state.pods[*member].uid);
             let unsent = |uid: &Uid| self.bindings.get(uid).is_some_and(Binding::is_unsent);
             for uid in members.filter(unsent).collect::<alloc::vec::Vec<_>>() {
-                self.take_back(state, uid);
+                self.give_up_place(state, uid);
             }
         }
     }

@@ -134,6 +134,11 @@ impl Takings {
     pub(crate) fn gangs(&self) -> impl Iterator<Item = GangId> {
         self.by_gang.keys().copied()
     }
+
+    /// Lets the nomination of a pod be taken back, unless the pod has a place again by then.
+    pub(crate) fn clear_nomination(&mut self, uid: Uid) {
+        self.to_clear.push_back(uid);
+    }
 }
 
 impl Binder {

@@ -527,8 +527,8 @@ fn victims_that_were_not_asked_to_leave_are_no_room_for_a_gang_that_comes_before
     };
     world.then((
         node("n1", 12).label("disk", "fast"),
-        node("n2", 12),
-        quota("a", 36),
+        node("n2", 13),
+        (quota("a", 36), pod("other", 1).on("n2")),
         gang("x", 3).queue("a"),
         pod("x-0 x-1 x-2", 4).owned_by("x").of("x").on("n1"),
         // More GPUs would have to move for `first` than it is worth. What `second` takes from `x`
@@ -539,8 +539,31 @@ fn victims_that_were_not_asked_to_leave_are_no_room_for_a_gang_that_comes_before
     world.run(300);
     assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
     assert_eq!(world.evicted, ["x-0"]);
+    // What happens elsewhere lets both gangs be looked at again.
+    world.delete("other");
     world.run(5_000);
     assert_eq!(nominated(&world, "first"), None);
     assert_eq!(nominated(&world, "second").as_deref(), Some("n1"));
     assert_eq!(world.evicted, ["x-0", "x-1", "x-2"]);
+}
+
+#[test]
+fn a_pod_that_the_api_server_will_not_bind_is_nominated_no_more() {
+    let mut world = world(30);
+    world.answers(To::BindOf("p"), refused());
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        prio("x", 8, 10).on("n1"),
+        prio("p", 8, 100),
+    ));
+    world.run(1_000);
+    assert_eq!(nominated(&world, "p").as_deref(), Some("n1"));
+    world.delete("x");
+    world.settle();
+    assert!(!world.is_placed("p"));
+    assert_eq!(nominated(&world, "p"), None);
+    world.answers_again(&To::BindOf("p"));
+    world.run(5_000);
+    assert_eq!(world.places("p"), "n1");
 }

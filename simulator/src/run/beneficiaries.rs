@@ -1,6 +1,5 @@
 //! I10: every gang for which others were evicted starts, or it is recorded that its plan has come
-//! to nothing: by an event, or because its nominations are taken back. A gang that had its room,
-//! and that the API server would not bind, is told so by an event, too.
+//! to nothing: by an event, or because its nominations are taken back.
 
 use super::Run;
 use crate::rest;
@@ -33,9 +32,7 @@ impl Run<'_> {
                 let claims = &mut self.beneficiaries.0;
                 claims.insert(beneficiary.gang.as_ref().to_owned(), claim);
             }
-            Action::Publish(event)
-                if matches!(&*event.reason, "EvictionPlanFailed" | "BindingFailed") =>
-            {
+            Action::Publish(event) if event.reason == "EvictionPlanFailed" => {
                 // The object of a gang is its PodGroup, its owner or its only pod.
                 let name = |gang: &str| gang.rsplit('/').next().unwrap_or_default().to_owned();
                 let claims = &mut self.beneficiaries.0;
