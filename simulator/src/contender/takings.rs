@@ -15,6 +15,9 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A pod that moves, and the name of its gang.
+type Moving = (String, PodFacts);
+
 /// What one process knows that matters for evictions.
 #[derive(Debug, Default)]
 pub(super) struct Takings {
@@ -25,9 +28,11 @@ pub(super) struct Takings {
     nominated: BTreeSet<Uid>,
     /// Pods that this process has sent to nodes.
     bound: BTreeSet<Uid>,
-    /// Pods that this process has asked to leave, without a refusal; not those that only move:
-    /// their gangs keep what they have.
+    /// Pods that this process has asked to leave, without a refusal.
     leaving: BTreeSet<Uid>,
+    /// For each gang with a plan the pods that only move for it, gone or not: they have another
+    /// place, so their gangs keep what they have.
+    moving: BTreeMap<String, Vec<Moving>>,
     /// For each gang whose members are nominated the gangs that were protected then.
     protected: BTreeMap<String, BTreeSet<String>>,
 }
@@ -78,6 +83,9 @@ impl Takings {
                 ) =>
             {
                 self.leaving.remove(&evict.pod.uid);
+                for moving in self.moving.values_mut() {
+                    moving.retain(|(_, facts)| facts.uid != evict.pod.uid);
+                }
             }
             _ => {}
         }
@@ -108,12 +116,14 @@ impl Takings {
         let mut leaving = std::mem::take(&mut self.leaving);
         let gangs = gangs_of(self.objects.values(), &self.done);
         let mut protected = std::mem::take(&mut self.protected);
+        let mut moving = std::mem::take(&mut self.moving);
         if !nominates.is_empty() {
             let now = protected::gangs(self.objects.values(), &gangs);
             let is_one = |facts: &&&PodFacts| nominates.contains(&facts.uid);
             for gang in &gangs {
                 if gang.waiting.iter().any(|facts| is_one(&facts)) {
                     protected.insert(gang.name.clone(), now.clone());
+                    moving.remove(&gang.name);
                 }
             }
         }
@@ -121,25 +131,27 @@ impl Takings {
             match &evict.beneficiary {
                 Some(beneficiary) => {
                     let then = protected.get(&*beneficiary.gang);
-                    self.evicts(&gangs, &leaving, evict, &beneficiary.gang, then, found);
+                    let moving = moving.entry(beneficiary.gang.to_string()).or_default();
+                    let before = (&leaving, &**moving);
+                    self.evicts(&gangs, before, evict, &beneficiary.gang, then, found);
+                    moving.extend(moves(&gangs, evict));
                 }
                 None if for_others(evict.cause) => {
                     found.push(format!("I10: {evict:?} names no beneficiary"));
                 }
                 None => {}
             }
-            if evict.cause != EvictionCause::Consolidate {
-                leaving.insert(evict.pod.uid);
-            }
+            leaving.insert(evict.pod.uid);
         }
         self.leaving = leaving;
         self.protected = protected;
+        self.moving = moving;
     }
 
     fn evicts(
         &self,
         gangs: &[Gang<'_>],
-        leaving: &BTreeSet<Uid>,
+        (leaving, moving): (&BTreeSet<Uid>, &[Moving]),
         evict: &Evict,
         beneficiary: &str,
         protected_then: Option<&BTreeSet<String>>,
@@ -172,7 +184,7 @@ impl Takings {
             wrong(format!("I10: {:?} from queue {queue}", evict.cause));
         }
         if evict.cause == EvictionCause::Reclaim
-            && breaks(gang, leaving, pod)
+            && breaks(gang, (leaving, moving), pod)
             && protected_then.is_some_and(|gangs| gangs.contains(&gang.name))
             && protected::gangs(self.objects.values(), gangs).contains(&gang.name)
         {
@@ -208,6 +220,17 @@ impl Takings {
     }
 }
 
+/// The pod of an eviction that is to have another place.
+fn moves(gangs: &[Gang<'_>], evict: &Evict) -> Option<Moving> {
+    let is_it = |facts: &&&PodFacts| facts.uid == evict.pod.uid;
+    let of = |gang: &Gang<'_>| {
+        let facts = *gang.bound.iter().find(is_it)?;
+        Some((gang.name.clone(), facts.clone()))
+    };
+    let moves = evict.cause == EvictionCause::Consolidate;
+    gangs.iter().filter(|_| moves).find_map(of)
+}
+
 fn for_others(cause: EvictionCause) -> bool {
     match cause {
         EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => true,
@@ -216,12 +239,14 @@ fn for_others(cause: EvictionCause) -> bool {
 }
 
 /// Whether a gang that has its minimum loses it with a pod, when everybody has left who was asked
-/// to and does not only move.
-fn breaks(gang: &Gang<'_>, leaving: &BTreeSet<Uid>, pod: &PodFacts) -> bool {
+/// to and has no other place.
+fn breaks(gang: &Gang<'_>, (leaving, moving): (&BTreeSet<Uid>, &[Moving]), pod: &PodFacts) -> bool {
     let stays = |facts: &&PodFacts| !leaving.contains(&facts.uid);
     let ended = gang.succeeded.iter().chain(&gang.done).copied();
+    let moving = moving.iter().filter(|(of, _)| *of == gang.name);
+    let moving = moving.map(|(_, facts)| facts);
     let staying = gang.bound.iter().copied().filter(stays).chain(ended);
-    let staying: Vec<&PodFacts> = staying.collect();
+    let staying: Vec<&PodFacts> = staying.chain(moving).collect();
     let others = staying.iter().copied();
     let others = others.filter(|facts| facts.uid != pod.uid);
     let held = |pods: &mut dyn Iterator<Item = &PodFacts>| {
