@@ -93,7 +93,13 @@ async fn an_evicted_gang_waits_its_delay_anew(cluster: &Cluster) {
     let anew = cluster.job_pods("middle", 1, is_new).await.remove(0);
     cluster.group_waits("middle", "PreemptionDelay").await;
     assert_eq!(evictions(&diary, 2).await.len(), 2);
-    let least = cluster.get(&cluster.pod_path("least")).await.unwrap();
+    // The API server marks a pod first, and deletes it then.
+    let least = until("least is deleted", async || {
+        let least = cluster.get(&cluster.pod_path("least")).await.unwrap();
+        let is_deleted = least["metadata"]["deletionTimestamp"].is_string();
+        ensure(is_deleted, &least["metadata"]).map(|()| least)
+    })
+    .await;
     let time = |pod: &Value, field: &str| -> Timestamp {
         let time = pod["metadata"][field].as_str().unwrap();
         time.parse().unwrap()
