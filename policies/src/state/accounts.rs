@@ -280,6 +280,7 @@ impl ClusterState {
 
     /// Notes that the gang of a pod holds something else.
     fn note_holder(&mut self, pod: PodId) {
+        // tests plant bugs here: holder-changes
         if let Some(gang) = self.pods[pod].gang() {
             self.note_minimum(gang);
         }
