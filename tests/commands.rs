@@ -112,7 +112,10 @@ fn a_benchmark_that_does_not_exist_is_told_with_those_that_do() {
             "engine",
             "throughput, gang, domains, sub-groups, events, journal, queues, search, victims",
         ),
-        ("live", "single pods, many gangs, one gang, restart"),
+        (
+            "live",
+            "single pods, many gangs, one gang, reclaim, restart",
+        ),
         (
             "simulate",
             "philly, million, openb, placements, topology, lingjun",

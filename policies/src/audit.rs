@@ -12,10 +12,12 @@
 //! or a world at rest; the simulator checks them.
 
 use crate::facts::saturated;
-use crate::ids::{NodeId, PodId, ResourceId};
+use crate::gangs::protected::minima_of;
+use crate::ids::{GangId, NodeId, PodId, ResourceId};
 use crate::queues::{GovernedId, QueueId};
 use crate::state::ClusterState;
 use crate::state::cards::Cards;
+use crate::state::minima::Minimum;
 use crate::state::pod::{Pod, Stage};
 use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -29,6 +31,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     reaches(state, &mut found);
     tables(state, &mut found);
     free_nodes(state, &mut found);
+    minima(state, &mut found);
     for pod in state.wrongly_guarded() {
         found.push(format!("pod {pod} is guarded by other disruption budgets"));
     }
@@ -151,6 +154,28 @@ fn members(state: &ClusterState, found: &mut Vec<String>) {
                 pod.namespace, pod.name
             ));
         }
+    }
+}
+
+/// The minima by which protection is decided are those of the members as they are, except of gangs
+/// whose change is noted.
+fn minima(state: &ClusterState, found: &mut Vec<String>) {
+    let mut kept: BTreeMap<GangId, Vec<&Minimum>> = BTreeMap::new();
+    for minimum in state.minima.all() {
+        kept.entry(minimum.gang).or_default().push(minimum);
+    }
+    kept.retain(|gang, _| !state.minima.is_changed(*gang));
+    for (id, gang) in state.gangs.iter() {
+        let kept = kept.remove(&id).unwrap_or_default();
+        if state.minima.is_changed(id) {
+            continue;
+        }
+        if !minima_of(state, id).iter().map(|now| &**now).eq(kept) {
+            found.push(format!("gang {} is kept with other minima", gang.name));
+        }
+    }
+    if !kept.is_empty() {
+        found.push(format!("minima are kept of gangs {:?}", kept.keys()));
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod kinds;
 pub(crate) mod lanes;
 mod listing;
 pub(crate) mod membership;
+pub(crate) mod minima;
 pub(crate) mod node;
 mod nodes;
 pub(crate) mod offered;
@@ -46,6 +47,7 @@ use hashbrown::HashMap;
 use holds::Holds;
 use kinds::Kinds;
 use lanes::Lanes;
+use minima::Minima;
 use node::Node;
 use offered::Offered;
 use pod::Pod;
@@ -89,6 +91,7 @@ pub(crate) struct ClusterState {
     /// Pods of ours by their controlling owner, which may make them a gang.
     owned: BTreeMap<Uid, BTreeSet<PodId>>,
     budgets: Budgets,
+    pub(crate) minima: Minima,
     pub(crate) holds: Holds,
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
@@ -143,6 +146,7 @@ impl ClusterState {
             jobs: BTreeMap::new(),
             owned: BTreeMap::new(),
             budgets: Budgets::new(),
+            minima: Minima::default(),
             holds: Holds::default(),
             namespaces: BTreeMap::new(),
             priority_classes: BTreeMap::new(),

@@ -5,6 +5,9 @@
 //! after all minima, so they never push out a gang. Where quotas promise more than there is, a
 //! quota is what the division of the cluster leaves of it.
 //!
+//! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
+//! have changed.
+//!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
 
@@ -13,125 +16,147 @@ use crate::gangs::counts::{by_leaf, has_place};
 use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand};
 use crate::state::ClusterState;
-use crate::state::pod::Pod;
+use crate::state::minima::Minimum;
+use crate::state::pod::{Pod, Stage};
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use smallvec::SmallVec;
 
-/// What the minimum of a gang holds in a queue, and the gang's place in the order in which quota is
-/// given.
-struct Minimum<'a> {
-    place: (bool, Reverse<i32>, UnixMs, &'a str, u128),
-    gang: GangId,
-    core: Vec<PodId>,
-    holds: Demand,
-}
-
-/// A gang that holds something in a queue.
+/// A gang that holds something in a queue, and whether its minimum is protected from every other
+/// queue. A gang that is not preemptible is never evicted, so it is always protected.
 #[derive(Debug)]
 pub(crate) struct Holding {
-    pub(crate) gang: GangId,
-    /// The members with a place that the gang cannot lose without going below its minimum.
-    pub(crate) core: Vec<PodId>,
-    /// Whether the minimum is protected from every other queue. A gang that is not preemptible is
-    /// never evicted, so it is always protected.
+    pub(crate) minimum: Arc<Minimum>,
     pub(crate) is_protected: bool,
 }
 
-/// The gangs that hold something in a queue, those first that get quota first.
+/// The gangs that hold something in a queue, those first that get quota first. All minima must be
+/// current, see [`follow`].
 ///
-/// Costs O(members of the queue's gangs). The trap: the division of over-committed quotas is the
-/// one that was last worked out, see [`QueueTree::divide`](crate::queues::QueueTree::divide).
-pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> Vec<Holding> {
-    let gangs = state.submitted.to(state.queues.name(queue));
-    let mut minima: Vec<Minimum<'_>> = gangs
-        .filter_map(|gang| minimum(state, queue, gang))
-        .collect();
-    minima.sort_unstable_by(|one, other| one.place.cmp(&other.place));
+/// The trap: the division of over-committed quotas is the one that was last worked out, see
+/// [`QueueTree::divide`](crate::queues::QueueTree::divide).
+pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<Item = Holding> {
     let mut left: BTreeMap<GovernedId, Amount> = BTreeMap::new();
-    let mut fits_quota = |holds: &Demand| {
+    let mut fits_quota = move |holds: &Demand| {
+        let mut holds = holds.clone();
+        state.queues.keep_deciding(queue, &mut holds);
         let mut fits = true;
         for (key, amount) in holds {
             let left = left
-                .entry(*key)
-                .or_insert_with(|| state.queues.guaranteed(queue, *key));
-            match left.checked_sub(*amount) {
+                .entry(key)
+                .or_insert_with(|| state.queues.guaranteed(queue, key));
+            match left.checked_sub(amount) {
                 Some(rest) => *left = rest,
                 None => fits = false,
             }
         }
         fits
     };
-    let holdings = minima.into_iter().map(|minimum| {
+    state.minima.of_queue(queue).map(move |minimum| {
         let fits = fits_quota(&minimum.holds);
         Holding {
             is_protected: fits || !state.gangs[minimum.gang].spec.preemptible,
-            gang: minimum.gang,
-            core: minimum.core,
+            minimum: Arc::clone(minimum),
         }
-    });
-    holdings.collect()
-}
-
-/// The gangs that hold something in a queue, each with whether its minimum is protected, see
-/// [`holdings`].
-pub(crate) fn protected(state: &ClusterState, queue: QueueId) -> BTreeMap<GangId, bool> {
-    let holdings = holdings(state, queue).into_iter();
-    holdings
-        .map(|holding| (holding.gang, holding.is_protected))
-        .collect()
-}
-
-/// What the minimum of a gang holds in a queue; `None`: the gang holds nothing there.
-fn minimum(state: &ClusterState, queue: QueueId, id: GangId) -> Option<Minimum<'_>> {
-    let gang = &state.gangs[id];
-    let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let here = members.filter(|pod| holding(pod, queue).is_some());
-    let oldest_ms = here.map(bound_ms).min()?;
-    let core = core(state, id);
-    let mut holds = Demand::new();
-    for pod in &core {
-        if let Some(demand) = holding(&state.pods[*pod], queue) {
-            add_demand(&mut holds, demand);
-        }
-    }
-    state.queues.keep_deciding(queue, &mut holds);
-    Some(Minimum {
-        place: (
-            gang.spec.preemptible,
-            Reverse(gang.spec.priority),
-            oldest_ms,
-            &gang.name,
-            gang.key.namesake(),
-        ),
-        gang: id,
-        core,
-        holds,
     })
 }
 
-/// What a member holds in a queue; `None`: nothing.
-fn holding(pod: &Pod, queue: QueueId) -> Option<&Demand> {
-    let account = pod.account()?;
-    (account.queue == queue && pod.stays()).then_some(&account.demand)
+/// Works out anew what the gangs hold that have changed.
+pub(crate) fn follow(state: &mut ClusterState) {
+    for gang in state.minima.take_changed() {
+        let minima = match state.gangs.get(gang) {
+            Some(_) => minima_of(state, gang),
+            None => SmallVec::new(),
+        };
+        state.minima.replace(gang, minima);
+    }
+}
+
+/// What a gang holds, by queue.
+pub(crate) fn minima_of(state: &ClusterState, id: GangId) -> SmallVec<[Arc<Minimum>; 1]> {
+    let members = state.gangs[id].members.iter();
+    let mut members: Vec<PodId> = members.copied().collect();
+    members.retain(|pod| state.pods[*pod].stays());
+    let account = |pod: &PodId| state.pods[*pod].account();
+    let queues = members.iter().filter_map(|pod| Some(account(pod)?.queue));
+    let mut queues: SmallVec<[QueueId; 2]> = queues.collect();
+    queues.sort_unstable();
+    queues.dedup();
+    if queues.is_empty() {
+        return SmallVec::new();
+    }
+    members.sort_unstable_by(|one, other| by_age(&state.pods[*one], &state.pods[*other]));
+    let core = core(state, id, &members);
+    let minima = queues.into_iter();
+    minima
+        .map(|queue| Arc::new(minimum(state, id, queue, &members, &core)))
+        .collect()
+}
+
+/// What a gang with these members and this core holds in a queue. `members`: the oldest first.
+fn minimum(
+    state: &ClusterState,
+    id: GangId,
+    queue: QueueId,
+    members: &[PodId],
+    core: &[PodId],
+) -> Minimum {
+    let gang = &state.gangs[id];
+    let is_here = |pod: &Pod| pod.account().is_some_and(|account| account.queue == queue);
+    let pods = members.iter().map(|pod| &state.pods[*pod]);
+    let oldest = pods.clone().find(|pod| is_here(pod));
+    let mut holds = Demand::new();
+    for account in core.iter().filter_map(|pod| state.pods[*pod].account()) {
+        if account.queue == queue {
+            add_demand(&mut holds, &account.demand);
+        }
+    }
+    let since_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod])).max();
+    let is_settled = |pod: &Pod| matches!(pod.stage, Stage::Bound(_)) && is_here(pod);
+    let mut in_core = core.to_vec();
+    in_core.sort_unstable();
+    let surplus = members.iter().rev().copied();
+    Minimum {
+        gang: id,
+        queue,
+        order: (
+            gang.spec.preemptible,
+            Reverse(gang.spec.priority),
+            oldest.map_or(UnixMs::MAX, bound_ms),
+            Arc::clone(&gang.name),
+            gang.key.namesake(),
+            id,
+        ),
+        core: core.iter().copied().collect(),
+        surplus: surplus
+            .filter(|pod| in_core.binary_search(pod).is_err())
+            .collect(),
+        holds,
+        since_ms: since_ms.unwrap_or(UnixMs::MAX),
+        is_settled: pods.into_iter().all(is_settled),
+    }
+}
+
+/// The order of age: those that could be surplus and leave first are the last.
+fn by_age(one: &Pod, other: &Pod) -> core::cmp::Ordering {
+    let by_age = bound_ms(one).cmp(&bound_ms(other));
+    by_age.then_with(|| one.name.cmp(&other.name))
 }
 
 /// The members with a place that the gang cannot lose without going below its minimum. Of members
 /// that could stand for each other the newest are surplus: they leave first.
-fn core(state: &ClusterState, id: GangId) -> Vec<PodId> {
+///
+/// `members`: those with a place, the oldest first.
+fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId; 2]> {
     let gang = &state.gangs[id];
-    let mut members: Vec<PodId> = gang.members.to_vec();
-    members.retain(|pod| state.pods[*pod].stays());
+    let mut members: SmallVec<[PodId; 2]> = members.iter().copied().collect();
     if let ([_], None) = (&*gang.members, gang.tree())
         && gang.spec.minimum > 0
     {
         return members;
     }
-    members.sort_unstable_by(|one, other| {
-        let (one, other) = (&state.pods[*one], &state.pods[*other]);
-        let by_age = bound_ms(one).cmp(&bound_ms(other));
-        by_age.then_with(|| one.name.cmp(&other.name))
-    });
     let stays = |pod: &Pod| has_place(pod) && !pod.leaving;
     let mut held = by_leaf(state, gang, &stays);
     let Some(tree) = gang.tree() else {
@@ -139,7 +164,7 @@ fn core(state: &ClusterState, id: GangId) -> Vec<PodId> {
         members.truncate(members.len().saturating_sub(surplus));
         return members;
     };
-    let mut core = Vec::new();
+    let mut core = SmallVec::new();
     while let Some(pod) = members.pop() {
         let Some(leaf) = gang.leaf_of(&state.pods[pod]) else {
             continue;

@@ -363,8 +363,8 @@ impl Planning<'_> {
         let mut kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();
         let kind =
             kinds.find(|kind| what_if.may_claim(*kind, least.as_ref(), &Demand::default()))?;
-        let read = |what_if: &WhatIf<'_>| {
-            let (state, now_ms) = (&*what_if.state, what_if.now_ms);
+        let read = |what_if: &mut WhatIf<'_>| {
+            let (state, now_ms) = (&mut *what_if.state, what_if.now_ms);
             let mut units = Units::collect(state, self.progress, self.claimant, now_ms);
             units.build(state, now_ms);
             units

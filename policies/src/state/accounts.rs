@@ -260,6 +260,7 @@ impl ClusterState {
                 leaving,
             });
         }
+        self.note_holder(pod);
     }
 
     /// Takes what a pod asks for or holds off the books. What its queue wants stays.
@@ -273,7 +274,16 @@ impl ClusterState {
             (true, false) => self.queues.release(queue, demand, account.preemptible),
             (false, _) => self.queues.sub_requested(queue, demand),
         }
+        self.note_holder(pod);
         Some(account)
+    }
+
+    /// Notes that the gang of a pod holds something else.
+    fn note_holder(&mut self, pod: PodId) {
+        // tests plant bugs here: holder-changes
+        if let Some(gang) = self.pods[pod].gang() {
+            self.note_minimum(gang);
+        }
     }
 
     /// Makes a pod count in no queue. Returns the queue in which it counted, and whether it counted

@@ -65,6 +65,7 @@ impl ClusterState {
 
     /// Takes a gang that is gone out of the index.
     pub(crate) fn forget_submitted(&mut self, id: GangId) {
+        self.note_minimum(id);
         for name in core::mem::take(&mut self.gangs[id].named) {
             self.submitted.remove(&name, id);
         }

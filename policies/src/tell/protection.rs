@@ -5,7 +5,7 @@
 //! of them, or what the quota guarantees, has changed.
 
 use crate::bind::outbox::{Outbox, StatusKey};
-use crate::gangs::protected::protected;
+use crate::gangs::protected::{follow, holdings};
 use crate::queues::{Demand, QueueId};
 use crate::state::ClusterState;
 use crate::tell::Teller;
@@ -54,12 +54,18 @@ impl Protection {
 impl Teller {
     /// Works out which gangs of the next queues are protected, and lets the statuses of those be
     /// looked at of which this has changed. Returns whether queues are left.
-    pub(super) fn protect_some(&mut self, state: &ClusterState, outbox: &mut Outbox) -> bool {
+    pub(super) fn protect_some(&mut self, state: &mut ClusterState, outbox: &mut Outbox) -> bool {
+        if self.protection.due.is_empty() {
+            return false;
+        }
+        follow(state);
+        let state = &*state;
         let mut looked_at = 0;
         while looked_at < GANGS_LOOKED_AT
             && let Some(queue) = self.protection.due.pop_first()
         {
-            for (gang, is_protected) in protected(state, queue) {
+            for holding in holdings(state, queue) {
+                let (gang, is_protected) = (holding.minimum.gang, holding.is_protected);
                 looked_at += 1;
                 let own = state.queues.find(&state.gangs[gang].spec.queue);
                 let told = &mut self.told[gang];

@@ -254,6 +254,12 @@ pub(crate) const BUGS: &[Bug] = &[
         for object in objects {",
     )
     .first_tried(267),
+    bug(
+        "what a gang holds stays as it was when a member begins to leave",
+        "holder-changes",
+        "",
+    )
+    .first_tried(3),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
@@ -287,6 +293,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug_of_plans(
         "a min-runtime counts from the creation of pods",
         "min-runtime",
-        "let minimum_ms = core.iter().map(|pod| state.pods[*pod].created_ms);",
+        "let created_ms = minimum.core.iter().map(|pod| state.pods[*pod].created_ms);
+        let since_ms = created_ms.max().unwrap_or(now_ms);",
     ),
 ];

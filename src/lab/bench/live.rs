@@ -13,6 +13,7 @@ mod cluster;
 mod objects;
 mod process;
 mod processor;
+pub(crate) mod reclaim;
 pub(crate) mod restart;
 mod run;
 pub(crate) mod soak;
@@ -97,6 +98,9 @@ impl Workload {
     }
 }
 
+/// The benchmark that takes room back.
+const RECLAIM: &str = "reclaim";
+
 /// The benchmark that restarts the scheduler.
 const RESTART: &str = "restart";
 
@@ -104,7 +108,7 @@ const RESTART: &str = "restart";
 #[must_use]
 pub(crate) fn names() -> Vec<&'static str> {
     let workloads = WORKLOADS.iter().map(|workload| workload.name);
-    workloads.chain([RESTART]).collect()
+    workloads.chain([RECLAIM, RESTART]).collect()
 }
 
 /// Measures the benchmarks whose name contains the filter, on a local control plane or on the
@@ -125,6 +129,10 @@ pub(crate) async fn run(filter: &str, named: Option<&Named>) -> anyhow::Result<V
         removed.context("cannot remove what was created for the measurement")?;
         let measured = report(workload, &runs).into_iter();
         rows.extend(measured.map(|row| row.of(workload.name)));
+    }
+    if RECLAIM.contains(filter) {
+        let measured = reclaim::measure(reclaim::BIG, named).await?;
+        rows.extend(measured.into_iter().map(|row| row.of(RECLAIM)));
     }
     if RESTART.contains(filter) {
         let executable = std::env::current_exe().context("cannot find this program")?;

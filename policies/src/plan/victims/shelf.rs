@@ -98,7 +98,7 @@ impl Shelves {
         what_if: &mut WhatIf<'_>,
         class: ClassId,
         kind: ClaimKind,
-        read: impl FnOnce(&WhatIf<'_>) -> Units,
+        read: impl FnOnce(&mut WhatIf<'_>) -> Units,
     ) -> Option<Cheapest<'_>> {
         let claimant = what_if.claimant;
         let priority = what_if.state.gangs[claimant.gang].spec.priority;

@@ -4,12 +4,14 @@ use super::Action;
 use super::cost::{Cost, Loss};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, holdings};
+use crate::gangs::protected::{Holding, follow, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::ClusterState;
-use crate::state::pod::{Pod, Stage};
+use crate::state::minima::Minimum;
+use crate::state::pod::Pod;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
@@ -91,10 +93,7 @@ pub(super) struct Claimant {
 /// A gang that runs, and may give room.
 #[derive(Debug)]
 struct Giver {
-    gang: GangId,
-    queue: QueueId,
-    core: Vec<PodId>,
-    surplus: Vec<PodId>,
+    minimum: Arc<Minimum>,
     may: May,
     surplus_may: May,
 }
@@ -111,7 +110,10 @@ impl Unit {
 
 impl Giver {
     fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
-        let parts = [(self.may, &self.core), (self.surplus_may, &self.surplus)];
+        let parts = [
+            (self.may, &self.minimum.core),
+            (self.surplus_may, &self.minimum.surplus),
+        ];
         let leaves = parts.into_iter();
         let leaves = leaves.filter(move |(may, _)| may.leave_for_good(action));
         leaves.flat_map(|(_, pods)| pods).copied()
@@ -143,15 +145,17 @@ impl May {
 impl Units {
     /// Finds all gangs that rules on the gang alone do not keep from being evicted.
     pub(super) fn collect(
-        state: &ClusterState,
+        state: &mut ClusterState,
         progress: &ById<GangId, Progress>,
         claimant: Claimant,
         now_ms: UnixMs,
     ) -> Self {
+        follow(state);
+        let state = &*state;
         let mut units = Self::default();
         for queue in state.queues.ids() {
             for holding in holdings(state, queue) {
-                let giver = giver(state, progress, claimant, queue, holding, now_ms);
+                let giver = giver(state, progress, claimant, holding, now_ms);
                 let Some((giver, next_ms)) = giver else {
                     continue;
                 };
@@ -187,7 +191,10 @@ impl Units {
         action: Action,
         queue: QueueId,
     ) -> Demand {
-        let givers = self.givers.iter().filter(|giver| giver.queue == queue);
+        let givers = self
+            .givers
+            .iter()
+            .filter(|giver| giver.minimum.queue == queue);
         let pods = givers.flat_map(move |giver| giver.could_leave_for_good(action));
         let mut sum = Demand::default();
         for pod in pods {
@@ -204,17 +211,21 @@ impl Units {
         if !self.all.is_empty() {
             return 0;
         }
-        let name = |giver: &Giver| (&state.gangs[giver.gang].name, giver.gang);
-        self.givers
-            .sort_unstable_by(|one, other| name(one).cmp(&name(other)));
+        self.givers.sort_unstable_by(|one, other| {
+            let name = |giver: &Giver| (&state.gangs[giver.minimum.gang].name, giver.minimum.gang);
+            name(one).cmp(&name(other))
+        });
         let priorities = self.givers.iter();
         self.priorities = priorities
-            .map(|giver| Reverse(state.gangs[giver.gang].spec.priority))
+            .map(|giver| Reverse(state.gangs[giver.minimum.gang].spec.priority))
             .collect();
         self.priorities.sort_unstable();
         self.priorities.dedup();
         self.zero = Cost::zero(self.priorities.len());
-        let units = self.givers.iter().map(|giver| giver.surplus.len() + 1);
+        let units = self
+            .givers
+            .iter()
+            .map(|giver| giver.minimum.surplus.len() + 1);
         self.all.reserve_exact(units.sum());
         for giver in &self.givers {
             add(&mut self.all, state, giver, &self.priorities, now_ms);
@@ -238,7 +249,7 @@ impl Units {
     ) -> bool {
         self.givers.iter().any(|giver| {
             let mut own = Vec::new();
-            let priority = Reverse(state.gangs[giver.gang].spec.priority);
+            let priority = Reverse(state.gangs[giver.minimum.gang].spec.priority);
             add(&mut own, state, giver, &[priority], now_ms);
             choose(&mut own, action, &mut judge)
         })
@@ -270,11 +281,11 @@ fn add(
     now_ms: UnixMs,
 ) {
     let first = all.len();
-    let priority = Reverse(state.gangs[giver.gang].spec.priority);
+    let priority = Reverse(state.gangs[giver.minimum.gang].spec.priority);
     let place = priorities.binary_search(&priority).unwrap_or_default();
     let count = priorities.len();
     if giver.surplus_may != May::default() || giver.may != May::default() {
-        for pod in &giver.surplus {
+        for pod in &giver.minimum.surplus {
             let unit = unit(
                 state,
                 giver,
@@ -286,7 +297,7 @@ fn add(
             all.push(unit);
         }
     }
-    if giver.may == May::default() || giver.core.is_empty() {
+    if giver.may == May::default() || giver.minimum.core.is_empty() {
         return;
     }
     let surplus: Vec<usize> = (first..all.len()).collect();
@@ -294,7 +305,14 @@ fn add(
     for unit in &surplus {
         all[*unit].kin = Vec::from([core]);
     }
-    let mut core = unit(state, giver, &giver.core, Some(place), count, now_ms);
+    let mut core = unit(
+        state,
+        giver,
+        &giver.minimum.core,
+        Some(place),
+        count,
+        now_ms,
+    );
     core.kin = surplus;
     all.push(core);
 }
@@ -304,38 +322,20 @@ fn giver(
     state: &ClusterState,
     progress: &ById<GangId, Progress>,
     claimant: Claimant,
-    queue: QueueId,
     holding: Holding,
     now_ms: UnixMs,
 ) -> Option<(Giver, Option<UnixMs>)> {
     let Holding {
-        gang: id,
-        core,
+        minimum,
         is_protected,
     } = holding;
-    let gang = &state.gangs[id];
-    let runs = progress[id].start.complete_ms().is_some();
-    if id == claimant.gang || !gang.spec.preemptible || !runs {
-        return None;
-    }
-    let stays = |pod: &&PodId| state.pods[**pod].stays();
-    let members: Vec<PodId> = gang.members.iter().filter(stays).copied().collect();
-    let elsewhere = |pod: &PodId| {
-        let pod = &state.pods[*pod];
-        let account = pod.account();
-        !matches!(pod.stage, Stage::Bound(_)) || account.is_none_or(|a| a.queue != queue)
-    };
+    let gang = &state.gangs[minimum.gang];
+    let runs = progress[minimum.gang].start.complete_ms().is_some();
     // A gang of which a part is on its way, or counts elsewhere, is left alone.
-    if members.is_empty() || members.iter().any(elsewhere) {
+    if minimum.gang == claimant.gang || !gang.spec.preemptible || !runs || !minimum.is_settled {
         return None;
     }
-    let mut surplus: Vec<PodId> = members;
-    surplus.retain(|pod| !core.contains(pod));
-    // Of members that cost as much, those that leave first come first.
-    surplus.sort_by_key(|pod| {
-        let pod = &state.pods[*pod];
-        Reverse((bound_ms(pod, now_ms), &pod.name))
-    });
+    let queue = minimum.queue;
     let own_queue = queue == claimant.queue;
     let priority = state.gangs[claimant.gang].spec.priority;
     let lower = own_queue && gang.spec.priority < priority && !claimant.is_surplus;
@@ -347,8 +347,7 @@ fn giver(
         be_moved_for_more: false,
     };
     // tests plant bugs here: min-runtime
-    let minimum_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod], now_ms));
-    let since_ms = minimum_ms.max().unwrap_or(now_ms);
+    let since_ms = minimum.since_ms.min(now_ms);
     let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(queue);
     let has_run = |ms: u64| now_ms.saturating_sub(since_ms) >= ms;
     let may = May {
@@ -361,10 +360,7 @@ fn giver(
     let next_ms = waits_for.map(|ms| since_ms.saturating_add(ms));
     let next_ms = next_ms.filter(|ms| *ms > now_ms).min();
     let giver = Giver {
-        gang: id,
-        queue,
-        core,
-        surplus,
+        minimum,
         may,
         surplus_may,
     };
@@ -404,7 +400,7 @@ fn unit(
         loss.pods += 1;
         loss.run_seconds += now_ms.saturating_sub(bound_ms(pod, now_ms)) / 1_000;
     }
-    let has_weight = !state.queues.is_weightless(giver.queue, &holds);
+    let has_weight = !state.queues.is_weightless(giver.minimum.queue, &holds);
     let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
     let comes_back = pods.iter().all(has_controller);
     let mut may = if core.is_some() {
@@ -419,8 +415,8 @@ fn unit(
         may = May::default();
     }
     Unit {
-        gang: giver.gang,
-        queue: giver.queue,
+        gang: giver.minimum.gang,
+        queue: giver.minimum.queue,
         is_core: core.is_some(),
         kin: Vec::new(),
         holds,

@@ -127,23 +127,21 @@ pub(super) fn plain_pod(name: &str, gpus: u32) -> Post {
 /// The bindings that the bare binder posts: it fills one node after the other.
 pub(super) fn bindings(workload: &Workload) -> Vec<Post> {
     let pods_on_node = (8 / workload.gpus as usize).max(1);
-    let binding = |number| {
-        let name = pod_name(number);
-        Post {
-            path: format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding"),
-            body: json!({
-                "apiVersion": "v1",
-                "kind": "Binding",
-                "metadata": {"namespace": NAMESPACE, "name": name},
-                "target": {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "name": node_name(number / pods_on_node),
-                },
-            }),
-        }
-    };
+    let binding = |number| binding(&pod_name(number), number / pods_on_node);
     (0..workload.pods()).map(binding).collect()
+}
+
+/// The binding of a pod to the node with this number.
+pub(super) fn binding(name: &str, node: usize) -> Post {
+    Post {
+        path: format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}/binding"),
+        body: json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": NAMESPACE, "name": name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node_name(node)},
+        }),
+    }
 }
 
 fn pod_name(number: usize) -> String {

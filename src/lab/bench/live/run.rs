@@ -42,20 +42,20 @@ pub(super) struct Runs {
 }
 
 /// A run that has begun.
-struct Begun {
+pub(super) struct Begun {
     at: Instant,
     used: Processor,
 }
 
 impl Begun {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self {
             used: Processor::now(),
             at: Instant::now(),
         }
     }
 
-    fn end(&self) -> Run {
+    pub(super) fn end(&self) -> Run {
         Run {
             took: self.at.elapsed().as_secs_f64(),
             used: Processor::since(self.used),
@@ -120,13 +120,9 @@ async fn from_start(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Ru
 
 async fn while_running(cluster: &Cluster, workload: &Workload) -> anyhow::Result<Run> {
     let scheduler = start(cluster).await?;
-    let begun = Instant::now();
+    let begun = Begun::now();
     while !scheduler.is_ready() {
-        ensure!(
-            begun.elapsed() < PATIENCE,
-            "the scheduler does not become ready"
-        );
-        tokio::time::sleep(POLL).await;
+        wait_a_moment(&begun, "the scheduler is not ready").await?;
     }
     create(cluster, workload).await?;
     let created = Begun::now();
@@ -141,7 +137,7 @@ async fn start(cluster: &Cluster) -> anyhow::Result<Scheduler> {
 }
 
 /// The configuration of `gpu-batch run` without a file, with a name and a lease of its own.
-fn configuration() -> anyhow::Result<Configuration> {
+pub(super) fn configuration() -> anyhow::Result<Configuration> {
     let defaults = Configuration::load(None)?;
     Ok(Configuration {
         scheduler_name: SCHEDULER.to_owned(),
@@ -152,6 +148,16 @@ fn configuration() -> anyhow::Result<Configuration> {
         },
         ..defaults
     })
+}
+
+/// Lets a moment pass.
+///
+/// # Errors
+/// With what has not happened, if it is too long ago that the run has begun.
+pub(super) async fn wait_a_moment(begun: &Begun, lacks: &str) -> anyhow::Result<()> {
+    ensure!(begun.at.elapsed() < PATIENCE, "{lacks} after {PATIENCE:?}");
+    tokio::time::sleep(POLL).await;
+    Ok(())
 }
 
 async fn until_bound(
@@ -165,10 +171,6 @@ async fn until_bound(
         if bound >= pods {
             return Ok(begun.end());
         }
-        ensure!(
-            begun.at.elapsed() < PATIENCE,
-            "{bound} of {pods} pods are bound after {PATIENCE:?}"
-        );
-        tokio::time::sleep(POLL).await;
+        wait_a_moment(&begun, &format!("only {bound} of {pods} pods are bound")).await?;
     }
 }

@@ -1,0 +1,99 @@
+//! What the minimum of each gang holds in each queue, in the order in which quota is given.
+//!
+//! [`crate::gangs::protected`] works out the minima anew of the gangs that have changed.
+
+use super::ClusterState;
+use crate::facts::UnixMs;
+use crate::ids::{ById, GangId, PodId};
+use crate::queues::{Demand, QueueId};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use smallvec::SmallVec;
+
+/// The order in which the gangs of a queue get its quota: not preemptible, priority, oldest bind,
+/// name, namesake. The gang itself keeps those apart of which one has gone, and has left its name to
+/// the other.
+pub(crate) type QuotaOrder = (bool, Reverse<i32>, UnixMs, Arc<str>, u128, GangId);
+
+/// A gang that holds something in a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Minimum {
+    pub(crate) gang: GangId,
+    pub(crate) queue: QueueId,
+    pub(crate) order: QuotaOrder,
+    /// The members with a place that the gang cannot lose without going below its minimum.
+    pub(crate) core: SmallVec<[PodId; 2]>,
+    /// The other members with a place, those that leave first before the others.
+    pub(crate) surplus: SmallVec<[PodId; 2]>,
+    /// What the core holds in the queue.
+    pub(crate) holds: Demand,
+    /// When the last member of the core was bound; far in the future if one does not say when.
+    pub(crate) since_ms: UnixMs,
+    /// All members with a place are bound, and count in the queue.
+    pub(crate) is_settled: bool,
+}
+
+/// The minima of all gangs, by queue and by gang.
+#[derive(Debug, Default)]
+pub(crate) struct Minima {
+    by_queue: BTreeMap<QueueId, BTreeMap<QuotaOrder, Arc<Minimum>>>,
+    of_gang: ById<GangId, SmallVec<[Arc<Minimum>; 1]>>,
+    /// Gangs that hold something else than when their minima were last worked out, or may do so.
+    changed: Vec<GangId>,
+    is_changed: ById<GangId, bool>,
+}
+
+impl Minima {
+    /// The gangs that hold something in a queue, in the order in which they get quota.
+    pub(crate) fn of_queue(&self, queue: QueueId) -> impl Iterator<Item = &Arc<Minimum>> {
+        let minima = self.by_queue.get(&queue).into_iter();
+        minima.flat_map(BTreeMap::values)
+    }
+
+    /// All minima that are kept, by queue.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Minimum> {
+        let queues = self.by_queue.values();
+        queues.flat_map(|minima| minima.values().map(|minimum| &**minimum))
+    }
+
+    pub(crate) fn replace(&mut self, gang: GangId, now: SmallVec<[Arc<Minimum>; 1]>) {
+        for before in &self.of_gang[gang] {
+            if let Some(minima) = self.by_queue.get_mut(&before.queue) {
+                minima.remove(&before.order);
+                if minima.is_empty() {
+                    self.by_queue.remove(&before.queue);
+                }
+            }
+        }
+        for minimum in &now {
+            let minima = self.by_queue.entry(minimum.queue).or_default();
+            minima.insert(minimum.order.clone(), Arc::clone(minimum));
+        }
+        self.of_gang[gang] = now;
+    }
+
+    /// Whether the minima of a gang are to be worked out anew.
+    pub(crate) fn is_changed(&self, gang: GangId) -> bool {
+        self.is_changed[gang]
+    }
+
+    pub(crate) fn take_changed(&mut self) -> Vec<GangId> {
+        let changed = core::mem::take(&mut self.changed);
+        for gang in &changed {
+            self.is_changed.forget(*gang);
+        }
+        changed
+    }
+}
+
+impl ClusterState {
+    /// Notes that a gang may hold something else, or that its minimum is another one.
+    pub(crate) fn note_minimum(&mut self, gang: GangId) {
+        let minima = &mut self.minima;
+        if !core::mem::replace(&mut minima.is_changed[gang], true) {
+            minima.changed.push(gang);
+        }
+    }
+}
