@@ -328,6 +328,10 @@ impl Planning<'_> {
             let mut search = match kept.running.take() {
                 Some(search) => search,
                 None => match self.prepare(what_if, &mut kept.units, action) {
+                    Ok(search) if what_if.work > slice_end => {
+                        kept.running = Some(search);
+                        return None;
+                    }
                     Ok(search) => search,
                     Err(no_plan) => {
                         kept.found.push((action, Err(no_plan)));
@@ -349,6 +353,10 @@ impl Planning<'_> {
                 }),
             };
             kept.found.push((action, found));
+            // What follows from a large plan is work, too.
+            if what_if.work > slice_end {
+                return None;
+            }
         }
     }
 

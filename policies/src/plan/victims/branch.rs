@@ -51,6 +51,22 @@ pub(super) enum Searched {
     },
 }
 
+/// What is known of the set of all units. It is looked at once, when the first set has too little
+/// room although counting finds enough.
+///
+/// ```text
+/// NOT ASKED --the first set has too little room--> ASKED --all units leave--> there is no room: over
+///                                                             +-------------> ENOUGH --tried--> DONE
+/// ```
+#[derive(Debug, PartialEq, Eq)]
+enum Largest {
+    NotAsked,
+    Asked,
+    /// These of all units are enough for the places that the claimant would be given.
+    Enough(Vec<usize>),
+    Done,
+}
+
 /// A search under way.
 #[derive(Debug)]
 pub(super) struct Search {
@@ -60,6 +76,7 @@ pub(super) struct Search {
     open: BTreeMap<(Cost, u64), Branch>,
     /// The first branch was looked at.
     has_begun: bool,
+    largest: Largest,
     branches: u64,
     /// The work done in all slices, in units of about ten nanoseconds.
     work: u64,
@@ -77,6 +94,7 @@ impl Search {
             action,
             open: BTreeMap::new(),
             has_begun: false,
+            largest: Largest::NotAsked,
             branches: 0,
             work: 0,
             best: None,
@@ -96,25 +114,56 @@ impl Search {
             });
         }
         let mut cut = None;
-        while let Some(((lower, _), branch)) = self.open.pop_first() {
-            if self.best.as_ref().is_some_and(|(.., cost)| *cost <= lower) {
-                break;
-            }
-            if self.branches > BRANCHES_MAX || self.work > WORK_MAX {
-                cut = Some(lower);
-                break;
-            }
+        loop {
             let before = what_if.work;
-            let looked_at = self.look_at(branch, what_if);
+            let looked_at = match self.look_at_next(what_if, &mut cut) {
+                Some(looked_at) => looked_at,
+                None => break,
+            };
             self.work += what_if.work - before;
             if looked_at.is_err() {
                 break;
             }
-            if what_if.work > slice_end && !self.open.is_empty() {
+            if what_if.work > slice_end && self.has_more() {
                 return None;
             }
         }
         Some(self.conclude(cut))
+    }
+
+    fn has_more(&self) -> bool {
+        let is_asked = matches!(self.largest, Largest::Asked | Largest::Enough(_));
+        is_asked || !self.open.is_empty()
+    }
+
+    /// Looks at all units, where that was asked for, else at the branch of the least bound; `None`:
+    /// no branch can hold a cheaper plan, or the search is cut short, at this bound.
+    ///
+    /// # Errors
+    /// There is no room even if all units leave: the search is over.
+    fn look_at_next(
+        &mut self,
+        what_if: &mut WhatIf<'_>,
+        cut: &mut Option<Cost>,
+    ) -> Option<Result<(), ()>> {
+        match core::mem::replace(&mut self.largest, Largest::Done) {
+            Largest::Asked => return Some(self.trim_all(what_if)),
+            Largest::Enough(set) => {
+                self.try_trimmed(set, what_if);
+                return Some(Ok(()));
+            }
+            is_not_due => self.largest = is_not_due,
+        }
+        let ((lower, _), branch) = self.open.pop_first()?;
+        if self.best.as_ref().is_some_and(|(.., cost)| *cost <= lower) {
+            return None;
+        }
+        if self.branches > BRANCHES_MAX || self.work > WORK_MAX {
+            *cut = Some(lower);
+            return None;
+        }
+        self.look_at(&branch, what_if);
+        Some(Ok(()))
     }
 
     fn conclude(&mut self, cut: Option<Cost>) -> Searched {
@@ -175,10 +224,7 @@ impl Search {
     }
 
     /// Tries the set of a branch, and branches.
-    ///
-    /// # Errors
-    /// There is no room even if all units leave: the search is over.
-    fn look_at(&mut self, branch: Branch, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
+    fn look_at(&mut self, branch: &Branch, what_if: &mut WhatIf<'_>) {
         let set = &branch.bounded.set;
         let cost = self.cost_of(set, &branch.bounded.cost);
         let tried = what_if.try_set(&self.units.all, set, self.action);
@@ -189,22 +235,20 @@ impl Search {
                     self.best = Some((set.clone(), end, cost.clone()));
                 }
                 if cost > branch.bounded.cost {
-                    self.split(&branch, what_if);
+                    self.split(branch, what_if);
                 }
             }
             Err(failure) => {
-                let lacks_room = !failure.has_room;
-                let is_first = self.why.is_none();
-                let ends = self.note_failure(failure, &cost);
-                if lacks_room && is_first {
-                    self.try_with_all(what_if)?;
+                // Counting overlooks something.
+                if !failure.has_room && self.why.is_none() {
+                    self.largest = Largest::Asked;
                 }
-                if !(ends && self.is_decided(&branch)) {
-                    self.split(&branch, what_if);
+                let ends = self.note_failure(failure, &cost);
+                if !(ends && self.is_decided(branch)) {
+                    self.split(branch, what_if);
                 }
             }
         }
-        Ok(())
     }
 
     /// Notes why a set is no plan. Returns whether no larger set is one.
@@ -221,25 +265,29 @@ impl Search {
         ends
     }
 
-    /// Counting overlooks something: looks at what is left of all units.
-    fn try_with_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
+    /// Looks at what is left of all units.
+    fn trim_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
         let goes = |unit: &usize| self.units.all[*unit].goes;
         let all: Vec<usize> = (0..self.units.all.len()).filter(goes).collect();
         match what_if.trimmed(&self.units.all, &all) {
+            Ok(set) => self.largest = Largest::Enough(set),
             Err((refused, is_proved)) => {
                 self.why = Some(Why::Room(refused));
                 if is_proved {
                     return Err(());
                 }
-                Ok(())
             }
-            Ok(set) => {
-                let cost = self.cost_of(&set, &Cost::default());
-                if let Ok(end) = what_if.try_set(&self.units.all, &set, self.action) {
-                    self.best = Some((set, end, cost));
-                }
-                Ok(())
-            }
+        }
+        Ok(())
+    }
+
+    fn try_trimmed(&mut self, set: Vec<usize>, what_if: &mut WhatIf<'_>) {
+        let cost = self.cost_of(&set, &Cost::default());
+        let Ok(end) = what_if.try_set(&self.units.all, &set, self.action) else {
+            return;
+        };
+        if self.best.as_ref().is_none_or(|(.., best)| cost < *best) {
+            self.best = Some((set, end, cost));
         }
     }
 

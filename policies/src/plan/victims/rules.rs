@@ -20,11 +20,11 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    /// The victims of which these are the units.
+    /// The victims of which these are the units, in rising order.
     pub(super) fn of(units: &[Unit], gone: &[usize]) -> Vec<Self> {
         let follows = |unit: &usize| {
             let one = &units[*unit];
-            !one.is_core && one.kin.iter().any(|core| gone.contains(core))
+            !one.is_core && one.kin.iter().any(|core| gone.binary_search(core).is_ok())
         };
         let first = gone.iter().filter(|unit| !follows(unit));
         let victims = first.map(|unit| {
@@ -38,7 +38,7 @@ impl Victim {
             for kin in one
                 .kin
                 .iter()
-                .filter(|kin| one.is_core && gone.contains(kin))
+                .filter(|kin| one.is_core && gone.binary_search(kin).is_ok())
             {
                 add_demand(&mut victim.holds, &units[*kin].holds);
                 for (node, frees) in &units[*kin].frees {

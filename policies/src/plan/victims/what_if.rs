@@ -19,7 +19,7 @@ use crate::state::ClusterState;
 use crate::state::holds::Holder;
 use crate::state::pod::Stage;
 use crate::txn::{Checkpoint, Txn};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// How much work it is to try a set, for each of its units, in units of about ten nanoseconds.
@@ -231,12 +231,12 @@ impl<'a> WhatIf<'a> {
         let left = placed.map(|()| {
             let mut by_cost: Vec<usize> = set.to_vec();
             by_cost.sort_by(|one, other| units[*other].cost.cmp(&units[*one].cost));
-            let mut kept = Vec::new();
+            let mut kept = BTreeSet::new();
             for unit in by_cost {
                 let lacks_core = |kin: &usize| kept.contains(kin);
                 let stays = !units[unit].is_core && units[unit].kin.iter().any(lacks_core);
                 if stays || !rules::fits_back(self.state, &units[unit]) {
-                    kept.push(unit);
+                    kept.insert(unit);
                     continue;
                 }
                 for (pod, node) in &units[unit].pods {
@@ -244,8 +244,7 @@ impl<'a> WhatIf<'a> {
                     self.txn.place(self.state, *pod, *node, placement);
                 }
             }
-            kept.sort_unstable();
-            kept
+            kept.into_iter().collect()
         });
         self.txn.rollback(self.state, start);
         left
@@ -313,7 +312,9 @@ impl<'a> WhatIf<'a> {
         }
         let start = self.txn.checkpoint();
         let certain = !self.may_return(units, set);
-        self.place_again(units, set);
+        if !certain {
+            self.place_again(units, set);
+        }
         let moved = self.txn.placed_since(start).to_vec();
         self.check(units, set, action, gpus)
             .map_err(|mut failure| {
@@ -363,7 +364,7 @@ impl<'a> WhatIf<'a> {
     fn is_unneeded(&self, units: &[Unit], set: &[usize], unit: usize) -> bool {
         let one = &units[unit];
         // Surplus leaves with the minimum of its gang.
-        let follows = !one.is_core && one.kin.iter().any(|core| set.contains(core));
+        let follows = !one.is_core && one.kin.iter().any(|core| set.binary_search(core).is_ok());
         !follows && rules::fits_back(self.state, one)
     }
 
@@ -382,27 +383,26 @@ impl<'a> WhatIf<'a> {
 
     /// Gives victims places again, the dearest gangs first, as far as there is room.
     fn place_again(&mut self, units: &[Unit], set: &[usize]) {
-        let mut gangs: Vec<(GangId, usize)> = Vec::new();
+        let mut by_gang: BTreeMap<GangId, Vec<usize>> = BTreeMap::new();
         for unit in set {
-            if !gangs.iter().any(|(gang, _)| *gang == units[*unit].gang) {
-                gangs.push((units[*unit].gang, *unit));
-            }
+            by_gang.entry(units[*unit].gang).or_default().push(*unit);
         }
-        gangs.sort_by(|(_, one), (_, other)| units[*other].cost.cmp(&units[*one].cost));
-        for (gang, first) in gangs {
-            let mut own = set.iter().filter(|unit| units[**unit].gang == gang);
-            if !own.all(|unit| units[*unit].comes_back) {
-                continue;
-            }
-            let queue = units[first].queue;
-            while self.waits_again(units, set, gang) && self.place(gang, queue).is_ok() {}
+        let mut gangs: Vec<Vec<usize>> = by_gang.into_values().collect();
+        gangs.retain(|own| own.iter().all(|unit| units[*unit].comes_back));
+        // Units are in the order of the names of gangs.
+        gangs.sort_by(|one, other| {
+            let by_cost = units[other[0]].cost.cmp(&units[one[0]].cost);
+            by_cost.then(one[0].cmp(&other[0]))
+        });
+        for own in gangs {
+            let first = &units[own[0]];
+            while self.waits_again(units, &own) && self.place(first.gang, first.queue).is_ok() {}
         }
     }
 
-    /// Whether a victim of a gang has no place.
-    fn waits_again(&self, units: &[Unit], set: &[usize], gang: GangId) -> bool {
-        let own = set.iter().filter(|unit| units[**unit].gang == gang);
-        let mut pods = own.flat_map(|unit| &units[*unit].pods);
+    /// Whether a pod of these units has no place.
+    fn waits_again(&self, units: &[Unit], own: &[usize]) -> bool {
+        let mut pods = own.iter().flat_map(|unit| &units[*unit].pods);
         pods.any(|(pod, _)| self.state.pods[*pod].stage == Stage::Waiting)
     }
 
