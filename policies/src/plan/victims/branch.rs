@@ -55,8 +55,9 @@ pub(super) enum Searched {
 /// room although counting finds enough.
 ///
 /// ```text
-/// NOT ASKED --the first set has too little room--> ASKED --all units leave--> there is no room: over
-///                                                             +-------------> ENOUGH --tried--> DONE
+/// NOT ASKED --the first set has too little room--> ASKED --there is room without all--> ENOUGH
+///                                                    |                                    |
+///                                     there is none: the search is over        tried --> DONE
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 enum Largest {
