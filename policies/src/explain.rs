@@ -267,6 +267,8 @@ pub struct Shortage {
     pub all: NodeCounts,
     /// The gangs that hold the missing resource in `domain`; the first to end comes first.
     pub holders: Vec<Holder>,
+    /// Room on these nodes that is kept for others, for which pods leave, or were moved.
+    pub kept: Vec<KeptRoom>,
 }
 
 impl Shortage {
@@ -326,6 +328,19 @@ pub struct Holder {
     pub makes_room_for: u64,
     /// When the gang ends, if its runtime was given and has not passed.
     pub ends_ms: Option<UnixMs>,
+}
+
+/// Room that nobody uses, and that is kept for somebody else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptRoom {
+    /// Those who are to have the room, in words: `the gang default/a, for which others leave`.
+    pub beneficiary: String,
+    /// How much of the missing resource is kept in the domain, in words: `8 nvidia.com/gpu`.
+    pub amount: String,
+    /// On how many nodes it is kept.
+    pub nodes: u32,
+    /// Until when it is kept at most; `None`: until the beneficiary is placed, or gives up.
+    pub until_ms: Option<UnixMs>,
 }
 
 /// A bound of a queue that a gang would exceed. Amounts are in base units.

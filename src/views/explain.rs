@@ -176,6 +176,8 @@ pub struct ShortageView {
     /// The gangs that hold the missing resource in the domain that comes nearest: first those that
     /// end first, then those that hold most.
     pub holders: Vec<HolderView>,
+    /// Room in that domain that is kept for others, for which pods leave, or were moved.
+    pub kept: Vec<KeptRoomView>,
 }
 
 /// What nodes say to a member.
@@ -200,6 +202,20 @@ pub struct RefusedView {
     pub nodes: u32,
     /// How many members the free amounts of these nodes would hold; 0 where an amount is missing.
     pub would_hold: u64,
+}
+
+/// Room that nobody uses, and that is kept for somebody else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptRoomView {
+    /// Those who are to have the room, in words.
+    pub r#for: String,
+    /// How much of the missing resource is kept, in words.
+    pub amount: String,
+    /// On how many nodes it is kept.
+    pub nodes: u32,
+    /// Until when it is kept at most; `null`: until they are placed, or give up.
+    pub until: Option<String>,
 }
 
 /// A holder of the missing resource.

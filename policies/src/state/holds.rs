@@ -128,6 +128,11 @@ impl Holds {
     pub(crate) fn end_at(&mut self, owner: Uid, at_ms: UnixMs) {
         self.ends.insert(owner, at_ms);
     }
+
+    /// When a hold for an owner ends at the latest.
+    pub(crate) fn ends_ms(&self, owner: Uid) -> Option<UnixMs> {
+        self.ends.get(&owner).copied()
+    }
 }
 
 impl Hold {

@@ -3,6 +3,7 @@
 
 use super::ClusterState;
 use super::gang::{Gang, GangKey, GroupTree};
+use super::holds::Holder;
 use super::pod::{Own, Pod, Stage};
 use crate::command::ObjectReference;
 use crate::event::Kind;
@@ -47,6 +48,8 @@ impl ClusterState {
     pub(crate) fn delete_job(&mut self, uid: Uid) {
         if self.jobs.remove(&uid).is_some() {
             self.regroup_owned(uid);
+            // Nobody makes its pods anew, so room need not be kept for them.
+            self.end_hold(Holder::Owner(uid));
         }
     }
 

@@ -21,8 +21,8 @@ mod sub_groups;
 mod together;
 
 use crate::explain::{
-    Ahead, ExcessReport, Explanation, Holder, NodeCounts, NotFound, Proof, QueueStanding, Rank,
-    Refused, Rivals, Shortage, Standing, Subject, Together,
+    Ahead, ExcessReport, Explanation, Holder, KeptRoom, NodeCounts, NotFound, Proof, QueueStanding,
+    Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
 use crate::facts::{GroupSource, UnixMs};
 use crate::gangs::counts::{Counts, count};

@@ -153,3 +153,43 @@ fn a_rolling_update_of_a_deployment_goes_on_in_the_gang_that_runs() {
     world.later(120_000);
     assert_eq!(world.evictions, 0);
 }
+
+/// Room is kept for the pods that a Job makes anew after they were moved, and no longer than there
+/// is a Job to make them. Meanwhile those who lack it are told for whom it is kept.
+#[test]
+fn room_is_kept_for_the_moved_pods_of_a_job_until_the_job_is_gone() {
+    let mut world = World::new();
+    let movable = JobFacts {
+        indexed: false,
+        ..job("movable", 1, true)
+    };
+    let of_job = owner("Job", "movable", movable.uid);
+    let quota = queue("default").entry("nvidia.com/gpu", None, (16, None), 1);
+    world.then((
+        quota,
+        node("n1 n2", 8),
+        movable.clone(),
+        pod("m", 4)
+            .on("n1")
+            .with(|pod| pod.owner = Some(of_job.clone())),
+        pod("keeps", 4)
+            .on("n2")
+            .with(|pod| pod.hints.preemptible = Some(false)),
+        pod("large", 8),
+    ));
+    world.run(5_000);
+    assert_eq!(world.evicted, ["m"]);
+    world.then(pod("late", 4));
+    world.run(5_000);
+    assert_eq!(world.places("large late"), "n1 -");
+    let kept = world.explain("pod/late").shortages[0].kept.remove(0);
+    assert_eq!(
+        kept.beneficiary,
+        "new pods of the Job default/movable, whose pods were moved"
+    );
+    assert_eq!((&*kept.amount, kept.nodes), ("4 nvidia.com/gpu", 1));
+    assert!(kept.until_ms.is_some());
+    world.forget(ObjectKey::Job(movable.uid));
+    world.run(5_000);
+    assert_eq!(world.places("late"), "n2");
+}

@@ -2,8 +2,8 @@
 
 use super::eviction;
 use super::{
-    ClaimView, ExplanationView, HolderView, LeftOutView, LevelView, NodesView, ShortageView,
-    SiblingView, StandingView, TogetherView,
+    ClaimView, ExplanationView, HolderView, KeptRoomView, LeftOutView, LevelView, NodesView,
+    ShortageView, SiblingView, StandingView, TogetherView,
 };
 use gpu_batch_policies::explain::nodes_that;
 use std::collections::BTreeSet;
@@ -136,6 +136,7 @@ fn missing(view: &ExplanationView) -> Vec<String> {
         }
         // Several shapes may lack room that the same gangs hold.
         let held = one.holders.iter().map(holder);
+        let held = held.chain(one.kept.iter().map(kept));
         let new = held.filter(|line| said.insert((one.domain.clone(), line.clone())));
         lines.extend(new);
     }
@@ -261,6 +262,22 @@ fn shortage(shortage: &ShortageView, in_detail: bool) -> Vec<String> {
 }
 
 /// `vision/old holds 8 nvidia.com/gpu there on 1 node`.
+/// `8 nvidia.com/gpu there on 1 node are kept for the gang default/a, for which others leave`.
+fn kept(kept: &KeptRoomView) -> String {
+    let on = match kept.nodes {
+        1 => "on 1 node".to_owned(),
+        nodes => format!("on {nodes} nodes"),
+    };
+    let until = match &kept.until {
+        Some(until) => format!(", until {until} at most"),
+        None => String::new(),
+    };
+    format!(
+        "{} there {on} are kept for {}{until}",
+        kept.amount, kept.r#for
+    )
+}
+
 fn holder(holder: &HolderView) -> String {
     let (who, holds) = match &holder.gang {
         Some(gang) => (gang.as_str(), "holds"),

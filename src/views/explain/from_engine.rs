@@ -1,14 +1,14 @@
 //! What the engine says of a gang, as a view: names and quantities in words.
 
 use super::{
-    AheadView, ClaimView, ExcessView, ExplanationView, HolderView, LeftOutView, LevelView,
-    NodesView, PodView, QuotaView, RefusedView, ShortageView, SiblingView, StandingView,
+    AheadView, ClaimView, ExcessView, ExplanationView, HolderView, KeptRoomView, LeftOutView,
+    LevelView, NodesView, PodView, QuotaView, RefusedView, ShortageView, SiblingView, StandingView,
     TogetherView,
 };
 use crate::kube::format::{seconds, share};
 use gpu_batch_policies::explain::{
-    Claim, DominantShare, Explanation, Holder, NodeCounts, QueueStanding, QuotaClaim, Shortage,
-    Standing, Together,
+    Claim, DominantShare, Explanation, Holder, KeptRoom, NodeCounts, QueueStanding, QuotaClaim,
+    Shortage, Standing, Together,
 };
 use gpu_batch_policies::facts::quantity as quantity_of;
 use gpu_batch_policies::reason::Reason;
@@ -104,6 +104,7 @@ impl From<Shortage> for ShortageView {
             nearest: shortage.nearest.into(),
             all: shortage.all.into(),
             holders: shortage.holders.into_iter().map(Into::into).collect(),
+            kept: shortage.kept.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -131,6 +132,17 @@ impl From<Holder> for HolderView {
             nodes: holder.nodes,
             makes_room_for: holder.makes_room_for,
             ends: holder.ends_ms.map(seconds),
+        }
+    }
+}
+
+impl From<KeptRoom> for KeptRoomView {
+    fn from(kept: KeptRoom) -> Self {
+        Self {
+            r#for: kept.beneficiary,
+            amount: kept.amount,
+            nodes: kept.nodes,
+            until: kept.until_ms.map(seconds),
         }
     }
 }

@@ -1,14 +1,16 @@
-//! The holders of a resource on some nodes.
+//! The holders of a resource on some nodes, and those for whom room is kept there.
 
-use super::Holder;
+use super::{Holder, KeptRoom};
 use crate::facts::{Amount, UnixMs};
 use crate::ids::{GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
+use crate::state::holds::Holder as Keeper;
 use crate::tell::words::amount_in_words;
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    format,
     string::String,
     vec::Vec,
 };
@@ -68,6 +70,66 @@ pub(crate) fn held(
         (ends, Reverse(held.amount), name)
     });
     held
+}
+
+/// The room on these nodes that is kept for others than the gang `own`.
+pub(crate) fn kept(
+    state: &ClusterState,
+    own: GangId,
+    resource: ResourceId,
+    nodes: &[NodeId],
+) -> Vec<KeptRoom> {
+    let mut kept: BTreeMap<Keeper, (Amount, u32)> = BTreeMap::new();
+    for node in nodes {
+        for keeper in state
+            .holds
+            .on_node(*node)
+            .filter(|holder| *holder != Keeper::Gang(own))
+        {
+            let rooms = state
+                .holds
+                .get(keeper)
+                .into_iter()
+                .flat_map(|hold| &hold.rooms);
+            let here = rooms.filter(|(_, on)| on == node);
+            let amounts =
+                here.map(|(class, _)| amount_of(&state.classes[*class].requests, resource));
+            let amount = amounts.fold(0, Amount::saturating_add);
+            if amount > 0 {
+                let (sum, nodes) = kept.entry(keeper).or_default();
+                *sum = sum.saturating_add(amount);
+                *nodes += 1;
+            }
+        }
+    }
+    let kept = kept.into_iter().map(|(keeper, (amount, nodes))| KeptRoom {
+        beneficiary: beneficiary(state, keeper),
+        amount: amount_in_words(state.resource_names.name(resource), amount),
+        nodes,
+        until_ms: match keeper {
+            Keeper::Owner(owner) => state.holds.ends_ms(owner),
+            Keeper::Gang(_) | Keeper::Foreign(..) => None,
+        },
+    });
+    kept.collect()
+}
+
+/// Those who are to have room that is kept, in words.
+fn beneficiary(state: &ClusterState, keeper: Keeper) -> String {
+    match keeper {
+        Keeper::Gang(gang) => {
+            let name = state.name_of(&state.gangs[gang]);
+            format!("the gang {name}, for which others leave")
+        }
+        Keeper::Owner(owner) => match state.jobs.get(&owner) {
+            Some(job) => format!(
+                "new pods of the Job {}/{}, whose pods were moved",
+                job.namespace, job.name
+            ),
+            None => "new pods of a controller whose pods were moved".into(),
+        },
+        Keeper::Foreign(..) => "a pod of another scheduler that is nominated there".into(),
+    }
 }
 
 impl Held {

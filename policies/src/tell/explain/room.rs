@@ -1,7 +1,7 @@
 //! Shortages of room on nodes, and where they are smallest: counted anew over all nodes.
 
-use super::held::held;
-use super::{Holder, NodeCounts, Refused, Shortage};
+use super::held::{held, kept};
+use super::{Holder, KeptRoom, NodeCounts, Refused, Shortage};
 use crate::facts::UnixMs;
 use crate::filter::{self, Filter};
 use crate::ids::{ClassId, GangId, NodeId, ResourceId};
@@ -111,6 +111,7 @@ pub(crate) fn shortage(
     let requests = class.in_order.iter();
     let requests = requests.map(|(id, amount)| (state.resource_names.name(*id).into(), *amount));
     let short = missing.need.saturating_sub(fits_here);
+    let (holders, kept) = holders(state, missing, here, now_ms);
     let shortage = Shortage {
         sub_groups: missing.sub_groups.clone(),
         required_by: missing.required_by.clone(),
@@ -132,7 +133,8 @@ pub(crate) fn shortage(
         gpus_short: class.gpus.saturating_mul(short),
         nearest: counts(here),
         all: counts(&all),
-        holders: holders(state, missing, here, now_ms),
+        holders,
+        kept,
     };
     (shortage, message)
 }
@@ -330,14 +332,15 @@ fn counts(nodes: &[&Judged]) -> NodeCounts {
     counts
 }
 
-/// The holders of what is missing, on nodes that would take a member if they were empty. A node of
-/// a GPU model whose limit is reached takes no member, whatever ends there.
+/// The holders of what is missing, on nodes that would take a member if they were empty, and room
+/// that is kept there for others. A node of a GPU model whose limit is reached takes no member,
+/// whatever ends there.
 fn holders(
     state: &ClusterState,
     missing: &Missing,
     nodes: &[&Judged],
     now_ms: UnixMs,
-) -> Vec<Holder> {
+) -> (Vec<Holder>, Vec<KeptRoom>) {
     let takes = |j: &&&Judged| j.fits_empty > 0 && allowed(state, missing, j.model) > 0;
     let would: Vec<&Judged> = nodes.iter().filter(takes).copied().collect();
     let class = &state.classes[missing.class];
@@ -347,7 +350,7 @@ fn holders(
     let asked = amount_of(&class.requests, scarce);
     let told = held.take(HOLDERS_NAMED);
     let told = told.map(|held| held.told(state, asked));
-    told.collect()
+    (told.collect(), kept(state, missing.gang, scarce, &nodes))
 }
 
 /// The resource that most of these nodes have too little of.
