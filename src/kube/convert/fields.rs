@@ -70,6 +70,11 @@ impl Fields {
         problems.push(format_args!("{}.{name}", self.path), message);
     }
 
+    /// Whether a field is there that has not been read; `null` counts as absent.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(|value| !value.is_null())
+    }
+
     /// The value of a field; `null` counts as absent.
     pub(super) fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);

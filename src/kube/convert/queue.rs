@@ -43,8 +43,8 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
         parent: spec.name("parent", problems),
         priority: priority(&mut spec, problems),
         resources: resources(&mut spec, problems),
-        preempt_min_runtime_ms: spec.duration("preemptMinRuntime", problems),
-        reclaim_min_runtime_ms: spec.duration("reclaimMinRuntime", problems),
+        preempt_min_runtime_ms: min_runtime(&mut spec, "preemptMinRuntime", problems),
+        reclaim_min_runtime_ms: min_runtime(&mut spec, "reclaimMinRuntime", problems),
         placement,
         namespace_selector: spec
             .read::<LabelSelector>("namespaceSelector", "a label selector", problems)
@@ -59,6 +59,17 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
     spec.end(problems);
     facts.problems = std::mem::take(problems).into_vec();
     facts
+}
+
+/// A hundred years, in milliseconds.
+const NEVER_MS: u64 = 100 * 365 * 24 * 3_600_000;
+
+/// How long gangs run before they may be evicted. While that cannot be read they are left alone: a
+/// slip in writing must not cost anybody's work.
+fn min_runtime(spec: &mut Fields, name: &'static str, problems: &mut Problems) -> Option<u64> {
+    let is_there = spec.has(name);
+    let runtime_ms = spec.duration(name, problems);
+    runtime_ms.or(is_there.then_some(NEVER_MS))
 }
 
 /// `status.pastUse`, as the scheduler writes it.

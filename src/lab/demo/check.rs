@@ -3,7 +3,7 @@
 use super::seen::{Node, Pod};
 use super::setting::RACK_LABEL;
 use super::witness::{
-    Amounts, Course, Witness, has_ended, has_failed, node_of, node_use, requests,
+    Amounts, Course, REMNANT_WITHIN, Witness, has_ended, has_failed, node_of, node_use, requests,
 };
 use super::workload::Traits;
 use crate::lab::demo::setting::GANG_LABEL;
@@ -48,13 +48,14 @@ fn whole_gangs(witness: &Witness, pods: &[Pod], now: Instant) -> Check {
                 "{name} has {has} members on nodes and needs {minimum}"
             ));
         }
-        let unfinished = course
-            .partial_since
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let partial = course.longest_partial.max(unfinished);
+        let (partial, remnant) = course.longest_until(now);
         if partial > witness.partial_within {
             let seconds = partial.as_secs();
             violations.push(format!("{name} was partly on nodes for {seconds} s"));
+        }
+        if remnant > REMNANT_WITHIN + witness.partial_within {
+            let seconds = remnant.as_secs();
+            violations.push(format!("{name} ran below its minimum for {seconds} s"));
         }
         slowest = slowest.max(partial);
     }

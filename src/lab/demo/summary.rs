@@ -91,9 +91,9 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
         counts.waiting,
     );
     say!(
-        "  pods         {} bound, {} evicted",
+        "  pods         {} bound, {}",
         witness.binds,
-        witness.evictions
+        evicted(&witness.evictions)
     );
     say!(
         "  waiting time {} median, {} at the 95th percentile, {} at most",
@@ -106,6 +106,19 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
         "  GPUs         {}% of {all} in use while gangs waited for some",
         utilisation.percent(),
     );
+}
+
+/// `12 evicted to make room for others: 8 of team-a, 4 of team-b`.
+fn evicted(evictions: &BTreeMap<&str, u64>) -> String {
+    if evictions.is_empty() {
+        return "0 evicted".to_owned();
+    }
+    let all: u64 = evictions.values().sum();
+    let from = evictions
+        .iter()
+        .map(|(queue, pods)| format!("{pods} of {queue}"));
+    let from = from.collect::<Vec<_>>().join(", ");
+    format!("{all} evicted to make room for others: {from}")
 }
 
 /// Names the gangs that have started and not ended, and their pods that have not ended.

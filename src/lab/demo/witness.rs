@@ -23,6 +23,9 @@ const PARTIAL_WITHIN: Duration = Duration::from_secs(10);
 /// As [`PARTIAL_WITHIN`], where requests get lost: a lost request is noticed only after 4 s, and
 /// several can be lost in a row.
 pub(super) const PARTIAL_WITHIN_CHAOS: Duration = Duration::from_secs(40);
+/// How long a part of a gang may stay after others were evicted or lost: the default of
+/// `stalenessGracePeriod`, which is one minute, and as long again as a part may take to begin.
+pub(super) const REMNANT_WITHIN: Duration = Duration::from_secs(60);
 
 /// Amounts by resource, in base units (thousandths of a core, bytes, pieces).
 pub(super) type Amounts = BTreeMap<String, u64>;
@@ -48,10 +51,15 @@ pub(super) struct Course {
     pub(super) racks: BTreeMap<String, u32>,
     /// The racks of the members at a time when they were in several, though the gang requires one.
     pub(super) scattered: Option<String>,
+    /// The minimum has been bound since the gang last had no member on a node: what it lacks since
+    /// then was taken from it.
+    pub(super) is_complete: bool,
     /// When the gang came to have some members bound, but fewer than the minimum.
     pub(super) partial_since: Option<Instant>,
-    /// The longest time that the gang was bound in part.
+    /// The longest time that the gang had begun in part.
     pub(super) longest_partial: Duration,
+    /// The longest time that a part of the gang stayed after others had been taken from it.
+    pub(super) longest_remnant: Duration,
 }
 
 impl Course {
@@ -72,14 +80,27 @@ impl Course {
         })
     }
 
+    /// The longest times so far that the gang had begun in part, and that a part of it stayed after
+    /// others had been taken from it.
+    pub(super) fn longest_until(&self, now: Instant) -> (Duration, Duration) {
+        let since = self.partial_since.unwrap_or(now);
+        let lasts = now.saturating_duration_since(since);
+        match self.is_complete {
+            false => (self.longest_partial.max(lasts), self.longest_remnant),
+            true => (self.longest_partial, self.longest_remnant.max(lasts)),
+        }
+    }
+
     fn settle(&mut self, now: Instant) {
+        let longest = self.longest_until(now);
+        (self.longest_partial, self.longest_remnant) = longest;
         if self.bound >= self.gang.minimum {
             self.started.get_or_insert(now);
+            self.is_complete = true;
         }
-        let since = self.partial_since.unwrap_or(now);
-        self.longest_partial = self.longest_partial.max(now.duration_since(since));
+        self.is_complete &= self.bound > 0;
         let partial = (1..self.gang.minimum).contains(&self.bound);
-        self.partial_since = partial.then_some(since);
+        self.partial_since = partial.then_some(self.partial_since.unwrap_or(now));
         let ended = self.finished >= self.gang.pods;
         self.ended = ended.then(|| self.ended.unwrap_or(now));
     }
@@ -123,8 +144,8 @@ pub(super) struct Witness {
     members: BTreeMap<String, Member>,
     /// Pods that were seen to get a node.
     pub(super) binds: u64,
-    /// Pods that went away with a node, before they ended.
-    pub(super) evictions: u64,
+    /// Pods that went away with a node, before they ended, by the queue of their gang.
+    pub(super) evictions: BTreeMap<&'static str, u64>,
     /// How many changes of pods were noted. After each, all nodes were within capacity, or a
     /// violation was noted.
     pub(super) changes: u64,
@@ -147,8 +168,10 @@ impl Witness {
                 nodes: BTreeMap::new(),
                 racks: BTreeMap::new(),
                 scattered: None,
+                is_complete: false,
                 partial_since: None,
                 longest_partial: Duration::ZERO,
+                longest_remnant: Duration::ZERO,
                 gang,
             };
             (course.gang.name.clone(), course)
@@ -197,7 +220,9 @@ impl Witness {
         self.changes += 1;
         let Some(node) = &old.node else { return };
         if !old.ended {
-            self.evictions += 1;
+            if let Some(course) = self.courses.get(&old.gang) {
+                *self.evictions.entry(course.gang.queue).or_default() += 1;
+            }
             self.hold(&old, node, false);
         }
         if let Some(course) = self.courses.get_mut(&old.gang)

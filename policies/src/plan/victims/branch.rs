@@ -13,7 +13,7 @@
 use super::bound::{Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::units::{Unit, Units};
-use super::what_if::{End, Failure, WhatIf};
+use super::what_if::{End, Failure, Needed, WhatIf};
 use super::{Action, Why};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -22,6 +22,9 @@ use alloc::vec::Vec;
 const BRANCHES_MAX: u64 = 4_000;
 /// How much work a search may do in all its slices, in units of about ten nanoseconds.
 const WORK_MAX: u64 = 2_000_000;
+
+/// How much of it may be done until it is known that each unit of a plan is needed.
+const NEEDED_WORK_MAX: u64 = 10 * WORK_MAX;
 
 /// What is decided on the way to a branch, and what follows.
 #[derive(Debug)]
@@ -51,13 +54,14 @@ pub(super) enum Searched {
     },
 }
 
-/// What is known of the set of all units. It is looked at once, when the first set has too little
-/// room although counting finds enough.
+/// What is known of the set of all units. It is looked at once, when the first set is no plan
+/// although counting finds enough room.
 ///
 /// ```text
-/// NOT ASKED --the first set has too little room--> ASKED --there is room without all--> ENOUGH
-///                                                    |                                    |
-///                                     there is none: the search is over        tried --> DONE
+/// NOT ASKED --the first set is no plan--> ASKED --there is room without all--> ENOUGH <------+
+///                      there is none: over <-+        it is no plan: DONE <-+-> PLAN         |
+///                              all are needed, or no work is left: DONE <------+-------------+
+///                                                                       one is not needed
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 enum Largest {
@@ -65,6 +69,9 @@ enum Largest {
     Asked,
     /// These of all units are enough for the places that the claimant would be given.
     Enough(Vec<usize>),
+    /// These make a plan with this end, if each is needed, wherever the claimant is placed. So many
+    /// have been looked at.
+    Plan(Vec<usize>, End, usize),
     Done,
 }
 
@@ -133,8 +140,8 @@ impl Search {
     }
 
     fn has_more(&self) -> bool {
-        let is_asked = matches!(self.largest, Largest::Asked | Largest::Enough(_));
-        is_asked || !self.open.is_empty()
+        let is_over = matches!(self.largest, Largest::NotAsked | Largest::Done);
+        !is_over || !self.open.is_empty()
     }
 
     /// Looks at all units, where that was asked for, else at the branch of the least bound; `None`:
@@ -151,6 +158,10 @@ impl Search {
             Largest::Asked => return Some(self.trim_all(what_if)),
             Largest::Enough(set) => {
                 self.try_trimmed(set, what_if);
+                return Some(Ok(()));
+            }
+            Largest::Plan(set, end, next) => {
+                self.look_for_unneeded(set, end, next, what_if);
                 return Some(Ok(()));
             }
             is_not_due => self.largest = is_not_due,
@@ -240,8 +251,9 @@ impl Search {
                 }
             }
             Err(failure) => {
-                // Counting overlooks something.
-                if !failure.has_room && self.why.is_none() {
+                // Counting overlooks something. A plan that is no more than good enough is better
+                // than none when the search is cut short.
+                if self.why.is_none() {
                     self.largest = Largest::Asked;
                 }
                 let ends = self.note_failure(failure, &cost);
@@ -282,13 +294,53 @@ impl Search {
         Ok(())
     }
 
+    /// Tries a set that is enough. Where fewer units leave, the claimant may be given other places,
+    /// for which not all of them need leave.
     fn try_trimmed(&mut self, set: Vec<usize>, what_if: &mut WhatIf<'_>) {
-        let cost = self.cost_of(&set, &Cost::default());
-        let Ok(end) = what_if.try_set(&self.units.all, &set, self.action) else {
-            return;
+        match what_if.try_set(&self.units.all, &set, self.action) {
+            Ok(end) => self.largest = Largest::Plan(set, end, 0),
+            Err(failure) if failure.why == Why::Unneeded => self.trim(&set, set.len(), what_if),
+            Err(_) => {}
+        }
+    }
+
+    /// Tries what is left of these units, if it is less than `size`.
+    fn trim(&mut self, set: &[usize], size: usize, what_if: &mut WhatIf<'_>) {
+        let fewer = what_if.trimmed(&self.units.all, set).ok();
+        if let Some(fewer) = fewer.filter(|fewer| fewer.len() < size) {
+            self.largest = Largest::Enough(fewer);
+        }
+    }
+
+    /// Looks at the next units of a plan, whether each is needed. Where the claimant could be placed
+    /// elsewhere if one stays, the others are tried without it.
+    fn look_for_unneeded(
+        &mut self,
+        mut set: Vec<usize>,
+        end: End,
+        next: usize,
+        what_if: &mut WhatIf<'_>,
+    ) {
+        let needed = match self.action {
+            Action::Consolidate => Needed::All,
+            _ => what_if.needed(&self.units.all, &set, next),
         };
-        if self.best.as_ref().is_none_or(|(.., best)| cost < *best) {
-            self.best = Some((set, end, cost));
+        match needed {
+            Needed::All => {
+                let cost = self.cost_of(&set, &Cost::default());
+                if self.best.as_ref().is_none_or(|(.., best)| cost < *best) {
+                    self.best = Some((set, end, cost));
+                }
+            }
+            Needed::Before(next) if self.work <= NEEDED_WORK_MAX => {
+                self.largest = Largest::Plan(set, end, next);
+            }
+            Needed::Before(_) => {}
+            Needed::Not(at) => {
+                let size = set.len();
+                set.remove(at);
+                self.trim(&set, size, what_if);
+            }
         }
     }
 

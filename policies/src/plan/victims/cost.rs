@@ -81,11 +81,11 @@ impl Cost {
         self.0.get(1).map_or(0, |sum| sum / PARTS)
     }
 
-    /// How many gangs any set breaks that costs no less than this: a set that breaks fewer of all
-    /// gangs breaks more outside queues of weight 0.
+    /// How many gangs any set breaks that costs no less than this: each breaks as many outside
+    /// queues of weight 0 at least, and one that breaks fewer of all gangs breaks more of those.
     pub(crate) fn broken_at_least(&self) -> u64 {
         let outside = self.0.first().map_or(0, |sum| sum / PARTS);
-        self.broken().min(outside + 1)
+        self.broken().min(outside + 1).max(outside)
     }
 
     /// How many GPU-seconds are lost.
@@ -146,3 +146,6 @@ fn slope_order(one: (&[i128], u64), other: (&[i128], u64)) -> Ordering {
     let right = other.0.iter().map(|rise| rise * by(one.1));
     left.cmp(right)
 }
+
+#[cfg(test)]
+mod tests;

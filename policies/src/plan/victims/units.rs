@@ -396,7 +396,7 @@ fn unit(
             .saturating_add(class.gpus.saturating_mul(lost_ms) / 1_000);
         loss.cpu_seconds = loss
             .cpu_seconds
-            .saturating_add((cpus / 1_000).saturating_mul(lost_ms) / 1_000);
+            .saturating_add(cpus.saturating_mul(lost_ms) / 1_000_000);
         loss.pods += 1;
         loss.run_seconds += now_ms.saturating_sub(bound_ms(pod, now_ms)) / 1_000;
     }

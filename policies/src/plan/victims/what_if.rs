@@ -24,6 +24,9 @@ use alloc::vec::Vec;
 
 /// How much work it is to try a set, for each of its units, in units of about ten nanoseconds.
 const DISPLACED_WORK: u64 = 200;
+/// How much work is done at a time to see whether units are needed, in units of about ten
+/// nanoseconds.
+const NEEDED_WORK: u64 = 50_000;
 
 /// The state, in which everything that is leaving has left, and a transaction for what is tried.
 #[derive(Debug)]
@@ -51,6 +54,17 @@ pub(super) struct End {
     pub(super) places: Vec<(PodId, NodeId)>,
     /// Victims that have a place again.
     pub(super) moved: Vec<(PodId, NodeId)>,
+}
+
+/// Whether each unit of a set is needed, wherever the claimant is placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// All are.
+    All,
+    /// Those before this one are; the others have not been looked at yet.
+    Before(usize),
+    /// There is room without this one.
+    Not(usize),
 }
 
 /// Why a set of victims is no plan.
@@ -250,6 +264,38 @@ impl<'a> WhatIf<'a> {
         left
     }
 
+    /// Looks at the units of a set from one on, for a while.
+    pub(super) fn needed(&mut self, units: &[Unit], set: &[usize], from: usize) -> Needed {
+        let start = self.txn.checkpoint();
+        let work_end = self.work + NEEDED_WORK + DISPLACED_WORK * set.len() as u64;
+        self.displace(units, set);
+        let mut needed = Needed::All;
+        for (at, unit) in set.iter().enumerate().skip(from) {
+            if self.work > work_end {
+                needed = Needed::Before(at);
+                break;
+            }
+            if !follows(units, set, *unit) && self.has_room_with(&units[*unit]) {
+                needed = Needed::Not(at);
+                break;
+            }
+        }
+        self.txn.rollback(self.state, start);
+        needed
+    }
+
+    /// Whether the claimant finds room while a displaced unit is back where it was.
+    fn has_room_with(&mut self, unit: &Unit) -> bool {
+        let start = self.txn.checkpoint();
+        for (pod, node) in &unit.pods {
+            let placement = self.settings.cpu_placement;
+            self.txn.place(self.state, *pod, *node, placement);
+        }
+        let has_room = self.place(self.claimant.gang, self.claimant.queue).is_ok();
+        self.txn.rollback(self.state, start);
+        has_room
+    }
+
     fn displace(&mut self, units: &[Unit], set: &[usize]) {
         for unit in set {
             for (pod, _) in &units[*unit].pods {
@@ -362,10 +408,7 @@ impl<'a> WhatIf<'a> {
     /// Whether the claimant would have its room, and stay under all limits, with this unit back
     /// where it was.
     fn is_unneeded(&self, units: &[Unit], set: &[usize], unit: usize) -> bool {
-        let one = &units[unit];
-        // Surplus leaves with the minimum of its gang.
-        let follows = !one.is_core && one.kin.iter().any(|core| set.binary_search(core).is_ok());
-        !follows && rules::fits_back(self.state, one)
+        !follows(units, set, unit) && rules::fits_back(self.state, &units[unit])
     }
 
     /// Whether any victim could find another place, if the claimant took other nodes: there are as
@@ -476,6 +519,12 @@ impl<'a> WhatIf<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a unit leaves because the minimum of its gang does: it is surplus.
+fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
+    let one = &units[unit];
+    !one.is_core && one.kin.iter().any(|core| set.binary_search(core).is_ok())
 }
 
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves

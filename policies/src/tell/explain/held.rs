@@ -111,7 +111,9 @@ pub(crate) fn kept(
             Keeper::Gang(_) | Keeper::Foreign(..) => None,
         },
     });
-    kept.collect()
+    let mut kept: Vec<KeptRoom> = kept.collect();
+    kept.sort_by(|one, other| one.beneficiary.cmp(&other.beneficiary));
+    kept
 }
 
 /// Those who are to have room that is kept, in words.

@@ -135,6 +135,20 @@ fn each_wrong_field_is_one_problem_with_its_path() {
     check(json!("all"), "spec");
 }
 
+/// Nobody is evicted because of a slip in writing.
+#[test]
+fn while_a_min_runtime_cannot_be_read_gangs_may_run_for_ever() {
+    let wrong = facts(json!({"preemptMinRuntime": "-5m", "reclaimMinRuntime": "0.5h"}));
+    assert_eq!(wrong.problems.len(), 2);
+    let runtimes = [wrong.preempt_min_runtime_ms, wrong.reclaim_min_runtime_ms];
+    assert!(runtimes.iter().all(|ms| ms.is_some_and(|ms| ms > 1 << 40)));
+    let none = facts(json!({"reclaimMinRuntime": null}));
+    assert_eq!(
+        (none.preempt_min_runtime_ms, none.reclaim_min_runtime_ms),
+        (None, None)
+    );
+}
+
 #[test]
 fn each_wrong_field_of_an_entry_is_one_problem_with_its_path() {
     for (entry, field) in [
