@@ -312,8 +312,8 @@ impl Search {
         }
     }
 
-    /// Looks at the next units of a plan, whether each is needed. Where the claimant could be placed
-    /// elsewhere if one stays, the others are tried without it.
+    /// Looks at the next units of a plan, whether each is needed. Where the claimant could be
+    /// placed elsewhere if one stays, the others are tried without it.
     fn look_for_unneeded(
         &mut self,
         mut set: Vec<usize>,
