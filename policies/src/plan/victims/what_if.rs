@@ -284,8 +284,8 @@ impl<'a> WhatIf<'a> {
         needed
     }
 
-    /// Whether the claimant finds room while a displaced unit is back where it was. A unit that could
-    /// not be placed there today, because its node has shrunk, say, is never back.
+    /// Whether the claimant finds room while a displaced unit is back where it was. A unit that
+    /// could not be placed there today, because its node has shrunk, say, is never back.
     fn has_room_with(&mut self, unit: &Unit) -> bool {
         if !rules::fits_back(self.state, unit) {
             return false;
