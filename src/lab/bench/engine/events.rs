@@ -2,9 +2,11 @@
 
 mod world;
 
+use super::policy;
 use super::session::{Session, done};
 use crate::lab::bench::row::over_sizes;
 use crate::lab::bench::{Bound, Row, milliseconds, quantile};
+use gpu_batch_policies::settings::Settings;
 pub(super) use world::World;
 
 /// How far the clock advances between two events.
@@ -47,15 +49,22 @@ struct Samples {
 }
 
 pub(super) fn measure() -> Vec<Row> {
-    over_sizes(SIZES, at_size)
+    let mut rows = over_sizes(SIZES, |nodes| at_size(nodes, policy::settings(), ""));
+    let may_claim = Settings {
+        evictions: Settings::default().evictions,
+        ..policy::settings()
+    };
+    let claim = |nodes| at_size(nodes, may_claim.clone(), " that may claim");
+    rows.extend(over_sizes(SIZES, claim));
+    rows
 }
 
-fn at_size(nodes: usize) -> Vec<Row> {
+fn at_size(nodes: usize, settings: Settings, which: &str) -> Vec<Row> {
     let size = Size::of(nodes);
     let Size { pods, gangs, .. } = size;
-    let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending");
+    let scenario = format!("{nodes} nodes, {pods} pods, {gangs} gangs pending{which}");
     let mut world = World::new(size);
-    let mut session = Session::new(128, world.objects());
+    let mut session = Session::begin(settings, 128, world.objects());
     let planned = session.plan(Session::listed());
     session.settle(planned.commands);
     let mut samples = measure_events(&mut session, &mut world);

@@ -8,7 +8,8 @@ use crate::lab::bench::engine::facts::{group_name, node, pod, pod_group, running
 use crate::lab::bench::engine::policy;
 use gpu_batch_policies::command::{Action, Command};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
-use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, PodShape};
+use gpu_batch_policies::facts::{NodeFacts, PodFacts, PodPhase, PodShape, Uid};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// How many shapes the waiting members have.
@@ -28,8 +29,10 @@ pub(in crate::lab::bench::engine) struct World {
     shapes: Vec<Arc<PodShape>>,
     created: usize,
     random: fastrand::Rng,
-    /// The event that follows the end of a pod: another pod takes its place.
-    successor: Option<PodFacts>,
+    /// Pods that are being evicted.
+    evicted: VecDeque<Uid>,
+    /// Pods that take the place of others that have ended, and are still to come.
+    successors: VecDeque<PodFacts>,
 }
 
 impl World {
@@ -49,7 +52,8 @@ impl World {
             shapes,
             created: 0,
             random: fastrand::Rng::with_seed(7),
-            successor: None,
+            evicted: VecDeque::new(),
+            successors: VecDeque::new(),
         };
         let bound = size.pods - size.gangs * PENDING_MEMBERS;
         world.running = (0..bound).map(|number| world.running_pod(number)).collect();
@@ -104,9 +108,14 @@ impl World {
             .chain(self.running.iter().cloned().map(Object::Pod))
     }
 
-    /// 70 % changes of a pod's status, 20 % a pod that ends or its successor, 10 % changes of a
-    /// node.
+    /// Evicted pods end first. Else: 70 % changes of a pod's status, 20 % a pod that ends or its
+    /// successor, 10 % changes of a node.
     pub(in crate::lab::bench::engine) fn next_event(&mut self) -> Event {
+        while let Some(uid) = self.evicted.pop_front() {
+            if let Some(number) = self.running.iter().position(|pod| pod.uid == uid) {
+                return self.end(number);
+            }
+        }
         match self.random.u32(0..10) {
             0..7 => self.pod_status(),
             7 | 8 => self.end_or_start(),
@@ -126,10 +135,14 @@ impl World {
     }
 
     fn end_or_start(&mut self) -> Event {
-        if let Some(pod) = self.successor.take() {
+        if let Some(pod) = self.successors.pop_front() {
             return Object::Pod(pod).into();
         }
         let number = self.random.usize(0..self.running.len());
+        self.end(number)
+    }
+
+    fn end(&mut self, number: usize) -> Event {
         let ended = self.running.swap_remove(number);
         let uid = ended.uid;
         self.created += 1;
@@ -143,7 +156,7 @@ impl World {
             successor.phase = PodPhase::Running;
             self.running.push(successor.clone());
         }
-        self.successor = Some(successor);
+        self.successors.push_back(successor);
         Event::Deleted(ObjectKey::Pod(uid))
     }
 
@@ -160,11 +173,16 @@ impl World {
         Object::Node(node.clone()).into()
     }
 
-    /// Lets pods run for which there is a bind.
+    /// Lets pods run for which there is a bind, and those end that are evicted.
     pub(in crate::lab::bench::engine) fn carry_out(&mut self, commands: &[Command]) {
         for command in commands {
-            let Action::Bind(bind) = &command.action else {
-                continue;
+            let bind = match &command.action {
+                Action::Bind(bind) => bind,
+                Action::Evict(evict) => {
+                    self.evicted.push_back(evict.pod.uid);
+                    continue;
+                }
+                _ => continue,
             };
             let number = usize::try_from(bind.pod.uid.0 & u128::from(u64::MAX)).unwrap_or(0);
             let mut pod = pod(number, &self.shapes[usize::from(bind.pod_group.is_none())]);
