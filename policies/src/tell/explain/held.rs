@@ -111,7 +111,10 @@ pub(crate) fn kept(
             Keeper::Gang(_) | Keeper::Foreign(..) => None,
         },
     });
-    kept.collect()
+    let mut kept: Vec<KeptRoom> = kept.collect();
+    // Gangs have their numbers by when they came, and equal states are told alike.
+    kept.sort_by(|one, other| one.beneficiary.cmp(&other.beneficiary));
+    kept
 }
 
 /// Those who are to have room that is kept, in words.
