@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// The takings of gangs that come after a gang in the line of a queue.
-    fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
+    pub(super) fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
         let holders = self.planner.holders_after(&self.state, queue, gang);
         let unsent = holders
             .iter()

@@ -183,7 +183,10 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
             let bound = queues.bound(*queue, key, kind)?;
             (held > bound).then_some((key, held, bound))
         });
-        let (key, held, bound) = over.min_by_key(|(key, ..)| Reverse(matters(*key)))?;
+        let (key, held, bound) = over.min_by_key(|(key, ..)| {
+            let name = queues.governed_name(*key);
+            (Reverse(matters(*key)), name)
+        })?;
         let name = queues.governed_name(key);
         Some(format!(
             "the queue {} holds {} of {name}, its {bound_name} is {}",

@@ -5,7 +5,7 @@ use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::facts::{MatchOperator, PodFacts, QueueFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled, topology};
 
 /// A queue with a quota of GPUs.
 fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
@@ -437,6 +437,9 @@ fn nobody_is_evicted_where_that_is_switched_off() {
     world.run(60_000);
     assert_eq!(world.evictions, 0);
     assert_eq!(world.reason_of_pod("p"), Some(Reason::DoesNotFit));
+    let none = world.explain("pod/p").eviction.unwrap().unwrap_err();
+    let off = "evictions are switched off: evictions.inFlight is 0 in the configuration";
+    assert_eq!(none.message, off);
 }
 
 #[test]
@@ -668,4 +671,57 @@ fn a_gang_is_told_which_victim_does_not_leave() {
     let failed = "PodGroup p: EvictionPlanFailed: the eviction plan has come to nothing: the pod \
                   default/x does not leave";
     assert_eq!(world.told_of("PodGroup p: Eviction"), [failed]);
+}
+
+#[test]
+fn explain_counts_on_the_takings_that_end_for_the_gang_as_the_engine_does() {
+    let mut world = two_for_one_gang();
+    world.run(500);
+    assert_eq!(world.evictions, 1);
+    let first = gang("r", 2).queue("a");
+    world.then((
+        first.with(|group| group.preemption_delay_ms = Some(3_600_000)),
+        prio("r-0 r-1", 8, 200).of("r").late(),
+    ));
+    let plan = world.explain("r").eviction.unwrap().unwrap();
+    let evicted: Vec<&str> = plan.evict.iter().map(|one| &*one.pod).collect();
+    let stays = match world.evicted[0].as_str() {
+        "x" => "default/y",
+        _ => "default/x",
+    };
+    assert_eq!(evicted, [stays]);
+}
+
+#[test]
+fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        (quota("a", 4), quota("b", 4)),
+        pod("v1", 8).queue("b").on("n1"),
+        pod("v2", 8).queue("b").on("n2"),
+        gang("p", 2).queue("a"),
+        pod("p-0 p-1", 8).of("p"),
+    ));
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    let claims = "its queue may claim 8 more nvidia.com/gpu from others, and it asks for 16";
+    assert_eq!(none.message, claims);
+}
+
+#[test]
+fn explain_names_the_level_of_which_no_domain_has_room_enough() {
+    let mut world = world(30);
+    world.then((
+        topology("default", "rack"),
+        node("n1", 8).label("rack", "r1"),
+        node("n2", 8).label("rack", "r2"),
+        quota("a", 16),
+        prio("x", 8, 10).on("n1"),
+        gang("p", 2).queue("a").required("rack"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    let too_little = "there is too little room for it in one rack even without all gangs that may \
+                      be evicted for it";
+    assert_eq!(none.message, too_little);
 }
