@@ -48,8 +48,8 @@ pub struct Explanation {
     /// How many more members must get a place before the gang runs; 0: it runs, and waiting members
     /// are surplus.
     pub needed: u32,
-    /// Whether the gang's minimum is within the quota of its queue, so that no other queue can
-    /// reclaim it; `None`: it holds nothing, or it was not looked at yet.
+    /// Whether no other queue can reclaim the gang's minimum: it is within the quota of its queue,
+    /// or is not preemptible; `None`: it holds nothing, or it was not looked at yet.
     pub protected: Option<bool>,
     /// Why the gang waits; `None`: no member waits.
     pub reason: Option<Reason>,
@@ -68,6 +68,8 @@ pub struct Explanation {
     /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
     /// not wait for room.
     pub eviction: Option<Result<EvictionPlan, NoEvictionPlan>>,
+    /// Who could take the gang's own room; `None`: it does not run.
+    pub takers: Option<Takers>,
     /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
     /// What else the gang's owner should know, a sentence each; nothing of this holds the gang up.
@@ -145,6 +147,26 @@ pub struct NoEvictionPlan {
     /// When the next gang will have run for long enough to be evicted; `None`: time alone changes
     /// nothing.
     pub next_ms: Option<UnixMs>,
+}
+
+/// Who could take the room of a gang that runs, and from when on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Takers {
+    /// The gang may be evicted for others at all.
+    pub preemptible: bool,
+    /// From when on other queues could reclaim the gang's minimum; `None`: they cannot, as things
+    /// are.
+    pub reclaim_from_ms: Option<UnixMs>,
+    /// From when on gangs of higher priority of the gang's queue could preempt it; `None`: none
+    /// can.
+    pub preempt_from_ms: Option<UnixMs>,
+    /// From when on the gang could be moved to other nodes so that another one can start; `None`:
+    /// it stays where it is.
+    pub move_from_ms: Option<UnixMs>,
+    /// How many members the gang has beyond its minimum, which neither quota nor time protects.
+    pub surplus: u32,
+    /// All of this in words, a sentence each.
+    pub sentences: Vec<String>,
 }
 
 /// How sure a refusal is.

@@ -83,7 +83,9 @@ pub(crate) fn explain(
     options: Options,
     subject: Subject<'_>,
 ) -> Result<Result<Explanation, NotFound>, NotQuiet> {
+    let evictions = options.settings.evictions;
     let mut world = World::after(objects, without_evictions(options))?;
+    world.engine.set_evictions(evictions);
     Ok(world.engine.explain(subject))
 }
 

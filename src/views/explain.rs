@@ -7,7 +7,7 @@ mod eviction;
 mod from_engine;
 
 pub use draw::draw;
-pub use eviction::{EvictedView, EvictionView, PlaceView};
+pub use eviction::{EvictedView, EvictionView, PlaceView, TakersView};
 
 use crate::kube::api::Members;
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ pub struct ExplanationView {
     pub members: Members,
     /// How many more members must get a place before the gang runs.
     pub needed: u32,
-    /// Whether the gang's minimum is within the quota of its queue, so that no other queue can
-    /// reclaim it; `null`: it holds nothing, or it was not looked at yet.
+    /// Whether no other queue can reclaim the gang's minimum: it is within the quota of its queue,
+    /// or is not preemptible; `null`: it holds nothing, or it was not looked at yet.
     #[serde(default)]
     pub protected: Option<bool>,
     /// Why the gang waits; `null`: no member of it waits.
@@ -52,6 +52,9 @@ pub struct ExplanationView {
     /// Whose room the gang could take, or why nobody's. `null`: the gang does not wait for room.
     #[serde(default)]
     pub eviction: Option<EvictionView>,
+    /// Who could take the gang's own room, and from when on; `null`: the gang does not run.
+    #[serde(default)]
+    pub takers: Option<TakersView>,
     /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
     /// What else the gang's owner should know, a sentence each; none of it keeps the gang waiting.

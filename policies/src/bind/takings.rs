@@ -66,8 +66,8 @@ pub(crate) struct Victim {
     pub(crate) cause: EvictionCause,
     /// What its owner is told.
     pub(crate) message: Box<str>,
-    /// The object of its gang, if that is told, too.
-    pub(crate) gang_object: Option<ObjectReference>,
+    /// The object of its gang, if that is told, too, and what it is told of all its victims.
+    pub(crate) of_gang: Option<(ObjectReference, Box<str>)>,
 }
 
 /// All takings, and the pace of their evictions.
@@ -391,13 +391,13 @@ impl Binder {
             EvictionCause::Consolidate => "Moved",
             EvictionCause::Stale | EvictionCause::Unwind => return,
         };
-        let pod = state.pods[pod].object();
-        for regarding in [Some(pod), victim.gang_object].into_iter().flatten() {
+        let of_pod = (state.pods[pod].object(), victim.message);
+        for (regarding, message) in [Some(of_pod), victim.of_gang].into_iter().flatten() {
             self.outbox.announce(Announcement {
                 regarding,
                 warning: true,
                 reason: reason.into(),
-                message: victim.message.clone(),
+                message,
                 once: false,
             });
         }

@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// The takings of gangs that come after a gang in the line of a queue.
-    fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
+    pub(super) fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
         let holders = self.planner.holders_after(&self.state, queue, gang);
         let unsent = holders
             .iter()
@@ -276,6 +276,18 @@ impl Engine {
         self.end_taking(gang, now_ms);
     }
 
+    /// Ends the taking of a gang that will not have its room on a node, and says so.
+    fn lose_room(&mut self, gang: GangId, node: NodeId, now_ms: UnixMs) {
+        if self.binder.takings.get(gang).is_none() {
+            return;
+        }
+        let sentence = taken::why_lost(&self.state, gang, node);
+        let object = self.state.gangs.get(gang);
+        let object = object.and_then(|object| self.state.object_of(object));
+        self.binder.announce_failed_taking(object, &sentence);
+        self.fail_taking(gang, now_ms);
+    }
+
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
@@ -296,7 +308,7 @@ impl Engine {
             let lost = !self.state.nodes.get(node).is_some_and(Node::keeps_holds);
             for holder in self.state.holds.on_node(node).collect::<Vec<_>>() {
                 match holder {
-                    Holder::Gang(gang) if lost => self.fail_taking(gang, now_ms),
+                    Holder::Gang(gang) if lost => self.lose_room(gang, node, now_ms),
                     Holder::Owner(_) if lost => self.state.end_hold(holder),
                     holder => drop(holders.insert(holder)),
                 }
@@ -449,7 +461,12 @@ fn victims_of(
     gang: GangId,
     now_ms: UnixMs,
 ) -> VecDeque<Victim> {
-    let mut told = BTreeSet::new();
+    let mut of_gangs: BTreeMap<GangId, Vec<PodId>> = BTreeMap::new();
+    for id in &plan.evict {
+        if let Some(of) = state.pods[*id].gang() {
+            of_gangs.entry(of).or_default().push(*id);
+        }
+    }
     let mut claims: BTreeMap<_, String> = BTreeMap::new();
     let mut victims: Vec<(bool, Victim)> = Vec::new();
     for id in &plan.evict {
@@ -459,15 +476,18 @@ fn victims_of(
         let from = pod.account().map(|account| account.queue);
         let claim = claims.entry((from, cause));
         let claim = claim.or_insert_with(|| taken::claim(state, from, gang, (cause, kind)));
-        let of = pod.gang().filter(|of| told.insert(*of));
-        let object = of
-            .map(|of| &state.gangs[of])
-            .filter(|of| of.object.is_some());
+        // The first of a gang's victims tells it of all.
+        let of_gang = pod.gang().and_then(|of| {
+            let pods = of_gangs.remove(&of)?;
+            state.gangs[of].object.as_ref()?;
+            let object = state.object_of(&state.gangs[of])?;
+            Some((object, taken::why_all(state, &pods, claim, now_ms).into()))
+        });
         let victim = Victim {
             uid: pod.uid,
             cause,
             message: taken::why(state, *id, claim, now_ms).into(),
-            gang_object: object.and_then(|of| state.object_of(of)),
+            of_gang,
         };
         victims.push((state.budgets_of(*id).next().is_none(), victim));
     }

@@ -3,9 +3,12 @@
 use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
+use crate::plan::victims::Later;
 use crate::reason::Reason;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, QueueReport};
+use crate::settings::Evictions;
 use crate::status::Phase;
+use crate::tell::explain::{Asked, find};
 use crate::tell::{Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -25,10 +28,22 @@ impl Engine {
         if let Subject::Gang(name) = subject {
             self.spring_planted_panic(name);
         }
+        let (gang, pod) = find(&self.state, subject)?;
+        let queue = self.planner.waiting[gang].place.as_ref();
+        let queue = queue.map(|(queue, _)| *queue);
+        let later = queue.map_or_else(Later::default, |queue| self.later(queue, gang));
         let (state, settings) = (&mut self.state, &self.settings);
         let (progress, waiting) = (&self.progress, &self.planner.waiting);
-        self.teller
-            .explain(state, settings, progress, waiting, subject, self.now_ms)
+        let asked = Asked { gang, pod, later };
+        Ok(self
+            .teller
+            .explain(state, settings, progress, waiting, &asked, self.now_ms))
+    }
+
+    /// Lets pods be evicted for others so from now on. For shells that explain a state in which
+    /// nobody was to be evicted yet.
+    pub fn set_evictions(&mut self, evictions: Evictions) {
+        self.settings.evictions = evictions;
     }
 
     /// All pods of ours, in the order of namespace, name and UID.

@@ -9,7 +9,8 @@
 //! each shape lack is counted over all nodes (`room`); for a sub-group, inside the domain that it
 //! requires (`sub_groups`). The most members that have a place together are searched for
 //! (`together`), and the gangs whose ends would make enough room are found by trying, in a what-if
-//! (`ends`). What would help is said last (`advice`).
+//! (`ends`). What would help is said last (`advice`). Of a gang that runs it is said who could take
+//! its room (`takers`).
 
 mod advice;
 mod ends;
@@ -18,13 +19,14 @@ mod held;
 mod line;
 mod room;
 mod sub_groups;
+mod takers;
 mod together;
 
 use crate::explain::{
     Ahead, ExcessReport, Explanation, Holder, KeptRoom, NodeCounts, NotFound, Proof, QueueStanding,
     Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
-use crate::facts::{GroupSource, UnixMs};
+use crate::facts::{GroupSource, Uid, UnixMs};
 use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::request;
@@ -33,6 +35,7 @@ use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
+use crate::plan::victims::Later;
 use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
@@ -54,31 +57,49 @@ use room::{Missing, level, shortage};
 /// How many shapes of members are explained, at most.
 const SHAPES_EXPLAINED: usize = 4;
 
+/// What is to be explained.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) gang: GangId,
+    /// The pod that was asked about, if one was.
+    pub(crate) pod: Option<Uid>,
+    /// The takings that end for free if the gang takes room from others.
+    pub(crate) later: Later,
+}
+
+/// The gang that is to be explained, and the pod that was asked about.
+///
+/// # Errors
+/// No gang or pod has that name, or the pod is another scheduler's. The error says which name may
+/// have been meant.
+pub(crate) fn find(
+    state: &ClusterState,
+    subject: Subject<'_>,
+) -> Result<(GangId, Option<Uid>), NotFound> {
+    match subject {
+        Subject::Gang(name) => Ok((gang_of_name(state, name)?, None)),
+        Subject::Pod(name) => {
+            let pod = pod_of_name(state, name)?;
+            let gang = pod.own.as_ref().and_then(|own| own.gang);
+            let gang =
+                gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
+            Ok((gang, Some(pod.uid)))
+        }
+    }
+}
+
 impl Teller {
-    /// Explains why a gang waits, or the gang of a pod.
-    ///
-    /// # Errors
-    /// No gang or pod has that name, or the pod is another scheduler's. The error says which name
-    /// may have been meant.
+    /// Explains why a gang waits.
     pub(crate) fn explain(
         &mut self,
         state: &mut ClusterState,
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
-        subject: Subject<'_>,
+        asked: &Asked,
         now_ms: UnixMs,
-    ) -> Result<Explanation, NotFound> {
-        let (gang, pod) = match subject {
-            Subject::Gang(name) => (gang_of_name(state, name)?, None),
-            Subject::Pod(name) => {
-                let pod = pod_of_name(state, name)?;
-                let gang = pod.own.as_ref().and_then(|own| own.gang);
-                let gang =
-                    gang.ok_or_else(|| NotFound(format!("the pod {name} is another scheduler's")))?;
-                (gang, Some(pod.uid))
-            }
-        };
+    ) -> Explanation {
+        let gang = asked.gang;
         // What is held for the gang itself is not in its way.
         let mut txn = Txn::default();
         let start = txn.checkpoint();
@@ -87,7 +108,7 @@ impl Teller {
         let told = &mut self.told[gang];
         let before = (told.said.take(), told.is_stale);
         self.say(state, settings, progress, waiting, gang, now_ms);
-        let mut explanation = self.explain_gang(state, settings, progress, waiting, gang, now_ms);
+        let mut explanation = self.explain_gang(state, settings, progress, waiting, asked, now_ms);
         let view = View {
             state,
             settings,
@@ -95,7 +116,7 @@ impl Teller {
             waiting,
             now_ms,
         };
-        let pod = pod.and_then(|uid| state.pod_ids.get(&uid));
+        let pod = asked.pod.and_then(|uid| state.pod_ids.get(&uid));
         explanation.pod = pod.map(|pod| self.pod_report(view, &state.pods[*pod]));
         let told = &mut self.told[gang];
         (told.said, told.is_stale) = before;
@@ -104,7 +125,7 @@ impl Teller {
             explanation.remedies.extend(meant);
         }
         txn.rollback(state, start);
-        Ok(explanation)
+        explanation
     }
 
     fn explain_gang(
@@ -113,9 +134,10 @@ impl Teller {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
-        id: GangId,
+        asked: &Asked,
         now_ms: UnixMs,
     ) -> Explanation {
+        let id = asked.gang;
         let standing = line::standing(state, settings, progress, waiting, id, now_ms);
         let view = View {
             state,
@@ -124,30 +146,8 @@ impl Teller {
             waiting,
             now_ms,
         };
-        let gang = &state.gangs[id];
         let counts = count(state, id, now_ms);
-        let status = self.gang_status(view, id, &counts);
-        let verdict = self.why_it_waits(state, waiting, id);
-        let turn = (waiting[id].wait == Wait::Turn).then_some(Reason::WaitingForTurn);
-        let mut explanation = Explanation {
-            gang: (&*state.name_of(gang)).into(),
-            pod: None,
-            queue: (&*gang.spec.queue).into(),
-            phase: status.phase,
-            members: status.members,
-            needed: counts.needed,
-            protected: status.protected,
-            reason: verdict.as_ref().map(|verdict| verdict.reason).or(turn),
-            message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
-            proof: None,
-            together: None,
-            shortages: Vec::new(),
-            excess: None,
-            standing,
-            eviction: None,
-            remedies: Vec::new(),
-            notes: faults::notes(state, gang),
-        };
+        let mut explanation = self.begin(view, id, &counts, standing);
         let mut tried = Tried::default();
         if let (Some(said), Some((queue, _))) = (&self.told[id].said, &waiting[id].place) {
             let (reason, wake) = said.reason_and_wake();
@@ -172,13 +172,52 @@ impl Teller {
                 &mut explanation,
                 now_ms,
             );
-            explanation.eviction = eviction::eviction(state, settings, progress, gang, now_ms);
+            let level = level_of_all(&explanation.shortages);
+            let later = &asked.later;
+            explanation.eviction =
+                eviction::eviction(state, settings, progress, gang, level, later, now_ms);
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.limits_are_used = limits_are_used;
         }
+        explanation.takers = takers::takers(state, settings, progress, id, now_ms);
         let gang = &state.gangs[id];
         explanation.remedies = remedies(&explanation, &tried, queue_is_fixed(gang));
         explanation
+    }
+
+    /// What is said of every gang, waiting or not.
+    fn begin(
+        &self,
+        view: View<'_>,
+        id: GangId,
+        counts: &Counts,
+        standing: Option<Standing>,
+    ) -> Explanation {
+        let View { state, waiting, .. } = view;
+        let gang = &state.gangs[id];
+        let status = self.gang_status(view, id, counts);
+        let verdict = self.why_it_waits(state, waiting, id);
+        let turn = (waiting[id].wait == Wait::Turn).then_some(Reason::WaitingForTurn);
+        Explanation {
+            gang: (&*state.name_of(gang)).into(),
+            pod: None,
+            queue: (&*gang.spec.queue).into(),
+            phase: status.phase,
+            members: status.members,
+            needed: counts.needed,
+            protected: status.protected,
+            reason: verdict.as_ref().map(|verdict| verdict.reason).or(turn),
+            message: verdict.map_or_else(|| status.message.into(), |v| v.message.clone()),
+            proof: None,
+            together: None,
+            shortages: Vec::new(),
+            excess: None,
+            standing,
+            eviction: None,
+            takers: None,
+            remedies: Vec::new(),
+            notes: faults::notes(state, gang),
+        }
     }
 }
 
@@ -228,6 +267,13 @@ struct Explained<'a> {
     gang: GangId,
     queue: QueueId,
     counts: &'a Counts,
+}
+
+/// The level of which one domain must hold all members; `None`: they may be anywhere.
+fn level_of_all(shortages: &[Shortage]) -> Option<&str> {
+    let first = shortages.first()?;
+    let is_of_all = first.required_by.is_empty() && &*first.level != "cluster";
+    is_of_all.then_some(&*first.level)
 }
 
 /// Whether the gang's PodGroup names the queue, which then cannot be changed.

@@ -3,16 +3,22 @@
 
 use crate::command::EvictionCause;
 use crate::facts::{UnixMs, quantity};
+use crate::gangs::demand;
 use crate::gangs::wait::Verdict;
-use crate::ids::{GangId, PodId};
+use crate::gpu::GPU;
+use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, GovernedId, QueueId};
 use crate::reason::Reason;
 use crate::state::ClusterState;
+use crate::state::holds::Holder;
+use crate::state::node::Node;
 use crate::state::pod::Pod;
+use crate::tell::words::{date_and_time, span};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// For whom pods of a queue are evicted so that a gang can start, and by which right.
 pub(crate) fn claim(
@@ -57,6 +63,48 @@ pub(crate) fn why(state: &ClusterState, id: PodId, claim: &str, now_ms: UnixMs) 
     }
 }
 
+/// Why several pods of one gang are evicted, and what that loses in all. `claim`: see [`claim`].
+pub(crate) fn why_all(state: &ClusterState, pods: &[PodId], claim: &str, now_ms: UnixMs) -> String {
+    if let [pod] = pods {
+        return why(state, *pod, claim, now_ms);
+    }
+    let (mut gpu_ms, mut pod_ms) = (0_u64, 0_u64);
+    for id in pods {
+        let pod = &state.pods[*id];
+        let lost_ms = now_ms.saturating_sub(saved_ms(pod, now_ms));
+        let gpus = state.classes[pod.class].gpus;
+        gpu_ms = gpu_ms.saturating_add(gpus.saturating_mul(lost_ms));
+        pod_ms = pod_ms.saturating_add(lost_ms);
+    }
+    let gpus = pods
+        .iter()
+        .map(|id| state.classes[state.pods[*id].class].gpus);
+    let work = match gpus.sum() {
+        0_u64 => format!("{} pod-seconds of work", pod_ms / 1_000),
+        gpus => format!("{} GPU-seconds of work on {gpus} GPUs", gpu_ms / 1_000),
+    };
+    let count = pods.len();
+    format!("{claim}; {work} of {count} pods since their last checkpoints or starts are lost")
+}
+
+/// Why the room on a node that is held for a gang does not come any more.
+pub(crate) fn why_lost(state: &ClusterState, gang: GangId, node: NodeId) -> String {
+    let known = state.nodes.get(node).filter(|node| node.known.is_some());
+    let Some(Node { name, .. }) = known else {
+        return "a node that was to have room for it has gone".into();
+    };
+    let hold = state.holds.get(Holder::Gang(gang));
+    let victims = hold.into_iter().flat_map(|hold| &hold.victims);
+    let pods = victims.filter_map(|uid| state.pod_ids.get(uid));
+    let mut pods = pods.map(|pod| &state.pods[*pod]);
+    // A victim that should long be gone does not count as leaving any more.
+    let stuck = pods.find(|pod| pod.stage.node() == Some(node) && !pod.leaving);
+    match stuck {
+        Some(pod) => format!("the pod {}/{} does not leave", pod.namespace, pod.name),
+        None => format!("others have taken the room on the node {name}, or it has less"),
+    }
+}
+
 /// How many pods a sentence names.
 const NAMED: usize = 3;
 
@@ -71,7 +119,7 @@ pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> V
         .collect();
     let more = left.count();
     let count = names.len() + more;
-    let since = time_of_day(awaited.since_ms);
+    let since = date_and_time(awaited.since_ms);
     let message = match count {
         0 => format!("waits since {since} for room that is being left"),
         _ => {
@@ -87,23 +135,25 @@ pub(super) fn waiting_for_eviction(state: &ClusterState, awaited: &Awaited) -> V
     Verdict::new(Reason::WaitingForEviction, message)
 }
 
-/// That a gang could take room from others, and does not yet.
-pub(super) fn delayed(until_ms: UnixMs) -> Verdict {
-    let until = time_of_day(until_ms);
+/// That a gang which is refused since `blocked_ms` could take room from others, and does not yet.
+/// The whole delay is told and not the rest of it, which would be another one each second.
+pub(super) fn delayed(blocked_ms: Option<UnixMs>, until_ms: UnixMs) -> Verdict {
+    let until = date_and_time(until_ms);
+    let lasts = match blocked_ms {
+        Some(blocked_ms) => format!(
+            "for {}, until {until}",
+            span(until_ms.saturating_sub(blocked_ms))
+        ),
+        None => format!("until {until}"),
+    };
     let message = format!(
-        "it could take room from others, and its preemptionDelay lasts until {until}: new nodes may \
-         come first"
+        "it could take room from others, and its preemptionDelay lasts {lasts}: new nodes may come \
+         first"
     );
     Verdict {
         more_nodes_help: true,
         ..Verdict::new(Reason::PreemptionDelay, message)
     }
-}
-
-fn time_of_day(at_ms: UnixMs) -> String {
-    let seconds = at_ms / 1_000 % 86_400;
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02} UTC", seconds % 60)
 }
 
 /// How far a queue, or the first one above it that does not hold the gang's queue, too, stands over
@@ -115,20 +165,35 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
         ClaimKind::Quota => "quota",
         ClaimKind::FairShare => "fair share",
     };
+    let asked = demand::demand_of_pods(state, state.gangs[gang].members.iter());
+    let gpu = queues.governed_id(GPU, None);
+    // What the gang asks for is what it is about, and of that GPUs before all else.
+    let matters = |key: GovernedId| {
+        let plain = queues.plain_of(key);
+        let is_asked = |asked: GovernedId| queues.plain_of(asked) == plain;
+        (
+            asked.iter().any(|(key, _)| is_asked(*key)),
+            Some(plain) == gpu,
+            asked.iter().any(|(asked, _)| *asked == key),
+        )
+    };
     let beyond = |queue: &QueueId| {
-        let mut held = queues.allocated(*queue);
-        held.find_map(|(key, held): (GovernedId, _)| {
+        let held = queues.allocated(*queue);
+        let over = held.filter_map(|(key, held): (GovernedId, _)| {
             let bound = queues.bound(*queue, key, kind)?;
-            (held > bound).then(|| {
-                let name = queues.governed_name(key);
-                format!(
-                    "the queue {} holds {} of {name}, its {bound_name} is {}",
-                    queues.name(*queue),
-                    quantity(name, held),
-                    quantity(name, bound),
-                )
-            })
-        })
+            (held > bound).then_some((key, held, bound))
+        });
+        let (key, held, bound) = over.min_by_key(|(key, ..)| {
+            let name = queues.governed_name(*key);
+            (Reverse(matters(*key)), name)
+        })?;
+        let name = queues.governed_name(key);
+        Some(format!(
+            "the queue {} holds {} of {name}, its {bound_name} is {}",
+            queues.name(*queue),
+            quantity(name, held),
+            quantity(name, bound),
+        ))
     };
     queues.below_common(queue, claimant).iter().find_map(beyond)
 }

@@ -71,7 +71,7 @@ impl Teller {
             return Some(Cow::Owned(taken::waiting_for_eviction(state, awaited)));
         }
         if let (Some(until_ms), Wait::Room(..)) = (claim.delayed_until_ms, &waiting[id].wait) {
-            return Some(Cow::Owned(taken::delayed(until_ms)));
+            return Some(Cow::Owned(taken::delayed(claim.blocked_ms, until_ms)));
         }
         match &waiting[id].wait {
             Wait::Nothing | Wait::Turn => None,

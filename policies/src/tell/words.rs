@@ -6,10 +6,12 @@ mod more_nodes;
 mod shapes;
 #[cfg(test)]
 mod tests;
+mod times;
 
 pub(super) use asks::{amount_in_words, asks};
 pub(super) use more_nodes::more_nodes_would_help;
 pub(super) use shapes::{selected, told_apart};
+pub(super) use times::{date_and_time, span};
 
 use crate::explain::nodes_that;
 use crate::facts::PodShape;

@@ -273,10 +273,11 @@ fn a_node_without_a_condition_of_readiness_counts_again_when_it_is_ready() {
 #[test]
 fn a_queue_that_is_promised_a_model_alone_reclaims_it() {
     let defaults = Settings::default();
+    let evictions = defaults.evictions;
     let mut world = World::with(Settings {
         evictions: Evictions {
             in_flight: 0,
-            ..defaults.evictions
+            ..evictions
         },
         ..defaults
     });
@@ -288,6 +289,7 @@ fn a_queue_that_is_promised_a_model_alone_reclaims_it() {
         pod("h", 8).queue("others").model("H100"),
     ));
     world.then(pod("p", 8).queue("promised").model("H100").late());
+    world.engine.set_evictions(evictions);
     let plan = world.explain("pod/p").eviction.unwrap().unwrap();
     let evicted: Vec<&str> = plan.evict.iter().map(|one| &*one.pod).collect();
     assert_eq!(

@@ -1,7 +1,9 @@
 //! Which gangs no other queue can reclaim.
 
 use fastrand::Rng;
-use gpu_batch_testing::{World, gang, leaf, node, pod, queue};
+use gpu_batch_policies::explain::Takers;
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{START_MS, World, gang, leaf, node, pod, queue};
 use std::collections::BTreeMap;
 
 /// Whether the gangs are protected, as their statuses say.
@@ -178,4 +180,45 @@ fn protection_follows_whatever_happens() {
         }
     }
     assert!(yes > 500 && no > 500, "{yes} protected, {no} not");
+}
+
+/// What `explain` says of who could take the room of the gang `old`, which runs since 30 s.
+fn takers(settings: Settings) -> Option<Takers> {
+    let mut world = World::with(settings);
+    world.then((
+        queue("team").with(|queue| queue.reclaim_min_runtime_ms = Some(10 * 3_600_000)),
+        node("n1", 16),
+    ));
+    let old = gang("old", 1).queue("team");
+    let old = old.with(|group| group.priority = Some(50));
+    world.then((old, pod("old-0", 2).of("old").on("n1")));
+    world.explain("old").takers
+}
+
+#[test]
+fn who_could_take_the_room_of_a_gang_is_told_with_the_time() {
+    let taken = takers(Settings::default()).unwrap();
+    let since_ms = START_MS - 30_000;
+    assert!(taken.preemptible);
+    assert_eq!(taken.reclaim_from_ms, Some(since_ms + 10 * 3_600_000));
+    assert_eq!(taken.preempt_from_ms, Some(since_ms));
+    assert_eq!(taken.move_from_ms, None, "nobody would make its pod anew");
+    assert_eq!(
+        taken.sentences,
+        [
+            "other queues could reclaim its minimum, which the quota of its queue does not \
+             protect, from 2027-01-15T17:59:30Z on: reclaimMinRuntime of its queue",
+            "gangs of its queue with a priority above 50 could preempt it at any time",
+        ]
+    );
+}
+
+#[test]
+fn nobody_could_take_room_where_evictions_are_switched_off() {
+    let mut settings = Settings::default();
+    settings.evictions.in_flight = 0;
+    let taken = takers(settings).unwrap();
+    assert_eq!(taken.reclaim_from_ms, None);
+    let off = "nobody: evictions are switched off: evictions.inFlight is 0 in the configuration";
+    assert_eq!(taken.sentences, [off]);
 }

@@ -5,7 +5,7 @@ use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::facts::{MatchOperator, PodFacts, QueueFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled, topology};
 
 /// A queue with a quota of GPUs.
 fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
@@ -437,6 +437,9 @@ fn nobody_is_evicted_where_that_is_switched_off() {
     world.run(60_000);
     assert_eq!(world.evictions, 0);
     assert_eq!(world.reason_of_pod("p"), Some(Reason::DoesNotFit));
+    let none = world.explain("pod/p").eviction.unwrap().unwrap_err();
+    let off = "evictions are switched off: evictions.inFlight is 0 in the configuration";
+    assert_eq!(none.message, off);
 }
 
 #[test]
@@ -566,4 +569,159 @@ fn a_pod_that_the_api_server_will_not_bind_is_nominated_no_more() {
     world.answers_again(&To::BindOf("p"));
     world.run(5_000);
     assert_eq!(world.places("p"), "n1");
+}
+
+#[test]
+fn what_a_gang_waits_for_is_told_with_the_date() {
+    let mut world = world(600);
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        prio("x", 8, 10).on("n1"),
+        prio("p", 8, 100).with(|pod| pod.hints.preemption_delay_ms = Some(172_800_000)),
+    ));
+    world.run(3_000);
+    let (_, delayed) = world.condition("p");
+    let lasts = "its preemptionDelay lasts for 48h, until 2027-01-17T08:00:00Z";
+    assert!(delayed.contains(lasts), "{delayed}");
+    let delayed = delayed.to_owned();
+    world.run(60_000);
+    assert_eq!(world.condition("p").1, delayed, "it is not written again");
+    world.run(172_740_000);
+    let (reason, waits) = world.condition("p");
+    assert_eq!(reason, "WaitingForEviction");
+    let since = "waits since 2027-01-17T08:00:00Z for 1 pod to leave: default/x";
+    assert_eq!(waits, since);
+}
+
+#[test]
+fn a_pod_group_is_told_what_it_loses_in_all_its_victims() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        (quota("a", 16), queue("b")),
+        gang("v", 2).queue("b"),
+        aged(pod("v-0 v-1", 8).of("v").on("n1"), 600),
+        gang("p", 2).queue("a"),
+        pod("p-0 p-1", 8).of("p"),
+    ));
+    world.change("v-1", |pod| pod.node = Some("n2".into()));
+    world.settle();
+    world.run(1_000);
+    let told = world.told_of("PodGroup v: Reclaimed");
+    let [told] = told.as_slice() else {
+        panic!("it is told once: {told:?}");
+    };
+    let lost = "9600 GPU-seconds of work on 16 GPUs of 2 pods since their last checkpoints or \
+                starts are lost";
+    assert!(told.ends_with(lost), "{told}");
+    let told = world.told_of("Pod v-1: Reclaimed").join(" ");
+    let lost = "600 s of work on 8 GPUs since its start are lost";
+    assert!(told.ends_with(lost), "{told}");
+}
+
+#[test]
+fn a_victim_is_told_of_what_the_claimant_asks_for() {
+    let licence = "example.com/licence";
+    let mut world = world(30);
+    world.then((
+        node("n1", 8).has(licence, 1),
+        queue("a").entry(licence, None, (1, None), 1),
+        queue("b"),
+        pod("v", 8).with_one(licence).queue("b").on("n1"),
+        pod("p", 0).with_one(licence).queue("a"),
+    ));
+    world.run(1_000);
+    let told = world.told_of("Pod v: Reclaimed").join(" ");
+    let over = "the queue b holds 1 of example.com/licence, its quota is 0";
+    assert!(told.contains(over), "{told}");
+}
+
+#[test]
+fn a_gang_is_told_that_its_plan_has_failed_with_the_room_that_others_take() {
+    let mut world = world(30);
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        gang("p", 1).queue("a"),
+        prio("x", 8, 10).on("n1"),
+        prio("p-0", 8, 100).of("p"),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evicted, ["x"]);
+    world.apply(pod("rival", 8).foreign().on("n1"));
+    world.delete("x");
+    world.run(1_000);
+    let failed = "PodGroup p: EvictionPlanFailed: the eviction plan has come to nothing: others \
+                  have taken the room on the node n1, or it has less";
+    assert_eq!(world.told_of("PodGroup p: Eviction"), [failed]);
+}
+
+#[test]
+fn a_gang_is_told_which_victim_does_not_leave() {
+    let mut world = world(30);
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        gang("p", 1).queue("a"),
+        prio("x", 8, 10).on("n1"),
+        prio("p-0", 8, 100).of("p"),
+    ));
+    world.run(120_000);
+    let failed = "PodGroup p: EvictionPlanFailed: the eviction plan has come to nothing: the pod \
+                  default/x does not leave";
+    assert_eq!(world.told_of("PodGroup p: Eviction"), [failed]);
+}
+
+#[test]
+fn explain_counts_on_the_takings_that_end_for_the_gang_as_the_engine_does() {
+    let mut world = two_for_one_gang();
+    world.run(500);
+    assert_eq!(world.evictions, 1);
+    let first = gang("r", 2).queue("a");
+    world.then((
+        first.with(|group| group.preemption_delay_ms = Some(3_600_000)),
+        prio("r-0 r-1", 8, 200).of("r").late(),
+    ));
+    let plan = world.explain("r").eviction.unwrap().unwrap();
+    let evicted: Vec<&str> = plan.evict.iter().map(|one| &*one.pod).collect();
+    let stays = match world.evicted[0].as_str() {
+        "x" => "default/y",
+        _ => "default/x",
+    };
+    assert_eq!(evicted, [stays]);
+}
+
+#[test]
+fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
+    let mut world = world(30);
+    world.then((
+        node("n1 n2", 8),
+        (quota("a", 4), quota("b", 4)),
+        pod("v1", 8).queue("b").on("n1"),
+        pod("v2", 8).queue("b").on("n2"),
+        gang("p", 2).queue("a"),
+        pod("p-0 p-1", 8).of("p"),
+    ));
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    let claims = "its queue may claim 8 more nvidia.com/gpu from others, and it asks for 16";
+    assert_eq!(none.message, claims);
+}
+
+#[test]
+fn explain_names_the_level_of_which_no_domain_has_room_enough() {
+    let mut world = world(30);
+    world.then((
+        topology("default", "rack"),
+        node("n1", 8).label("rack", "r1"),
+        node("n2", 8).label("rack", "r2"),
+        quota("a", 16),
+        prio("x", 8, 10).on("n1"),
+        gang("p", 2).queue("a").required("rack"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    let too_little = "there is too little room for it in one rack even without all gangs that may \
+                      be evicted for it";
+    assert_eq!(none.message, too_little);
 }

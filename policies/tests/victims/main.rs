@@ -13,6 +13,7 @@ mod rest;
 use case::Case;
 use fastrand::Rng;
 use gpu_batch_policies::explain::{EvictionAction, EvictionPlan};
+use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::World;
 use oracle::{Bounds, Oracle, Pod, Right};
 use std::fmt::Debug;
@@ -103,6 +104,7 @@ impl Tally {
             return;
         }
         self.worlds += 1;
+        world.engine.set_evictions(Settings::default().evictions);
         let explanation = world.explain(&format!("g{}", case.gangs.len() - 1));
         let shown = || {
             let lines = [&case.nodes as &dyn Debug, &case.queues]

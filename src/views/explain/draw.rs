@@ -25,6 +25,8 @@ pub fn draw(view: &ExplanationView) -> String {
         "Running" => "What would let the members that wait start",
         _ => "What would let it start",
     };
+    let takers = view.takers.as_ref();
+    let takers = takers.map_or(&[][..], |takers| &takers.sentences);
     let parts = [
         ("What is missing", missing(view)),
         (
@@ -37,14 +39,9 @@ pub fn draw(view: &ExplanationView) -> String {
                 .as_ref()
                 .map_or_else(Vec::new, eviction::lines),
         ),
-        (
-            start,
-            view.remedies.iter().map(|one| format!("- {one}")).collect(),
-        ),
-        (
-            "Take note",
-            view.notes.iter().map(|one| format!("- {one}")).collect(),
-        ),
+        (start, listed(&view.remedies)),
+        ("Who could take its room", listed(takers)),
+        ("Take note", listed(&view.notes)),
     ];
     for (title, lines) in parts {
         if lines.is_empty() {
@@ -56,6 +53,10 @@ pub fn draw(view: &ExplanationView) -> String {
         }
     }
     text
+}
+
+fn listed(sentences: &[String]) -> Vec<String> {
+    sentences.iter().map(|one| format!("- {one}")).collect()
 }
 
 fn line(text: &mut String, line: &str) {
@@ -87,16 +88,6 @@ fn head(view: &ExplanationView) -> String {
             view.gang, view.queue, view.phase, members.expected, members.created
         ),
     );
-    let protected = match view.protected {
-        Some(true) => {
-            "Its minimum is within the quota of its queue: no other queue can reclaim it."
-        }
-        Some(false) => "The quota of its queue does not protect its minimum.",
-        None => "",
-    };
-    if !protected.is_empty() {
-        line(&mut text, protected);
-    }
     match (&view.reason, view.proof.as_deref()) {
         (None, _) => line(&mut text, "Nothing of it waits."),
         (Some(reason), proof) => {

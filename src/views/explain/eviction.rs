@@ -1,7 +1,7 @@
-//! Whose room a gang could take.
+//! Whose room a gang could take, and who could take its own.
 
 use crate::kube::format::seconds;
-use gpu_batch_policies::explain::{EvictedPod, EvictionPlan, NoEvictionPlan};
+use gpu_batch_policies::explain::{EvictedPod, EvictionPlan, NoEvictionPlan, Takers};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,6 +58,37 @@ pub struct PlaceView {
     pub pod: String,
     /// The node.
     pub node: String,
+}
+
+/// Who could take the room of a gang that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TakersView {
+    /// Whether the gang may be evicted for others at all.
+    pub preemptible: bool,
+    /// From when on other queues could reclaim the gang's minimum; `null`: they cannot.
+    pub reclaim_from: Option<String>,
+    /// From when on gangs of higher priority of its queue could preempt it; `null`: none can.
+    pub preempt_from: Option<String>,
+    /// From when on it could be moved to other nodes for another gang; `null`: it is not moved.
+    pub move_from: Option<String>,
+    /// How many pods it has beyond its minimum, which neither quota nor time protects.
+    pub surplus: u32,
+    /// All of this in words, and what disruption budgets say now, a sentence each.
+    pub sentences: Vec<String>,
+}
+
+impl From<Takers> for TakersView {
+    fn from(takers: Takers) -> Self {
+        Self {
+            preemptible: takers.preemptible,
+            reclaim_from: takers.reclaim_from_ms.map(seconds),
+            preempt_from: takers.preempt_from_ms.map(seconds),
+            move_from: takers.move_from_ms.map(seconds),
+            surplus: takers.surplus,
+            sentences: takers.sentences,
+        }
+    }
 }
 
 impl From<Result<EvictionPlan, NoEvictionPlan>> for EvictionView {

@@ -46,6 +46,7 @@ impl From<Explanation> for ExplanationView {
             }),
             standing: explanation.standing.map(Into::into),
             eviction: explanation.eviction.map(Into::into),
+            takers: explanation.takers.map(Into::into),
             remedies: explanation.remedies,
             notes: explanation.notes,
         }

@@ -1,13 +1,17 @@
 //! Whom a gang would have to take its room from.
 
 use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
-use crate::facts::UnixMs;
+use crate::facts::{Amount, UnixMs, quantity};
+use crate::gangs::counts::count;
+use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::progress::Progress;
+use crate::gpu::GPU;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::victims::{self, Action, Asked, Known, Later, NoPlan, Plan, Why};
-use crate::queues::QueueId;
+use crate::queues::{ClaimKind, GovernedId, QueueId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::tell::explain::takers::SWITCHED_OFF;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -17,14 +21,24 @@ use alloc::vec::Vec;
 /// hold up bindings for more than a tenth of a second or so.
 const PODS_MAX: usize = 20_000;
 
-/// The plan that would be made for a gang that waits for room, or why there is none.
+/// The plan that would be made for a gang that waits for room, or why there is none. `level`: the
+/// level of which one domain must hold its members, if any.
 pub(super) fn eviction(
     state: &mut ClusterState,
     settings: &Settings,
     progress: &ById<GangId, Progress>,
     (gang, queue): (GangId, QueueId),
+    level: Option<&str>,
+    later: &Later,
     now_ms: UnixMs,
 ) -> Option<Result<EvictionPlan, NoEvictionPlan>> {
+    if settings.evictions.in_flight == 0 {
+        return Some(Err(NoEvictionPlan {
+            message: SWITCHED_OFF.into(),
+            is_proved: true,
+            next_ms: None,
+        }));
+    }
     if state.pods.iter().nth(PODS_MAX).is_some() {
         return Some(Err(NoEvictionPlan {
             message: format!("more than {PODS_MAX} pods are too many for a short search"),
@@ -37,7 +51,7 @@ pub(super) fn eviction(
         progress,
         gang,
         queue,
-        later: &Later::default(),
+        later,
         now_ms,
         slice_work: u64::MAX,
     };
@@ -45,7 +59,7 @@ pub(super) fn eviction(
     Some(match found {
         Ok(plan) => Ok(in_words(state, &plan)),
         Err(no_plan) => Err(NoEvictionPlan {
-            message: why_none(state, &no_plan),
+            message: why_none(state, (gang, queue), level, &no_plan, now_ms),
             is_proved: no_plan.is_proved,
             next_ms: no_plan.next_ms,
         }),
@@ -95,14 +109,27 @@ fn in_words(state: &ClusterState, plan: &Plan) -> EvictionPlan {
     }
 }
 
-fn why_none(state: &ClusterState, no_plan: &NoPlan) -> String {
+fn why_none(
+    state: &ClusterState,
+    gang: (GangId, QueueId),
+    level: Option<&str>,
+    no_plan: &NoPlan,
+    now_ms: UnixMs,
+) -> String {
     let queue = |queue: &QueueId| String::from(state.queues.name(*queue));
     match &no_plan.why {
         Why::Never => "its pods say preemptionPolicy: Never".into(),
         Why::Nobody => "no gang that runs may be evicted for it".into(),
         Why::Room(_) | Why::TooLittle => {
-            "there is too little room for it even without all gangs that may be evicted for it"
-                .into()
+            let within = level.map_or_else(String::new, |level| format!(" in one {level}"));
+            let too_little = format!(
+                "there is too little room for it{within} even without all gangs that may be \
+                 evicted for it"
+            );
+            match too_little_to_claim(state, gang, now_ms) {
+                Some(claims) => format!("{claims}; {too_little}"),
+                None => too_little,
+            }
         }
         Why::Budget => "a disruption budget allows fewer evictions".into(),
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
@@ -110,9 +137,53 @@ fn why_none(state: &ClusterState, no_plan: &NoPlan) -> String {
             "the queue {} would give what is within its bound",
             queue(of)
         ),
-        Why::Claims(of) => format!("the queue {} would hold more than it may claim", queue(of)),
+        Why::Claims(of) => too_little_to_claim(state, gang, now_ms).unwrap_or_else(|| {
+            format!("the queue {} would hold more than it may claim", queue(of))
+        }),
         Why::Outgrows(of) => format!("the queue {} would grow beyond its fair share", queue(of)),
         Why::NoOtherPlace => "gangs that may only move have no other place".into(),
         Why::MovesTooMuch => "more GPUs would have to move than it is worth".into(),
     }
+}
+
+/// How much a gang's queue may still claim from others, where that is less than the gang asks for;
+/// `None`: it is enough.
+fn too_little_to_claim(
+    state: &ClusterState,
+    (gang, queue): (GangId, QueueId),
+    now_ms: UnixMs,
+) -> Option<String> {
+    let needed = count(state, gang, now_ms).needed.max(1) as usize;
+    let pods = waiting_pods(state, gang, now_ms);
+    let asked = demand_of_pods(state, pods.iter().take(needed));
+    let queues = &state.queues;
+    let short = asked.iter().filter_map(|(key, asked)| {
+        let kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();
+        let bounds = kinds.filter_map(|kind| queues.bound(queue, *key, kind));
+        let left = bounds
+            .max()?
+            .saturating_sub(stays(state, gang, queue, *key));
+        (left < *asked).then(|| (queues.governed_name(*key), left, *asked))
+    });
+    // GPUs before all else.
+    let (name, left, asked) = short.min_by_key(|(name, ..)| (!name.starts_with(GPU), *name))?;
+    Some(format!(
+        "its queue may claim {} more {name} from others, and it asks for {}",
+        quantity(name, left),
+        quantity(name, asked)
+    ))
+}
+
+/// How much of a key a gang's queue holds for gangs that do not give way to it.
+fn stays(state: &ClusterState, gang: GangId, queue: QueueId, key: GovernedId) -> Amount {
+    let gives_way = |of: GangId| {
+        let (own, other) = (&state.gangs[gang].spec, &state.gangs[of].spec);
+        other.preemptible && other.priority < own.priority
+    };
+    let minima = state.minima.of_queue(queue);
+    let leaves = minima.filter(|minimum| minimum.gang != gang && gives_way(minimum.gang));
+    let amounts = leaves.flat_map(|minimum| &minimum.holds);
+    let amounts = amounts.filter(|(held, _)| *held == key);
+    let leaves = amounts.fold(0, |sum: Amount, (_, amount)| sum.saturating_add(*amount));
+    state.queues.held(queue, key).saturating_sub(leaves)
 }

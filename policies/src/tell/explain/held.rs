@@ -112,7 +112,13 @@ pub(crate) fn kept(
         },
     });
     let mut kept: Vec<KeptRoom> = kept.collect();
-    kept.sort_by(|one, other| one.beneficiary.cmp(&other.beneficiary));
+    // Gangs have their numbers by when they came, and equal states are told alike.
+    kept.sort_by(|one, other| {
+        let key = |kept: &KeptRoom| (kept.nodes, kept.until_ms);
+        let by_words = one.beneficiary.cmp(&other.beneficiary);
+        let by_words = by_words.then_with(|| one.amount.cmp(&other.amount));
+        by_words.then_with(|| key(one).cmp(&key(other)))
+    });
     kept
 }
 

@@ -2,8 +2,9 @@
 //! its last bind, beside the time that the API server needs for as many evictions and binds alone.
 //!
 //! ```text
-//!   for each repetition:   jobs that run, a gang -> evict and bind without deciding -> delete
-//!                          jobs that run -> scheduler starts -> a gang comes -> all bound -> delete
+//!   for each repetition:
+//!     jobs that run, a gang                       -> evict and bind without deciding -> delete
+//!     jobs that run, the scheduler, then a gang   -> all its members are bound       -> delete
 //! ```
 //!
 //! Evictions are not paced here; with the default pace of 20 a second the pace would be measured.

@@ -1,0 +1,152 @@
+//! Who could take the room of a gang that runs, and from when on.
+//!
+//! The rules are those that the search for victims keeps (`plan::victims::units`). Who takes it in
+//! the end depends on the gang that claims, so this says only whom the gang's own standing lets.
+
+use crate::explain::Takers;
+use crate::facts::{DisruptionBudgetFacts, UnixMs};
+use crate::gangs::progress::Progress;
+use crate::gangs::protected::{Holding, follow, holdings};
+use crate::ids::{ById, GangId, PodId};
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::tell::words::date_and_time;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Why no gang takes room from any other: an administrator has said so.
+pub(super) const SWITCHED_OFF: &str =
+    "evictions are switched off: evictions.inFlight is 0 in the configuration";
+
+/// Who could take the room of a gang's minimum; `None`: the gang does not run, or its queue is
+/// gone, so that nobody takes it.
+pub(super) fn takers(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    gang: GangId,
+    now_ms: UnixMs,
+) -> Option<Takers> {
+    let queue = state.queues.find(&state.gangs[gang].spec.queue)?;
+    // What the quota guarantees depends on the division, where quotas promise too much.
+    state.queues.divide_all();
+    follow(state);
+    let state = &*state;
+    let holding = holdings(state, queue).find(|holding| holding.minimum.gang == gang)?;
+    let surplus = u32::try_from(holding.minimum.surplus.len()).unwrap_or(u32::MAX);
+    let mut takers = Takers {
+        preemptible: state.gangs[gang].spec.preemptible,
+        surplus,
+        ..Takers::default()
+    };
+    let nobody = if progress[gang].start.complete_ms().is_none() {
+        if !state.gangs[gang].lacks_object() {
+            return None;
+        }
+        Some("there is no PodGroup of its name, and its pods are left alone")
+    } else if !takers.preemptible {
+        Some("it is not preemptible")
+    } else {
+        (settings.evictions.in_flight == 0).then_some(SWITCHED_OFF)
+    };
+    if let Some(why) = nobody {
+        takers.sentences = Vec::from([format!("nobody: {why}")]);
+        return Some(takers);
+    }
+    let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(queue);
+    let since_ms = holding.minimum.since_ms.min(now_ms);
+    let after = |ms: u64| Some(since_ms.saturating_add(ms));
+    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
+    let could_move = settings.moved_gpus_max > 0 && holding.minimum.core.iter().all(has_controller);
+    takers.preempt_from_ms = after(preempt_ms);
+    takers.reclaim_from_ms = after(reclaim_ms).filter(|_| !holding.is_protected);
+    takers.move_from_ms = after(preempt_ms.max(reclaim_ms)).filter(|_| could_move);
+    takers.sentences = sentences(state, &takers, &holding, now_ms);
+    Some(takers)
+}
+
+/// Who could take the room, a sentence each.
+fn sentences(
+    state: &ClusterState,
+    takers: &Takers,
+    holding: &Holding,
+    now_ms: UnixMs,
+) -> Vec<String> {
+    let when = |from_ms: UnixMs, why: &str| match from_ms <= now_ms {
+        true => String::from("at any time"),
+        false => format!("from {} on: {why} of its queue", date_and_time(from_ms)),
+    };
+    let priority = state.gangs[holding.minimum.gang].spec.priority;
+    let mut sentences = Vec::new();
+    sentences.push(match takers.reclaim_from_ms {
+        None => "no other queue: its minimum is within the quota of its queue".into(),
+        Some(from_ms) => format!(
+            "other queues could reclaim its minimum, which the quota of its queue does not \
+             protect, {}",
+            when(from_ms, "reclaimMinRuntime")
+        ),
+    });
+    if let Some(from_ms) = takers.preempt_from_ms {
+        sentences.push(format!(
+            "gangs of its queue with a priority above {priority} could preempt it {}",
+            when(from_ms, "preemptMinRuntime")
+        ));
+    }
+    if let Some(from_ms) = takers.move_from_ms {
+        let why = "the longer of preemptMinRuntime and reclaimMinRuntime";
+        sentences.push(format!(
+            "gangs of any queue could have it moved to other nodes {}",
+            when(from_ms, why)
+        ));
+    }
+    if takers.surplus > 0 {
+        sentences.push(format!(
+            "of its {} beyond the minimum: these gangs at any time, and other queues while its \
+             queue holds more than its quota",
+            counted(takers.surplus, "pod")
+        ));
+    }
+    sentences.extend(guard(state, &holding.minimum.core));
+    sentences
+}
+
+/// What disruption budgets say against evicting these pods now; `None`: nothing.
+fn guard(state: &ClusterState, pods: &[PodId]) -> Option<String> {
+    let mut guarded: BTreeMap<(&str, &str), (u32, u32)> = BTreeMap::new();
+    for id in pods.iter().filter(|pod| state.pods[**pod].running) {
+        let mut budgets = state.budgets_of(*id);
+        let Some(DisruptionBudgetFacts {
+            namespace,
+            name,
+            allowed,
+            ..
+        }) = budgets.next()
+        else {
+            continue;
+        };
+        if budgets.next().is_some() {
+            let pod = &state.pods[*id].name;
+            return Some(format!(
+                "nobody for now: two disruption budgets select the pod {pod}, and the API server \
+                 evicts no such pod"
+            ));
+        }
+        guarded.entry((namespace, name)).or_insert((0, *allowed)).0 += 1;
+    }
+    let mut guarded = guarded.into_iter();
+    let ((namespace, name), (pods, allowed)) =
+        guarded.find(|(_, (pods, allowed))| pods > allowed)?;
+    Some(format!(
+        "nobody for now: the disruption budget {namespace}/{name} allows {}, and selects {} of \
+         its minimum",
+        counted(allowed, "eviction"),
+        counted(pods, "pod")
+    ))
+}
+
+fn counted(count: u32, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
