@@ -16,7 +16,7 @@ fn main() {
     let facts = [
         ("GPU_BATCH_BUILD_COMMIT", commit),
         ("GPU_BATCH_BUILD_EPOCH", variable("SOURCE_DATE_EPOCH")),
-        ("GPU_BATCH_BUILD_PROFILE", env::var("PROFILE").ok()),
+        ("GPU_BATCH_BUILD_PROFILE", profile()),
         ("GPU_BATCH_BUILD_TARGET", env::var("TARGET").ok()),
     ];
     for (name, value) in facts {
@@ -24,6 +24,16 @@ fn main() {
         let value = value.unwrap_or_default().replace(['\r', '\n'], " ");
         println!("cargo:rustc-env={name}={value}");
     }
+}
+
+/// The name of the profile, as in `--profile`: that of the folder with all that is built, such as
+/// `target/dist/build/gpu-batch-1234/out`. Cargo's `PROFILE` is only the profile that this one
+/// inherits from.
+fn profile() -> Option<String> {
+    let out = PathBuf::from(env::var_os("OUT_DIR")?);
+    let build = out.ancestors().find(|folder| folder.ends_with("build"))?;
+    let name = build.parent()?.file_name()?.to_str()?;
+    Some(name.to_owned())
 }
 
 /// A variable of the environment that is set and not empty.

@@ -254,3 +254,28 @@ fn the_build_script_tells(script: &Path, place: &Path, commit: &str) {
     assert!(told.contains("BUILD_COMMIT=given\n"), "{place:?}: {told}");
     assert!(told.contains("BUILD_EPOCH=0\n"), "{place:?}: {told}");
 }
+
+/// A package with this build script whose program prints the profile, built as images are: with a
+/// profile that inherits from `dev`.
+#[test]
+fn a_build_for_an_image_tells_its_own_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let manifest = "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+                    [workspace]\n\n[profile.dist]\ninherits = \"dev\"\n";
+    std::fs::write(place.join("Cargo.toml"), manifest).unwrap();
+    std::fs::copy(root().join("build.rs"), place.join("build.rs")).unwrap();
+    std::fs::create_dir(place.join("src")).unwrap();
+    let program = "fn main() { print!(env!(\"GPU_BATCH_BUILD_PROFILE\")); }\n";
+    std::fs::write(place.join("src/main.rs"), program).unwrap();
+    for (profile, name) in [("dist", "dist"), ("dev", "debug")] {
+        let output = Command::new(env!("CARGO"))
+            .args(["run", "--quiet", "--offline", "--profile", profile])
+            .current_dir(place)
+            .env("CARGO_TARGET_DIR", place.join("target"))
+            .output()
+            .expect("Cargo runs");
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(text(output.stdout), name);
+    }
+}

@@ -125,3 +125,20 @@ fn bad_input_is_named() {
     let size = gpu_batch(&["run", "--record", journal, "--record-size", "1Ki"]);
     assert!(shown(&size, 2).contains("at least 1Mi"));
 }
+
+/// A machine that crashes may cut off a journal that has just begun.
+#[test]
+fn a_journal_that_was_cut_off_at_once_takes_no_journals_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, before) = (folder.path().join("j"), folder.path().join("j.1"));
+    let demo = ["demo", "--embedded", "--gangs", "2", "--seconds", "10"];
+    let record = [&demo[..], &["--record", path.to_str().unwrap()]].concat();
+    shown(&gpu_batch(&record), 0);
+    std::fs::rename(&path, &before).unwrap();
+    let good = std::fs::read(&before).unwrap();
+    std::fs::write(&path, &good[..20]).unwrap();
+    shown(&gpu_batch(&record), 0);
+    assert!(std::fs::read(&before).unwrap() == good, "it was replaced");
+    let replayed = shown(&gpu_batch(&["replay", path.to_str().unwrap()]), 0);
+    assert!(replayed.ends_with("s: no difference\n"), "{replayed}");
+}

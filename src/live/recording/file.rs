@@ -1,6 +1,6 @@
 //! The journal's files: the present one, and the one before with `.1` behind its name.
 
-use gpu_batch_simulator::journal::{Damage, Reader, beginning};
+use gpu_batch_simulator::journal::{Damage, Reader, Record, beginning};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -151,8 +151,9 @@ fn check_is_journal(path: &Path) -> Result<(), JournalFileError> {
 }
 
 /// Makes a new file, and moves the present one away only when the beginning of the new one is on
-/// the disk: a full disk loses no journal. A present file in which nothing was recorded does not
-/// replace the one before it: a process that starts again and again in vain loses no session.
+/// the disk: a full disk loses no journal. A present file without a step that can be replayed does
+/// not replace the one before it: a process that starts again and again in vain, or is cut off each
+/// time, loses no session.
 fn begin(path: &Path) -> Result<File, JournalFileError> {
     let mut new = tempfile::Builder::new()
         .prefix(".journal-")
@@ -161,13 +162,32 @@ fn begin(path: &Path) -> Result<File, JournalFileError> {
         .map_err(|error| failed(path, error))?;
     let written = new.write_all(&beginning());
     written.map_err(|error| failed(path, error))?;
-    let is_recorded = match fs::metadata(path) {
-        Ok(metadata) => metadata.len() > beginning().len() as u64,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-        Err(error) => return Err(failed(path, error)),
-    };
-    if is_recorded {
+    if has_a_step(path).map_err(|error| failed(path, error))? {
         fs::rename(path, before(path)).map_err(|error| failed(path, error))?;
     }
     new.persist(path).map_err(|error| failed(path, error.error))
+}
+
+/// Whether there is a file that has a step. What another version has recorded is not known, so that
+/// it counts as a step where there is anything.
+fn has_a_step(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    let bytes = file.metadata()?.len();
+    let mut reader = match Reader::new(file) {
+        Err(Damage::Version(_)) => return Ok(bytes > beginning().len() as u64),
+        Err(Damage::Io(error)) => return Err(error),
+        Err(_) => return Ok(false),
+        Ok(reader) => reader,
+    };
+    loop {
+        match reader.next_record() {
+            Ok(Some(Record::Events { .. })) => return Ok(true),
+            Ok(Some(_)) => {}
+            Err(Damage::Io(error)) => return Err(error),
+            Ok(None) | Err(_) => return Ok(false),
+        }
+    }
 }

@@ -128,6 +128,28 @@ fn starts_in_vain_take_no_journals_place() {
 }
 
 #[test]
+fn a_journal_cut_off_in_its_first_block_takes_no_journals_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j");
+    let (mut recording, _) = start(&path, ROOMY);
+    step(&mut recording, 5);
+    drop(recording);
+    let (mut recording, _) = start(&path, ROOMY);
+    step(&mut recording, 6);
+    drop(recording);
+    // As if the disk had been full, or the machine had crashed.
+    let whole = fs::read(&path).unwrap();
+    for bytes in [4, 12, 20, whole.len() - 1] {
+        fs::write(&path, &whole[..bytes]).unwrap();
+        JournalFile::create(&path, ROOMY).unwrap();
+        assert_eq!(replayed(&folder.path().join("j.1")).events, 5, "{bytes}");
+    }
+    fs::write(&path, &whole).unwrap();
+    JournalFile::create(&path, ROOMY).unwrap();
+    assert_eq!(replayed(&folder.path().join("j.1")).events, 6);
+}
+
+#[test]
 fn a_file_that_is_full_at_once_ends_the_recording() {
     let folder = tempfile::tempdir().unwrap();
     let (mut recording, metrics) = start(&folder.path().join("j"), 1 << 10);
