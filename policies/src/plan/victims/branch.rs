@@ -54,14 +54,14 @@ pub(super) enum Searched {
     },
 }
 
-/// What is known of the set of all units. It is looked at once, when the first set is no plan
-/// although counting finds enough room.
+/// What is known of the set of all units. It is looked at once: when the first set has too little
+/// room although counting finds enough, or when the search is cut short without a plan.
 ///
 /// ```text
-/// NOT ASKED --the first set is no plan--> ASKED --there is room without all--> ENOUGH <------+
-///                      there is none: over <-+        it is no plan: DONE <-+-> PLAN         |
-///                              all are needed, or no work is left: DONE <------+-------------+
-///                                                                       one is not needed
+/// NOT ASKED --> ASKED --there is room without all--> ENOUGH --it is no plan--------> DONE
+///                 |                                  ^    |                           ^
+///                 v                  one is not needed    +--> PLAN --all are needed, +
+///     there is none: over                            +-------------+  or no work is left
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 enum Largest {
@@ -166,14 +166,20 @@ impl Search {
             }
             is_not_due => self.largest = is_not_due,
         }
-        let ((lower, _), branch) = self.open.pop_first()?;
-        if self.best.as_ref().is_some_and(|(.., cost)| *cost <= lower) {
+        let ((lower, _), _) = self.open.first_key_value()?;
+        if self.best.as_ref().is_some_and(|(.., cost)| cost <= lower) {
             return None;
         }
         if self.branches > BRANCHES_MAX || self.work > WORK_MAX {
-            *cut = Some(lower);
+            // A plan that is no more than good enough is better than none.
+            if self.best.is_none() && self.largest == Largest::NotAsked {
+                self.largest = Largest::Asked;
+                return Some(Ok(()));
+            }
+            *cut = Some(lower.clone());
             return None;
         }
+        let (_, branch) = self.open.pop_first()?;
         self.look_at(&branch, what_if);
         Some(Ok(()))
     }
@@ -251,9 +257,8 @@ impl Search {
                 }
             }
             Err(failure) => {
-                // Counting overlooks something. A plan that is no more than good enough is better
-                // than none when the search is cut short.
-                if self.why.is_none() {
+                // Counting overlooks something.
+                if !failure.has_room && self.why.is_none() {
                     self.largest = Largest::Asked;
                 }
                 let ends = self.note_failure(failure, &cost);
