@@ -8,7 +8,7 @@ mod shapes;
 mod tests;
 
 pub(super) use asks::{amount_in_words, asks};
-pub(super) use more_nodes::more_nodes_would_help;
+pub(super) use more_nodes::{may_be_on_new_nodes, more_nodes_would_help};
 pub(super) use shapes::{selected, told_apart};
 
 use crate::explain::nodes_that;
