@@ -283,6 +283,9 @@ pub struct Shortage {
     pub fits_anywhere: u64,
     /// How many GPUs the members that do not fit ask for.
     pub gpus_short: Amount,
+    /// Whether new nodes might take these members, limits left aside: not where they must join
+    /// others on one node.
+    pub more_nodes_help: bool,
     /// What the nodes of `domain` say to these members.
     pub nearest: NodeCounts,
     /// What all nodes say to these members.

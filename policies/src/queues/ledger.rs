@@ -515,16 +515,19 @@ impl QueueTree {
         words.collect()
     }
 
-    /// Whether anything is held under one of [`Self::tight_model_limits`], so that a release can
-    /// help.
-    pub(crate) fn tight_model_limits_are_used(
+    /// Whether one of [`Self::tight_model_limits`] allows more pods once something is released. All
+    /// `pods` that are asked for have `gpus` each.
+    pub(crate) fn release_lets_in_more(
         &self,
         queue: QueueId,
-        asked: Amount,
+        (gpus, pods): (Amount, u64),
         models: &[Box<str>],
     ) -> bool {
-        let limits = self.tight_limits_of_models(queue, asked, models);
-        limits.iter().any(|(.., allocated)| *allocated > 0)
+        let limits = self.tight_limits_of_models(queue, gpus.saturating_mul(pods), models);
+        limits.iter().any(|(.., limit, allocated)| {
+            let allows = |amount: Amount| amount.checked_div(gpus);
+            allows(*limit) > allows(limit.saturating_sub(*allocated))
+        })
     }
 
     /// The limits of [`Self::tight_model_limits`]: the names of the queue and of the key, the

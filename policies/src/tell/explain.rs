@@ -41,12 +41,13 @@ use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
 use crate::tell::words::{area_name, asks, told_apart};
 use crate::tell::{Teller, View, faults};
 use crate::txn::Txn;
-use advice::{Ends, Tried, remedies};
+use advice::{Ends, ModelLimits, Tried, remedies};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -162,7 +163,7 @@ impl Teller {
             let in_vain =
                 |one: &Shortage| one.unknown_resources.len() + one.unknown_labels.len() > 0;
             explanation.shortages.sort_by_key(|one| !in_vain(one));
-            let limits_are_used = explained.limits_are_used(wake);
+            let model_limits = explained.model_limits(wake);
             let gang = (id, *queue);
             tried = together::explain_together(
                 state,
@@ -177,7 +178,7 @@ impl Teller {
             explanation.eviction =
                 eviction::eviction(state, settings, progress, gang, level, later, now_ms);
             tried.other_models_help = said.verdict.more_nodes_help;
-            tried.limits_are_used = limits_are_used;
+            tried.model_limits = model_limits;
         }
         explanation.takers = takers::takers(state, settings, progress, id, now_ms);
         let gang = &state.gangs[id];
@@ -294,19 +295,33 @@ fn queue_that_was_meant(state: &ClusterState, gang: &Gang) -> Option<String> {
 }
 
 impl Explained<'_> {
-    /// Whether something is held under limits on GPU models that leave too little for the gang.
-    fn limits_are_used(&self, wake: &Wake) -> bool {
-        let (Wake::AnyRoom(classes, _), state) = (wake, self.view.state) else {
-            return false;
+    /// What limits on GPU models leave to the gang.
+    fn model_limits(&self, wake: &Wake) -> ModelLimits {
+        let View {
+            state,
+            settings,
+            progress,
+            now_ms,
+            ..
+        } = self.view;
+        let (id, queue) = (self.gang, self.queue);
+        let excess = bounds::excess_on_nodes(state, settings, progress, id, queue, now_ms);
+        let needed = u64::from(self.counts.needed.max(1));
+        let helps = |class: &Class| {
+            let (queues, gpus) = (&state.queues, class.gpus);
+            queues.release_lets_in_more(queue, (gpus, needed), &class.models)
         };
-        let mut classes = classes.iter().filter_map(|class| state.classes.get(*class));
-        classes.any(|class| {
-            let asked = class
-                .gpus
-                .saturating_mul(u64::from(self.counts.needed.max(1)));
-            let queues = &state.queues;
-            queues.tight_model_limits_are_used(self.queue, asked, &class.models)
-        })
+        let releases_help = match wake {
+            Wake::AnyRoom(classes, _) => {
+                let mut classes = classes.iter().filter_map(|class| state.classes.get(*class));
+                classes.any(helps)
+            }
+            _ => false,
+        };
+        ModelLimits {
+            excess: excess.map(|excess| excess_report(state, &excess)),
+            releases_help,
+        }
     }
 
     /// Adds what the gang lacks now to the explanation.

@@ -42,6 +42,57 @@ fn no_new_node_helps_members_that_must_be_where_others_run() {
         "DoesNotFit",
         "none joins a node without the label"
     );
+    let mut offers_nodes = |gang: &str| {
+        let remedies = world.explain(gang).remedies;
+        assert!(!remedies.is_empty(), "{gang}");
+        let nodes = |remedy: &String| remedy.starts_with("more nodes that take its members");
+        remedies.iter().any(nodes)
+    };
+    assert!(offers_nodes("rack"), "another node may join it");
+    for gang in ["node", "lone"] {
+        assert!(!offers_nodes(gang), "{gang}: as the condition says");
+    }
+}
+
+#[test]
+fn no_new_node_is_offered_to_a_raised_minimum_that_must_be_on_one_node() {
+    let pair = gang("pair", 2).required("node");
+    let mut world = World::of((node("n1", 8), pair, pod("a b", 4).of("pair")));
+    world.settle();
+    world.then((
+        gang("pair", 3).required("node").generation(2),
+        pod("c", 4).of("pair"),
+    ));
+    world.later(3_000);
+    assert_eq!(world.condition("c").0, "DoesNotFit");
+    let expected = ["to be allowed on other nodes: new ones could not take its members"];
+    assert_eq!(world.explain("pair").remedies, expected);
+}
+
+#[test]
+fn a_release_is_offered_only_where_the_limit_as_a_whole_is_enough() {
+    let (key, operator) = (MODEL, MatchOperator::NotIn);
+    let mut world = World::of((
+        queue("team").entry("nvidia.com/gpu", Some("H100"), (0, Some(4)), 1),
+        node("n1 n2", 8).model("H100"),
+        node("n3", 8).model("A100"),
+        pod("holds", 2).queue("team").model("H100"),
+    ));
+    for (name, gpus) in [("small", 4), ("large", 8)] {
+        let waiting = pod(name, gpus).queue("team");
+        world.then(waiting.needs(key, operator, &["A100"]));
+    }
+    world.later(3_000);
+    let others = "nodes of other models that its members may run on";
+    let release = "gangs of the queue team that release 2 nvidia.com/gpu@H100";
+    let smaller =
+        "a smaller gang: alone it asks for more than the whole limit, 4 nvidia.com/gpu@H100";
+    for (pod, remedy, limit) in [("small", release, 6), ("large", smaller, 10)] {
+        assert_eq!(world.condition(pod).0, "Unschedulable");
+        let remedies = world.explain(&format!("pod/{pod}")).remedies;
+        let higher = format!("a limit of {limit} nvidia.com/gpu@H100 for the queue team");
+        assert_eq!(remedies, [remedy, others, &higher], "{pod}");
+    }
 }
 
 #[test]
@@ -61,7 +112,7 @@ fn nodes_of_other_models_help_where_the_limit_of_one_is_reached() {
     let remedies = world.explain("pod/any").remedies;
     let expected = [
         "nodes of other models that its members may run on",
-        "higher limits for these models",
+        "a limit of 1 nvidia.com/gpu@H100 for the queue team",
     ];
     assert_eq!(remedies, expected, "the queue holds nothing to release");
 }
@@ -89,6 +140,15 @@ fn members_of_limited_models_alone_are_offered_no_others() {
         "higher limits for these models",
     ];
     assert_eq!(world.explain("pod/any").remedies, expected);
+
+    let larger = pod("larger", 3).queue("team");
+    world.then(larger.needs(key, MatchOperator::In, &models));
+    world.later(3_000);
+    assert_eq!(
+        world.explain("pod/larger").remedies,
+        expected[1..],
+        "3 are more than each limit as a whole"
+    );
 }
 
 #[test]

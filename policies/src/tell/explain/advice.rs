@@ -1,6 +1,7 @@
 //! What would let a gang start.
 
 use super::{ExcessReport, Explanation, Holder, Proof, Shortage, Standing, Together};
+use crate::facts::Amount;
 use crate::names::joined;
 use crate::reason::Reason;
 use crate::status::Phase;
@@ -11,6 +12,11 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 const HOLDERS_NAMED: usize = 5;
 /// How many of the shapes that need more room are named.
 const SHAPES_NAMED: usize = 3;
+
+/// The remedy where new nodes could be among those that the members must be on.
+const MORE_NODES: &str = "more nodes that take its members";
+/// The remedy where no new node could be one of those that the members must be on.
+const OTHER_NODES: &str = "to be allowed on other nodes: new ones could not take its members";
 
 /// The remedy where nothing is missing any more.
 const TRIED_SOON: &str = "nothing more: there is room now, and it is about to be tried";
@@ -36,9 +42,17 @@ pub(crate) struct Tried {
     /// Nodes of GPU models whose limits are not reached would help; counts where limits on GPU
     /// models alone keep the gang waiting.
     pub(crate) other_models_help: bool,
-    /// Something is held under the limits on GPU models that keep the gang waiting, so that a
-    /// release helps.
-    pub(crate) limits_are_used: bool,
+    pub(crate) model_limits: ModelLimits,
+}
+
+/// What limits on GPU models leave to a gang; counts where they alone keep it waiting.
+#[derive(Debug, Default)]
+pub(crate) struct ModelLimits {
+    /// The limit that the gang would exceed on the nodes that there are; `None`: it may run on
+    /// several models.
+    pub(crate) excess: Option<ExcessReport>,
+    /// A release under these limits lets in more members.
+    pub(crate) releases_help: bool,
 }
 
 /// A sentence for each thing that would help; the nearest comes first. `queue_is_fixed`: the queue
@@ -67,20 +81,14 @@ pub(crate) fn remedies(
     match explanation.shortages.as_slice() {
         [_, ..] if tried.fits => remedies.push(TRIED_SOON.into()),
         [_, ..] if reason == Reason::OverLimit && explanation.excess.is_none() => {
-            if tried.limits_are_used {
-                remedies.push("gangs of the queue that release GPUs of the limited models".into());
-            }
-            if tried.other_models_help {
-                remedies.push("nodes of other models that its members may run on".into());
-            }
-            remedies.push("higher limits for these models".into());
+            of_model_limits(tried, &mut remedies);
         }
         shortages => of_room(explanation, shortages, tried, &mut remedies),
     }
     if let (Some(excess), [_, ..]) = (&explanation.excess, explanation.shortages.as_slice()) {
         // Room under the bound does not help by itself. A smaller gang, the first remedy where the
         // gang asks for more than the bound, has been named for the shortages.
-        let too_large = usize::from(excess.asked > excess.allowed);
+        let too_large = usize::from(excess.asked > excess.allowed && excess.allowed > 0);
         let more = of_excess(excess).into_iter().skip(too_large);
         remedies.extend(more.map(|remedy| format!("beside that, {remedy}")));
     }
@@ -95,6 +103,25 @@ pub(crate) fn remedies(
     let mut said = BTreeSet::new();
     remedies.retain(|remedy| said.insert(remedy.clone()));
     remedies
+}
+
+/// What helps a gang that limits on GPU models alone keep waiting.
+fn of_model_limits(tried: &Tried, remedies: &mut Vec<String>) {
+    let limits = &tried.model_limits;
+    match &limits.excess {
+        Some(excess) => remedies.extend(under_bound(excess)),
+        None if limits.releases_help => {
+            remedies.push("gangs of the queue that release GPUs of the limited models".into());
+        }
+        None => {}
+    }
+    if tried.other_models_help {
+        remedies.push("nodes of other models that its members may run on".into());
+    }
+    remedies.push(match &limits.excess {
+        Some(excess) => higher_bound(excess),
+        None => "higher limits for these models".into(),
+    });
 }
 
 /// What helps a gang that lacks room on nodes.
@@ -125,33 +152,47 @@ fn of_room(
 }
 
 fn of_excess(excess: &ExcessReport) -> Vec<String> {
+    let mut remedies = Vec::new();
+    remedies.extend(under_bound(excess));
+    remedies.push(higher_bound(excess));
+    if excess.bound == "quota" {
+        remedies.push("`preemptible: true`, if it may be evicted".into());
+    }
+    remedies
+}
+
+/// What makes room under a bound as it is; `None`: nothing, because the bound is 0.
+fn under_bound(excess: &ExcessReport) -> Option<String> {
     let ExcessReport {
         queue,
         resource,
         bound,
         ..
     } = excess;
-    let wanted = excess.held.saturating_add(excess.asked);
-    let over = in_words(resource, wanted.saturating_sub(excess.allowed));
-    let mut remedies = Vec::new();
     if excess.asked <= excess.allowed {
         let whose = match *bound {
             "quota" => "non-preemptible gangs",
             _ => "gangs",
         };
-        remedies.push(format!("{whose} of the queue {queue} that release {over}"));
-    } else {
-        let all = in_words(resource, excess.allowed);
-        remedies.push(format!(
-            "a smaller gang: alone it asks for more than the whole {bound}, {all}"
-        ));
+        let over = in_words(resource, wanted(excess).saturating_sub(excess.allowed));
+        return Some(format!("{whose} of the queue {queue} that release {over}"));
     }
-    let wanted = in_words(resource, wanted);
-    remedies.push(format!("a {bound} of {wanted} for the queue {queue}"));
-    if *bound == "quota" {
-        remedies.push("`preemptible: true`, if it may be evicted".into());
-    }
-    remedies
+    let all = in_words(resource, excess.allowed);
+    (excess.allowed > 0)
+        .then(|| format!("a smaller gang: alone it asks for more than the whole {bound}, {all}"))
+}
+
+fn higher_bound(excess: &ExcessReport) -> String {
+    let wanted = in_words(&excess.resource, wanted(excess));
+    format!(
+        "a {} of {wanted} for the queue {}",
+        excess.bound, excess.queue
+    )
+}
+
+/// How much would be held under a bound with the gang.
+fn wanted(excess: &ExcessReport) -> Amount {
+    excess.held.saturating_add(excess.asked)
 }
 
 /// Whether several shapes or sub-groups do not fit together, although each would fit alone.
@@ -185,20 +226,19 @@ fn of_shortage(shortage: &Shortage, explanation: &Explanation, remedies: &mut Ve
             (held, "cluster") => format!("even an empty cluster would hold {held}"),
             (held, _) => format!("even empty, no {level} would hold more than {held}"),
         };
-        let smaller = if shortage.fits_empty > 0 {
-            ", or a smaller gang"
-        } else {
-            ""
-        };
-        remedies.push(format!(
-            "more nodes that take its members{smaller}: {held} of {}",
-            shortage.need
-        ));
+        let held = format!("{held} of {}", shortage.need);
+        remedies.extend(match (shortage.more_nodes_help, shortage.fits_empty > 0) {
+            (true, true) => Vec::from([format!("{MORE_NODES}, or a smaller gang: {held}")]),
+            (true, false) => Vec::from([format!("{MORE_NODES}: {held}")]),
+            (false, true) => Vec::from([format!("a smaller gang: {held}"), OTHER_NODES.into()]),
+            (false, false) => Vec::from([OTHER_NODES.into()]),
+        });
         remedies.extend(of_unknown(shortage));
     } else if short > 0 {
         remedies.push(match &explanation.together {
             Some(together) => of_together(together),
-            None => "more nodes that take its members".into(),
+            None if shortage.more_nodes_help => MORE_NODES.into(),
+            None => OTHER_NODES.into(),
         });
     } else if explanation.proof == Some(Proof::Proved) {
         remedies.push("more free room where all its members may be together".into());

@@ -11,11 +11,13 @@ use crate::resources::{ResourceNames, amount_of};
 use crate::state::ClusterState;
 use crate::state::node::{KnownNode, Lacking};
 use crate::tell::words::{
-    asks, filter_of, labels, scarcest, selected, tight_limits, too_few, unknown_resources,
+    asks, filter_of, labels, may_be_on_new_nodes, scarcest, selected, tight_limits, too_few,
+    unknown_resources,
 };
 use crate::topology::Topology;
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 use core::cmp::Reverse;
+use core::iter;
 
 /// How many holders of what is missing are named.
 const HOLDERS_NAMED: usize = 5;
@@ -50,6 +52,13 @@ impl Missing {
             && alone(self) == alone(other)
             && of_some(self)
             && of_some(other)
+    }
+
+    /// Whether new nodes might take the members. `limits`: the queue whose limits on GPU models
+    /// must leave them a model; `None`: limits do not count.
+    fn more_nodes_help(&self, state: &ClusterState, limits: Option<QueueId>) -> bool {
+        let mut scopes = iter::once(&self.scope).chain(&self.inside);
+        scopes.all(|scope| may_be_on_new_nodes(state, self.class, *scope, limits))
     }
 }
 
@@ -103,9 +112,12 @@ pub(crate) fn shortage(
     let fit = (missing.need, fits_here);
     let scarce = scarce(&state.resource_names, &all);
     let place = (missing.class, missing.scope, scarce);
-    let limits = missing.limits.filter(|_| fits_here > 0);
+    // Where no member fits, limits do not count unless they keep the members from new nodes, too.
+    let count = fits_here > 0 || !missing.more_nodes_help(state, missing.limits);
+    let limits = missing.limits.filter(|_| count);
     let limits = limits.and_then(|queue| tight_limits(state, queue, missing.class, missing.need));
-    let told = limits.as_deref().filter(|_| fits_here < missing.need);
+    let told = limits.as_deref();
+    let told = told.filter(|_| (1..missing.need).contains(&fits_here));
     let area = domain.as_deref();
     let message = too_few(state, place, fit, area, missing.surplus, [None, told]);
     let requests = class.in_order.iter();
@@ -131,6 +143,7 @@ pub(crate) fn shortage(
         fits_empty,
         fits_anywhere: fits(state, missing, &all),
         gpus_short: class.gpus.saturating_mul(short),
+        more_nodes_help: missing.more_nodes_help(state, None),
         nearest: counts(here),
         all: counts(&all),
         holders,

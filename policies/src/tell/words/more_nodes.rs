@@ -4,6 +4,7 @@
 use crate::filter;
 use crate::ids::ClassId;
 use crate::place::{Refusal, Request, Scope, widest_scope};
+use crate::queues::QueueId;
 use crate::state::ClusterState;
 use alloc::vec::Vec;
 
@@ -24,10 +25,20 @@ pub(in crate::tell) fn more_nodes_would_help(
             (widest_scope(state, near, anchor), request.classes())
         }
     };
-    may_grow(state, scope)
-        && classes
-            .iter()
-            .all(|class| takes_new_nodes(state, request, *class))
+    let limits = request.model_limits;
+    let mut classes = classes.iter();
+    classes.all(|class| may_be_on_new_nodes(state, *class, scope, limits))
+}
+
+/// Whether members of a class that must be in a scope might run on nodes that are not there yet.
+/// `limits`: the queue whose limits on GPU models hold.
+pub(in crate::tell) fn may_be_on_new_nodes(
+    state: &ClusterState,
+    class: ClassId,
+    scope: Scope,
+    limits: Option<QueueId>,
+) -> bool {
+    may_grow(state, scope) && takes_new_nodes(state, limits, class)
 }
 
 /// Whether a new node may be in the scope that the members must be in.
@@ -45,12 +56,12 @@ fn may_grow(state: &ClusterState, scope: Scope) -> bool {
 
 /// Whether members of a class may run on nodes that are not there yet: their selector does not
 /// name nodes, and the queue's limits leave them a GPU model.
-fn takes_new_nodes(state: &ClusterState, request: &Request, class: ClassId) -> bool {
+fn takes_new_nodes(state: &ClusterState, limits: Option<QueueId>, class: ClassId) -> bool {
     let class = &state.classes[class];
     if filter::names_nodes(&class.shape) {
         return false;
     }
-    let Some(queue) = request.model_limits.filter(|_| !class.models.is_empty()) else {
+    let Some(queue) = limits.filter(|_| !class.models.is_empty()) else {
         return true;
     };
     let open = |model| {
