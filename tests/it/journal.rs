@@ -219,6 +219,8 @@ async fn a_full_disk_keeps_no_scheduler_from_starting_and_loses_no_journal() {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("session.journal");
     let mut recorder = Recorder::new("0.0.1", &Settings::default());
+    recorder.events(1, &[]);
+    recorder.commands(&[]);
     let good = [beginning(), pack(&recorder.seal()).unwrap()].concat();
     std::fs::write(&journal, &good).unwrap();
     let configuration = tempfile::NamedTempFile::new().unwrap();
