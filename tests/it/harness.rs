@@ -36,14 +36,14 @@ pub(crate) async fn binaries_of(programs: Vec<Program>) -> Option<Binaries> {
     }
 }
 
-/// Asks every 50 ms, for 30 s.
+/// How long a condition may take to hold: programs that start beside a build take their time.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Asks every 50 ms.
 pub(crate) async fn wait_for(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "no {what} within 30 s"
-        );
+        assert!(start.elapsed() < PATIENCE, "no {what} within {PATIENCE:?}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
