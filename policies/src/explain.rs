@@ -68,7 +68,7 @@ pub struct Explanation {
     /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
     /// not wait for room.
     pub eviction: Option<Result<EvictionPlan, NoEvictionPlan>>,
-    /// Who could take the gang's own room; `None`: it does not run.
+    /// The queues and gangs that could take the gang's own room; `None`: the gang does not run.
     pub takers: Option<Takers>,
     /// What would let the gang start, a sentence each, the nearest first.
     pub remedies: Vec<String>,
@@ -149,7 +149,7 @@ pub struct NoEvictionPlan {
     pub next_ms: Option<UnixMs>,
 }
 
-/// Who could take the room of a gang that runs, and from when on.
+/// The queues and gangs that could take the room of a running gang, and from when on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Takers {
     /// The gang may be evicted for others at all.

@@ -13,6 +13,7 @@
 mod amounts;
 mod cards;
 mod disruption;
+mod duration;
 mod gang;
 mod labels;
 mod node;
@@ -28,6 +29,7 @@ pub(crate) use amounts::saturated;
 pub use amounts::{AMOUNT_MAX, Amount, Amounts, Labels, amount, label, quantity};
 pub use cards::{CardFacts, CardIndex, CardNeed, WHOLE_CARD};
 pub use disruption::DisruptionBudgetFacts;
+pub use duration::duration;
 pub use gang::{
     GroupSource, JobFacts, Placement, PlacementChoice, PodGroupFacts, SubGroupFacts,
     TopologyConstraint,

@@ -13,8 +13,8 @@ mod schema;
 mod topology;
 
 pub(crate) use duration::{
-    Duration, InvalidDuration, Runtime, SignedDuration, format_duration_ms, parse_duration_ms,
-    parse_runtime_ms, parse_signed_duration_ms,
+    Duration, InvalidDuration, Runtime, SignedDuration, parse_duration_ms, parse_runtime_ms,
+    parse_signed_duration_ms,
 };
 pub(crate) use placement::{PLACEMENT_NAMES, Placement, parse_placement};
 pub(crate) use pod_group::Members;

@@ -52,7 +52,7 @@ pub struct ExplanationView {
     /// Whose room the gang could take, or why nobody's. `null`: the gang does not wait for room.
     #[serde(default)]
     pub eviction: Option<EvictionView>,
-    /// Who could take the gang's own room, and from when on; `null`: the gang does not run.
+    /// The queues and gangs that could take the gang's own room; `null`: the gang does not run.
     #[serde(default)]
     pub takers: Option<TakersView>,
     /// What would let the gang start, a sentence each, the nearest first.

@@ -63,6 +63,33 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
     })
 }
 
+/// From when on min-runtimes let the minimum of a gang be evicted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EvictableFrom {
+    pub(crate) preempt_ms: UnixMs,
+    pub(crate) reclaim_ms: UnixMs,
+    /// A move is a restart, so both min-runtimes must have passed.
+    pub(crate) move_ms: UnixMs,
+}
+
+/// From when on min-runtimes let a minimum be evicted. A minimum that does not say when it was
+/// bound counts from now.
+pub(crate) fn evictable_from(
+    state: &ClusterState,
+    minimum: &Minimum,
+    now_ms: UnixMs,
+) -> EvictableFrom {
+    // tests plant bugs here: min-runtime
+    let since_ms = minimum.since_ms.min(now_ms);
+    let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(minimum.queue);
+    let after = |ms: u64| since_ms.saturating_add(ms);
+    EvictableFrom {
+        preempt_ms: after(preempt_ms),
+        reclaim_ms: after(reclaim_ms),
+        move_ms: after(preempt_ms.max(reclaim_ms)),
+    }
+}
+
 /// Works out anew what the gangs hold that have changed.
 pub(crate) fn follow(state: &mut ClusterState) {
     for gang in state.minima.take_changed() {

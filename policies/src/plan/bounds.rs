@@ -24,20 +24,6 @@ pub(crate) fn excess(
     within_bounds(state, id, queue, &demand).err()
 }
 
-/// The limit that the gang would exceed now on the nodes that there are: limits on a model count
-/// also where the gang demands it only because there are no other nodes for it.
-pub(crate) fn excess_on_nodes(
-    state: &ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    id: GangId,
-    queue: QueueId,
-    now_ms: UnixMs,
-) -> Option<Excess> {
-    let demand = wanted::demand_of(state, settings, progress, id, queue, now_ms);
-    state.queues.room(queue, &demand).err()
-}
-
 /// Whether the queue has room for the members that were placed, which may be other members than the
 /// checked ones. If not, the placement is undone.
 pub(crate) fn keeps_to_queue(

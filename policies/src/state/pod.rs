@@ -171,6 +171,24 @@ impl Pod {
         self.stage.node().is_some() && !self.deleting && !self.leaving
     }
 
+    /// When the pod was bound; a pod that does not say it has just been.
+    pub(crate) fn bound_ms(&self, now_ms: UnixMs) -> UnixMs {
+        let bound_ms = self.own.as_ref().and_then(|own| own.bound_ms);
+        bound_ms.unwrap_or(now_ms).min(now_ms)
+    }
+
+    /// When the work of the pod was last saved; `None`: never.
+    pub(crate) fn checkpoint_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
+        let checkpoint_ms = self.own.as_ref()?.hints.last_checkpoint_ms?;
+        Some(checkpoint_ms.min(now_ms))
+    }
+
+    /// How long the pod has worked since its last checkpoint or its start: what an eviction loses.
+    pub(crate) fn unsaved_ms(&self, now_ms: UnixMs) -> u64 {
+        let saved_ms = self.checkpoint_ms(now_ms).unwrap_or(0);
+        now_ms.saturating_sub(self.bound_ms(now_ms).max(saved_ms))
+    }
+
     pub(crate) fn reference(&self) -> PodReference {
         PodReference {
             namespace: self.namespace.clone(),

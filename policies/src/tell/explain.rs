@@ -31,6 +31,7 @@ use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::request;
 use crate::gangs::wait::{Shortfall, Wait, Wake};
+use crate::gangs::wanted;
 use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
@@ -58,7 +59,7 @@ use room::{Missing, level, shortage};
 /// How many shapes of members are explained, at most.
 const SHAPES_EXPLAINED: usize = 4;
 
-/// What is to be explained.
+/// The gang that is to be explained, with what the state does not tell.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) gang: GangId,
@@ -186,7 +187,7 @@ impl Teller {
         explanation
     }
 
-    /// What is said of every gang, waiting or not.
+    /// The part of an explanation that every gang has, waiting or not.
     fn begin(
         &self,
         view: View<'_>,
@@ -305,7 +306,10 @@ impl Explained<'_> {
             ..
         } = self.view;
         let (id, queue) = (self.gang, self.queue);
-        let excess = bounds::excess_on_nodes(state, settings, progress, id, queue, now_ms);
+        // Limits on a model count also where the gang demands it only because there are no other
+        // nodes for it.
+        let demand = wanted::demand_of(state, settings, progress, id, queue, now_ms);
+        let excess = state.queues.room(queue, &demand).err();
         let needed = u64::from(self.counts.needed.max(1));
         let helps = |class: &Class| {
             let (queues, gpus) = (&state.queues, class.gpus);

@@ -13,7 +13,6 @@ use crate::reason::Reason;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
 use crate::state::node::Node;
-use crate::state::pod::Pod;
 use crate::tell::words::{date_and_time, span};
 use alloc::format;
 use alloc::string::String;
@@ -51,9 +50,9 @@ pub(crate) fn claim(
 /// Why a pod is evicted, and what that loses. `claim`: see [`claim`].
 pub(crate) fn why(state: &ClusterState, id: PodId, claim: &str, now_ms: UnixMs) -> String {
     let pod = &state.pods[id];
-    let lost_s = now_ms.saturating_sub(saved_ms(pod, now_ms)) / 1_000;
+    let lost_s = pod.unsaved_ms(now_ms) / 1_000;
     let gpus = state.classes[pod.class].gpus;
-    let since = match checkpoint_ms(pod, now_ms) {
+    let since = match pod.checkpoint_ms(now_ms) {
         Some(_) => "since its last checkpoint",
         None => "since its start",
     };
@@ -71,7 +70,7 @@ pub(crate) fn why_all(state: &ClusterState, pods: &[PodId], claim: &str, now_ms:
     let (mut gpu_ms, mut pod_ms) = (0_u64, 0_u64);
     for id in pods {
         let pod = &state.pods[*id];
-        let lost_ms = now_ms.saturating_sub(saved_ms(pod, now_ms));
+        let lost_ms = pod.unsaved_ms(now_ms);
         let gpus = state.classes[pod.class].gpus;
         gpu_ms = gpu_ms.saturating_add(gpus.saturating_mul(lost_ms));
         pod_ms = pod_ms.saturating_add(lost_ms);
@@ -196,16 +195,4 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
         ))
     };
     queues.below_common(queue, claimant).iter().find_map(beyond)
-}
-
-fn checkpoint_ms(pod: &Pod, now_ms: UnixMs) -> Option<UnixMs> {
-    let checkpoint_ms = pod.own.as_ref()?.hints.last_checkpoint_ms?;
-    Some(checkpoint_ms.min(now_ms))
-}
-
-/// Since when the work of a pod is lost: its last checkpoint, or its start.
-fn saved_ms(pod: &Pod, now_ms: UnixMs) -> UnixMs {
-    let bound_ms = pod.own.as_ref().and_then(|own| own.bound_ms);
-    let bound_ms = bound_ms.unwrap_or(now_ms).min(now_ms);
-    bound_ms.max(checkpoint_ms(pod, now_ms).unwrap_or(0))
 }

@@ -132,24 +132,6 @@ fn parse(text: &str) -> Option<Option<u64>> {
     Some(total)
 }
 
-/// Writes a [`Duration`] in the shortest way: 90,000 ms are `1m30s`.
-#[must_use]
-pub(crate) fn format_duration_ms(milliseconds: u64) -> String {
-    if milliseconds == 0 {
-        return "0s".to_owned();
-    }
-    let mut rest = milliseconds;
-    let mut text = String::new();
-    for (name, unit, _) in UNITS {
-        let count = rest / unit;
-        rest %= unit;
-        if count > 0 {
-            text.push_str(&format!("{count}{name}"));
-        }
-    }
-    text
-}
-
 impl Duration {
     /// The length in milliseconds.
     ///
@@ -328,7 +310,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read_back(milliseconds in 0..=MAX_MS) {
-            let text = format_duration_ms(milliseconds);
+            let text = gpu_batch_policies::facts::duration(milliseconds);
             prop_assert_eq!(parse_duration_ms(&text), Ok(milliseconds));
         }
 

@@ -1,8 +1,9 @@
 //! The file's fields, what they mean and their defaults; and the file with all of these as text.
 
-use crate::kube::api::{API_VERSION, Duration, Placement, SignedDuration, format_duration_ms};
+use crate::kube::api::{API_VERSION, Duration, Placement, SignedDuration};
 use crate::live::log::LogFormat;
 use anyhow::Context;
+use gpu_batch_policies::facts;
 use gpu_batch_policies::settings::Settings;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -140,7 +141,7 @@ pub struct ConsolidationFile {
 }
 
 fn duration(milliseconds: u64) -> Duration {
-    Duration(format_duration_ms(milliseconds))
+    Duration(facts::duration(milliseconds))
 }
 
 impl ConfigurationFile {
@@ -157,7 +158,7 @@ impl ConfigurationFile {
 impl Default for ConfigurationFile {
     fn default() -> Self {
         let settings = Settings::default();
-        let grace = settings.staleness_grace_ms.map(format_duration_ms);
+        let grace = settings.staleness_grace_ms.map(facts::duration);
         Self {
             api_version: API_VERSION.to_owned(),
             kind: "Configuration".to_owned(),

@@ -60,7 +60,7 @@ pub struct PlaceView {
     pub node: String,
 }
 
-/// Who could take the room of a gang that runs.
+/// The queues and gangs that could take the room of a running gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TakersView {

@@ -54,8 +54,8 @@ pub(super) enum Searched {
     },
 }
 
-/// What is known of the set of all units. It is looked at once: when the first set has too little
-/// room although counting finds enough, or when the search is cut short without a plan.
+/// How far the set of all units was looked at. A search does so once: when its first set has too
+/// little room although counting finds enough, or when it is cut short without a plan.
 ///
 /// ```text
 /// NOT ASKED --> ASKED --there is room without all--> ENOUGH --it is no plan--------> DONE
@@ -124,9 +124,8 @@ impl Search {
         let mut cut = None;
         loop {
             let before = what_if.work;
-            let looked_at = match self.look_at_next(what_if, &mut cut) {
-                Some(looked_at) => looked_at,
-                None => break,
+            let Some(looked_at) = self.look_at_next(what_if, &mut cut) else {
+                break;
             };
             self.work += what_if.work - before;
             if looked_at.is_err() {

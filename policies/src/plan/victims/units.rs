@@ -4,13 +4,12 @@ use super::Action;
 use super::cost::{Cost, Loss};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, follow, holdings};
+use crate::gangs::protected::{Holding, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
 use crate::state::ClusterState;
 use crate::state::minima::Minimum;
-use crate::state::pod::Pod;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -346,18 +345,17 @@ fn giver(
         be_moved: !claimant.is_surplus,
         be_moved_for_more: false,
     };
-    // tests plant bugs here: min-runtime
-    let since_ms = minimum.since_ms.min(now_ms);
-    let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(queue);
-    let has_run = |ms: u64| now_ms.saturating_sub(since_ms) >= ms;
+    let from = evictable_from(state, &minimum, now_ms);
     let may = May {
-        be_preempted: lower && has_run(preempt_ms),
-        be_reclaimed: !own_queue && !is_protected && !claimant.is_surplus && has_run(reclaim_ms),
-        be_moved: !claimant.is_surplus && has_run(preempt_ms.max(reclaim_ms)),
+        be_preempted: lower && from.preempt_ms <= now_ms,
+        be_reclaimed: !own_queue
+            && !is_protected
+            && !claimant.is_surplus
+            && from.reclaim_ms <= now_ms,
+        be_moved: !claimant.is_surplus && from.move_ms <= now_ms,
         be_moved_for_more: false,
     };
-    let waits_for = [preempt_ms, reclaim_ms].into_iter();
-    let next_ms = waits_for.map(|ms| since_ms.saturating_add(ms));
+    let next_ms = [from.preempt_ms, from.reclaim_ms].into_iter();
     let next_ms = next_ms.filter(|ms| *ms > now_ms).min();
     let giver = Giver {
         minimum,
@@ -389,7 +387,7 @@ fn unit(
             add_on(&mut frees, node, &class.requests);
             placed.push((*id, node));
         }
-        let lost_ms = now_ms.saturating_sub(saved_ms(pod, now_ms));
+        let lost_ms = pod.unsaved_ms(now_ms);
         let cpus = amount_of(&class.requests, ResourceNames::cpu());
         loss.gpu_seconds = loss
             .gpu_seconds
@@ -398,7 +396,7 @@ fn unit(
             .cpu_seconds
             .saturating_add(cpus.saturating_mul(lost_ms) / 1_000_000);
         loss.pods += 1;
-        loss.run_seconds += now_ms.saturating_sub(bound_ms(pod, now_ms)) / 1_000;
+        loss.run_seconds += now_ms.saturating_sub(pod.bound_ms(now_ms)) / 1_000;
     }
     let has_weight = !state.queues.is_weightless(giver.minimum.queue, &holds);
     let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
@@ -474,17 +472,4 @@ pub(super) fn add_on(sums: &mut Vec<(NodeId, Resources)>, node: NodeId, amounts:
         }
     }
     sum.sort_unstable_by_key(|(resource, _)| *resource);
-}
-
-/// When a pod was bound; a pod that does not say it has just been.
-fn bound_ms(pod: &Pod, now_ms: UnixMs) -> UnixMs {
-    let bound_ms = pod.own.as_ref().and_then(|own| own.bound_ms);
-    bound_ms.unwrap_or(now_ms).min(now_ms)
-}
-
-/// Since when the work of a pod would be lost: its last checkpoint, or its start.
-fn saved_ms(pod: &Pod, now_ms: UnixMs) -> UnixMs {
-    let own = pod.own.as_ref();
-    let checkpoint_ms = own.and_then(|own| own.hints.last_checkpoint_ms);
-    bound_ms(pod, now_ms).max(checkpoint_ms.unwrap_or(0).min(now_ms))
 }

@@ -2,7 +2,7 @@
 
 use super::{Holder, KeptRoom};
 use crate::facts::{Amount, UnixMs};
-use crate::ids::{GangId, NodeId, PodId, ResourceId};
+use crate::ids::{ClassId, GangId, NodeId, PodId, ResourceId};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use crate::state::gang::Gang;
@@ -79,37 +79,25 @@ pub(crate) fn kept(
     resource: ResourceId,
     nodes: &[NodeId],
 ) -> Vec<KeptRoom> {
-    let mut kept: BTreeMap<Keeper, (Amount, u32)> = BTreeMap::new();
-    for node in nodes {
-        for keeper in state
-            .holds
-            .on_node(*node)
-            .filter(|holder| *holder != Keeper::Gang(own))
-        {
-            let rooms = state
-                .holds
-                .get(keeper)
-                .into_iter()
-                .flat_map(|hold| &hold.rooms);
-            let here = rooms.filter(|(_, on)| on == node);
-            let amounts =
-                here.map(|(class, _)| amount_of(&state.classes[*class].requests, resource));
-            let amount = amounts.fold(0, Amount::saturating_add);
-            if amount > 0 {
-                let (sum, nodes) = kept.entry(keeper).or_default();
-                *sum = sum.saturating_add(amount);
-                *nodes += 1;
-            }
-        }
-    }
-    let kept = kept.into_iter().map(|(keeper, (amount, nodes))| KeptRoom {
-        beneficiary: beneficiary(state, keeper),
-        amount: amount_in_words(state.resource_names.name(resource), amount),
-        nodes,
-        until_ms: match keeper {
-            Keeper::Owner(owner) => state.holds.ends_ms(owner),
-            Keeper::Gang(_) | Keeper::Foreign(..) => None,
-        },
+    let nodes: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    let asked = |class: ClassId| amount_of(&state.classes[class].requests, resource);
+    let holds = state.holds.iter();
+    let of_others = holds.filter(|hold| hold.holder != Keeper::Gang(own));
+    let kept = of_others.filter_map(|hold| {
+        let rooms = hold.rooms.iter();
+        let rooms = rooms.filter(|(class, node)| nodes.contains(node) && asked(*class) > 0);
+        let amounts = rooms.clone().map(|(class, _)| asked(*class));
+        let amount = amounts.fold(0, Amount::saturating_add);
+        let on: BTreeSet<NodeId> = rooms.map(|(_, node)| *node).collect();
+        (!on.is_empty()).then(|| KeptRoom {
+            beneficiary: beneficiary(state, hold.holder),
+            amount: amount_in_words(state.resource_names.name(resource), amount),
+            nodes: u32::try_from(on.len()).unwrap_or(u32::MAX),
+            until_ms: match hold.holder {
+                Keeper::Owner(owner) => state.holds.ends_ms(owner),
+                Keeper::Gang(_) | Keeper::Foreign(..) => None,
+            },
+        })
     });
     let mut kept: Vec<KeptRoom> = kept.collect();
     // Gangs have their numbers by when they came, and equal states are told alike.

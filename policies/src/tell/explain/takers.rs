@@ -1,4 +1,4 @@
-//! Who could take the room of a gang that runs, and from when on.
+//! The queues and gangs that could take the room of a running gang, and from when on.
 //!
 //! The rules are those that the search for victims keeps (`plan::victims::units`). Who takes it in
 //! the end depends on the gang that claims, so this says only whom the gang's own standing lets.
@@ -6,7 +6,7 @@
 use crate::explain::Takers;
 use crate::facts::{DisruptionBudgetFacts, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, follow, holdings};
+use crate::gangs::protected::{Holding, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 pub(super) const SWITCHED_OFF: &str =
     "evictions are switched off: evictions.inFlight is 0 in the configuration";
 
-/// Who could take the room of a gang's minimum; `None`: the gang does not run, or its queue is
-/// gone, so that nobody takes it.
+/// The queues and gangs that could take the room of a gang's minimum; `None`: the gang does not
+/// run, or its queue is gone, so that nobody takes it.
 pub(super) fn takers(
     state: &mut ClusterState,
     settings: &Settings,
@@ -55,19 +55,17 @@ pub(super) fn takers(
         takers.sentences = Vec::from([format!("nobody: {why}")]);
         return Some(takers);
     }
-    let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(queue);
-    let since_ms = holding.minimum.since_ms.min(now_ms);
-    let after = |ms: u64| Some(since_ms.saturating_add(ms));
+    let from = evictable_from(state, &holding.minimum, now_ms);
     let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
     let could_move = settings.moved_gpus_max > 0 && holding.minimum.core.iter().all(has_controller);
-    takers.preempt_from_ms = after(preempt_ms);
-    takers.reclaim_from_ms = after(reclaim_ms).filter(|_| !holding.is_protected);
-    takers.move_from_ms = after(preempt_ms.max(reclaim_ms)).filter(|_| could_move);
+    takers.preempt_from_ms = Some(from.preempt_ms);
+    takers.reclaim_from_ms = Some(from.reclaim_ms).filter(|_| !holding.is_protected);
+    takers.move_from_ms = Some(from.move_ms).filter(|_| could_move);
     takers.sentences = sentences(state, &takers, &holding, now_ms);
     Some(takers)
 }
 
-/// Who could take the room, a sentence each.
+/// The queues and gangs that could take the room, in a sentence each.
 fn sentences(
     state: &ClusterState,
     takers: &Takers,

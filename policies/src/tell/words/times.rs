@@ -1,6 +1,6 @@
 //! Times and spans of time as users read and write them.
 
-use crate::facts::UnixMs;
+use crate::facts::{UnixMs, duration};
 use alloc::format;
 use alloc::string::String;
 
@@ -31,20 +31,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 /// A span of time as it is written in a spec, rounded up to seconds: `2h30m`, `90s` is `1m30s`.
 pub(crate) fn span(milliseconds: u64) -> String {
-    let seconds = milliseconds.div_ceil(1_000);
-    let parts = [
-        (seconds / 3_600, "h"),
-        (seconds / 60 % 60, "m"),
-        (seconds % 60, "s"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
-    let text: String = parts
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect();
-    match text.is_empty() {
-        true => "0s".into(),
-        false => text,
-    }
+    duration(milliseconds.div_ceil(1_000).saturating_mul(1_000))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ fn each_wrong_field_is_one_problem_with_its_path() {
     check(json!("all"), "spec");
 }
 
-/// Nobody is evicted because of a slip in writing.
+/// A slip in writing a min-runtime evicts no gang.
 #[test]
 fn while_a_min_runtime_cannot_be_read_gangs_may_run_for_ever() {
     let wrong = facts(json!({"preemptMinRuntime": "-5m", "reclaimMinRuntime": "0.5h"}));

@@ -72,18 +72,23 @@ fn each_broken_promise_is_found_and_no_other() {
     );
 }
 
-#[test]
-fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now() {
+/// One gang of two pods, both of which it needs.
+fn pair() -> Vec<workload::Gang> {
     let mut gangs = workload::gangs(0, Duration::from_secs(100));
     gangs.truncate(1);
     gangs[0].name = "pair".into();
     (gangs[0].pods, gangs[0].minimum) = (2, 2);
+    gangs
+}
+
+#[test]
+fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now() {
     let nodes = [node("n1", "r1"), node("n2", "r1")];
     let pods = [
         pod("pair", 0, "n1", "Running"),
         pod("pair", 1, "n2", "Running"),
     ];
-    let mut witness = Witness::new(gangs, &nodes);
+    let mut witness = Witness::new(pair(), &nodes);
     let now = Instant::now();
     witness.saw(&pods[0], now);
     witness.saw(&pods[1], now + Duration::from_secs(30));
@@ -92,13 +97,10 @@ fn a_gang_that_was_seen_partly_on_nodes_for_long_is_found_though_it_is_whole_now
     assert_eq!(violations, ["pair was partly on nodes for 30 s"]);
 }
 
-/// What is left of a gang after an eviction began as a whole, and may stay for the grace period.
+/// A gang from which an eviction took a member has begun as a whole: its other members may stay
+/// for the grace period.
 #[test]
 fn a_gang_of_which_a_member_was_taken_may_stay_in_part_for_a_minute_and_no_longer() {
-    let mut gangs = workload::gangs(0, Duration::from_secs(100));
-    gangs.truncate(1);
-    gangs[0].name = "pair".into();
-    (gangs[0].pods, gangs[0].minimum) = (2, 2);
     let nodes = [node("n1", "r1"), node("n2", "r1")];
     let pods = [
         pod("pair", 0, "n1", "Running"),
@@ -106,7 +108,7 @@ fn a_gang_of_which_a_member_was_taken_may_stay_in_part_for_a_minute_and_no_longe
     ];
     let taken = pods[0].metadata.uid.clone().unwrap();
     let after = |seconds| {
-        let mut witness = Witness::new(gangs.clone(), &nodes);
+        let mut witness = Witness::new(pair(), &nodes);
         let now = Instant::now();
         witness.saw(&pods[0], now);
         witness.saw(&pods[1], now);
@@ -124,10 +126,7 @@ fn a_gang_of_which_a_member_was_taken_may_stay_in_part_for_a_minute_and_no_longe
 #[test]
 fn who_shared_no_time_with_a_member_may_be_in_another_rack_and_who_did_may_not() {
     let gangs = || {
-        let mut gangs = workload::gangs(0, Duration::from_secs(100));
-        gangs.truncate(1);
-        gangs[0].name = "pair".into();
-        (gangs[0].pods, gangs[0].minimum) = (2, 2);
+        let mut gangs = pair();
         gangs[0].traits = Traits::OneRack;
         gangs
     };
