@@ -108,7 +108,7 @@ fn print_figures(witness: &Witness, utilisation: &Utilisation, elapsed: Duration
     );
 }
 
-/// `12 evicted to make room for others: 8 of team-a, 4 of team-b`.
+/// `12 evicted: 8 of team-a, 4 of team-b`. The witness sees that pods were taken, not why.
 fn evicted(evictions: &BTreeMap<&str, u64>) -> String {
     if evictions.is_empty() {
         return "0 evicted".to_owned();
@@ -118,7 +118,7 @@ fn evicted(evictions: &BTreeMap<&str, u64>) -> String {
         .iter()
         .map(|(queue, pods)| format!("{pods} of {queue}"));
     let from = from.collect::<Vec<_>>().join(", ");
-    format!("{all} evicted to make room for others: {from}")
+    format!("{all} evicted: {from}")
 }
 
 /// Names the gangs that have started and not ended, and their pods that have not ended.

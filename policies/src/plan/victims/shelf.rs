@@ -166,10 +166,18 @@ impl Shelf {
         shelf
     }
 
-    /// Reads all nodes again that have changed.
+    /// Reads all nodes again that have changed, and those where kin of the units there stand: a core
+    /// whose surplus has left may leave alone.
     fn follow(&mut self, what_if: &mut WhatIf<'_>, kind: ClaimKind) {
         let changed = what_if.state.changes.since(self.cursor);
-        let changed: Vec<NodeId> = changed.into_iter().flatten().collect();
+        let mut changed: BTreeSet<NodeId> = changed.into_iter().flatten().collect();
+        let all = &self.units.all;
+        let there = changed.iter().filter_map(|node| self.nodes.get(node));
+        let kin = there
+            .flat_map(|node| &node.units)
+            .flat_map(|unit| &all[*unit].kin);
+        let of_kin = kin.flat_map(|unit| &all[*unit].pods).map(|(_, node)| *node);
+        changed.extend(of_kin.collect::<Vec<_>>());
         self.cursor = what_if.state.changes.end();
         what_if.work += READ_WORK * changed.len() as u64;
         for node in changed {
@@ -202,16 +210,16 @@ impl Shelf {
     fn step(&self, what_if: &WhatIf<'_>, kind: ClaimKind, node: NodeId) -> Option<Step> {
         let on_node = self.nodes.get(&node).filter(|node| node.is_eligible)?;
         let mut judge = Judge::of_kind(what_if, kind).of_units();
-        let mut leaves = |unit: &Unit| {
-            let may = judge(unit, unit.can);
-            may.leave(Action::Reclaim(kind)) && stands(what_if.state, unit)
-        };
+        let mut may_leave = |unit: &Unit| judge(unit, unit.can).leave(Action::Reclaim(kind));
+        let is_there = |unit: &Unit| stands(what_if.state, unit);
         let all = &self.units.all;
         let mut items = Vec::new();
         for index in &on_node.units {
             let unit = &all[*index];
-            // A core leaves with its surplus only, and then costs more than counting sees.
-            if !leaves(unit) || unit.is_core && !unit.kin.iter().all(|kin| leaves(&all[*kin])) {
+            // A core leaves with what is left of its surplus, and then costs more than counting sees.
+            let surplus = unit.kin.iter().map(|kin| &all[*kin]);
+            let mut left = surplus.filter(|one| unit.is_core && is_there(one));
+            if !is_there(unit) || !may_leave(unit) || !left.all(&mut may_leave) {
                 continue;
             }
             let frees = unit.frees.iter().filter(|(on, _)| *on == node);
@@ -244,7 +252,8 @@ impl Shelf {
         let mut set: Vec<usize> = step.units.to_vec();
         let units = &self.units.all;
         let cores = step.units.iter().filter(|unit| units[**unit].is_core);
-        set.extend(cores.flat_map(|core| units[*core].kin.iter().copied()));
+        let surplus = cores.flat_map(|core| units[*core].kin.iter().copied());
+        set.extend(surplus.filter(|unit| stands(what_if.state, &units[*unit])));
         set.sort_unstable();
         set.dedup();
         let mut cost = self.units.zero.clone();
