@@ -166,8 +166,8 @@ impl Shelf {
         shelf
     }
 
-    /// Reads all nodes again that have changed, and those where kin of the units there stand: a core
-    /// whose surplus has left may leave alone.
+    /// Reads all nodes again that have changed, and those where kin of the units there stand: a
+    /// core whose surplus has left may leave alone.
     fn follow(&mut self, what_if: &mut WhatIf<'_>, kind: ClaimKind) {
         let changed = what_if.state.changes.since(self.cursor);
         let mut changed: BTreeSet<NodeId> = changed.into_iter().flatten().collect();
@@ -216,7 +216,8 @@ impl Shelf {
         let mut items = Vec::new();
         for index in &on_node.units {
             let unit = &all[*index];
-            // A core leaves with what is left of its surplus, and then costs more than counting sees.
+            // A core leaves with what is left of its surplus, and then costs more than counting
+            // sees.
             let surplus = unit.kin.iter().map(|kin| &all[*kin]);
             let mut left = surplus.filter(|one| unit.is_core && is_there(one));
             if !is_there(unit) || !may_leave(unit) || !left.all(&mut may_leave) {
