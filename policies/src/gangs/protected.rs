@@ -184,8 +184,9 @@ fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId;
     {
         return members;
     }
-    let stays = |pod: &Pod| has_place(pod) && !pod.leaving;
-    let mut held = by_leaf(state, gang, &stays);
+    // A member that has succeeded counts, also if it was asked to leave just before.
+    let counts = |pod: &Pod| has_place(pod) && (pod.stage.node().is_none() || !pod.leaving);
+    let mut held = by_leaf(state, gang, &counts);
     let Some(tree) = gang.tree() else {
         let surplus = held[0].saturating_sub(gang.spec.minimum) as usize;
         members.truncate(members.len().saturating_sub(surplus));
