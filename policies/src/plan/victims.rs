@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `units` | who may be evicted, and for what |
 //! | `cost` | what that costs |
-//! | `node_costs`, `bound` | the least that any plan costs, by counting room |
+//! | `node_costs`, `choose`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
 //! | `kept` | what is kept from one slice of it to the next |
@@ -25,6 +25,7 @@
 
 mod bound;
 mod branch;
+mod choose;
 mod cost;
 mod kept;
 mod node_costs;
@@ -456,6 +457,14 @@ impl Planning<'_> {
         let judge = Judge::new(what_if, action, request, units);
         if !units.choose(action, judge.of_units()) {
             let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units());
+            return Err(no_plan(self.why_nobody(any_goes), true));
+        }
+        // Where all victims would have to move, that is consolidation, which was looked for.
+        let leaves_for_good = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
+        if matches!(action, Action::Mixed(_)) && !units.all.iter().any(leaves_for_good) {
+            let judge = Judge::new(what_if, action, request, units);
+            let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units())
+                && units.all.iter().any(leaves_for_good);
             return Err(no_plan(self.why_nobody(any_goes), true));
         }
         let Some(request) = request else {

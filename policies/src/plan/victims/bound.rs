@@ -3,35 +3,40 @@
 //! Counting looks at one shape of the claimant's members at a time, and at nothing but amounts and
 //! static filters. So what it finds too little room for has none, and no plan is cheaper.
 
+use super::choose::{AllCosts, Changed};
 use super::cost::Cost;
-use super::node_costs::{Amounts, Item, NodeCosts, Step, add};
+use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::Unit;
 use crate::ids::{ClassId, Id, NodeId};
 use crate::place::{Request, Scope, widest_scope};
 use crate::resources::amount_of;
 use crate::state::ClusterState;
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
-use smallvec::SmallVec;
 
-/// Up to which size the cheapest choice over all nodes is computed exactly.
-const TABLE_MAX: u64 = 40_000;
+/// How much work it is to find the costs of one node, in units of about ten nanoseconds: of the node,
+/// and of each unit on it.
+const NODE_WORK: u64 = 20;
+const ITEM_WORK: u64 = 50;
 
-/// What is decided of each unit.
+/// What is decided of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decided {
-    Open,
     Leaves,
     Stays,
 }
+
+/// What is decided in a branch. All other units are open: they may leave, or stay.
+pub(super) type AllDecided = BTreeMap<usize, Decided>;
 
 /// The nodes of one area in which members of one shape must have room.
 #[derive(Debug)]
 struct AreaRoom {
     nodes: Vec<NodeRoom>,
-    /// On how many of these nodes each unit stands.
-    spread: BTreeMap<usize, usize>,
+    /// On which of these nodes each unit stands.
+    stands_on: BTreeMap<usize, Vec<usize>>,
+    /// What room costs while nothing is decided; `None`: nothing was bounded yet.
+    costs: Option<AllCosts>,
 }
 
 #[derive(Debug)]
@@ -91,22 +96,28 @@ impl Rooms {
 
     /// The least that a plan costs in which these units leave and stay; `None`: there is none.
     pub(super) fn bound(
-        &self,
+        &mut self,
         units: &[Unit],
-        decided: &[Decided],
+        decided: &AllDecided,
         work: &mut u64,
     ) -> Option<Bounded> {
-        let leaves = |unit: &usize| decided[*unit] == Decided::Leaves;
-        let mut set: Vec<usize> = (0..units.len()).filter(leaves).collect();
+        let leave = decided.iter().filter(|(_, how)| **how == Decided::Leaves);
+        let mut set: Vec<usize> = leave.map(|(unit, _)| *unit).collect();
         let mut base = self.zero.clone();
         for unit in &set {
             base.add(&units[*unit].cost);
         }
+        let branch = Branch {
+            units,
+            decided,
+            base: &base,
+            zero: &self.zero,
+        };
         let mut cost = base.clone();
-        for need in &self.needs {
-            let areas = need.areas.iter();
-            let bounds =
-                areas.filter_map(|area| area.bound(need, units, decided, &base, &self.zero, work));
+        for need in &mut self.needs {
+            let of = (&need.asked, need.count);
+            let areas = need.areas.iter_mut();
+            let bounds = areas.filter_map(|area| area.bound(of, &branch, work));
             let best = bounds.min_by(|one, other| one.cost.cmp(&other.cost))?;
             cost = cost.max(best.cost);
             set.extend(best.set);
@@ -158,10 +169,12 @@ fn need(
         };
         let area = areas.entry(area).or_insert_with(|| AreaRoom {
             nodes: Vec::new(),
-            spread: BTreeMap::new(),
+            stands_on: BTreeMap::new(),
+            costs: None,
         });
         for (unit, _) in &room.units {
-            *area.spread.entry(*unit).or_default() += 1;
+            let on = area.stands_on.entry(*unit).or_default();
+            on.push(area.nodes.len());
         }
         area.nodes.push(room);
     }
@@ -190,171 +203,66 @@ fn area_of(state: &ClusterState, scope: Scope, node: NodeId) -> Option<usize> {
     }
 }
 
+/// A branch of a search.
+struct Branch<'a> {
+    units: &'a [Unit],
+    decided: &'a AllDecided,
+    /// What the units cost that leave in any case.
+    base: &'a Cost,
+    zero: &'a Cost,
+}
+
 impl AreaRoom {
-    /// The least that room in this area costs beyond `base`, and the units that give it; `None`:
-    /// there is not enough even without all units that may leave.
+    /// The least that room in this area for so many pods that ask for so much costs beyond what
+    /// leaves in any case, and the units that give it; `None`: there is not enough even without all
+    /// units that may leave.
     fn bound(
-        &self,
-        need: &Need,
-        units: &[Unit],
-        decided: &[Decided],
-        base: &Cost,
-        zero: &Cost,
+        &mut self,
+        of: (&Amounts, u64),
+        branch: &Branch<'_>,
         work: &mut u64,
     ) -> Option<Bounded> {
-        let nodes: Vec<NodeCosts> = self
-            .nodes
-            .iter()
-            .map(|node| {
-                *work += 5 + 20 * node.units.len() as u64;
-                let mut free = node.free.clone();
-                let mut items = Vec::new();
-                for (unit, frees) in &node.units {
-                    match decided[*unit] {
-                        Decided::Stays => {}
-                        Decided::Leaves => add(&mut free, frees),
-                        Decided::Open => items.push(Item {
-                            unit: *unit,
-                            frees: frees.clone(),
-                            cost: units[*unit].cost.part(self.spread[unit]),
-                        }),
-                    }
-                }
-                NodeCosts::new(&free, &need.asked, need.count, &items, zero)
-            })
-            .collect();
-        let most: u64 = nodes
-            .iter()
-            .filter_map(|node| node.steps.last().map(|step| step.fits))
-            .sum();
-        if most < need.count {
-            return None;
+        if self.costs.is_none() {
+            let nodes = 0..self.nodes.len();
+            let costs = nodes.map(|node| self.node_costs(node, of, branch, |_| None, work));
+            self.costs = Some(AllCosts::new(costs.collect(), of.1));
         }
-        let steps: u64 = nodes.iter().map(|node| node.steps.len() as u64).sum();
-        let mut chosen = match steps * need.count <= TABLE_MAX {
-            true => by_table(&nodes, need.count, base),
-            false => by_slope(&nodes, need.count, base),
-        };
-        if nodes.iter().any(|node| !node.is_exact) {
-            chosen.cost = base.clone();
-        }
-        Some(chosen)
-    }
-}
-
-/// The cheapest choice of one step on each node, exactly.
-fn by_table(nodes: &[NodeCosts], count: u64, base: &Cost) -> Bounded {
-    let size = usize::try_from(count).unwrap_or(usize::MAX);
-    // The cheapest cost so far of room for so many pods, and the step of the last node.
-    let mut costs: Vec<Option<Cost>> = vec![None; size + 1];
-    costs[0] = Some(base.clone());
-    let mut taken: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let mut next: Vec<Option<Cost>> = vec![None; size + 1];
-        let mut steps = vec![usize::MAX; size + 1];
-        for (have, cost) in costs.iter().enumerate() {
-            let Some(cost) = cost else { continue };
-            for (index, step) in node.steps.iter().enumerate() {
-                let fits = usize::try_from(step.fits).unwrap_or(usize::MAX);
-                let now = have.saturating_add(fits).min(size);
-                let mut sum = cost.clone();
-                sum.add(&step.cost);
-                if next[now].as_ref().is_none_or(|known| sum < *known) {
-                    next[now] = Some(sum);
-                    steps[now] = index * (size + 1) + have;
-                }
+        let mut changed = Changed::new();
+        for unit in branch.decided.keys() {
+            for node in self.stands_on.get(unit).into_iter().flatten() {
+                changed.entry(*node).or_insert_with(|| {
+                    let decided = |unit| branch.decided.get(&unit).copied();
+                    self.node_costs(*node, of, branch, decided, work)
+                });
             }
         }
-        costs = next;
-        taken.push(steps);
+        self.costs.as_ref()?.cheapest(&changed, branch.base, work)
     }
-    let (mut at, mut set) = (size, Vec::new());
-    for (node, steps) in nodes.iter().zip(&taken).rev() {
-        let (index, have) = (steps[at] / (size + 1), steps[at] % (size + 1));
-        set.extend(node.steps[index].units.iter().copied());
-        at = have;
-    }
-    let cost = costs[size].as_ref().unwrap_or(base);
-    let cost = cost.least_whole(base, base, 0, 1);
-    Bounded { cost, set }
-}
 
-/// The cheapest choice where parts of steps may be taken: a bound. The units are those of whole
-/// steps, so they may cost more.
-fn by_slope(nodes: &[NodeCosts], count: u64, base: &Cost) -> Bounded {
-    let mut segments: Vec<(usize, &Step, &Step)> = Vec::new();
-    let mut have = 0;
-    for (index, node) in nodes.iter().enumerate() {
-        let corners = corners(&node.steps);
-        have += corners.first().map_or(0, |step| step.fits);
-        segments.extend(corners.windows(2).map(|pair| (index, pair[0], pair[1])));
-    }
-    segments.sort_by(|(one, a, b), (other, c, d)| {
-        Cost::compare_rises(
-            (&a.cost, &b.cost, b.fits - a.fits),
-            (&c.cost, &d.cost, d.fits - c.fits),
-        )
-        .then(one.cmp(other))
-    });
-    let mut cost = base.clone();
-    let mut at: BTreeMap<usize, &Step> = BTreeMap::new();
-    let mut last = (base, base, 0, 1);
-    for (index, from, to) in segments {
-        if have >= count {
-            break;
-        }
-        let gain = to.fits - from.fits;
-        let lacking = count - have;
-        have += gain;
-        if gain <= lacking {
-            cost.add_rise(&from.cost, &to.cost);
-            at.insert(index, to);
-            continue;
-        }
-        last = (&from.cost, &to.cost, lacking, gain);
-        let (index, step) = cheapest_rest(nodes, &at, lacking).unwrap_or((index, to));
-        at.insert(index, step);
-    }
-    let (from, to, part, whole) = last;
-    let cost = cost.least_whole(from, to, part, whole);
-    let set = at.values().flat_map(|step| step.units.iter().copied());
-    let set = set.collect();
-    Bounded { cost, set }
-}
-
-/// The cheapest step on one node that makes room for so many pods more than its step so far.
-fn cheapest_rest<'a>(
-    nodes: &'a [NodeCosts],
-    at: &BTreeMap<usize, &'a Step>,
-    lacking: u64,
-) -> Option<(usize, &'a Step)> {
-    let candidates = nodes.iter().enumerate().filter_map(|(index, node)| {
-        let from = at.get(&index).copied().or(node.steps.first())?;
-        let enough = |step: &&Step| step.fits >= from.fits + lacking;
-        node.steps.iter().find(enough).map(|to| (index, from, to))
-    });
-    let rise = |(_, from, to): &(usize, &'a Step, &'a Step)| (&from.cost, &to.cost, 1);
-    let best = candidates.min_by(|(one, a, b), (other, c, d)| {
-        Cost::compare_rises(rise(&(*one, *a, *b)), rise(&(*other, *c, *d))).then(one.cmp(other))
-    });
-    best.map(|(index, _, to)| (index, to))
-}
-
-/// The steps on the lower convex hull of cost by room.
-fn corners(steps: &[Step]) -> SmallVec<[&Step; 4]> {
-    let mut hull: SmallVec<[&Step; 4]> = SmallVec::new();
-    for step in steps {
-        while let [.., before, last] = hull.as_slice() {
-            let bends = Cost::compare_rises(
-                (&before.cost, &last.cost, last.fits - before.fits),
-                (&last.cost, &step.cost, step.fits - last.fits),
-            );
-            if bends.is_lt() {
-                break;
+    /// What room on one node costs where so much is decided of units.
+    fn node_costs(
+        &self,
+        node: usize,
+        (asked, count): (&Amounts, u64),
+        branch: &Branch<'_>,
+        decided: impl Fn(usize) -> Option<Decided>,
+        work: &mut u64,
+    ) -> NodeCosts {
+        let node = &self.nodes[node];
+        *work += NODE_WORK + ITEM_WORK * node.units.len() as u64;
+        let mut free = node.free.clone();
+        let mut items = Vec::new();
+        for (unit, frees) in &node.units {
+            match decided(*unit) {
+                Some(Decided::Stays) => {}
+                Some(Decided::Leaves) => add(&mut free, frees),
+                None => items.push(Item {
+                    unit: *unit,
+                    frees: frees.clone(),
+                    cost: branch.units[*unit].cost.part(self.stands_on[unit].len()),
+                }),
             }
-            hull.pop();
         }
-        hull.push(step);
+        NodeCosts::new(&free, asked, count, &items, branch.zero)
     }
-    hull
 }

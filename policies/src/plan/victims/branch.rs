@@ -10,9 +10,9 @@
 //! A set with room that breaks a rule ends its branch: in every larger set some unit would not be
 //! needed. So does a set that asks too much of a disruption budget.
 
-use super::bound::{Bounded, Decided, Rooms};
+use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
-use super::units::{Unit, Units};
+use super::units::Units;
 use super::what_if::{End, Failure, Needed, WhatIf};
 use super::{Action, Why};
 use alloc::collections::BTreeMap;
@@ -216,14 +216,10 @@ impl Search {
         true
     }
 
-    /// What is decided of each unit: the surplus of a gang leaves with its core, so a core stays
-    /// with any of its surplus. `None`: that is a contradiction.
-    fn all_decided(&self, decided: &[(usize, Decided)]) -> Option<Vec<Decided>> {
-        let of = |unit: &Unit| match unit.goes {
-            true => Decided::Open,
-            false => Decided::Stays,
-        };
-        let mut all: Vec<Decided> = self.units.all.iter().map(of).collect();
+    /// What is decided of units: the surplus of a gang leaves with its core, so a core stays with
+    /// any of its surplus. `None`: that is a contradiction.
+    fn all_decided(&self, decided: &[(usize, Decided)]) -> Option<AllDecided> {
+        let mut all = AllDecided::new();
         for (unit, how) in decided {
             let unit_of = &self.units.all[*unit];
             let follows: &[usize] = match (how, unit_of.is_core) {
@@ -231,10 +227,12 @@ impl Search {
                 _ => &[],
             };
             for one in [*unit].iter().chain(follows) {
-                if all[*one] != Decided::Open && all[*one] != *how {
+                let goes = self.units.all[*one].goes;
+                let before = all.insert(*one, *how);
+                let before = before.or((!goes).then_some(Decided::Stays));
+                if before.is_some_and(|before| before != *how) {
                     return None;
                 }
-                all[*one] = *how;
             }
         }
         Some(all)
@@ -365,7 +363,8 @@ impl Search {
             return true;
         };
         let set = branch.bounded.set.iter();
-        set.into_iter().all(|unit| all[*unit] == Decided::Leaves)
+        set.into_iter()
+            .all(|unit| all.get(unit) == Some(&Decided::Leaves))
     }
 
     /// Decides one more unit, both ways.
@@ -373,7 +372,7 @@ impl Search {
         let Some(all) = self.all_decided(&branch.decided) else {
             return;
         };
-        let is_open = |unit: &usize| all[*unit] == Decided::Open;
+        let is_open = |unit: &usize| self.units.all[*unit].goes && !all.contains_key(unit);
         let of_set = branch.bounded.set.iter().copied().filter(is_open);
         // Gangs on several nodes are where counting errs.
         let dearest = of_set.max_by(|one, other| {

@@ -70,6 +70,13 @@ impl Cost {
         }
     }
 
+    /// Whether this cost and more together are less than another cost.
+    pub(super) fn is_less_with(&self, more: &Self, than: &Self) -> bool {
+        let sums = self.0.iter().zip(&more.0);
+        let sums = sums.map(|(sum, more)| sum.saturating_add(*more));
+        sums.lt(than.0.iter().copied())
+    }
+
     /// One of `parts` equal parts, rounded down: all parts together cost no more than the whole.
     pub(super) fn part(&self, parts: usize) -> Self {
         let parts = parts.max(1) as u64;

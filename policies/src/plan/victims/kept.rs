@@ -3,7 +3,7 @@
 use super::branch::Search;
 use super::shelf::Shelves;
 use super::units::Units;
-use super::{Action, NoPlan, Plan};
+use super::{Action, NoPlan, Plan, Why};
 use crate::ids::GangId;
 use crate::queues::{ClaimKind, QueueId};
 use alloc::vec::Vec;
@@ -83,8 +83,13 @@ impl Kept {
             (Err(no_move), Err(no_taking)) => {
                 let is_proved = self.has_no_room && no_move.is_proved && no_taking.is_proved;
                 self.reclaimed(Action::Mixed)?.map_err(|no_mix| NoPlan {
+                    // Where nobody leaves for good, gangs could only move.
+                    why: match no_mix.why {
+                        Why::Nobody => no_move.why.clone(),
+                        why => why,
+                    },
                     is_proved: no_mix.is_proved && is_proved,
-                    ..no_mix
+                    next_ms: no_mix.next_ms,
                 })
             }
         })
