@@ -103,8 +103,8 @@ pub(crate) enum Why {
     Nobody,
     /// Counting shows that there is too little room even without everybody who may be evicted.
     TooLittle,
-    /// A disruption budget allows fewer evictions.
-    Budget,
+    /// A disruption budget of this gang allows fewer evictions.
+    Budget(GangId),
     /// A victim is not needed for room or a limit.
     Unneeded,
     /// This queue would give what is within its bound.
@@ -163,6 +163,8 @@ pub(crate) struct NoPlan {
     pub(crate) is_proved: bool,
     /// When the next gang has run for long enough to be evicted.
     pub(crate) next_ms: Option<UnixMs>,
+    /// A gang of which only disruption budgets keep pods from being evicted.
+    pub(crate) guarded: Option<GangId>,
 }
 
 /// The takings of gangs that come after the claimant, which cost nothing to end.
@@ -288,6 +290,7 @@ impl Planning<'_> {
                 why: Why::Never,
                 is_proved: has_no_room,
                 next_ms: None,
+                guarded: None,
             }));
         }
         if let Some(shelves) = shelves
@@ -347,11 +350,7 @@ impl Planning<'_> {
             kept.units = search.units;
             let found = match searched {
                 Searched::Found(best) => Ok(plan_of(what_if.state, &kept.units.all, action, best)),
-                Searched::Nothing { why, is_proved } => Err(NoPlan {
-                    why,
-                    is_proved,
-                    next_ms: kept.units.next_ms,
-                }),
+                Searched::Nothing { why, is_proved } => Err(kept.units.no_plan(why, is_proved)),
             };
             kept.found.push((action, found));
             // What follows from a large plan is work, too.
@@ -426,14 +425,8 @@ impl Planning<'_> {
         units: &mut Units,
         action: Action,
     ) -> Result<Search, NoPlan> {
-        let next_ms = units.next_ms;
-        let no_plan = |why, is_proved| NoPlan {
-            why,
-            is_proved,
-            next_ms,
-        };
         if !units.could_leave(action) {
-            return Err(no_plan(Why::Nobody, true));
+            return Err(units.no_plan(Why::Nobody, true));
         }
         let requests = self.requests(what_if);
         let request = match requests.as_slice() {
@@ -451,13 +444,13 @@ impl Planning<'_> {
                 true => Why::TooLittle,
                 false => self.why_nobody(any_goes(judge.of_a_small_queue(action))),
             };
-            return Err(no_plan(why, true));
+            return Err(units.no_plan(why, true));
         }
         what_if.work += UNIT_WORK * units.build(what_if.state, what_if.now_ms) as u64;
         let judge = Judge::new(what_if, action, request, units);
         if !units.choose(action, judge.of_units()) {
             let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units());
-            return Err(no_plan(self.why_nobody(any_goes), true));
+            return Err(units.no_plan(self.why_nobody(any_goes), true));
         }
         // Where all victims would have to move, that is consolidation, which was looked for.
         let leaves_for_good = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
@@ -465,13 +458,13 @@ impl Planning<'_> {
             let judge = Judge::new(what_if, action, request, units);
             let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units())
                 && units.all.iter().any(leaves_for_good);
-            return Err(no_plan(self.why_nobody(any_goes), true));
+            return Err(units.no_plan(self.why_nobody(any_goes), true));
         }
         let Some(request) = request else {
-            return Err(no_plan(Why::TooLittle, false));
+            return Err(units.no_plan(Why::TooLittle, false));
         };
         if lacks(what_if.state, request, &units.all, action) {
-            return Err(no_plan(Why::TooLittle, true));
+            return Err(units.no_plan(Why::TooLittle, true));
         }
         let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
         Ok(Search::new(core::mem::take(units), rooms, action))

@@ -164,7 +164,38 @@ fn budgets_that_match_nothing_hold_nothing_up_and_one_that_matches_all_keeps_all
             _ => Reason::WaitingForEviction,
         };
         assert_eq!(world.reason_of_pod("p"), Some(waits));
+        if evicted.is_empty() {
+            let none = world.explain("pod/p").eviction.unwrap().unwrap_err();
+            let names: &[&str] = match budgets {
+                [_] => &["default/of-all"],
+                _ => &["default/all", "default/of-all"],
+            };
+            let guarded = "; gangs that a disruption budget guards stay, as default/pod/x does: ";
+            let guarded = guarded.to_owned() + &names.join(", ");
+            assert!(none.message.ends_with(&guarded), "{}", none.message);
+        }
     }
+}
+
+/// Each of two pods may be evicted by itself, and a gang that needs both nodes is told of the budget
+/// that does not allow both.
+#[test]
+fn explain_names_the_budget_that_allows_too_few_evictions() {
+    let mut world = one_a_second();
+    world.apply(budget("of-all", None, 1));
+    let running = |pods| prio(pods, 8, 10).with(|pod| pod.phase = PodPhase::Running);
+    world.then((
+        node("n1 n2", 8),
+        (queue("above"), queue_a(16, None)),
+        (running("x").on("n1"), running("y").on("n2")),
+        gang("p", 2).queue("a"),
+        prio("p-0 p-1", 8, 100).of("p"),
+    ));
+    world.run(60_000);
+    assert_eq!(world.evicted, [""; 0]);
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    let used_up = "a disruption budget allows fewer evictions: default/of-all";
+    assert_eq!(none.message, used_up);
 }
 
 #[test]

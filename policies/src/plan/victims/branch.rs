@@ -272,7 +272,7 @@ impl Search {
             self.doubted = Some(cost.clone());
         }
         let ends = match failure.why {
-            Why::Budget => true,
+            Why::Budget(_) => true,
             _ => failure.has_room && self.action != Action::Consolidate,
         };
         // What is in the way of the set that counting liked best says most.

@@ -89,7 +89,7 @@ impl Kept {
                         why => why,
                     },
                     is_proved: no_mix.is_proved && is_proved,
-                    next_ms: no_mix.next_ms,
+                    ..no_mix
                 })
             }
         })

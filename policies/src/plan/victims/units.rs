@@ -1,7 +1,7 @@
 //! What may be evicted: the minima of gangs, and surplus members one by one.
 
-use super::Action;
 use super::cost::{Cost, Loss};
+use super::{Action, NoPlan, Why};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::protected::{Holding, evictable_from, follow, holdings};
@@ -41,6 +41,8 @@ pub(super) struct Unit {
     pub(super) comes_back: bool,
     /// The disruption budgets that its pods use up, with how many pods, and what each allows.
     pub(super) guards: Vec<Guard>,
+    /// Disruption budgets alone keep it from being evicted.
+    is_guarded: bool,
 }
 
 /// A disruption budget of which some pods use up a part.
@@ -163,6 +165,17 @@ impl Units {
             }
         }
         units
+    }
+
+    /// There is no plan, as far as these units are known.
+    pub(super) fn no_plan(&self, why: Why, is_proved: bool) -> NoPlan {
+        let guarded = self.all.iter().find(|unit| unit.is_guarded);
+        NoPlan {
+            why,
+            is_proved,
+            next_ms: self.next_ms,
+            guarded: guarded.map(|unit| unit.gang),
+        }
     }
 
     /// How many gangs may give room.
@@ -409,7 +422,8 @@ fn unit(
     may.be_moved &= comes_back;
     let guards = guards(state, pods);
     let is_kept = |guards: &Vec<Guard>| guards.iter().any(|guard| guard.pods > guard.allows);
-    if guards.as_ref().is_none_or(is_kept) {
+    let is_guarded = may != May::default() && guards.as_ref().is_none_or(is_kept);
+    if is_guarded {
         may = May::default();
     }
     Unit {
@@ -425,6 +439,7 @@ fn unit(
         goes: false,
         comes_back,
         guards: guards.unwrap_or_default(),
+        is_guarded,
         pods: placed,
     }
 }

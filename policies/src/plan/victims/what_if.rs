@@ -319,8 +319,12 @@ impl<'a> WhatIf<'a> {
         for guard in set.iter().flat_map(|unit| &units[*unit].guards) {
             add_guard(&mut guards, *guard);
         }
-        if guards.iter().any(|guard| guard.pods > guard.allows) {
-            return Err(Failure::of_rule(Why::Budget, true));
+        if let Some(used_up) = guards.iter().find(|guard| guard.pods > guard.allows) {
+            let of_budget = |guard: &Guard| guard.budget == used_up.budget;
+            let mut guarded = set.iter().map(|unit| &units[*unit]);
+            let guarded = guarded.find(|unit| unit.guards.iter().any(of_budget));
+            let gang = guarded.map_or(self.claimant.gang, |unit| unit.gang);
+            return Err(Failure::of_rule(Why::Budget(gang), true));
         }
         self.displace(units, set);
         let start = self.txn.checkpoint();

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::explain::takers::SWITCHED_OFF;
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,7 +60,8 @@ pub(super) fn eviction(
     Some(match found {
         Ok(plan) => Ok(in_words(state, &plan)),
         Err(no_plan) => Err(NoEvictionPlan {
-            message: why_none(state, (gang, queue), level, &no_plan, now_ms),
+            message: why_none(state, (gang, queue), level, &no_plan, now_ms)
+                + &who_is_guarded(state, &no_plan),
             is_proved: no_plan.is_proved,
             next_ms: no_plan.next_ms,
         }),
@@ -131,7 +133,10 @@ fn why_none(
                 None => too_little,
             }
         }
-        Why::Budget => "a disruption budget allows fewer evictions".into(),
+        Why::Budget(of) => format!(
+            "a disruption budget allows fewer evictions: {}",
+            budgets_of(state, *of)
+        ),
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
         Why::Gives(of) => format!(
             "the queue {} would give what is within its bound",
@@ -144,6 +149,26 @@ fn why_none(
         Why::NoOtherPlace => "gangs that may only move have no other place".into(),
         Why::MovesTooMuch => "more GPUs would have to move than it is worth".into(),
     }
+}
+
+/// The end of the sentence why there is no plan: of which gang disruption budgets keep pods, if any.
+fn who_is_guarded(state: &ClusterState, no_plan: &NoPlan) -> String {
+    no_plan.guarded.map_or_else(String::new, |gang| {
+        let name = state.name_of(&state.gangs[gang]);
+        let budgets = budgets_of(state, gang);
+        format!("; gangs that a disruption budget guards stay, as {name} does: {budgets}")
+    })
+}
+
+/// The names of the disruption budgets that select running pods of a gang.
+fn budgets_of(state: &ClusterState, gang: GangId) -> String {
+    let members = state.gangs[gang].members.iter();
+    let running = members.filter(|pod| state.pods[**pod].running);
+    let names: BTreeSet<String> = running
+        .flat_map(|pod| state.budgets_of(*pod))
+        .map(|budget| format!("{}/{}", budget.namespace, budget.name))
+        .collect();
+    Vec::from_iter(names).join(", ")
 }
 
 /// How much a gang's queue may still claim from others, where that is less than the gang asks for;
