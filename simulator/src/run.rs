@@ -222,7 +222,7 @@ impl<'say> Run<'say> {
             numbered: 0,
             start_ms,
             now_ms: start_ms,
-            rest_by_ms: start_ms + FAULTS_MS + REST_MS + if takes(seed) { MOVERS_MS } else { 0 },
+            rest_by_ms: start_ms + FAULTS_MS + REST_MS + movers_ms(seed),
             past: past.map(Remembered::new),
             healed: false,
             active_ms: start_ms,
@@ -527,19 +527,24 @@ impl<'say> Run<'say> {
 
     /// The binder of each pod. Strays have none, because their process had given up the bind and
     /// decided without it. All other pods count as bound by one process, unless a process may have
-    /// begun with old news.
+    /// begun with old news, or beside another one.
     fn binders(&self) -> BTreeMap<Uid, rest::Binder> {
-        let old_views = [
+        let apart = [
+            // A process may not know what another one has bound,
             FaultKind::ListStale,
             FaultKind::KindHeldBack,
             FaultKind::NewsLate,
+            // or two may lead for a moment, and begin with a gang at once.
+            FaultKind::LeaseDeleted,
+            FaultKind::ClockStalls,
+            FaultKind::ClockJumps,
         ];
-        let old_views = old_views.iter().any(|kind| self.faults.struck(*kind) > 0);
+        let apart = apart.iter().any(|kind| self.faults.struck(*kind) > 0);
         let mut binders = BTreeMap::new();
         for (slot, shell) in self.shells.iter().enumerate() {
             let heard = shell.binders().iter();
             for (uid, start) in heard.filter(|(uid, _)| !shell.strays().contains(uid)) {
-                let binder = if old_views { (slot, *start) } else { (0, 0) };
+                let binder = if apart { (slot, *start) } else { (0, 0) };
                 binders.insert(*uid, binder);
             }
         }
@@ -559,6 +564,11 @@ impl<'say> Run<'say> {
 
 /// How long room may be kept for pods that move, and do not come back.
 const MOVERS_MS: u64 = 5 * 60_000;
+
+/// How long a world may take longer to come to rest because room is kept for pods that move.
+fn movers_ms(seed: u64) -> u64 {
+    if takes(seed) { MOVERS_MS } else { 0 }
+}
 
 /// Whether gangs evict others in the world of a seed: in a fourth of the worlds.
 fn takes(seed: u64) -> bool {
