@@ -177,8 +177,8 @@ fn budgets_that_match_nothing_hold_nothing_up_and_one_that_matches_all_keeps_all
     }
 }
 
-/// Each of two pods may be evicted by itself, and a gang that needs both nodes is told of the budget
-/// that does not allow both.
+/// Each of two pods may be evicted by itself, and a gang that needs both nodes is told of the
+/// budget that does not allow both.
 #[test]
 fn explain_names_the_budget_that_allows_too_few_evictions() {
     let mut world = one_a_second();

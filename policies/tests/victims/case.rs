@@ -5,6 +5,7 @@ use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{DisruptionBudgetFacts, LabelSelector, PodLabels, PodPhase, Uid};
 use gpu_batch_policies::settings::{Evictions, Settings};
 use gpu_batch_testing::{START_MS, World, gang, node, pod, queue, topology};
+use std::ops::Range;
 
 /// A world. Amounts of GPUs and of whole CPUs stand together.
 #[derive(Debug, Clone, Default)]
@@ -62,9 +63,18 @@ impl Case {
 
     /// Draws a world in which gangs run wherever there is room.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
-        let (mut case, leaves, size) = Self::draw_cluster(rng);
+        Self::draw_with(rng, 1..6, 2..9)
+    }
+
+    /// Draws a world with as many nodes and gangs as brute force can bear, which is seldom.
+    pub(crate) fn draw_large(rng: &mut Rng) -> Self {
+        Self::draw_with(rng, 6..9, 8..13)
+    }
+
+    fn draw_with(rng: &mut Rng, nodes: Range<usize>, gangs: Range<usize>) -> Self {
+        let (mut case, leaves, size) = Self::draw_cluster(rng, nodes);
         let mut free: Vec<Amounts> = case.nodes.iter().map(|node| node.has).collect();
-        for _ in 0..rng.usize(2..9) {
+        for _ in 0..rng.usize(gangs) {
             let gang = draw_gang(rng, &leaves, size);
             if let Ok(mut gang) = case.run(rng, gang, &mut free) {
                 gang.waiting = 0;
@@ -84,7 +94,7 @@ impl Case {
     /// Draws a world in which all gangs that find no room wait for it, and so do pods of gangs that
     /// run without them.
     pub(crate) fn draw_crowded(rng: &mut Rng) -> Self {
-        let (mut case, leaves, size) = Self::draw_cluster(rng);
+        let (mut case, leaves, size) = Self::draw_cluster(rng, 1..6);
         let mut free: Vec<Amounts> = case.nodes.iter().map(|node| node.has).collect();
         for _ in 0..rng.usize(4..13) {
             let mut gang = draw_gang(rng, &leaves, size);
@@ -101,11 +111,11 @@ impl Case {
     }
 
     /// Draws nodes and queues. Returns the leaves, too, and the GPUs of a large node.
-    fn draw_cluster(rng: &mut Rng) -> (Self, Vec<usize>, u64) {
+    fn draw_cluster(rng: &mut Rng, nodes: Range<usize>) -> (Self, Vec<usize>, u64) {
         let size = rng.u64(2..9);
         let racks = rng.usize(1..4);
         let cpus = if rng.u8(0..4) == 0 { 2 * size } else { 96 };
-        let nodes = (0..rng.usize(1..6)).map(|_| Node {
+        let nodes = (0..rng.usize(nodes)).map(|_| Node {
             has: [rng.choice([size, size, size / 2 + 1]).unwrap(), cpus],
             rack: rng.usize(0..racks),
         });

@@ -3,7 +3,7 @@
 //! Counting looks at one shape of the claimant's members at a time, and at nothing but amounts and
 //! static filters. So what it finds too little room for has none, and no plan is cheaper.
 
-use super::choose::{AllCosts, Changed};
+use super::choose::{AllCosts, Bounded, Changed};
 use super::cost::Cost;
 use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::Unit;
@@ -14,8 +14,8 @@ use crate::state::ClusterState;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How much work it is to find the costs of one node, in units of about ten nanoseconds: of the node,
-/// and of each unit on it.
+/// How much work it is to find the costs of one node, in units of about ten nanoseconds: of the
+/// node, and of each unit on it.
 const NODE_WORK: u64 = 20;
 const ITEM_WORK: u64 = 50;
 
@@ -52,14 +52,6 @@ struct Need {
     asked: Amounts,
     count: u64,
     areas: Vec<AreaRoom>,
-}
-
-/// The least that a plan costs, and the units that counting takes for it.
-#[derive(Debug, Clone)]
-pub(super) struct Bounded {
-    pub(super) cost: Cost,
-    /// Sorted; includes the units that leave in any case.
-    pub(super) set: Vec<usize>,
 }
 
 /// The tables from which bounds are computed.

@@ -10,7 +10,8 @@
 //! A set with room that breaks a rule ends its branch: in every larger set some unit would not be
 //! needed. So does a set that asks too much of a disruption budget.
 
-use super::bound::{AllDecided, Bounded, Decided, Rooms};
+use super::bound::{AllDecided, Decided, Rooms};
+use super::choose::Bounded;
 use super::cost::Cost;
 use super::units::Units;
 use super::what_if::{End, Failure, Needed, WhatIf};

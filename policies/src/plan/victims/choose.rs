@@ -1,6 +1,5 @@
 //! The cheapest choice of one step on each node, so that enough pods have room together.
 
-use super::bound::Bounded;
 use super::cost::Cost;
 use super::node_costs::{NodeCosts, Step};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -15,6 +14,14 @@ const TABLE_MAX: u64 = 40_000;
 const TABLE_WORK: u64 = 4;
 /// How much work it is to take one segment, in units of about ten nanoseconds.
 const SEGMENT_WORK: u64 = 8;
+
+/// The least that a plan costs, and the units that counting takes for it.
+#[derive(Debug, Clone)]
+pub(super) struct Bounded {
+    pub(super) cost: Cost,
+    /// Sorted; includes the units that leave in any case.
+    pub(super) set: Vec<usize>,
+}
 
 /// What making room costs on each node of an area while nothing is decided. A branch of a search
 /// differs on few nodes, and is bounded at the cost of these and of what is chosen.

@@ -151,7 +151,8 @@ fn why_none(
     }
 }
 
-/// The end of the sentence why there is no plan: of which gang disruption budgets keep pods, if any.
+/// The end of the sentence why there is no plan: of which gang disruption budgets keep pods, if
+/// any.
 fn who_is_guarded(state: &ClusterState, no_plan: &NoPlan) -> String {
     no_plan.guarded.map_or_else(String::new, |gang| {
         let name = state.name_of(&state.gangs[gang]);
