@@ -12,7 +12,7 @@
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
 
 use crate::facts::{Amount, UnixMs};
-use crate::gangs::counts::{by_leaf, has_place};
+use crate::gangs::counts::by_leaf;
 use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand};
 use crate::state::ClusterState;
@@ -185,7 +185,7 @@ fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId;
         return members;
     }
     // A member that has succeeded counts, also if it was asked to leave just before.
-    let counts = |pod: &Pod| has_place(pod) && (pod.stage.node().is_none() || !pod.leaving);
+    let counts = |pod: &Pod| pod.stays() || pod.stage == Stage::Ended { succeeded: true };
     let mut held = by_leaf(state, gang, &counts);
     let Some(tree) = gang.tree() else {
         let surplus = held[0].saturating_sub(gang.spec.minimum) as usize;

@@ -38,7 +38,7 @@ mod what_if;
 pub(crate) use cost::Cost;
 pub(crate) use kept::Known;
 
-use crate::facts::UnixMs;
+use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Refused;
 use crate::gangs::wanted;
@@ -103,8 +103,8 @@ pub(crate) enum Why {
     Nobody,
     /// Counting shows that there is too little room even without everybody who may be evicted.
     TooLittle,
-    /// A disruption budget of this gang allows fewer evictions.
-    Budget(GangId),
+    /// This disruption budget allows fewer evictions.
+    Budget(Uid),
     /// A victim is not needed for room or a limit.
     Unneeded,
     /// This queue would give what is within its bound.
@@ -448,17 +448,18 @@ impl Planning<'_> {
         }
         what_if.work += UNIT_WORK * units.build(what_if.state, what_if.now_ms) as u64;
         let judge = Judge::new(what_if, action, request, units);
-        if !units.choose(action, judge.of_units()) {
-            let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units());
-            return Err(units.no_plan(self.why_nobody(any_goes), true));
-        }
-        // Where all victims would have to move, that is consolidation, which was looked for.
-        let leaves_for_good = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
-        if matches!(action, Action::Mixed(_)) && !units.all.iter().any(leaves_for_good) {
-            let judge = Judge::new(what_if, action, request, units);
-            let any_goes = units.choose(action, judge.of_a_small_queue(action).of_units())
-                && units.all.iter().any(leaves_for_good);
-            return Err(units.no_plan(self.why_nobody(any_goes), true));
+        // Where all victims of a mixed plan would have to move, that is consolidation, which was
+        // looked for.
+        let counts = |unit: &Unit| match action {
+            Action::Mixed(_) => unit.goes && unit.may.leave_for_good(action),
+            _ => unit.goes,
+        };
+        let mut any_goes = |judge: Judge<'_, '_>| {
+            units.choose(action, judge.of_units()) && units.all.iter().any(counts)
+        };
+        if !any_goes(judge) {
+            let why = self.why_nobody(any_goes(judge.of_a_small_queue(action)));
+            return Err(units.no_plan(why, true));
         }
         let Some(request) = request else {
             return Err(units.no_plan(Why::TooLittle, false));

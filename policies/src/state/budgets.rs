@@ -12,7 +12,7 @@
 
 use super::ClusterState;
 use super::pod::Pod;
-use crate::facts::{DisruptionBudgetFacts, LabelSelector, Labels, PodLabels, label};
+use crate::facts::{DisruptionBudgetFacts, LabelSelector, Labels, PodLabels, Uid, label};
 use crate::ids::{BudgetId, LabelSetId, PodId, Slab};
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
 use smallvec::SmallVec;
@@ -217,6 +217,12 @@ impl ClusterState {
             });
             selecting.map(|budget| &budget.facts)
         })
+    }
+
+    /// The disruption budget with an identity; `None`: it has gone.
+    pub(crate) fn budget(&self, uid: Uid) -> Option<&DisruptionBudgetFacts> {
+        let mut budgets = self.budgets.budgets.iter().map(|(_, budget)| &budget.facts);
+        budgets.find(|facts| facts.uid == uid)
     }
 
     /// The labels of a pod of ours; empty for a foreign one.

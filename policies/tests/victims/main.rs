@@ -17,11 +17,12 @@ use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::World;
 use oracle::{Bounds, Oracle, Pod, Right};
 use std::fmt::Debug;
+use std::ops::Range;
 
 /// How many worlds a run looks at.
 const SEEDS: u64 = 20_000;
-/// How many large worlds a run draws.
-const LARGE_SEEDS: u64 = 400;
+/// One world of so many is a large one: brute force takes long there.
+const LARGE_EACH: u64 = 50;
 
 /// How many units and how many pods that run brute force can bear in a world: worlds with more are
 /// left out.
@@ -203,30 +204,33 @@ fn best_of_all(oracle: &Oracle<'_>, case: &Case) -> Option<(Right, oracle::Cost)
     }
 }
 
-#[test]
-fn plans_are_the_cheapest_that_the_rules_allow() {
-    let seeds = std::env::var("VICTIM_SEEDS").ok();
-    let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    let first = std::env::var("VICTIM_FIRST").ok();
-    let first: u64 = first.map_or(0, |first| first.parse().unwrap());
+/// Looks at worlds of some seeds.
+fn look_at(seeds: Range<u64>, draw: fn(&mut Rng) -> Case, bearable: Bearable) -> Tally {
     let mut tally = Tally::default();
-    for seed in first..first + seeds {
-        let case = Case::draw(&mut Rng::with_seed(seed));
-        tally.count(seed, &case, SMALL);
+    for seed in seeds {
+        let case = draw(&mut Rng::with_seed(seed));
+        tally.count(seed, &case, bearable);
     }
     println!("{tally:#?}");
+    tally
+}
+
+/// How many worlds are looked at: as many as `VICTIM_SEEDS` says.
+fn how_many() -> u64 {
+    let seeds = std::env::var("VICTIM_SEEDS").ok();
+    seeds.map_or(SEEDS, |seeds| seeds.parse().unwrap())
+}
+
+#[test]
+fn plans_are_the_cheapest_that_the_rules_allow() {
+    let first = std::env::var("VICTIM_FIRST").ok();
+    let first: u64 = first.map_or(0, |first| first.parse().unwrap());
+    look_at(first..first + how_many(), Case::draw, SMALL);
 }
 
 /// Up to 8 nodes and 12 gangs beside the one that waits.
 #[test]
 fn plans_of_large_worlds_are_the_cheapest_too() {
-    let seeds = std::env::var("VICTIM_SEEDS").ok();
-    let seeds = seeds.map_or(LARGE_SEEDS, |seeds| seeds.parse().unwrap());
-    let mut tally = Tally::default();
-    for seed in 0..seeds {
-        let case = Case::draw_large(&mut Rng::with_seed(seed));
-        tally.count(seed, &case, LARGE);
-    }
-    println!("{tally:#?}");
+    let tally = look_at(0..how_many() / LARGE_EACH, Case::draw_large, LARGE);
     assert!(tally.optimal > 0, "{tally:#?}");
 }

@@ -3,7 +3,7 @@
 //! Counting looks at one shape of the claimant's members at a time, and at nothing but amounts and
 //! static filters. So what it finds too little room for has none, and no plan is cheaper.
 
-use super::choose::{AllCosts, Bounded, Changed};
+use super::choose::{AllCosts, Changed, Chosen};
 use super::cost::Cost;
 use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::Unit;
@@ -14,19 +14,21 @@ use crate::state::ClusterState;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// How much work it is to find the costs of one node, in units of about ten nanoseconds: of the
-/// node, and of each unit on it.
+/// How much work it is to find the costs of one node without units, in units of about ten
+/// nanoseconds.
 const NODE_WORK: u64 = 20;
+/// How much work each unit on a node adds to that, in units of about ten nanoseconds.
 const ITEM_WORK: u64 = 50;
 
-/// What is decided of a unit.
+/// Whether a unit leaves in all sets of a branch of the search, or stays in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decided {
     Leaves,
     Stays,
 }
 
-/// What is decided in a branch. All other units are open: they may leave, or stay.
+/// The units of which a branch of the search has decided whether they leave. A unit that is not
+/// among them is open: it may leave or stay.
 pub(super) type AllDecided = BTreeMap<usize, Decided>;
 
 /// The nodes of one area in which members of one shape must have room.
@@ -46,12 +48,26 @@ struct NodeRoom {
     units: Vec<(usize, Amounts)>,
 }
 
-/// Members of one shape, of which so many need room in one of these areas.
+/// Members of one shape: what each asks for, and how many of them need room.
 #[derive(Debug)]
-struct Need {
+struct Members {
     asked: Amounts,
     count: u64,
+}
+
+/// Members of one shape, and the areas of which one must have room for them.
+#[derive(Debug)]
+struct Need {
+    members: Members,
     areas: Vec<AreaRoom>,
+}
+
+/// The least that a plan costs, and the units that counting takes for it.
+#[derive(Debug, Clone)]
+pub(super) struct Bounded {
+    pub(super) cost: Cost,
+    /// Sorted; includes the units that leave in any case.
+    pub(super) set: Vec<usize>,
 }
 
 /// The tables from which bounds are computed.
@@ -99,7 +115,7 @@ impl Rooms {
         for unit in &set {
             base.add(&units[*unit].cost);
         }
-        let branch = Branch {
+        let side = Side {
             units,
             decided,
             base: &base,
@@ -107,12 +123,12 @@ impl Rooms {
         };
         let mut cost = base.clone();
         for need in &mut self.needs {
-            let of = (&need.asked, need.count);
+            let members = &need.members;
             let areas = need.areas.iter_mut();
-            let bounds = areas.filter_map(|area| area.bound(of, &branch, work));
-            let best = bounds.min_by(|one, other| one.cost.cmp(&other.cost))?;
+            let chosen = areas.filter_map(|area| area.cheapest(members, &side, work));
+            let best = chosen.min_by(|one, other| one.cost.cmp(&other.cost))?;
             cost = cost.max(best.cost);
-            set.extend(best.set);
+            set.extend(best.units);
         }
         let surplus: Vec<usize> = set
             .iter()
@@ -171,8 +187,7 @@ fn need(
         area.nodes.push(room);
     }
     Need {
-        asked,
-        count,
+        members: Members { asked, count },
         areas: areas.into_values().collect(),
     }
 }
@@ -195,8 +210,8 @@ fn area_of(state: &ClusterState, scope: Scope, node: NodeId) -> Option<usize> {
     }
 }
 
-/// A branch of a search.
-struct Branch<'a> {
+/// One side of what the search decides: what leaves and what stays there.
+struct Side<'a> {
     units: &'a [Unit],
     decided: &'a AllDecided,
     /// What the units cost that leave in any case.
@@ -205,38 +220,32 @@ struct Branch<'a> {
 }
 
 impl AreaRoom {
-    /// The least that room in this area for so many pods that ask for so much costs beyond what
-    /// leaves in any case, and the units that give it; `None`: there is not enough even without all
-    /// units that may leave.
-    fn bound(
-        &mut self,
-        of: (&Amounts, u64),
-        branch: &Branch<'_>,
-        work: &mut u64,
-    ) -> Option<Bounded> {
+    /// The cheapest way to have room in this area for members of one shape, beside what leaves in
+    /// any case; `None`: there is not enough even without all units that may leave.
+    fn cheapest(&mut self, members: &Members, side: &Side<'_>, work: &mut u64) -> Option<Chosen> {
         if self.costs.is_none() {
             let nodes = 0..self.nodes.len();
-            let costs = nodes.map(|node| self.node_costs(node, of, branch, |_| None, work));
-            self.costs = Some(AllCosts::new(costs.collect(), of.1));
+            let costs = nodes.map(|node| self.node_costs(node, members, side, |_| None, work));
+            self.costs = Some(AllCosts::new(costs.collect(), members.count));
         }
         let mut changed = Changed::new();
-        for unit in branch.decided.keys() {
+        for unit in side.decided.keys() {
             for node in self.stands_on.get(unit).into_iter().flatten() {
                 changed.entry(*node).or_insert_with(|| {
-                    let decided = |unit| branch.decided.get(&unit).copied();
-                    self.node_costs(*node, of, branch, decided, work)
+                    let decided = |unit| side.decided.get(&unit).copied();
+                    self.node_costs(*node, members, side, decided, work)
                 });
             }
         }
-        self.costs.as_ref()?.cheapest(&changed, branch.base, work)
+        self.costs.as_ref()?.cheapest(&changed, side.base, work)
     }
 
     /// What room on one node costs where so much is decided of units.
     fn node_costs(
         &self,
         node: usize,
-        (asked, count): (&Amounts, u64),
-        branch: &Branch<'_>,
+        members: &Members,
+        side: &Side<'_>,
         decided: impl Fn(usize) -> Option<Decided>,
         work: &mut u64,
     ) -> NodeCosts {
@@ -251,10 +260,10 @@ impl AreaRoom {
                 None => items.push(Item {
                     unit: *unit,
                     frees: frees.clone(),
-                    cost: branch.units[*unit].cost.part(self.stands_on[unit].len()),
+                    cost: side.units[*unit].cost.part(self.stands_on[unit].len()),
                 }),
             }
         }
-        NodeCosts::new(&free, asked, count, &items, branch.zero)
+        NodeCosts::new(&free, &members.asked, members.count, &items, side.zero)
     }
 }

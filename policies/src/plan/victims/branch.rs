@@ -10,8 +10,7 @@
 //! A set with room that breaks a rule ends its branch: in every larger set some unit would not be
 //! needed. So does a set that asks too much of a disruption budget.
 
-use super::bound::{AllDecided, Decided, Rooms};
-use super::choose::Bounded;
+use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::units::Units;
 use super::what_if::{End, Failure, Needed, WhatIf};
@@ -217,8 +216,9 @@ impl Search {
         true
     }
 
-    /// What is decided of units: the surplus of a gang leaves with its core, so a core stays with
-    /// any of its surplus. `None`: that is a contradiction.
+    /// Adds to the decisions of a branch what follows from them: the surplus of a gang leaves with
+    /// its core, and a core stays with any of its surplus. `None`: the decisions contradict each
+    /// other, or a unit would leave that must not.
     fn all_decided(&self, decided: &[(usize, Decided)]) -> Option<AllDecided> {
         let mut all = AllDecided::new();
         for (unit, how) in decided {

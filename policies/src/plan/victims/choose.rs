@@ -15,12 +15,13 @@ const TABLE_WORK: u64 = 4;
 /// How much work it is to take one segment, in units of about ten nanoseconds.
 const SEGMENT_WORK: u64 = 8;
 
-/// The least that a plan costs, and the units that counting takes for it.
-#[derive(Debug, Clone)]
-pub(super) struct Bounded {
+/// A choice of one step on each node.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// No choice costs less.
     pub(super) cost: Cost,
-    /// Sorted; includes the units that leave in any case.
-    pub(super) set: Vec<usize>,
+    /// The units that leave for these steps.
+    pub(super) units: Vec<usize>,
 }
 
 /// What making room costs on each node of an area while nothing is decided. A branch of a search
@@ -30,11 +31,19 @@ pub(super) struct AllCosts {
     count: u64,
     nodes: Vec<NodeCosts>,
     sums: Sums,
-    /// The ways from one corner of a node's costs to the next, the cheapest for each pod first.
-    segments: Vec<Segment>,
-    /// The nodes that can make room for so many pods more than they have, the cheapest first, and
-    /// of those that cost as much the last. Empty where a table would be too large.
-    by_gain: BTreeMap<u64, Vec<usize>>,
+    order: Order,
+}
+
+/// The order in which nodes are taken. It is the same one for all branches: what is sorted for one
+/// way of choosing is of no use for the other.
+#[derive(Debug)]
+enum Order {
+    /// For a table: the nodes that can make room for so many pods more than they have, the cheapest
+    /// first, and of those that cost as much the last.
+    ByGain(BTreeMap<u64, Vec<usize>>),
+    /// Where a table would be too large: the ways from one corner of a node's costs to the next,
+    /// the cheapest for each pod first.
+    BySlope(Vec<Segment>),
 }
 
 /// What the costs of a branch differ in, by the place of the node in the area.
@@ -55,7 +64,6 @@ struct Sums {
     least: u64,
     /// For how many pods room can be made.
     most: u64,
-    steps: u64,
     /// On how many nodes a cheaper way may have been left out.
     inexact: u64,
 }
@@ -65,7 +73,6 @@ impl Sums {
         Self {
             least: least_of(node),
             most: node.steps.last().map_or(0, |step| step.fits),
-            steps: node.steps.len() as u64,
             inexact: u64::from(!node.is_exact),
         }
     }
@@ -73,14 +80,12 @@ impl Sums {
     fn add(&mut self, other: Self) {
         self.least += other.least;
         self.most += other.most;
-        self.steps += other.steps;
         self.inexact += other.inexact;
     }
 
     fn subtract(&mut self, other: Self) {
         self.least -= other.least;
         self.most -= other.most;
-        self.steps -= other.steps;
         self.inexact -= other.inexact;
     }
 }
@@ -89,30 +94,20 @@ impl AllCosts {
     /// The costs of room for `count` pods together.
     pub(super) fn new(nodes: Vec<NodeCosts>, count: u64) -> Self {
         let mut sums = Sums::default();
-        let mut all = Self {
-            count,
-            segments: Vec::new(),
-            by_gain: BTreeMap::new(),
-            sums,
-            nodes,
-        };
-        for node in &all.nodes {
+        for node in &nodes {
             sums.add(Sums::of(node));
         }
-        all.sums = sums;
-        let nodes = all.nodes.iter().enumerate();
-        all.segments = sorted_segments(nodes.clone());
-        if sums.steps * count <= TABLE_MAX {
-            for (index, node) in nodes {
-                for gain in gains(node) {
-                    all.by_gain.entry(gain).or_default().push(index);
-                }
-            }
-            for (gain, able) in &mut all.by_gain {
-                sort_by_cost(able, *gain, |index| &all.nodes[index]);
-            }
+        let steps: u64 = nodes.iter().map(|node| node.steps.len() as u64).sum();
+        let order = match steps * count <= TABLE_MAX {
+            true => Order::ByGain(by_gain(&nodes)),
+            false => Order::BySlope(sorted_segments(nodes.iter().enumerate())),
+        };
+        Self {
+            count,
+            nodes,
+            sums,
+            order,
         }
-        all
     }
 
     /// The least that room costs beyond `base`, and the units that give it; `None`: there is not
@@ -122,7 +117,7 @@ impl AllCosts {
         changed: &Changed,
         base: &Cost,
         work: &mut u64,
-    ) -> Option<Bounded> {
+    ) -> Option<Chosen> {
         let mut sums = self.sums;
         for (index, node) in changed {
             sums.subtract(Sums::of(&self.nodes[*index]));
@@ -136,9 +131,9 @@ impl AllCosts {
             changed,
             lacking: self.count.saturating_sub(sums.least),
         };
-        let mut chosen = match sums.steps * self.count <= TABLE_MAX {
-            true => choice.by_table(base, work),
-            false => choice.by_slope(base, work),
+        let mut chosen = match &self.order {
+            Order::ByGain(by_gain) => choice.by_table(by_gain, base, work),
+            Order::BySlope(segments) => choice.by_slope(segments, base, work),
         };
         if sums.inexact > 0 {
             chosen.cost = base.clone();
@@ -163,7 +158,7 @@ impl<'a> Choice<'a> {
 
     /// The nodes of which some cheapest choice makes use, in their order. It makes room on no more
     /// nodes than pods lack room, so of those that can make the same room as many are enough.
-    fn candidates(&self) -> BTreeSet<usize> {
+    fn candidates(&self, by_gain: &BTreeMap<u64, Vec<usize>>) -> BTreeSet<usize> {
         let most = usize::try_from(self.lacking).unwrap_or(usize::MAX);
         let mut changed: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, node) in self.changed {
@@ -171,7 +166,7 @@ impl<'a> Choice<'a> {
                 changed.entry(gain).or_default().push(*index);
             }
         }
-        for (gain, able) in &self.all.by_gain {
+        for (gain, able) in by_gain {
             let is_unchanged = |index: &&usize| !self.changed.contains_key(index);
             let unchanged = able.iter().filter(is_unchanged).take(most);
             changed.entry(*gain).or_default().extend(unchanged);
@@ -184,9 +179,9 @@ impl<'a> Choice<'a> {
     }
 
     /// The cheapest choice, exactly.
-    fn by_table(&self, base: &Cost, work: &mut u64) -> Bounded {
+    fn by_table(&self, by_gain: &BTreeMap<u64, Vec<usize>>, base: &Cost, work: &mut u64) -> Chosen {
         let size = usize::try_from(self.lacking).unwrap_or(usize::MAX);
-        let candidates = self.candidates();
+        let candidates = self.candidates(by_gain);
         // The cheapest cost so far of room for so many pods, and the step of the last node.
         let mut costs: Vec<Option<Cost>> = vec![None; size + 1];
         costs[0] = Some(base.clone());
@@ -212,27 +207,27 @@ impl<'a> Choice<'a> {
             costs = next;
             taken.push(steps);
         }
-        let (mut at, mut set) = (size, Vec::new());
+        let (mut at, mut units) = (size, Vec::new());
         for (node, steps) in candidates.iter().zip(&taken).rev() {
             let (index, have) = (steps[at] / (size + 1), steps[at] % (size + 1));
-            set.extend(self.node(*node).steps[index].units.iter().copied());
+            units.extend(self.node(*node).steps[index].units.iter().copied());
             at = have;
         }
         let cost = costs[size].as_ref().unwrap_or(base);
         let cost = cost.least_whole(base, base, 0, 1);
-        Bounded { cost, set }
+        Chosen { cost, units }
     }
 
     /// The cheapest choice where parts of steps may be taken: a bound. The units are those of whole
     /// steps, so they may cost more.
-    fn by_slope(&self, base: &Cost, work: &mut u64) -> Bounded {
+    fn by_slope(&self, segments: &[Segment], base: &Cost, work: &mut u64) -> Chosen {
         let mut cost = base.clone();
         let mut at: BTreeMap<usize, &Step> = BTreeMap::new();
         let mut last = (base, base, 0, 1);
         let mut lacking = self.lacking;
         let own = self.changed.iter().map(|(index, node)| (*index, node));
         let own = sorted_segments(own);
-        for segment in self.merged(&own) {
+        for segment in self.merged(segments, &own) {
             if lacking == 0 {
                 break;
             }
@@ -254,9 +249,9 @@ impl<'a> Choice<'a> {
         }
         let (from, to, part, whole) = last;
         let cost = cost.least_whole(from, to, part, whole);
-        let set = at.values().flat_map(|step| step.units.iter().copied());
-        let set = set.collect();
-        Bounded { cost, set }
+        let units = at.values().flat_map(|step| step.units.iter().copied());
+        let units = units.collect();
+        Chosen { cost, units }
     }
 
     fn steps_of(&self, segment: Segment) -> (&'a Step, &'a Step) {
@@ -264,9 +259,14 @@ impl<'a> Choice<'a> {
         (&steps[segment.from], &steps[segment.to])
     }
 
-    /// The segments of all nodes in their order; `own`: those of the changed nodes.
-    fn merged<'b>(&'b self, own: &'b [Segment]) -> impl Iterator<Item = Segment> + 'b {
-        let all = self.all.segments.iter().copied();
+    /// The segments of all nodes in their order. `all`: those while nothing is decided; `own`: those
+    /// of the changed nodes.
+    fn merged<'b>(
+        &'b self,
+        all: &'b [Segment],
+        own: &'b [Segment],
+    ) -> impl Iterator<Item = Segment> + 'b {
+        let all = all.iter().copied();
         let mut all = all
             .filter(|segment| !self.changed.contains_key(&segment.node))
             .peekable();
@@ -308,6 +308,20 @@ impl<'a> Choice<'a> {
 /// For how many pods a node has room at no cost.
 fn least_of(node: &NodeCosts) -> u64 {
     node.steps.first().map_or(0, |step| step.fits)
+}
+
+/// The nodes that can make room for so many pods more than they have, by cost.
+fn by_gain(nodes: &[NodeCosts]) -> BTreeMap<u64, Vec<usize>> {
+    let mut by_gain: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for gain in gains(node) {
+            by_gain.entry(gain).or_default().push(index);
+        }
+    }
+    for (gain, able) in &mut by_gain {
+        sort_by_cost(able, *gain, |index| &nodes[index]);
+    }
+    by_gain
 }
 
 /// For how many pods more a node can make room.

@@ -320,11 +320,7 @@ impl<'a> WhatIf<'a> {
             add_guard(&mut guards, *guard);
         }
         if let Some(used_up) = guards.iter().find(|guard| guard.pods > guard.allows) {
-            let of_budget = |guard: &Guard| guard.budget == used_up.budget;
-            let mut guarded = set.iter().map(|unit| &units[*unit]);
-            let guarded = guarded.find(|unit| unit.guards.iter().any(of_budget));
-            let gang = guarded.map_or(self.claimant.gang, |unit| unit.gang);
-            return Err(Failure::of_rule(Why::Budget(gang), true));
+            return Err(Failure::of_rule(Why::Budget(used_up.budget), true));
         }
         self.displace(units, set);
         let start = self.txn.checkpoint();

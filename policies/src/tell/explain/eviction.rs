@@ -1,7 +1,7 @@
 //! Whom a gang would have to take its room from.
 
 use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
-use crate::facts::{Amount, UnixMs, quantity};
+use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::progress::Progress;
@@ -133,9 +133,9 @@ fn why_none(
                 None => too_little,
             }
         }
-        Why::Budget(of) => format!(
+        Why::Budget(uid) => format!(
             "a disruption budget allows fewer evictions: {}",
-            budgets_of(state, *of)
+            state.budget(*uid).map(name_of).unwrap_or_default()
         ),
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
         Why::Gives(of) => format!(
@@ -156,20 +156,17 @@ fn why_none(
 fn who_is_guarded(state: &ClusterState, no_plan: &NoPlan) -> String {
     no_plan.guarded.map_or_else(String::new, |gang| {
         let name = state.name_of(&state.gangs[gang]);
-        let budgets = budgets_of(state, gang);
+        let running = state.gangs[gang].members.iter();
+        let running = running.filter(|pod| state.pods[**pod].running);
+        let budgets = running.flat_map(|pod| state.budgets_of(*pod));
+        let budgets = BTreeSet::from_iter(budgets.map(name_of));
+        let budgets = Vec::from_iter(budgets).join(", ");
         format!("; gangs that a disruption budget guards stay, as {name} does: {budgets}")
     })
 }
 
-/// The names of the disruption budgets that select running pods of a gang.
-fn budgets_of(state: &ClusterState, gang: GangId) -> String {
-    let members = state.gangs[gang].members.iter();
-    let running = members.filter(|pod| state.pods[**pod].running);
-    let names: BTreeSet<String> = running
-        .flat_map(|pod| state.budgets_of(*pod))
-        .map(|budget| format!("{}/{}", budget.namespace, budget.name))
-        .collect();
-    Vec::from_iter(names).join(", ")
+fn name_of(budget: &DisruptionBudgetFacts) -> String {
+    format!("{}/{}", budget.namespace, budget.name)
 }
 
 /// How much a gang's queue may still claim from others, where that is less than the gang asks for;
