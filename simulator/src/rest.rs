@@ -276,7 +276,9 @@ fn places(engine: &Engine) -> BTreeMap<Uid, Option<Box<str>>> {
 /// I14: pods that a new engine, which starts from lists, sees on other nodes than the leader does.
 /// The new engine has the leader's clock, because times that a wrong clock has written mean nothing
 /// to a right one. If the leader's clock is behind, nothing is judged: the new engine takes later
-/// times of the API server for the present, and cannot tell which of them came first.
+/// times of the API server for the present, and cannot tell which of them came first. Nor is it
+/// judged where the new engine places waiting members of a gang of which a member succeeded and was
+/// cleaned away: only the leader knows that they are not needed any more.
 fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> Vec<String> {
     let clock_ms = leader.clock_ms(now_ms);
     if clock_ms < now_ms {
@@ -285,9 +287,13 @@ fn rebuilt_elsewhere(cluster: &Cluster, leader: &Contender, now_ms: UnixMs) -> V
     let rebuilt = rebuilt(cluster, leader.settings(), clock_ms);
     let seen = places(&leader.engine);
     let pods: BTreeSet<_> = seen.keys().chain(rebuilt.keys()).collect();
+    let gangs = gangs(cluster);
+    let forgotten = gangs.iter().filter(|gang| !gang.done.is_empty());
+    let waiting = forgotten.flat_map(|gang| &gang.waiting);
+    let unjudged: BTreeSet<Uid> = waiting.map(|facts| facts.uid).collect();
     let elsewhere = pods
         .into_iter()
-        .filter(|pod| seen.get(*pod) != rebuilt.get(*pod));
+        .filter(|pod| seen.get(*pod) != rebuilt.get(*pod) && !unjudged.contains(pod));
     let told = elsewhere.map(|pod| {
         let (one, other) = (seen.get(pod), rebuilt.get(pod));
         format!("I14: {pod:?} is at {one:?}, and to a rebuilt engine at {other:?}")

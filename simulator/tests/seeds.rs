@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const FRESH: u64 = 5_000;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 32] = [
+const FAILED_ONCE: [u64; 35] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -46,6 +46,9 @@ const FAILED_ONCE: [u64; 32] = [
     8_977_882_508_218,
     400_010_995,
     400_015_011,
+    500_015_899,
+    500_019_739,
+    500_029_203,
 ];
 
 /// The seeds that were asked for.

@@ -2,9 +2,9 @@
 //!
 //! While faults strike, it is uncertain when a scheduler saw what. The use that it tells must then
 //! be no less than what is left of the use that it began with, and no more than if all pods had
-//! held their requests ever since. Once the world has come to rest, every minute is certain: what
-//! is told must follow from what was told at the first rest, however often schedulers start and
-//! half-lives change.
+//! held their requests ever since. Once the world has come to rest, a minute is certain unless pods
+//! come or go around its end: what is told must follow from what was told at the first rest,
+//! however often schedulers start and half-lives change.
 
 use super::{Happening, Run, movers_ms};
 use crate::api_server::Request;
@@ -22,12 +22,18 @@ const GRID_MS: u64 = 60_000;
 /// While faults strike, a scheduler's clock may differ from the world's by so many minutes, or a
 /// status may be so old.
 const DOUBT: u64 = 2;
+/// So long before and after the end of a minute a scheduler may count what the queues hold then: it
+/// hears of pods later than they come and go.
+const LATE_MS: u64 = 1_000;
 /// How far the use that is told may be from the expected one, in thousandths. A reading and a
 /// writing round by half of one each; each restart allows one more.
 const OFF_MAX: f64 = 2.0;
 
 /// Averages in thousandths, by queue and resource.
 type Averages = BTreeMap<(Box<str>, Box<str>), f64>;
+
+/// What queues hold, by queue and resource.
+type Held = BTreeMap<(Box<str>, Box<str>), u64>;
 
 /// The past use that is expected, in a world where it counts.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(super) struct Remembered {
     /// The expected averages and the minute of which they are. `None` before the first rest, and if
     /// they are uncertain.
     expected: Option<(u64, Averages)>,
+    /// What queues hold, if a minute ends within `LATE_MS`, or has ended so recently.
+    around: Option<Held>,
     /// Whether the world has come to rest once.
     rested: bool,
     /// Whether the expected averages are certain.
@@ -51,6 +59,7 @@ impl Remembered {
             half_life_ms: Some(past.half_life_ms),
             past,
             expected: None,
+            around: None,
             rested: false,
             sharp: false,
             restarts: 0,
@@ -110,8 +119,10 @@ impl Run<'_> {
         }
     }
 
-    /// Counts the use of the minutes that have passed since the last call.
+    /// Counts the use of the minutes that have passed since the last call. If what queues hold
+    /// changes around the end of a minute, nothing certain is expected any more.
     pub(super) fn count_use(&mut self) {
+        self.look_around();
         let now = self.now_ms / GRID_MS;
         let Some(remembered) = &mut self.past else {
             return;
@@ -134,6 +145,27 @@ impl Run<'_> {
             *average = *average * kept + held * (1.0 - kept);
         }
         *minute = now;
+    }
+
+    /// Compares what queues hold from shortly before the end of a minute until shortly after it.
+    fn look_around(&mut self) {
+        let Some(remembered) = &mut self.past else {
+            return;
+        };
+        let end_ms = (self.now_ms + LATE_MS) / GRID_MS * GRID_MS;
+        let is_near = self.now_ms <= end_ms + LATE_MS;
+        if remembered.expected.is_none() || (remembered.around.is_none() && !is_near) {
+            return;
+        }
+        let held = rest::held(&self.cluster);
+        if remembered
+            .around
+            .as_ref()
+            .is_some_and(|before| *before != held)
+        {
+            remembered.expected = None;
+        }
+        remembered.around = is_near.then_some(held);
     }
 
     /// At the first rest, judges what statuses have told so far, and plans what happens later.

@@ -52,9 +52,15 @@ pub(super) fn gangs<'a>(
 
 /// The place of a gang in the order in which quota is given; gangs of one place may go either way.
 fn order(gang: &Gang<'_>) -> (bool, Reverse<i32>, UnixMs) {
-    let bound_ms = gang.bound.iter().filter_map(|facts| facts.bound_ms);
-    let oldest_ms = bound_ms.min().unwrap_or(UnixMs::MAX);
+    let since_ms = gang.bound.iter().filter_map(|facts| since_ms(facts));
+    let oldest_ms = since_ms.min().unwrap_or(UnixMs::MAX);
     (!gang.protected, Reverse(gang.priority), oldest_ms)
+}
+
+/// Since when a pod has been on its node, as far as is known: of some pods only the start is known,
+/// because a status that was written before the bind arrived after it.
+fn since_ms(facts: &PodFacts) -> Option<UnixMs> {
+    facts.bound_ms.or(facts.started_ms)
 }
 
 /// The members on nodes that a gang cannot lose without going below its minimum: the newest are
@@ -66,7 +72,7 @@ fn core<'world>(gang: &Gang<'world>) -> Option<Vec<&'world PodFacts>> {
         is_met(&gang.groups, 0, &held)
     };
     let mut core = gang.bound.clone();
-    core.sort_by_key(|facts| (Reverse(facts.bound_ms), Reverse(facts.name.clone())));
+    core.sort_by_key(|facts| (Reverse(since_ms(facts)), Reverse(facts.name.clone())));
     if gang.bound.is_empty() || !is_enough(&core) {
         return None;
     }
