@@ -259,8 +259,8 @@ impl<'a> Choice<'a> {
         (&steps[segment.from], &steps[segment.to])
     }
 
-    /// The segments of all nodes in their order. `all`: those while nothing is decided; `own`: those
-    /// of the changed nodes.
+    /// The segments of all nodes in their order. `all`: those while nothing is decided; `own`:
+    /// those of the changed nodes.
     fn merged<'b>(
         &'b self,
         all: &'b [Segment],
