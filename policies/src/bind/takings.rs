@@ -26,6 +26,7 @@ use crate::command::{
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, PodId};
+use crate::plan::victims::Givers;
 use crate::queues::ClaimKind;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -45,6 +46,8 @@ pub(crate) struct Taking {
     /// What the gang's queue claims from others, if anything.
     pub(crate) claim: Option<ClaimKind>,
     pub(crate) is_optimal: bool,
+    /// The queues that give, until a victim may have been evicted: then the plan goes on to its end.
+    pub(crate) givers: Option<Givers>,
     /// Members whose nominations are to be sent, each with its node.
     pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,
     /// Members that are nominated, or may be.
@@ -93,6 +96,17 @@ pub(crate) struct Takings {
     /// Gangs whose taking has come to nothing since the engine last took this list, each with a
     /// sentence.
     pub(crate) failed: Vec<(GangId, String)>,
+}
+
+impl Taking {
+    /// A queue, by name, that does not give any more, although no victim of it has left.
+    fn gives_no_more(&self, state: &ClusterState) -> Option<&str> {
+        let givers = self.givers.as_ref().filter(|_| self.under_way.is_empty())?;
+        let victims = self.victims.iter();
+        let reclaimed = victims.filter(|victim| victim.cause == EvictionCause::Reclaim);
+        let there = reclaimed.filter_map(|victim| state.pod_ids.get(&victim.uid).copied());
+        givers.one_within_bounds(state, there)
+    }
 }
 
 /// How fast evictions are sent: a bucket that fills evenly, and holds what a tenth of a second
@@ -344,6 +358,12 @@ impl Binder {
             if !self.outbox.has_room_for_action() || in_flight >= limit {
                 return Err(());
             }
+            if let Some(queue) = taking.gives_no_more(state) {
+                let sentence =
+                    alloc::format!("the queue {queue} does not hold more than its own any more");
+                self.takings.failed.push((gang, sentence));
+                return Ok(());
+            }
             let pod = match evictable(state, victim.uid) {
                 Ok(Some(pod)) => pod,
                 Ok(None) => {
@@ -428,6 +448,9 @@ impl Binder {
             }
             return true;
         };
+        if !matches!(outcome, Outcome::Throttled { .. }) {
+            taking.givers = None;
+        }
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return true,
             Outcome::Refused { message } => {

@@ -8,7 +8,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Asked, Later, Plan};
+use crate::plan::victims::{self, Action, Asked, Givers, Later, Plan};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
@@ -135,7 +135,9 @@ impl Engine {
             let node = state.nodes[*node].name.clone();
             (state.pods[*pod].uid, node)
         });
+        let givers = givers_of(state, plan, queue, gang);
         let taking = Taking {
+            givers,
             asks: request::asks(state, gang),
             claim: plan.action.claims(),
             is_optimal: plan.is_optimal(),
@@ -450,6 +452,14 @@ fn cause_of(
         Action::Mixed(_) if is_lower() => EvictionCause::Preempt,
         Action::Mixed(_) => EvictionCause::Consolidate,
     }
+}
+
+/// The queues from which a plan reclaims.
+fn givers_of(state: &ClusterState, plan: &Plan, queue: QueueId, gang: GangId) -> Option<Givers> {
+    let is_reclaimed =
+        |pod: &PodId| cause_of(state, plan, *pod, queue, gang) == EvictionCause::Reclaim;
+    let reclaimed = plan.evict.iter().copied().filter(is_reclaimed);
+    Some(Givers::of(state, queue, reclaimed, plan.action.claims()?))
 }
 
 /// The victims of a plan, those under a disruption budget first: if one of them is refused, fewer

@@ -22,11 +22,13 @@
 //! | `kept` | what is kept from one slice of it to the next |
 //! | `shelf` | the answer without a search, for many claimants of one pod |
 //! | `what_if`, `rules` | one set, tried in a transaction, with all rules |
+//! | `givers` | whether a plan may still begin to evict |
 
 mod bound;
 mod branch;
 mod choose;
 mod cost;
+mod givers;
 mod kept;
 mod node_costs;
 mod rules;
@@ -36,6 +38,7 @@ mod units;
 mod what_if;
 
 pub(crate) use cost::Cost;
+pub(crate) use givers::Givers;
 pub(crate) use kept::Known;
 
 use crate::facts::{Uid, UnixMs};

@@ -462,6 +462,33 @@ fn an_eviction_that_is_put_off_is_sent_again_later() {
     assert!(world.is_placed("p"));
 }
 
+/// The queue `b` holds 8 and has a quota of 4 when the plan is made, and holds 4 when the eviction
+/// that the API server has put off is to be sent again.
+#[test]
+fn a_queue_that_holds_no_more_than_its_own_by_then_gives_nothing() {
+    let mut world = world(30);
+    world.answers(To::EvictionOf("v"), throttled());
+    world.then((
+        node("n1", 4).label("disk", "fast"),
+        node("n2", 4),
+        (quota("a", 4), quota("b", 4)),
+        prio("v", 4, 0).queue("b").on("n1"),
+        prio("w", 4, 100).queue("b").on("n2"),
+        pod("p", 4)
+            .queue("a")
+            .needs("disk", MatchOperator::In, &["fast"]),
+    ));
+    world.run(500);
+    assert_eq!(world.evictions, 1);
+    world.end("w");
+    world.answers_again(&To::EvictionOf("v"));
+    world.run(60_000);
+    assert_eq!(world.evicted, [""; 0]);
+    let told = world.told_of("Pod p: EvictionPlanFailed").join(" ");
+    let why = "the queue b does not hold more than its own any more";
+    assert!(told.ends_with(why), "{told}");
+}
+
 #[test]
 fn a_beneficiary_that_asks_for_less_or_for_another_queue_is_planned_anew() {
     let mut world = one_a_second();

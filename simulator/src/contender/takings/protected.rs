@@ -4,8 +4,8 @@
 //! The engine's rule lets a gang that does not fit leave its room to the next one, and divides
 //! quotas that promise more than there is. Neither is repeated here: what is said to be protected
 //! is, whichever gangs are being placed or are leaving at the moment; of the rest nothing is said.
-//! Nothing is said either where CPUs are divided, too: what a queue is given of GPUs then depends
-//! on its quota of CPUs.
+//! Nothing is said either where any queue has an entry for CPUs: what the others are given of GPUs
+//! then depends on the CPUs that there are.
 
 use crate::gangs::{Gang, is_met};
 use gpu_batch_policies::event::Object;
@@ -28,6 +28,9 @@ pub(super) fn gangs<'a>(
     gangs: &[Gang<'_>],
 ) -> BTreeSet<String> {
     let quotas = Quotas::of(objects);
+    if !quotas.divide_gpus_only() {
+        return BTreeSet::new();
+    }
     let is_protected = |gang: &&Gang<'_>| {
         let (Some(queue), Some(core)) = (quotas.queues.get(&*gang.queue), core(gang)) else {
             return false;
@@ -112,10 +115,15 @@ impl<'a> Quotas<'a> {
         quotas
     }
 
-    /// Whether a queue, its siblings and those above them are promised GPUs only, and no GPU twice.
+    /// Whether queues have entries for GPUs alone.
+    fn divide_gpus_only(&self) -> bool {
+        let mut entries = self.queues.values().flat_map(|it| &it.resources);
+        entries.all(|entry| *entry.name == *GPU)
+    }
+
+    /// Whether no GPU is promised twice to a queue, its siblings and those above them.
     fn are_kept(&self, queue: &QueueFacts) -> bool {
         let siblings = self.queues.values().filter(|it| it.parent == queue.parent);
-        let mut entries = siblings.clone().flat_map(|it| &it.resources);
         let promised: Amount = siblings.map(|it| quota(it)).sum();
         let there_is = match &queue.parent {
             None => self.capacity,
@@ -124,6 +132,6 @@ impl<'a> Quotas<'a> {
                 _ => return false,
             },
         };
-        entries.all(|entry| *entry.name == *GPU) && promised <= there_is
+        promised <= there_is
     }
 }
