@@ -175,6 +175,8 @@ struct Run<'say> {
     now_ms: UnixMs,
     /// The world must be at rest by then.
     rest_by_ms: UnixMs,
+    /// How often that was put off, because gangs moved late.
+    late_moves: u32,
     /// What tests know of past use; `None`: it does not count in this world.
     past: Option<Remembered>,
     healed: bool,
@@ -223,6 +225,7 @@ impl<'say> Run<'say> {
             start_ms,
             now_ms: start_ms,
             rest_by_ms: start_ms + FAULTS_MS + REST_MS + movers_ms(seed),
+            late_moves: 0,
             past: past.map(Remembered::new),
             healed: false,
             active_ms: start_ms,
@@ -564,6 +567,9 @@ impl<'say> Run<'say> {
 
 /// How long room may be kept for pods that move, and do not come back.
 const MOVERS_MS: u64 = 5 * 60_000;
+
+/// How often that may begin anew: once such room is given up, gangs may move again.
+const LATE_MOVES_MAX: u32 = 3;
 
 /// How long a world may take longer to come to rest because room is kept for pods that move.
 fn movers_ms(seed: u64) -> u64 {

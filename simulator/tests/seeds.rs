@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const FRESH: u64 = 5_000;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 37] = [
+const FAILED_ONCE: [u64; 40] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -51,6 +51,9 @@ const FAILED_ONCE: [u64; 37] = [
     500_029_203,
     700_003_451,
     700_024_323,
+    800_004_435,
+    800_020_803,
+    800_029_627,
 ];
 
 /// The seeds that were asked for.

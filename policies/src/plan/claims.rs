@@ -161,13 +161,17 @@ impl Planner {
             self.claims.known.search = None;
             self.advance_claims(state, settings, progress, queue, now_ms);
         }
-        let Some(queue) = state.queues.next_leaf(LINE_UP) else {
-            self.claims.round = None;
-            return None;
-        };
-        let gang = self.claims.head(queue)?;
-        self.claims.pass(queue, gang);
-        Some((queue, gang))
+        while let Some(queue) = state.queues.next_leaf(LINE_UP) {
+            let gang = self.claims.head(queue)?;
+            if self.may_claim(state, queue, gang) {
+                self.claims.pass(queue, gang);
+                return Some((queue, gang));
+            }
+            // It has gone, or changed, since a slice before this one.
+            self.advance_claims(state, settings, progress, queue, now_ms);
+        }
+        self.claims.round = None;
+        None
     }
 
     /// Shows the tree of queues the next gang of a queue, after its first one was tried.

@@ -1,18 +1,26 @@
 //! Raised minima and restarts after the first rest. No member is lost then, so no gang may be
 //! evicted, however often schedulers start anew and however far minima are raised.
 
-use super::{Run, change_minimum};
+use super::{LATE_MOVES_MAX, MOVERS_MS, REST_MS, Run, change_minimum};
 use gpu_batch_policies::command::{Action, Evict, EvictionCause};
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts};
 
 impl Run<'_> {
     /// Notes the gang of a pod that is evicted for another gang. If its plan comes to nothing in
-    /// the middle, the rest of the gang is below its minimum.
+    /// the middle, the rest of the gang is below its minimum. A gang that only moves puts off the
+    /// time by which the world must be at rest, a few times.
     pub(super) fn note_victim(&mut self, action: &Action) {
         let Action::Evict(evict) = action else {
             return;
         };
+        if evict.cause == EvictionCause::Consolidate
+            && self.rest_by_ms < self.now_ms + MOVERS_MS
+            && self.late_moves < LATE_MOVES_MAX
+        {
+            self.rest_by_ms = self.now_ms + MOVERS_MS + REST_MS;
+            self.late_moves += 1;
+        }
         let pod = self.cluster.pod(evict.pod.uid);
         let group = pod.and_then(|pod| Some((pod.namespace.clone(), pod.pod_group.clone()?)));
         if let Some(group) = group.filter(|_| evict.beneficiary.is_some()) {
