@@ -3,7 +3,7 @@
 use super::Why;
 use super::units::{May, Unit, add_on};
 use crate::facts::Amount;
-use crate::ids::{NodeId, ResourceId};
+use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources};
 use crate::state::ClusterState;
@@ -53,14 +53,33 @@ impl Victim {
 
 /// Whether the pods of a unit have room where they stood, and in their queue.
 pub(super) fn fits_back(state: &ClusterState, unit: &Unit) -> bool {
-    let class_of = |pod| &state.classes[state.pods[pod].class];
-    let counted = |pod: &_| {
-        let class = class_of(*pod);
-        class.cards.is_none() && class.shape.host_ports.is_empty()
-    };
-    unit.pods.iter().map(|(pod, _)| pod).all(counted)
-        && short_on_nodes(state, &unit.frees).is_empty()
+    short_on_nodes(state, &unit.frees).is_empty()
         && state.queues.room(unit.queue, &unit.holds).is_ok()
+        && has_ports_and_cards(state, unit)
+}
+
+/// Whether the host ports and the cards of the pods of a unit are free where they stood. On a node
+/// where they need cards in several ways, that is not told: they count as taken.
+fn has_ports_and_cards(state: &ClusterState, unit: &Unit) -> bool {
+    let mut with_cards: BTreeMap<NodeId, (ClassId, u32)> = BTreeMap::new();
+    for (pod, node) in &unit.pods {
+        let id = state.pods[*pod].class;
+        let class = &state.classes[id];
+        if !state.nodes[*node].ports_free(&class.shape.host_ports) {
+            return false;
+        }
+        if class.cards.is_some() {
+            let (first, count) = with_cards.entry(*node).or_insert((id, 0));
+            if *first != id {
+                return false;
+            }
+            *count += 1;
+        }
+    }
+    let mut alike = with_cards.iter();
+    alike.all(|(node, (class, count))| {
+        state.nodes[*node].multiplicity(&state.classes[*class]) >= *count
+    })
 }
 
 /// The resources of which nodes have too little left to take back what they gave.

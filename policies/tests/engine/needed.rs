@@ -1,0 +1,88 @@
+//! Nobody is evicted who need not leave.
+
+use gpu_batch_policies::facts::{HostPort, PodFacts, Protocol, QueueFacts};
+use gpu_batch_testing::{Sketch, World, gang, leaf, node, pod, queue, topology};
+
+fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
+    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
+}
+
+/// The pods take this port of their nodes.
+fn with_port(pods: Sketch<PodFacts>, port: u16) -> Sketch<PodFacts> {
+    pods.shape(move |shape| {
+        shape.host_ports = vec![HostPort {
+            port,
+            protocol: Protocol::Tcp,
+            host_ip: "".into(),
+        }];
+    })
+}
+
+fn low(names: &str, gpus: u64) -> Sketch<PodFacts> {
+    pod(names, gpus).queue("a")
+}
+
+fn urgent(pods: Sketch<PodFacts>) -> Sketch<PodFacts> {
+    pods.with(|pod| pod.priority = 100)
+}
+
+fn sorted(world: &World) -> Vec<&str> {
+    let mut evicted: Vec<&str> = world.evicted.iter().map(|name| &**name).collect();
+    evicted.sort_unstable();
+    evicted
+}
+
+/// Each of four nodes has a pod with the port 80 and two with other ports. Counting room knows of no
+/// ports.
+#[test]
+fn only_pods_whose_host_ports_are_wanted_leave() {
+    let mut world = World::new();
+    world.grace_ms = Some(30_000);
+    world.then((node("n1 n2 n3 n4", 8), quota("a", 32)));
+    for at in 1..=4 {
+        let on = format!("n{at}");
+        world.then((
+            with_port(low(&format!("x{at}"), 1), 80).on(&on),
+            with_port(low(&format!("y{at}"), 1), 81).on(&on),
+            with_port(low(&format!("z{at}"), 1), 82).on(&on),
+        ));
+    }
+    let wanting = with_port(pod("p-0 p-1 p-2", 1), 80).of("p");
+    world.then((gang("p", 3).queue("a"), urgent(wanting)));
+    world.run(2_000);
+    let evicted = sorted(&world);
+    assert_eq!(evicted.len(), 3, "{evicted:?}");
+    assert!(
+        evicted.iter().all(|name| name.starts_with('x')),
+        "{evicted:?}"
+    );
+}
+
+/// The claimant has no ports. Its two sub-groups require a rack each, so counting errs.
+#[test]
+fn pods_with_host_ports_stay_where_their_room_is_not_wanted() {
+    let mut world = World::new();
+    world.grace_ms = Some(30_000);
+    world.then((topology("default", "rack"), quota("a", 64)));
+    for at in 0..4 {
+        for rack in ["r0", "r1"] {
+            let name = format!("{rack}-{at}");
+            world.then((
+                node(&name, 8).label("rack", rack),
+                with_port(low(&format!("x-{name}"), 8), 29_500).on(&name),
+            ));
+        }
+    }
+    let slices = [
+        leaf("one", "", 2).required("rack"),
+        leaf("two", "", 2).required("rack"),
+    ];
+    world.then((
+        gang("p", 1).queue("a").sub_groups(slices),
+        urgent(pod("a-0 a-1", 8).of_leaf("p", "one")),
+        urgent(pod("b-0 b-1", 8).of_leaf("p", "two")),
+    ));
+    world.run(2_000);
+    let evicted = sorted(&world);
+    assert_eq!(evicted.len(), 4, "{evicted:?}");
+}
