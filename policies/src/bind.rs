@@ -2,6 +2,7 @@
 
 pub(crate) mod bindings;
 pub(crate) mod evictions;
+pub(crate) mod givers;
 pub(crate) mod outbox;
 pub(crate) mod takings;
 pub(crate) mod timers;

@@ -18,6 +18,7 @@
 //! Victims whose eviction was not sent by then stay. What was sent cannot be taken back.
 
 use crate::bind::Binder;
+use crate::bind::givers::Givers;
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
 use crate::command::{
@@ -26,7 +27,6 @@ use crate::command::{
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, PodId};
-use crate::plan::victims::Givers;
 use crate::queues::ClaimKind;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -46,7 +46,8 @@ pub(crate) struct Taking {
     /// What the gang's queue claims from others, if anything.
     pub(crate) claim: Option<ClaimKind>,
     pub(crate) is_optimal: bool,
-    /// The queues that give, until a victim may have been evicted: then the plan goes on to its end.
+    /// The queues that give, until a victim may have been evicted: then the plan goes on to its
+    /// end.
     pub(crate) givers: Option<Givers>,
     /// Members whose nominations are to be sent, each with its node.
     pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,

@@ -1,5 +1,6 @@
 //! Within phase 4: refused gangs take room from others, and what becomes of their plans.
 
+use crate::bind::givers::Givers;
 use crate::bind::takings::{Taking, Victim};
 use crate::command::EvictionCause;
 use crate::engine::Engine;
@@ -8,7 +9,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Asked, Givers, Later, Plan};
+use crate::plan::victims::{self, Action, Asked, Later, Plan};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;

@@ -42,7 +42,7 @@ fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
 fn waiting_by_leaf(state: &ClusterState, id: GangId) -> Vec<(Uid, ClassId, Option<usize>)> {
     let gang = &state.gangs[id];
     let members = gang.members.iter().map(|pod| &state.pods[*pod]);
-    let waiting = members.filter(|pod| pod.stage == Stage::Waiting);
+    let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
     let mut waiting: Vec<_> = waiting
         .map(|pod| (pod.uid, pod.class, gang.leaf_of(pod)))
         .collect();

@@ -19,16 +19,16 @@
 //! | `node_costs`, `choose`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
+//! | `allowances` | who cannot leave beside others, because a queue gives no more |
 //! | `kept` | what is kept from one slice of it to the next |
 //! | `shelf` | the answer without a search, for many claimants of one pod |
 //! | `what_if`, `rules` | one set, tried in a transaction, with all rules |
-//! | `givers` | whether a plan may still begin to evict |
 
+mod allowances;
 mod bound;
 mod branch;
 mod choose;
 mod cost;
-mod givers;
 mod kept;
 mod node_costs;
 mod rules;
@@ -38,7 +38,6 @@ mod units;
 mod what_if;
 
 pub(crate) use cost::Cost;
-pub(crate) use givers::Givers;
 pub(crate) use kept::Known;
 
 use crate::facts::{Uid, UnixMs};

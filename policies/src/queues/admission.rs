@@ -17,6 +17,13 @@ pub(crate) struct Refusal {
 }
 
 impl QueueTree {
+    /// Whether what gangs of a queue ask for counts in the division: the queue is a leaf, and
+    /// Ready.
+    pub(crate) fn takes_part(&self, queue: QueueId) -> bool {
+        let node = self.structure.node(queue);
+        node.fault.is_none() && node.children.is_empty()
+    }
+
     /// Whether new gangs of a namespace, and surplus members of running gangs, may enter the queue
     /// of this name. Bound members and their replacements need no admission.
     ///

@@ -1,4 +1,4 @@
-//! Nobody is evicted who need not leave.
+//! Nobody is evicted who need not leave, and those who have to leave are found.
 
 use gpu_batch_policies::facts::{HostPort, PodFacts, Protocol, QueueFacts};
 use gpu_batch_testing::{Sketch, World, gang, leaf, node, pod, queue, topology};
@@ -32,8 +32,8 @@ fn sorted(world: &World) -> Vec<&str> {
     evicted
 }
 
-/// Each of four nodes has a pod with the port 80 and two with other ports. Counting room knows of no
-/// ports.
+/// Each of four nodes has a pod with the port 80 and two with other ports. Counting room knows of
+/// no ports.
 #[test]
 fn only_pods_whose_host_ports_are_wanted_leave() {
     let mut world = World::new();
@@ -85,4 +85,61 @@ fn pods_with_host_ports_stay_where_their_room_is_not_wanted() {
     world.run(2_000);
     let evicted = sorted(&world);
     assert_eq!(evicted.len(), 4, "{evicted:?}");
+}
+
+/// Each of ten departments holds one GPU more than its quota, and their teams have no quota of
+/// their own. Of 30 nodes only the last one, where gangs have run for longest, holds one pod of a
+/// department at the most.
+#[test]
+fn a_quota_is_obtained_from_many_queues_that_give_little() {
+    let mut world = World::new();
+    world.grace_ms = Some(30_000);
+    world.then(quota("a", 8));
+    let mut held = [0; 10];
+    for at in 0..30 {
+        let name = format!("n{at}");
+        world.then(node(&name, 8));
+        for place in 0..8_usize {
+            let shift = usize::from(at < 29 && place > 0);
+            let of = (at + place - shift) % 10;
+            held[of] += 1;
+            let pods = pod(&format!("v{at}-{place}"), 1).queue(&format!("team{of}"));
+            let earlier_ms = if at == 29 { 3_600_000 } else { 0 };
+            world.then(pods.on(&name).with(|pod| {
+                pod.bound_ms = pod.bound_ms.map(|at_ms| at_ms - earlier_ms);
+            }));
+        }
+    }
+    for (of, held) in held.into_iter().enumerate() {
+        let department = format!("department{of}");
+        let team = queue(&format!("team{of}")).parent(&department);
+        world.then((quota(&department, held - 1), team));
+    }
+    world.then(pod("p", 8).queue("a"));
+    world.run(5_000);
+    let evicted = sorted(&world);
+    assert_eq!(evicted.len(), 8, "{evicted:?}");
+    assert!(
+        evicted.iter().all(|name| name.starts_with("v29-")),
+        "{evicted:?}"
+    );
+}
+
+/// The queue `b` holds its quota. Then its parent is gone, and comes back without a quota.
+#[test]
+fn gangs_of_a_queue_that_is_not_ready_any_more_are_nobodys_victims() {
+    let mut world = World::new();
+    world.then((
+        node("n1", 8),
+        (quota("top", 8), quota("a", 8)),
+        quota("b", 8).parent("top"),
+        pod("v", 8).queue("b").on("n1"),
+    ));
+    world.lose_queue("top");
+    world.then(pod("p", 8).queue("a"));
+    world.run(10_000);
+    assert_eq!(sorted(&world), [""; 0]);
+    world.then(quota("top", 0));
+    world.run(10_000);
+    assert_eq!(sorted(&world), ["v"]);
 }

@@ -228,6 +228,15 @@ fn plans_are_the_cheapest_that_the_rules_allow() {
     look_at(first..first + how_many(), Case::draw, SMALL);
 }
 
+/// Worlds that failed once: one in which a fair share lets a queue claim more than its quota does,
+/// and the union that claims the quota has a plan, too.
+#[test]
+fn plans_of_worlds_that_failed_once_are_the_cheapest() {
+    for seed in [34_044] {
+        look_at(seed..seed + 1, Case::draw, SMALL);
+    }
+}
+
 /// Up to 8 nodes and 12 gangs beside the one that waits.
 #[test]
 fn plans_of_large_worlds_are_the_cheapest_too() {

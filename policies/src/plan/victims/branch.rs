@@ -10,11 +10,13 @@
 //! A set with room that breaks a rule ends its branch: in every larger set some unit would not be
 //! needed. So does a set that asks too much of a disruption budget.
 
+use super::allowances::Allowances;
 use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::units::Units;
 use super::what_if::{End, Failure, Needed, WhatIf};
 use super::{Action, Why};
+use crate::queues::QueueId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -25,6 +27,10 @@ const WORK_MAX: u64 = 2_000_000;
 
 /// How much of it may be done until it is known that each unit of a plan is needed.
 const NEEDED_WORK_MAX: u64 = 10 * WORK_MAX;
+
+/// How much work it is to see whether a unit may leave beside others, in units of about ten
+/// nanoseconds.
+const ALLOWANCE_WORK: u64 = 10;
 
 /// What is decided on the way to a branch, and what follows.
 #[derive(Debug)]
@@ -81,6 +87,8 @@ pub(super) struct Search {
     pub(super) units: Units,
     rooms: Rooms,
     action: Action,
+    /// How much may be taken from each queue; counted once a set took too much.
+    allowances: Option<Allowances>,
     open: BTreeMap<(Cost, u64), Branch>,
     /// The first branch was looked at.
     has_begun: bool,
@@ -100,6 +108,7 @@ impl Search {
             units,
             rooms,
             action,
+            allowances: None,
             open: BTreeMap::new(),
             has_begun: false,
             largest: Largest::NotAsked,
@@ -205,7 +214,16 @@ impl Search {
     /// Adds a branch, unless it holds no plan. Returns whether it was added.
     fn push(&mut self, decided: Vec<(usize, Decided)>, what_if: &mut WhatIf<'_>) -> bool {
         let all = self.all_decided(&decided);
-        let Some(all) = all else { return false };
+        let Some(mut all) = all else { return false };
+        let has_to_stay = self.used_up(&all, &mut what_if.work);
+        // Of those some may find another place, and then they take nothing from their queue.
+        let comes_back = |unit: &usize| self.units.all[*unit].comes_back;
+        if has_to_stay.iter().any(comes_back) {
+            let before = self.rooms.bound(&self.units.all, &all, &mut what_if.work);
+            let doubted = before.map(|bounded| bounded.cost);
+            self.doubted = self.doubted.take().into_iter().chain(doubted).min();
+        }
+        all.extend(has_to_stay.into_iter().map(|unit| (unit, Decided::Stays)));
         let bounded = self.rooms.bound(&self.units.all, &all, &mut what_if.work);
         let Some(bounded) = bounded else {
             return false;
@@ -239,6 +257,18 @@ impl Search {
         Some(all)
     }
 
+    /// The open units that cannot leave, too, because their queues give no more.
+    fn used_up(&self, all: &AllDecided, work: &mut u64) -> Vec<usize> {
+        let Some(allowances) = &self.allowances else {
+            return Vec::new();
+        };
+        let leave = all.iter().filter(|(_, how)| **how == Decided::Leaves);
+        let leave: Vec<usize> = leave.map(|(unit, _)| *unit).collect();
+        *work += ALLOWANCE_WORK * self.units.all.len() as u64;
+        let used_up = allowances.used_up(&leave).into_iter();
+        used_up.filter(|unit| !all.contains_key(unit)).collect()
+    }
+
     /// Tries the set of a branch, and branches.
     fn look_at(&mut self, branch: &Branch, what_if: &mut WhatIf<'_>) {
         let set = &branch.bounded.set;
@@ -251,7 +281,7 @@ impl Search {
                     self.best = Some((set.clone(), end, cost.clone()));
                 }
                 if cost > branch.bounded.cost {
-                    self.split(branch, what_if);
+                    self.split(branch, None, what_if);
                 }
             }
             Err(failure) => {
@@ -259,9 +289,16 @@ impl Search {
                 if !failure.has_room && self.why.is_none() {
                     self.largest = Largest::Asked;
                 }
+                let gives_no_more = match failure.why {
+                    Why::Gives(queue) => Some(queue),
+                    _ => None,
+                };
+                if gives_no_more.is_some() {
+                    self.count_allowances(what_if);
+                }
                 let ends = self.note_failure(failure, &cost);
                 if !(ends && self.is_decided(branch)) {
-                    self.split(branch, what_if);
+                    self.split(branch, gives_no_more, what_if);
                 }
             }
         }
@@ -368,19 +405,32 @@ impl Search {
             .all(|unit| all.get(unit) == Some(&Decided::Leaves))
     }
 
-    /// Decides one more unit, both ways.
-    fn split(&mut self, branch: &Branch, what_if: &mut WhatIf<'_>) {
+    /// Counts what may be taken from each queue.
+    fn count_allowances(&mut self, what_if: &WhatIf<'_>) {
+        let (Action::Reclaim(kind) | Action::Mixed(kind)) = self.action else {
+            return;
+        };
+        let to = what_if.claimant.queue;
+        let units = &self.units.all;
+        let count = || Allowances::of(what_if.state, to, units, kind);
+        self.allowances.get_or_insert_with(count);
+    }
+
+    /// Decides one more unit, both ways. `of`: a queue of which too much leaves: one of its units.
+    fn split(&mut self, branch: &Branch, of: Option<QueueId>, what_if: &mut WhatIf<'_>) {
         let Some(all) = self.all_decided(&branch.decided) else {
             return;
         };
         let is_open = |unit: &usize| self.units.all[*unit].goes && !all.contains_key(unit);
         let of_set = branch.bounded.set.iter().copied().filter(is_open);
+        let is_of = |unit: &usize| of.is_some_and(|queue| self.units.all[*unit].queue == queue);
+        let of_queue = of_set.clone().find(is_of);
         // Gangs on several nodes are where counting errs.
         let dearest = of_set.max_by(|one, other| {
             let key = |unit: usize| (self.units.all[unit].frees.len(), &self.units.all[unit].cost);
             key(*one).cmp(&key(*other)).then(other.cmp(one))
         });
-        let next = dearest.or_else(|| {
+        let next = of_queue.or(dearest).or_else(|| {
             let open = (0..self.units.all.len()).filter(is_open);
             open.min_by(|one, other| self.units.all[*one].cost.cmp(&self.units.all[*other].cost))
         });

@@ -100,8 +100,9 @@ impl Kept {
         let of = |kind| self.of(action(kind)).ok_or(action(kind));
         let quota = of(ClaimKind::Quota)?;
         // A queue that is over its fair share is over its quota, too, so no plan of the other kind
-        // costs less.
-        if quota.as_ref().is_ok_and(Plan::is_optimal) {
+        // costs less. A mixed plan may reclaim nothing, because its queue may not claim its quota.
+        let is_best = |plan: &Plan| plan.is_optimal() && matches!(plan.action, Action::Reclaim(_));
+        if quota.as_ref().is_ok_and(is_best) {
             return Ok(quota.clone());
         }
         Ok(match (quota, of(ClaimKind::FairShare)?) {

@@ -145,7 +145,7 @@ pub(super) fn claims_are_met(
         };
         if !short_entries(state, unit).into_iter().any(gives) {
             // What is short depends on where the claimant is placed.
-            let is_proved = !entries(state, unit).into_iter().any(gives);
+            let is_proved = !entries(state, &unit.holds).into_iter().any(gives);
             return Err((Why::Gives(unit.queue), is_proved));
         }
     }
@@ -174,9 +174,12 @@ fn largest_below(
     largest
 }
 
-/// Everything that could be short if a victim came back.
-fn entries(state: &ClusterState, victim: &Victim) -> Vec<(GovernedId, Option<GovernedId>)> {
-    let held = victim.holds.iter().map(|(key, _)| {
+/// Everything that could be short if a victim that holds this came back.
+pub(super) fn entries(
+    state: &ClusterState,
+    holds: &Demand,
+) -> Vec<(GovernedId, Option<GovernedId>)> {
+    let held = holds.iter().map(|(key, _)| {
         let plain = state.queues.plain_of(*key);
         (plain, Some(*key).filter(|key| *key != plain))
     });

@@ -351,25 +351,35 @@ fn giver(
     let own_queue = queue == claimant.queue;
     let priority = state.gangs[claimant.gang].spec.priority;
     let lower = own_queue && gang.spec.priority < priority && !claimant.is_surplus;
+    // Nothing is divided for a queue that is not Ready or has become an inner one, so nothing of
+    // its quota would be left for what runs in it.
+    let others = !own_queue && state.queues.takes_part(queue);
     let surplus_may = May {
         be_preempted: lower,
         // tests plant bugs here: surplus-of-a-protected-gang
-        be_reclaimed: !own_queue,
+        be_reclaimed: others,
         be_moved: !claimant.is_surplus,
         be_moved_for_more: false,
     };
     let from = evictable_from(state, &minimum, now_ms);
+    let reclaimable = others && !is_protected && !claimant.is_surplus;
     let may = May {
         be_preempted: lower && from.preempt_ms <= now_ms,
-        be_reclaimed: !own_queue
-            && !is_protected
-            && !claimant.is_surplus
-            && from.reclaim_ms <= now_ms,
+        be_reclaimed: reclaimable && from.reclaim_ms <= now_ms,
         be_moved: !claimant.is_surplus && from.move_ms <= now_ms,
         be_moved_for_more: false,
     };
-    let next_ms = [from.preempt_ms, from.reclaim_ms].into_iter();
-    let next_ms = next_ms.filter(|ms| *ms > now_ms).min();
+    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
+    let movable = !claimant.is_surplus && gang.members.iter().all(has_controller);
+    let times_ms = [
+        (lower, from.preempt_ms),
+        (reclaimable, from.reclaim_ms),
+        (movable, from.move_ms),
+    ];
+    let next_ms = times_ms
+        .into_iter()
+        .filter_map(|(counts, at_ms)| (counts && at_ms > now_ms).then_some(at_ms))
+        .min();
     let giver = Giver {
         minimum,
         may,
