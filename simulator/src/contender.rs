@@ -245,7 +245,9 @@ impl Contender {
         if commands.iter().any(evicts_for_others) && !self.engine.holds_room() {
             violations.push("I10: pods are evicted for a gang whose room is not held".to_owned());
         }
-        violations.extend(self.watchdog.sends(clock_ms, &commands, leads));
+        let is_behind = self.clock_ahead_ms < 0;
+        let sent = self.watchdog.sends(clock_ms, is_behind, &commands, leads);
+        violations.extend(sent);
         for command in &commands {
             let deadline_ms = self.world_ms(command.deadline_ms);
             self.deadlines.insert(command.id, deadline_ms);

@@ -239,5 +239,6 @@ fn the_cheaper_union_of_the_two_claims_is_found() {
 #[test]
 fn plans_of_large_worlds_are_the_cheapest_too() {
     let tally = look_at(0..how_many() / LARGE_EACH, Case::draw_large, LARGE);
-    assert!(tally.optimal > 0, "{tally:#?}");
+    // Of a few worlds there may be none with a plan.
+    assert!(tally.optimal > 0 || how_many() < SEEDS, "{tally:#?}");
 }

@@ -91,8 +91,10 @@ impl Takings {
         }
     }
 
-    /// Judges the commands of one step.
-    pub(super) fn sends(&mut self, commands: &[Command], found: &mut Vec<String>) {
+    /// Judges the commands of one step. `is_behind`: the clock of the process is behind the
+    /// world's. Then all pods seem to have been bound just now, and nothing is said of who is
+    /// protected.
+    pub(super) fn sends(&mut self, commands: &[Command], is_behind: bool, found: &mut Vec<String>) {
         let mut nominates = BTreeSet::new();
         let mut evictions = Vec::new();
         for command in commands {
@@ -131,6 +133,7 @@ impl Takings {
             match &evict.beneficiary {
                 Some(beneficiary) => {
                     let then = protected.get(&*beneficiary.gang);
+                    let then = then.filter(|_| !is_behind);
                     let moving = moving.entry(beneficiary.gang.to_string()).or_default();
                     let before = (&leaving, &**moving);
                     self.evicts(&gangs, before, evict, &beneficiary.gang, then, found);

@@ -167,10 +167,12 @@ impl Watchdog {
         }
     }
 
-    /// Judges the commands of one step.
+    /// Judges the commands of one step. `is_behind`: the clock of the process is behind the
+    /// world's.
     pub(super) fn sends(
         &mut self,
         now_ms: UnixMs,
+        is_behind: bool,
         commands: &[Command],
         leads: bool,
     ) -> Vec<String> {
@@ -191,7 +193,7 @@ impl Watchdog {
         }
         self.counts(&mut found);
         if let Some(takings) = &mut self.takings {
-            takings.sends(commands, &mut found);
+            takings.sends(commands, is_behind, &mut found);
         }
         found
     }
