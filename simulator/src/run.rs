@@ -454,6 +454,7 @@ impl<'say> Run<'say> {
         for (id, action) in turn.commands {
             violations.extend(self.judge_eviction(&action));
             self.note_victim(&action);
+            self.put_off_rest(&action);
             self.note_beneficiary(slot, &action);
             self.log(|| format!("  {slot} > {id:?} {action:?}"));
             self.trace = hash(self.trace, &format!("{slot} {id:?} {action:?}"));

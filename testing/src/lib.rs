@@ -23,7 +23,9 @@ mod questions;
 mod sketch;
 mod world;
 
-pub use sketch::{Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, topology};
+pub use sketch::{
+    Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
+};
 pub use world::{START_MS, To, World, conflict, lost, refused, throttled};
 
 /// The resource that counts GPUs.

@@ -95,6 +95,12 @@ pub fn queue(names: &str) -> Sketch<QueueFacts> {
     })
 }
 
+/// Queues that are promised so many GPUs.
+#[must_use]
+pub fn quota(names: &str, gpus: u64) -> Sketch<QueueFacts> {
+    queue(names).entry(GPU, None, (gpus, None), 1)
+}
+
 /// A Topology whose levels, farthest first, are the labels of these names.
 #[must_use]
 pub fn topology(name: &str, levels: &str) -> Sketch<TopologyFacts> {

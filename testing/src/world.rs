@@ -131,6 +131,15 @@ impl World {
         }
     }
 
+    /// An empty world under default settings, in which evicted pods have so long for leaving.
+    #[must_use]
+    pub fn with_grace(seconds: u64) -> Self {
+        Self {
+            grace_ms: Some(seconds * 1_000),
+            ..Self::new()
+        }
+    }
+
     /// A world of these things, under default settings, at rest.
     #[must_use]
     pub fn of(things: impl Thing) -> Self {

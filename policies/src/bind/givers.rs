@@ -4,9 +4,8 @@
 //! time for them. A queue whose pods have ended meanwhile, or whose bound has risen, may hold no
 //! more than what is its own: then its gangs are protected now, and the plan ends (I9, R9).
 
-use crate::facts::Amount;
 use crate::ids::{GangId, PodId};
-use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, add_demand};
+use crate::queues::{ClaimKind, Demand, QueueId, add_demand};
 use crate::state::ClusterState;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -68,23 +67,17 @@ fn are_over(
             add_demand(victim, &account.demand);
         }
     }
-    let mut largest: BTreeMap<QueueId, BTreeMap<GovernedId, Amount>> = BTreeMap::new();
-    for ((leaf, _), holds) in &victims {
-        for queue in state.queues.below_common(*leaf, to) {
-            let of_queue = largest.entry(queue).or_default();
-            for (key, amount) in holds {
-                let most = of_queue.entry(*key).or_default();
-                *most = (*most).max(*amount);
-            }
+    let gives = |(leaf, _): &(QueueId, _)| state.queues.below_common(*leaf, to);
+    let mut over: BTreeMap<QueueId, bool> = victims
+        .keys()
+        .flat_map(gives)
+        .map(|queue| (queue, false))
+        .collect();
+    let holds = victims.iter().map(|((leaf, _), holds)| (*leaf, holds));
+    for ((queue, key), last) in state.queues.largest_of(holds) {
+        if let Some(is_over) = over.get_mut(&queue) {
+            *is_over |= state.queues.stands_over(queue, key, last, kind);
         }
     }
-    let queues = largest.into_iter().map(|(queue, largest)| {
-        let is_over = largest.into_iter().any(|(key, last)| {
-            let held = state.queues.held(queue, key).saturating_add(last);
-            let bound = state.queues.bound(queue, key, kind);
-            bound.is_some_and(|bound| held > bound)
-        });
-        (queue, is_over)
-    });
-    queues.collect()
+    over
 }

@@ -72,6 +72,11 @@ pub(crate) struct EvictableFrom {
     pub(crate) move_ms: UnixMs,
 }
 
+/// Whether all these pods have a controller, which makes them anew when they are evicted.
+pub(crate) fn come_back(state: &ClusterState, pods: &[PodId]) -> bool {
+    pods.iter().all(|pod| state.pods[*pod].owner().is_some())
+}
+
 /// From when on min-runtimes let a minimum be evicted. A minimum that does not say when it was
 /// bound counts from now.
 pub(crate) fn evictable_from(

@@ -38,7 +38,8 @@ fn lacks_by_group(state: &ClusterState, id: GangId) -> Vec<u32> {
     }
 }
 
-/// The members that wait, each with its class and its leaf, in a fixed order.
+/// The members that wait and are not being deleted, each with its class and its leaf, in a fixed
+/// order.
 fn waiting_by_leaf(state: &ClusterState, id: GangId) -> Vec<(Uid, ClassId, Option<usize>)> {
     let gang = &state.gangs[id];
     let members = gang.members.iter().map(|pod| &state.pods[*pod]);

@@ -21,7 +21,7 @@ impl QueueTree {
     /// Ready.
     pub(crate) fn takes_part(&self, queue: QueueId) -> bool {
         let node = self.structure.node(queue);
-        node.fault.is_none() && node.children.is_empty()
+        node.fault.is_none() && node.is_leaf()
     }
 
     /// Whether new gangs of a namespace, and surplus members of running gangs, may enter the queue

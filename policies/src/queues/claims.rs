@@ -5,6 +5,7 @@
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::Amount;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 /// Up to which bound a queue claims, and down to which bound others give.
@@ -35,6 +36,38 @@ impl QueueTree {
     pub(crate) fn held(&self, queue: QueueId, key: GovernedId) -> Amount {
         let row = self.ledger.allocated.row(queue);
         row.get(key.index()).copied().unwrap_or(0)
+    }
+
+    /// Whether a queue that holds `more` of a key stands over its bound: with the largest victim as
+    /// `more`, it is over it until the last victim leaves (R1).
+    pub(crate) fn stands_over(
+        &self,
+        queue: QueueId,
+        key: GovernedId,
+        more: Amount,
+        kind: ClaimKind,
+    ) -> bool {
+        let bound = self.bound(queue, key, kind);
+        bound.is_some_and(|bound| self.held(queue, key).saturating_add(more) > bound)
+    }
+
+    /// The most that one of several victims holds of each key, in each queue on their paths. A
+    /// victim is its queue and what it holds there.
+    pub(crate) fn largest_of<'a>(
+        &self,
+        victims: impl Iterator<Item = (QueueId, &'a Demand)>,
+    ) -> BTreeMap<(QueueId, GovernedId), Amount> {
+        let mut largest = BTreeMap::new();
+        for (leaf, holds) in victims {
+            for queue in self.path(leaf) {
+                for (key, amount) in holds {
+                    let most: &mut Amount = largest.entry((queue, *key)).or_default();
+                    // tests plant bugs here: largest-victim
+                    *most = (*most).max(*amount);
+                }
+            }
+        }
+        largest
     }
 
     /// The key that decides what a queue may claim or give of a resource: that of the GPU model, if

@@ -1,11 +1,8 @@
-//! Nobody is evicted who need not leave, and those who have to leave are found.
+//! Which gangs a plan evicts: each of them is needed, and where there is a set of such gangs, it is
+//! found.
 
-use gpu_batch_policies::facts::{HostPort, PodFacts, Protocol, QueueFacts};
-use gpu_batch_testing::{Sketch, World, gang, leaf, node, pod, queue, topology};
-
-fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
-    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
-}
+use gpu_batch_policies::facts::{HostPort, PodFacts, Protocol};
+use gpu_batch_testing::{Sketch, World, gang, leaf, node, pod, queue, quota, topology};
 
 /// The pods take this port of their nodes.
 fn with_port(pods: Sketch<PodFacts>, port: u16) -> Sketch<PodFacts> {
@@ -32,12 +29,11 @@ fn sorted(world: &World) -> Vec<&str> {
     evicted
 }
 
-/// Each of four nodes has a pod with the port 80 and two with other ports. Counting room knows of
-/// no ports.
+/// Each of four nodes has a pod with the port 80 and two with other ports; the gang wants the port
+/// 80 of three nodes. Counting room knows of no ports.
 #[test]
 fn only_pods_whose_host_ports_are_wanted_leave() {
-    let mut world = World::new();
-    world.grace_ms = Some(30_000);
+    let mut world = World::with_grace(30);
     world.then((node("n1 n2 n3 n4", 8), quota("a", 32)));
     for at in 1..=4 {
         let on = format!("n{at}");
@@ -61,8 +57,7 @@ fn only_pods_whose_host_ports_are_wanted_leave() {
 /// The claimant has no ports. Its two sub-groups require a rack each, so counting errs.
 #[test]
 fn pods_with_host_ports_stay_where_their_room_is_not_wanted() {
-    let mut world = World::new();
-    world.grace_ms = Some(30_000);
+    let mut world = World::with_grace(30);
     world.then((topology("default", "rack"), quota("a", 64)));
     for at in 0..4 {
         for rack in ["r0", "r1"] {
@@ -92,8 +87,7 @@ fn pods_with_host_ports_stay_where_their_room_is_not_wanted() {
 /// department at the most.
 #[test]
 fn a_quota_is_obtained_from_many_queues_that_give_little() {
-    let mut world = World::new();
-    world.grace_ms = Some(30_000);
+    let mut world = World::with_grace(30);
     world.then(quota("a", 8));
     let mut held = [0; 10];
     for at in 0..30 {

@@ -1,14 +1,9 @@
 //! Searches for victims that take more than one slice, and claimants that are alike.
 
-use gpu_batch_policies::facts::QueueFacts;
-use gpu_batch_testing::{Sketch, World, gang, names, node, pod, queue};
+use gpu_batch_testing::{World, gang, names, node, pod, quota};
 
 /// So many nodes that to collect the gangs that run is more work than a slice has.
 const NODES: usize = 520;
-
-fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
-    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
-}
 
 /// Nodes full of jobs of one GPU each of the queue `b`, which has no quota.
 fn crowded(nodes: usize) -> World {

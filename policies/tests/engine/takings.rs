@@ -2,15 +2,12 @@
 //! may happen on the way.
 
 use gpu_batch_policies::command::EvictionCause;
-use gpu_batch_policies::facts::{MatchOperator, PodFacts, QueueFacts, Readiness};
+use gpu_batch_policies::facts::{MatchOperator, PodFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, refused, throttled, topology};
-
-/// A queue with a quota of GPUs.
-fn quota(name: &str, gpus: u64) -> Sketch<QueueFacts> {
-    queue(name).entry("nvidia.com/gpu", None, (gpus, None), 1)
-}
+use gpu_batch_testing::{
+    Sketch, To, World, gang, node, pod, queue, quota, refused, throttled, topology,
+};
 
 /// Pods of the queue `a` with a priority.
 fn prio(names: &str, gpus: u64, priority: i32) -> Sketch<PodFacts> {
@@ -25,13 +22,6 @@ fn aged(pods: Sketch<PodFacts>, seconds: u64) -> Sketch<PodFacts> {
         let bound_ms = pod.bound_ms.map(|ms| ms + 30_000 - seconds * 1_000);
         pod.bound_ms = bound_ms;
     })
-}
-
-/// A world in which evicted pods have so long for leaving.
-fn world(grace_s: u64) -> World {
-    let mut world = World::new();
-    world.grace_ms = Some(grace_s * 1_000);
-    world
 }
 
 fn one_a_second() -> World {
@@ -68,7 +58,7 @@ fn nominated(world: &World, pod: &str) -> Option<String> {
 /// would preempt victims of its own queue.
 #[test]
 fn s01_room_that_is_left_over_ten_minutes_is_nobody_elses() {
-    let mut world = world(600);
+    let mut world = World::with_grace(600);
     let victims = "v-0 v-1 v-2 v-3 v-4 v-5 v-6 v-7";
     world.then((
         node("n1", 8),
@@ -101,7 +91,7 @@ fn s01_room_that_is_left_over_ten_minutes_is_nobody_elses() {
 
 #[test]
 fn s02_a_victim_that_never_leaves_is_given_up_and_another_is_found() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2", 8),
         quota("a", 16),
@@ -136,7 +126,7 @@ fn s03_a_beneficiary_that_is_deleted_frees_its_hold_and_drops_evictions() {
 
 #[test]
 fn s04_a_gang_of_higher_priority_takes_the_room_that_is_held() {
-    let mut world = world(60);
+    let mut world = World::with_grace(60);
     world.then((
         node("n1 n2", 8),
         quota("a", 16),
@@ -228,7 +218,7 @@ fn s06_an_eviction_that_is_refused_ends_the_plan() {
 
 #[test]
 fn s07_a_second_claimant_sees_what_the_first_one_takes() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2 n3", 8),
         quota("a", 24),
@@ -254,10 +244,10 @@ fn s07_a_second_claimant_sees_what_the_first_one_takes() {
 
 #[test]
 fn s08_after_three_plans_that_a_rival_spoils_the_gang_makes_a_pause() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((node("n1", 8), quota("a", 8), prio("p", 8, 100)));
     assert!(world.is_placed("p"));
-    let mut world = self::world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1", 8),
         quota("a", 8),
@@ -291,7 +281,7 @@ fn s08_after_three_plans_that_a_rival_spoils_the_gang_makes_a_pause() {
 
 #[test]
 fn s09_a_node_that_is_not_ready_for_four_minutes_costs_nobody_its_room() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2", 8),
         (queue("a"), queue("b")),
@@ -313,7 +303,7 @@ fn s09_a_node_that_is_not_ready_for_four_minutes_costs_nobody_its_room() {
 /// The gang that comes later has no higher priority: by the rules it would preempt the mover.
 #[test]
 fn s10_the_place_of_a_mover_is_kept_for_the_pod_that_is_made_anew() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     let owned = |name: &str| pod(name, 4).queue("a").owned_by(name);
     world.then((
         node("n1 n2", 8),
@@ -370,7 +360,7 @@ fn own(pod: &mut PodFacts, uid: u128) {
 
 #[test]
 fn s11_an_evicted_gang_waits_its_delay_anew() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2", 8).label("host", "any"),
         node("n1", 8).label("host", "n1"),
@@ -444,7 +434,7 @@ fn nobody_is_evicted_where_that_is_switched_off() {
 
 #[test]
 fn an_eviction_that_is_put_off_is_sent_again_later() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.answers(To::EvictionOf("x"), throttled());
     world.then((
         node("n1", 8),
@@ -466,7 +456,7 @@ fn an_eviction_that_is_put_off_is_sent_again_later() {
 /// that the API server has put off is to be sent again.
 #[test]
 fn a_queue_that_holds_no_more_than_its_own_by_then_gives_nothing() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.answers(To::EvictionOf("v"), throttled());
     world.then((
         node("n1", 4).label("disk", "fast"),
@@ -579,7 +569,7 @@ fn victims_that_were_not_asked_to_leave_are_no_room_for_a_gang_that_comes_before
 
 #[test]
 fn a_pod_that_the_api_server_will_not_bind_is_nominated_no_more() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.answers(To::BindOf("p"), refused());
     world.then((
         node("n1", 8),
@@ -600,7 +590,7 @@ fn a_pod_that_the_api_server_will_not_bind_is_nominated_no_more() {
 
 #[test]
 fn what_a_gang_waits_for_is_told_with_the_date() {
-    let mut world = world(600);
+    let mut world = World::with_grace(600);
     world.then((
         node("n1", 8),
         quota("a", 8),
@@ -623,7 +613,7 @@ fn what_a_gang_waits_for_is_told_with_the_date() {
 
 #[test]
 fn a_pod_group_is_told_what_it_loses_in_all_its_victims() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2", 8),
         (quota("a", 16), queue("b")),
@@ -650,7 +640,7 @@ fn a_pod_group_is_told_what_it_loses_in_all_its_victims() {
 #[test]
 fn a_victim_is_told_of_what_the_claimant_asks_for() {
     let licence = "example.com/licence";
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1", 8).has(licence, 1),
         queue("a").entry(licence, None, (1, None), 1),
@@ -666,7 +656,7 @@ fn a_victim_is_told_of_what_the_claimant_asks_for() {
 
 #[test]
 fn a_gang_is_told_that_its_plan_has_failed_with_the_room_that_others_take() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1", 8),
         quota("a", 8),
@@ -686,7 +676,7 @@ fn a_gang_is_told_that_its_plan_has_failed_with_the_room_that_others_take() {
 
 #[test]
 fn a_gang_is_told_which_victim_does_not_leave() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1", 8),
         quota("a", 8),
@@ -721,7 +711,7 @@ fn explain_counts_on_the_takings_that_end_for_the_gang_as_the_engine_does() {
 
 #[test]
 fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         node("n1 n2", 8),
         (quota("a", 4), quota("b", 4)),
@@ -737,7 +727,7 @@ fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
 
 #[test]
 fn explain_names_the_level_of_which_no_domain_has_room_enough() {
-    let mut world = world(30);
+    let mut world = World::with_grace(30);
     world.then((
         topology("default", "rack"),
         node("n1", 8).label("rack", "r1"),

@@ -8,23 +8,27 @@ use gpu_batch_policies::facts::{GroupSource, PodFacts, PodGroupFacts};
 
 impl Run<'_> {
     /// Notes the gang of a pod that is evicted for another gang. If its plan comes to nothing in
-    /// the middle, the rest of the gang is below its minimum. A gang that only moves puts off the
-    /// time by which the world must be at rest, a few times.
+    /// the middle, the rest of the gang is below its minimum.
     pub(super) fn note_victim(&mut self, action: &Action) {
         let Action::Evict(evict) = action else {
             return;
         };
-        if evict.cause == EvictionCause::Consolidate
-            && self.rest_by_ms < self.now_ms + MOVERS_MS
-            && self.late_moves < LATE_MOVES_MAX
-        {
-            self.rest_by_ms = self.now_ms + MOVERS_MS + REST_MS;
-            self.late_moves += 1;
-        }
         let pod = self.cluster.pod(evict.pod.uid);
         let group = pod.and_then(|pod| Some((pod.namespace.clone(), pod.pod_group.clone()?)));
         if let Some(group) = group.filter(|_| evict.beneficiary.is_some()) {
             self.victims.insert(group);
+        }
+    }
+
+    /// Puts off the time by which the world must be at rest, because a pod moves: its place is kept
+    /// for a while. Only a few times, so that a world in which pods move for ever fails.
+    pub(super) fn put_off_rest(&mut self, action: &Action) {
+        let moves =
+            matches!(action, Action::Evict(evict) if evict.cause == EvictionCause::Consolidate);
+        let is_late = self.rest_by_ms < self.now_ms + MOVERS_MS;
+        if moves && is_late && self.late_moves < LATE_MOVES_MAX {
+            self.rest_by_ms = self.now_ms + MOVERS_MS + REST_MS;
+            self.late_moves += 1;
         }
     }
 

@@ -4,6 +4,7 @@
 //! must be over it. So a set of victims soon leaves no room for more of the queue, and a search
 //! that has decided who leaves knows who has to stay.
 
+use super::bound::{AllDecided, Decided};
 use super::rules;
 use super::units::Unit;
 use crate::facts::Amount;
@@ -25,17 +26,17 @@ pub(super) struct Allowances {
     units: BTreeMap<usize, (GangId, Takes)>,
 }
 
-/// What of one row leaves, by gang.
+/// What the gangs that leave take from each row of [`Allowances::beyond`].
 type Leaving = BTreeMap<usize, BTreeMap<GangId, Amount>>;
 
 impl Allowances {
-    /// What may be taken for a gang of the queue `to`.
+    /// What the queues of these units may lose to a gang of the queue `to`, by claims of one kind.
     pub(super) fn of(state: &ClusterState, to: QueueId, units: &[Unit], kind: ClaimKind) -> Self {
         let mut rows: BTreeMap<(QueueId, GovernedId), usize> = BTreeMap::new();
         let mut beyond = Vec::new();
         let mut by_unit = BTreeMap::new();
-        let reclaimed = units.iter().enumerate();
-        for (index, unit) in reclaimed.filter(|(_, unit)| unit.goes && unit.queue != to) {
+        let is_reclaimed = |(_, unit): &(usize, &Unit)| unit.goes && unit.queue != to;
+        for (index, unit) in units.iter().enumerate().filter(is_reclaimed) {
             let levels = state.queues.below_common(unit.queue, to);
             let takes = rules::entries(state, &unit.holds).into_iter();
             let takes = takes.map(|(plain, model)| {
@@ -61,13 +62,11 @@ impl Allowances {
         }
     }
 
-    /// The units that cannot leave, too, if these do.
-    pub(super) fn used_up(&self, leaves: &[usize]) -> Vec<usize> {
+    /// The open units of a branch that cannot leave beside those that do.
+    pub(super) fn used_up(&self, decided: &AllDecided) -> Vec<usize> {
         let mut leaving = Leaving::new();
-        for unit in leaves {
-            let Some((gang, takes)) = self.units.get(unit) else {
-                continue;
-            };
+        let leaves = decided.iter().filter(|(_, how)| **how == Decided::Leaves);
+        for (gang, takes) in leaves.filter_map(|(unit, _)| self.units.get(unit)) {
             let mut rows: Vec<(usize, Amount)> = takes.iter().flatten().copied().collect();
             rows.sort_unstable();
             rows.dedup();
@@ -76,10 +75,9 @@ impl Allowances {
                 *of_gang = of_gang.saturating_add(amount);
             }
         }
-        let is_open = |unit: &&usize| !leaves.contains(unit);
-        let open = self.units.keys().filter(is_open);
-        open.filter(|unit| !self.may_leave(**unit, &leaving))
-            .copied()
+        let open = self.units.keys().copied();
+        let open = open.filter(|unit| !decided.contains_key(unit));
+        open.filter(|unit| !self.may_leave(*unit, &leaving))
             .collect()
     }
 

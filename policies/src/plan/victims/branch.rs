@@ -262,11 +262,8 @@ impl Search {
         let Some(allowances) = &self.allowances else {
             return Vec::new();
         };
-        let leave = all.iter().filter(|(_, how)| **how == Decided::Leaves);
-        let leave: Vec<usize> = leave.map(|(unit, _)| *unit).collect();
         *work += ALLOWANCE_WORK * self.units.all.len() as u64;
-        let used_up = allowances.used_up(&leave).into_iter();
-        used_up.filter(|unit| !all.contains_key(unit)).collect()
+        allowances.used_up(all)
     }
 
     /// Tries the set of a branch, and branches.

@@ -2,7 +2,6 @@
 
 use super::Why;
 use super::units::{May, Unit, add_on};
-use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources};
@@ -128,7 +127,8 @@ pub(super) fn claims_are_met(
             return Err((Why::Claims(queue), true));
         }
     }
-    let largest = largest_below(state, &reclaimed);
+    let victims = reclaimed.iter().map(|unit| (unit.queue, &unit.holds));
+    let largest = state.queues.largest_of(victims);
     for unit in &reclaimed {
         if !unit.may.be_reclaimed {
             return Err((Why::NoOtherPlace, true));
@@ -137,10 +137,8 @@ pub(super) fn claims_are_met(
         let gives = |(plain, model): (GovernedId, Option<GovernedId>)| {
             levels.iter().all(|queue| {
                 let key = state.queues.deciding(*queue, plain, model);
-                let held = state.queues.held(*queue, key);
                 let last = largest.get(&(*queue, key)).copied().unwrap_or(0);
-                let bound = state.queues.bound(*queue, key, kind);
-                bound.is_some_and(|bound| held.saturating_add(last) > bound)
+                state.queues.stands_over(*queue, key, last, kind)
             })
         };
         if !short_entries(state, unit).into_iter().any(gives) {
@@ -154,24 +152,6 @@ pub(super) fn claims_are_met(
         true => Ok(()),
         false => Err((Why::NoOtherPlace, true)),
     }
-}
-
-/// The most that one victim has held of each key, below each queue.
-fn largest_below(
-    state: &ClusterState,
-    units: &[&Victim],
-) -> BTreeMap<(QueueId, GovernedId), Amount> {
-    let mut largest = BTreeMap::new();
-    for unit in units {
-        for queue in state.queues.path(unit.queue) {
-            for (key, amount) in &unit.holds {
-                let most: &mut Amount = largest.entry((queue, *key)).or_default();
-                // tests plant bugs here: largest-victim
-                *most = (*most).max(*amount);
-            }
-        }
-    }
-    largest
 }
 
 /// Everything that could be short if a victim that holds this came back.

@@ -4,7 +4,7 @@ use super::cost::{Cost, Loss};
 use super::{Action, NoPlan, Why};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, evictable_from, follow, holdings};
+use crate::gangs::protected::{Holding, come_back, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
@@ -369,8 +369,7 @@ fn giver(
         be_moved: !claimant.is_surplus && from.move_ms <= now_ms,
         be_moved_for_more: false,
     };
-    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
-    let movable = !claimant.is_surplus && gang.members.iter().all(has_controller);
+    let movable = !claimant.is_surplus && come_back(state, &minimum.core);
     let times_ms = [
         (lower, from.preempt_ms),
         (reclaimable, from.reclaim_ms),
@@ -422,8 +421,7 @@ fn unit(
         loss.run_seconds += now_ms.saturating_sub(pod.bound_ms(now_ms)) / 1_000;
     }
     let has_weight = !state.queues.is_weightless(giver.minimum.queue, &holds);
-    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
-    let comes_back = pods.iter().all(has_controller);
+    let comes_back = come_back(state, pods);
     let mut may = if core.is_some() {
         giver.may
     } else {

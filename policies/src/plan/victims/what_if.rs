@@ -148,8 +148,7 @@ impl<'a> WhatIf<'a> {
 
     fn is_over(&self, queue: QueueId, key: GovernedId) -> bool {
         let queues = &self.state.queues;
-        let share = queues.bound(queue, key, ClaimKind::FairShare);
-        share.is_some_and(|share| queues.held(queue, key) > share)
+        queues.stands_over(queue, key, 0, ClaimKind::FairShare)
     }
 
     /// Whether the claimant's queue may claim room of others: it could be within its bound with the
@@ -198,10 +197,7 @@ impl<'a> WhatIf<'a> {
             // Where the key of the model does not decide, the plain one does.
             let plain = queues.plain_of(key);
             let bound = bound.map(|bound| queues.held(*queue, key) > bound);
-            let of_plain = || {
-                let bound = queues.bound(*queue, plain, kind);
-                bound.is_some_and(|bound| queues.held(*queue, plain) > bound)
-            };
+            let of_plain = || queues.stands_over(*queue, plain, 0, kind);
             bound.unwrap_or_else(of_plain)
         })
     }

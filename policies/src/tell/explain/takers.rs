@@ -6,7 +6,7 @@
 use crate::explain::Takers;
 use crate::facts::{DisruptionBudgetFacts, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, evictable_from, follow, holdings};
+use crate::gangs::protected::{Holding, come_back, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -56,8 +56,7 @@ pub(super) fn takers(
         return Some(takers);
     }
     let from = evictable_from(state, &holding.minimum, now_ms);
-    let has_controller = |pod: &PodId| state.pods[*pod].owner().is_some();
-    let could_move = settings.moved_gpus_max > 0 && holding.minimum.core.iter().all(has_controller);
+    let could_move = settings.moved_gpus_max > 0 && come_back(state, &holding.minimum.core);
     takers.preempt_from_ms = Some(from.preempt_ms);
     takers.reclaim_from_ms = Some(from.reclaim_ms).filter(|_| !holding.is_protected);
     takers.move_from_ms = Some(from.move_ms).filter(|_| could_move);

@@ -67,8 +67,8 @@ fn least_of_all(nodes: &[NodeCosts], count: u64, base: &Cost) -> Option<Cost> {
     choices.min()
 }
 
-/// What is free on a node, and the units there: for how many pods each makes room, and what it
-/// costs.
+/// A node as it is drawn: for how many pods it has room, and its units, each with how many it
+/// frees room for, and what its leaving costs.
 type Drawn = (u64, Vec<(u64, u64, u64)>);
 
 fn drawn() -> impl Strategy<Value = Drawn> {
