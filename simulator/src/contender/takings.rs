@@ -120,7 +120,7 @@ impl Takings {
         let mut protected = std::mem::take(&mut self.protected);
         let mut moving = std::mem::take(&mut self.moving);
         if !nominates.is_empty() {
-            let now = protected::gangs(self.objects.values(), &gangs);
+            let now = protected::gangs(self.objects.values(), &gangs, &self.bound);
             let is_one = |facts: &&&PodFacts| nominates.contains(&facts.uid);
             for gang in &gangs {
                 if gang.waiting.iter().any(|facts| is_one(&facts)) {
@@ -189,7 +189,7 @@ impl Takings {
         if evict.cause == EvictionCause::Reclaim
             && breaks(gang, (leaving, moving), pod)
             && protected_then.is_some_and(|gangs| gangs.contains(&gang.name))
-            && protected::gangs(self.objects.values(), gangs).contains(&gang.name)
+            && protected::gangs(self.objects.values(), gangs, &self.bound).contains(&gang.name)
         {
             wrong(format!("I9: gang {} is protected", gang.name));
         }

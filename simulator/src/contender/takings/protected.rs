@@ -9,7 +9,7 @@
 
 use crate::gangs::{Gang, is_met};
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{Amount, PodFacts, QueueFacts, UnixMs, amount};
+use gpu_batch_policies::facts::{Amount, PodFacts, QueueFacts, Uid, UnixMs, amount};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,12 @@ struct Quotas<'a> {
     capacity: Amount,
 }
 
-/// The names of the gangs among these that are certainly protected.
+/// The names of the gangs among these that are certainly protected. `sent`: the pods that the
+/// process has sent to nodes, whether or not it has been told what became of them.
 pub(super) fn gangs<'a>(
     objects: impl Iterator<Item = &'a Object>,
     gangs: &[Gang<'_>],
+    sent: &BTreeSet<Uid>,
 ) -> BTreeSet<String> {
     let quotas = Quotas::of(objects);
     if !quotas.divide_gpus_only() {
@@ -35,8 +37,11 @@ pub(super) fn gangs<'a>(
         let (Some(queue), Some(core)) = (quotas.queues.get(&*gang.queue), core(gang)) else {
             return false;
         };
+        // A bind without an answer holds its room from the moment in which it was sent.
+        let is_sent = |other: &Gang<'_>| other.waiting.iter().any(|it| sent.contains(&it.uid));
+        let may_be_first = |other: &Gang<'_>| order(other) <= order(gang) || is_sent(other);
         let before = gangs.iter().filter(|other| {
-            other.queue == gang.queue && other.name != gang.name && order(other) <= order(gang)
+            other.queue == gang.queue && other.name != gang.name && may_be_first(other)
         });
         let before = before.flat_map(|other| {
             let on_nodes = other.bound.iter().chain(&other.leaving);
@@ -60,8 +65,8 @@ fn order(gang: &Gang<'_>) -> (bool, Reverse<i32>, UnixMs) {
     (!gang.protected, Reverse(gang.priority), oldest_ms)
 }
 
-/// Since when a pod has been on its node, as far as is known: of some pods only the start is known,
-/// because a status that was written before the bind arrived after it.
+/// The time from which a pod counts as being on its node: its binding, or its start where a late
+/// status has overwritten the time of the binding. `None`: neither is known.
 fn since_ms(facts: &PodFacts) -> Option<UnixMs> {
     facts.bound_ms.or(facts.started_ms)
 }
