@@ -137,9 +137,10 @@ impl Engine {
         let (teller, binder) = (&mut self.teller, &mut self.binder);
         let (progress, waiting) = (&self.progress, &self.planner.waiting);
         self.unfinished |= teller.tell(state, settings, progress, waiting, binder, now_ms);
-        // What this step itself has freed may let other gangs start: the next step, which wakes
-        // them, follows at once.
+        // What this step itself has freed may let other gangs start, and what it takes from gangs
+        // may keep these from starting more: the next step, which looks at them, follows at once.
         self.unfinished |= !self.state.freed.is_empty() || !self.state.released.is_empty();
+        self.unfinished |= !self.state.touched.is_empty();
         self.binder.outbox.take_sent()
     }
 

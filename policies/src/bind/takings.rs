@@ -180,6 +180,7 @@ impl Binder {
             let pod = state.pod_ids.get(&victim.uid).copied();
             if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
                 state.set_leaving(pod, false);
+                state.touched.extend(state.pods[pod].gang());
             }
         }
         if clears {
@@ -446,6 +447,7 @@ impl Binder {
             let pod = state.pod_ids.get(&uid).copied().filter(|_| !succeeded);
             if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
                 state.set_leaving(pod, false);
+                state.touched.extend(state.pods[pod].gang());
             }
             return true;
         };

@@ -152,6 +152,7 @@ impl Engine {
         self.binder.begin_taking(gang, taking);
         for loser in losers {
             self.planner.waiting[loser].claim.lose(now_ms);
+            self.state.touched.insert(loser);
         }
         let claim = &mut self.planner.waiting[gang].claim;
         if plan.action != Action::Free {

@@ -38,8 +38,9 @@ pub(crate) fn judge(
         };
         return (wait, None);
     }
-    let unknown = domain_unknown(state, id).or_else(|| sub_domain_unknown(state, id));
-    (unknown.map_or(Wait::Turn, Wait::Barred), None)
+    let barred = makes_room(state, id).or_else(|| domain_unknown(state, id));
+    let barred = barred.or_else(|| sub_domain_unknown(state, id));
+    (barred.map_or(Wait::Turn, Wait::Barred), None)
 }
 
 /// What the gang waits for, whatever its waiting members are like; `None`: the waiting members
@@ -234,6 +235,23 @@ fn too_few_members(counts: &Counts) -> Verdict {
     };
     let message = format!("{exist} of at least {expected} members exist{failed}{leave}");
     Verdict::new(Reason::WaitingForMembers, message)
+}
+
+/// Why members that wait are not placed while others are still to be evicted for another gang. The
+/// pod that replaces the first one would have to be placed beside those that are to leave, in their
+/// domain, and would hold the gang there when they have left: the gang could not be complete
+/// anywhere.
+fn makes_room(state: &ClusterState, id: GangId) -> Option<Verdict> {
+    let mut members = state.gangs[id].members.iter().map(|pod| &state.pods[*pod]);
+    if !members.any(|pod| pod.leaving && !pod.deleting && pod.stage.node().is_some()) {
+        return None;
+    }
+    let message = "new members wait until all members that make room for another gang have been \
+                   asked to leave";
+    Some(Verdict {
+        more_nodes_help: false,
+        ..Verdict::new(Reason::MembersLost, message)
+    })
 }
 
 /// Why it is not known in which domain the gang must stay: all nodes of its members are gone. The

@@ -10,6 +10,7 @@ mod freed;
 mod histories;
 mod line;
 mod models;
+mod movers;
 mod needed;
 mod nominated;
 mod owners;

@@ -24,7 +24,8 @@ fn aged(pods: Sketch<PodFacts>, seconds: u64) -> Sketch<PodFacts> {
     })
 }
 
-fn one_a_second() -> World {
+/// Evictions are sent one a second, and pods take half a minute to leave.
+pub(crate) fn one_a_second() -> World {
     let mut world = World::with(Settings {
         evictions: Evictions {
             per_second: 1,
@@ -324,32 +325,6 @@ fn s10_the_place_of_a_mover_is_kept_for_the_pod_that_is_made_anew() {
     world.run(5_000);
     assert_eq!(world.places("y-b p s"), "n1 n2 -");
     assert_eq!(world.evictions, 1);
-}
-
-#[test]
-fn a_place_in_the_room_of_a_victim_that_is_still_to_leave_ends_no_plan() {
-    let mut world = one_a_second();
-    world.then((
-        node("n1 n2", 8),
-        quota("a", 16),
-        pod("k-0", 3).queue("a").on("n1"),
-        pod("k-1", 7).queue("a").on("n2"),
-        gang("x", 2).queue("a"),
-        pod("x-0 x-1", 1).owned_by("x").of("x").on("n1"),
-        pod("p", 4).queue("a"),
-    ));
-    world.run(300);
-    assert_eq!(world.evicted, ["x-0"]);
-    // One member of `x` is to come back to n1: until the other has left, there is room for 4 GPUs,
-    // but for no more.
-    world.delete("x-0");
-    world.run(300);
-    assert_eq!(world.reason_of_pod("p"), Some(Reason::WaitingForEviction));
-    world.run(1_000);
-    assert_eq!(world.evicted, ["x-0", "x-1"]);
-    world.delete("x-1");
-    world.run(300);
-    assert_eq!(world.places("p"), "n1");
 }
 
 fn own(pod: &mut PodFacts, uid: u128) {

@@ -139,6 +139,16 @@ impl Findings {
     }
 }
 
+/// It did not come to rest once: a gang that must stay in one rack was moved to another, the pod
+/// that replaced its first member was placed beside those that were still to leave, and the gang
+/// preempted to have them back.
+#[test]
+fn a_gang_that_moves_to_another_rack_comes_to_rest() {
+    let mut findings = Findings::default();
+    findings.look_at(60_588);
+    assert!(findings.restless.is_empty());
+}
+
 #[test]
 fn decisions_end_whatever_comes_back() {
     let number = |name: &str, default: u64| {
