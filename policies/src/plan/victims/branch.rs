@@ -14,7 +14,7 @@ use super::allowances::Allowances;
 use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::units::Units;
-use super::what_if::{End, Failure, Needed, WhatIf};
+use super::what_if::{End, Failure, Needed, WhatIf, follows};
 use super::{Action, Why};
 use crate::queues::QueueId;
 use alloc::collections::BTreeMap;
@@ -97,6 +97,8 @@ pub(super) struct Search {
     /// The work done in all slices, in units of about ten nanoseconds.
     work: u64,
     best: Option<(Vec<usize>, End, Cost)>,
+    /// Sets that leave room for the claimant and break a rule. No set with more units is a plan.
+    roomy: Vec<Vec<usize>>,
     /// The cheapest set of which it is not certain that it is no plan.
     doubted: Option<Cost>,
     why: Option<Why>,
@@ -115,6 +117,7 @@ impl Search {
             branches: 0,
             work: 0,
             best: None,
+            roomy: Vec::new(),
             doubted: None,
             why: None,
         }
@@ -271,6 +274,10 @@ impl Search {
         let set = &branch.bounded.set;
         let cost = self.cost_of(set, &branch.bounded.cost);
         let tried = what_if.try_set(&self.units.all, set, self.action);
+        let tried = tried.and_then(|end| match self.has_more_than_room(set) {
+            true => Err(Failure::of_rule(Why::Unneeded, true)),
+            false => Ok(end),
+        });
         match tried {
             Ok(end) => {
                 let is_best = self.best.as_ref().is_none_or(|(.., best)| cost < *best);
@@ -293,12 +300,37 @@ impl Search {
                 if gives_no_more.is_some() {
                     self.count_allowances(what_if);
                 }
+                if failure.has_room && self.action != Action::Consolidate {
+                    self.note_roomy(set.clone());
+                }
                 let ends = self.note_failure(failure, &cost);
                 if !(ends && self.is_decided(branch)) {
                     self.split(branch, gives_no_more, what_if);
                 }
             }
         }
+    }
+
+    /// Notes a set that leaves room for the claimant and breaks a rule. A larger set may have been
+    /// taken for a plan: the bounds of branches can be far below what their sets cost.
+    fn note_roomy(&mut self, set: Vec<usize>) {
+        self.roomy.push(set);
+        let best = self.best.take();
+        self.best = best.filter(|(set, ..)| !self.has_more_than_room(set));
+    }
+
+    /// Whether the claimant has room, perhaps on other nodes, if some unit of a set stays.
+    fn has_more_than_room(&self, set: &[usize]) -> bool {
+        let units = &self.units.all;
+        let is_part = |roomy: &&Vec<usize>| {
+            let mut roomy = roomy.iter();
+            roomy.all(|unit| set.binary_search(unit).is_ok())
+        };
+        let mut parts = self.roomy.iter().filter(is_part);
+        parts.any(|part| {
+            let mut others = set.iter().filter(|unit| part.binary_search(unit).is_err());
+            others.any(|unit| !follows(units, set, *unit))
+        })
     }
 
     /// Notes why a set is no plan. Returns whether no larger set is one.

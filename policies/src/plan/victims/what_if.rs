@@ -78,7 +78,7 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    fn of_rule(why: Why, is_proved: bool) -> Self {
+    pub(super) fn of_rule(why: Why, is_proved: bool) -> Self {
         Self {
             why,
             has_room: true,
@@ -522,7 +522,7 @@ impl<'a> WhatIf<'a> {
 }
 
 /// Whether a unit leaves because the minimum of its gang does: it is surplus.
-fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
+pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
     let one = &units[unit];
     !one.is_core && one.kin.iter().any(|core| set.binary_search(core).is_ok())
 }
