@@ -4,6 +4,8 @@ use super::filling::Division;
 use super::ledger::Matrix;
 use super::{GovernedId, QueueId, QueueTree};
 use crate::facts::Amount;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
 
 /// The last fair shares, and the division that works out the next.
 #[derive(Debug, Default)]
@@ -12,6 +14,9 @@ pub(super) struct FairShares {
     version: u64,
     /// The last fair shares, and the version that they are of.
     divided: Option<(u64, Matrix)>,
+    /// The queues, the root among them, and the keys of which the quotas of their children promised
+    /// more than there was, when the last fair shares were worked out.
+    overcommitted: BTreeSet<(QueueId, GovernedId)>,
     /// The division under way, and the version that it is of.
     under_way: Option<(u64, Division)>,
 }
@@ -31,6 +36,12 @@ impl FairShares {
     pub(super) fn last_of(&self, queue: QueueId, key: GovernedId) -> Option<Amount> {
         let (_, shares) = self.divided.as_ref()?;
         Some(shares.get(queue, key))
+    }
+
+    /// Whether the quotas of the children of a queue promised too much of a key, as far as they were
+    /// wanted, when the last fair shares were worked out.
+    pub(super) fn is_overcommitted(&self, parent: QueueId, key: GovernedId) -> bool {
+        self.overcommitted.contains(&(parent, key))
     }
 
     /// The last fair share of a queue, in base units; 0 for a queue that did not exist then.
@@ -64,11 +75,26 @@ impl QueueTree {
         match division.advance(work, until) {
             Some(shares) => {
                 self.fair.divided = Some((version, shares));
+                self.find_overcommitted();
                 true
             }
             None => {
                 self.fair.under_way = Some((version, division));
                 false
+            }
+        }
+    }
+
+    /// Finds out where quotas promise more than there is.
+    fn find_overcommitted(&mut self) {
+        self.fair.overcommitted.clear();
+        for parent in self.structure.with_root().to_vec() {
+            let divided: Vec<GovernedId> = self.structure.divided_below(parent).collect();
+            for key in divided {
+                let promised = self.promised_below(parent, key);
+                if !self.is_model(key) && promised > u128::from(self.there_is(parent, key)) {
+                    self.fair.overcommitted.insert((parent, key));
+                }
             }
         }
     }

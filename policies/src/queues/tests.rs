@@ -3,6 +3,7 @@
 mod admission;
 mod edits;
 mod fair_shares;
+mod guarantee;
 mod hierarchy;
 mod ledger;
 mod order;

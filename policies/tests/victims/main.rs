@@ -60,34 +60,87 @@ struct Tally {
     by_right: [u64; 4],
 }
 
-/// What a queue is guaranteed, and its fair share, as the engine divides them.
-fn bounds(world: &mut World, case: &Case) -> Vec<Bounds> {
-    let siblings_divide_cpus = |queue: usize| {
-        let parent = case.queues[queue].parent;
-        let mut siblings = case.queues.iter().filter(|other| other.parent == parent);
-        siblings.any(|other| other.cpus.is_some())
-    };
-    let of = |queue: usize, world: &mut World| {
-        let status = world.queue(&format!("q{queue}"));
-        let share = |name: &str| {
-            let mut shares = status.fair_share.iter();
-            shares
-                .find(|(key, _)| &**key == name)
-                .map_or(0, |(_, amount)| *amount)
+/// What queues are guaranteed, and their fair shares, by what the engine asks for and divides.
+struct Divided<'a> {
+    case: &'a Case,
+    /// By queue: how much is asked for, and the fair share.
+    shares: Vec<[(u64, u64); 2]>,
+}
+
+impl<'a> Divided<'a> {
+    fn read(world: &mut World, case: &'a Case) -> Self {
+        let mut of = |queue: usize| {
+            let status = world.queue(&format!("q{queue}"));
+            let amount = |amounts: &[(Box<str>, u64)], name: &str| {
+                let mut amounts = amounts.iter();
+                let found = amounts.find(|(key, _)| **key == *name);
+                found.map_or(0, |(_, amount)| *amount)
+            };
+            [("nvidia.com/gpu", 1), ("cpu", 1_000)].map(|(name, unit)| {
+                let asked = amount(&status.requested, name) / unit;
+                (asked, amount(&status.fair_share, name) / unit)
+            })
         };
-        let one = &case.queues[queue];
-        let gpus = share("nvidia.com/gpu");
-        let quota = one.gpus.map_or(0, |(quota, _)| quota);
-        let milli = share("cpu");
-        let cpus = one.cpus.unwrap_or(0);
-        [
-            Some((quota.min(gpus), gpus)),
-            siblings_divide_cpus(queue).then_some((cpus.min(milli / 1_000), milli / 1_000)),
-        ]
-    };
-    (0..case.queues.len())
-        .map(|queue| of(queue, world))
-        .collect()
+        let shares = (0..case.queues.len()).map(&mut of).collect();
+        Self { case, shares }
+    }
+
+    fn siblings(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
+        let queues = 0..self.case.queues.len();
+        queues.filter(move |queue| self.case.queues[*queue].parent == parent)
+    }
+
+    fn is_divided(&self, queue: usize, resource: usize) -> bool {
+        let mut siblings = self.siblings(self.case.queues[queue].parent);
+        resource == 0 || siblings.any(|other| self.case.queues[other].cpus.is_some())
+    }
+
+    fn quota(&self, queue: usize, resource: usize) -> u64 {
+        let queue = &self.case.queues[queue];
+        let gpus = queue.gpus.map(|(quota, _)| quota);
+        [gpus, queue.cpus][resource].unwrap_or(0)
+    }
+
+    fn limit(&self, queue: usize, resource: usize) -> u64 {
+        let gpus = self.case.queues[queue].gpus.filter(|_| resource == 0);
+        gpus.and_then(|(_, limit)| limit).unwrap_or(u64::MAX)
+    }
+
+    /// The quota, or the fair share of it where quotas promise too much.
+    fn guaranteed(&self, queue: usize, resource: usize) -> u64 {
+        let parent = self.case.queues[queue].parent;
+        let promised = self.siblings(parent);
+        let promised = promised.map(|it| self.quota(it, resource).min(self.shares[it][resource].0));
+        let quota = self.quota(queue, resource);
+        match promised.sum::<u64>() <= self.there_is(parent, resource) {
+            true => quota,
+            false => quota.min(self.shares[queue][resource].1),
+        }
+    }
+
+    fn there_is(&self, queue: Option<usize>, resource: usize) -> u64 {
+        let Some(queue) = queue else {
+            return self.case.nodes.iter().map(|node| node.has[resource]).sum();
+        };
+        let parent = self.case.queues[queue].parent;
+        let within = match self.is_divided(queue, resource) {
+            true => self.guaranteed(queue, resource),
+            false => self.there_is(parent, resource),
+        };
+        let path = self.case.path(queue).into_iter();
+        path.fold(within, |least, it| least.min(self.limit(it, resource)))
+    }
+
+    fn bounds(&self) -> Vec<Bounds> {
+        let of = |queue: usize| {
+            [0, 1].map(|resource| {
+                let share = self.shares[queue][resource].1;
+                let is_divided = self.is_divided(queue, resource);
+                is_divided.then(|| (self.guaranteed(queue, resource), share))
+            })
+        };
+        (0..self.case.queues.len()).map(of).collect()
+    }
 }
 
 fn right_of(action: EvictionAction) -> Option<Right> {
@@ -113,7 +166,7 @@ fn pods_of(plan: &EvictionPlan) -> Vec<Pod> {
 impl Tally {
     fn count(&mut self, seed: u64, case: &Case, bearable: Bearable) {
         let mut world = case.world();
-        let bounds = bounds(&mut world, case);
+        let bounds = Divided::read(&mut world, case).bounds();
         let oracle = Oracle::new(case, bounds.clone());
         let pods: usize = case.gangs.iter().map(|gang| gang.at.len()).sum();
         if oracle.units() > bearable.units || pods > bearable.pods {
@@ -228,11 +281,19 @@ fn plans_are_the_cheapest_that_the_rules_allow() {
     look_at(first..first + how_many(), Case::draw, SMALL);
 }
 
-/// It failed once: a fair share lets the queue claim more than its quota does, and the union that
-/// claims the quota has a plan, too.
+/// Each failed once.
+///
+/// - 34044: a fair share lets the queue claim more than its quota does, and the union that claims
+///   the quota has a plan, too.
+/// - 47552: a gang that may not be reclaimed alone leaves enough room on another node; with one
+///   more victim it finds another place, and the claimant would have started where that one was.
+/// - 55711: surplus would have left only to keep the queue within its fair share, in a set that
+///   was looked at before the set without it.
 #[test]
-fn the_cheaper_union_of_the_two_claims_is_found() {
-    look_at(34_044..34_045, Case::draw, SMALL);
+fn plans_that_were_wrong_once_are_the_cheapest() {
+    for seed in [34_044, 47_552, 55_711] {
+        look_at(seed..seed + 1, Case::draw, SMALL);
+    }
 }
 
 /// Up to 8 nodes and 12 gangs beside the one that waits.
