@@ -8,6 +8,9 @@
 //! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
 //! have changed.
 //!
+//! On GPUs of a model for which there is an entry, that entry decides, and what it protects counts in
+//! the plain quota, too: of two quotas for the same GPUs each is promised once.
+//!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
 
@@ -40,17 +43,22 @@ pub(crate) struct Holding {
 pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<Item = Holding> {
     let mut left: BTreeMap<GovernedId, Amount> = BTreeMap::new();
     let mut fits_quota = move |holds: &Demand| {
-        let mut holds = holds.clone();
-        state.queues.keep_deciding(queue, &mut holds);
+        let mut deciding = holds.clone();
+        state.queues.keep_deciding(queue, &mut deciding);
+        let decides = |key: &GovernedId| deciding.iter().any(|(known, _)| known == key);
+        let guaranteed = |key: GovernedId| state.queues.guaranteed(queue, key);
         let mut fits = true;
-        for (key, amount) in holds {
-            let left = left
-                .entry(key)
-                .or_insert_with(|| state.queues.guaranteed(queue, key));
-            match left.checked_sub(amount) {
+        for (key, amount) in &deciding {
+            let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
+            match left.checked_sub(*amount) {
                 Some(rest) => *left = rest,
                 None => fits = false,
             }
+        }
+        // What the quota of a model protects uses up the plain quota, too.
+        for (key, amount) in holds.iter().filter(|(key, _)| fits && !decides(key)) {
+            let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
+            *left = left.saturating_sub(*amount);
         }
         fits
     };

@@ -130,6 +130,28 @@ fn a_gang_on_a_model_is_protected_by_the_quota_of_the_model() {
     assert_eq!(protected(&world, &["h100", "a100"]), [YES, NO]);
 }
 
+/// Of a quota of 8 GPUs, whatever they are, 4 are used on H100: 4 are left for others.
+#[test]
+fn what_a_quota_of_a_model_protects_uses_up_the_plain_quota() {
+    let gpus = queue("team").entry("nvidia.com/gpu", None, (8, None), 1);
+    let mut world = World::of((
+        gpus.entry("nvidia.com/gpu", Some("H100"), (4, None), 1),
+        node("n1", 16).model("H100"),
+        node("n2", 16).model("A100"),
+    ));
+    runs(&mut world, "h100", 4, (0, 1));
+    let group = gang("six four", 1).queue("team");
+    world.apply((
+        group,
+        pod("six-0", 6).of("six").on("n2"),
+        pod("four-0", 4).of("four").on("n2"),
+    ));
+    world.settle();
+    world.later(2_000);
+    let found = protected(&world, &["h100", "six", "four"]);
+    assert_eq!(found, [YES, NO, YES]);
+}
+
 /// What is told follows every change, as if it were worked out of nothing.
 #[test]
 fn protection_follows_whatever_happens() {
