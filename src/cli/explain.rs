@@ -11,7 +11,9 @@ use http::uri::PathAndQuery;
 
 /// Say why a gang waits, what is missing, and what would let it start.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "gpu-batch explain <KIND> <NAME> [-f <FILE>...] [OPTIONS]",
+    after_help = "\
 Examples:
   gpu-batch explain podgroup vision/train
   gpu-batch explain pod vision/train-0 -o json
@@ -20,7 +22,8 @@ Examples:
 
 A gang without a PodGroup is NAMESPACE/KIND/NAME of its owner or pod, such as NAMESPACE/job/NAME,
 NAMESPACE/deployment/NAME or NAMESPACE/pod/NAME. The scheduler that leads is asked through the API
-server; users who may forward ports to its pod may ask.")]
+server; users who may forward ports to its pod may ask."
+)]
 pub(super) struct Args {
     /// What the name means
     #[arg(value_enum)]

@@ -41,6 +41,7 @@ pub(crate) use cost::Cost;
 pub(crate) use kept::Known;
 
 use crate::facts::{Uid, UnixMs};
+use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Refused;
 use crate::gangs::wanted;
@@ -211,12 +212,8 @@ pub(crate) fn find(
         now_ms,
         ..
     } = asked;
-    let counts = crate::gangs::counts::count(state, gang, now_ms);
-    let claimant = Claimant {
-        gang,
-        queue,
-        is_surplus: counts.needed == 0,
-    };
+    let planning = asked.planning(state);
+    let claimant = planning.claimant;
     let kept = known.search.take();
     let kept = kept.filter(|kept| (kept.gang, kept.queue) == (gang, queue));
     let is_current = |kept: &Kept| !kept.is_disturbed && kept.cursor == state.changes.end();
@@ -228,11 +225,6 @@ pub(crate) fn find(
         false => u64::MAX,
     };
     let mut what_if = WhatIf::begin(state, settings, progress, claimant, asked.later, now_ms);
-    let planning = Planning {
-        progress,
-        settings,
-        claimant,
-    };
     let begun = match kept {
         Some(kept) => Begun::Searching(kept),
         None => {
@@ -259,12 +251,55 @@ pub(crate) fn find(
     found
 }
 
+/// What `look` sees where every pod has left that may be evicted for a gang. Changes nothing.
+pub(crate) fn without_all<T>(
+    state: &mut ClusterState,
+    asked: &Asked<'_>,
+    look: impl FnOnce(&mut ClusterState) -> T,
+) -> T {
+    let planning = asked.planning(state);
+    let &Asked {
+        settings, progress, ..
+    } = asked;
+    let claimant = planning.claimant;
+    let mut what_if = WhatIf::begin(
+        state,
+        settings,
+        progress,
+        claimant,
+        asked.later,
+        asked.now_ms,
+    );
+    let units = planning.all_that_may_leave(&mut what_if);
+    let all: Vec<usize> = (0..units.all.len())
+        .filter(|unit| units.all[*unit].goes)
+        .collect();
+    let seen = what_if.without(&units.all, &all, look);
+    what_if.finish();
+    seen
+}
+
 /// How looking for a plan has begun.
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Begun {
     /// The answer needs no search.
     Answered(Result<Plan, NoPlan>),
     Searching(Kept),
+}
+
+impl<'a> Asked<'a> {
+    fn planning(&self, state: &ClusterState) -> Planning<'a> {
+        let counts = count(state, self.gang, self.now_ms);
+        Planning {
+            progress: self.progress,
+            settings: self.settings,
+            claimant: Claimant {
+                gang: self.gang,
+                queue: self.queue,
+                is_surplus: counts.needed == 0,
+            },
+        }
+    }
 }
 
 struct Planning<'a> {
@@ -471,6 +506,25 @@ impl Planning<'_> {
         }
         let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
         Ok(Search::new(core::mem::take(units), rooms, action))
+    }
+
+    /// The units, of which those go that may leave in any plan.
+    fn all_that_may_leave(&self, what_if: &mut WhatIf<'_>) -> Units {
+        let (state, now_ms) = (&mut *what_if.state, what_if.now_ms);
+        let mut units = Units::collect(state, self.progress, self.claimant, now_ms);
+        units.build(what_if.state, now_ms);
+        let requests = self.requests(what_if);
+        let request = requests.first().filter(|_| requests.len() == 1);
+        let kinds = [ClaimKind::Quota, ClaimKind::FairShare];
+        // More may be taken by a claim for the quota than by one for the fair share.
+        let judges = kinds.map(|kind| {
+            let action = Action::Mixed(kind);
+            (action, Judge::new(what_if, action, request, &units))
+        });
+        let [quota, share] = judges;
+        let (action, judge) = if quota.1.kind.is_some() { quota } else { share };
+        units.choose(action, judge.of_units());
+        units
     }
 
     /// Why nobody leaves. `any_goes`: somebody would if the claimant's queue held nothing.

@@ -29,6 +29,7 @@ use crate::tell::taken;
 use crate::tell::words::{Descriptions, model_limits, more_nodes_would_help};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// How much work a sentence is but for what grows with members and nodes, in units of about ten
@@ -141,6 +142,28 @@ impl Teller {
         }));
         let members = state.gangs[id].members.len() as u64;
         SENTENCE_WORK + 20 * members + self.descriptions.work - described
+    }
+}
+
+/// What a gang runs into in the state as it is; `None`: nothing that counting over nodes and the
+/// bounds of queues show.
+pub(super) fn obstacle_in_words(
+    state: &mut ClusterState,
+    settings: &Settings,
+    progress: &ById<GangId, Progress>,
+    gang: (GangId, QueueId),
+    now_ms: UnixMs,
+) -> Option<String> {
+    match obstacle(state, settings, progress, gang, None, now_ms)? {
+        Obstacle::Bound(excess) => Some(state.queues.describe(&excess)),
+        Obstacle::Nodes(by_nodes) => {
+            let surplus = count(state, gang.0, now_ms).needed == 0;
+            // What is known of nodes is not true of a state that is only looked at.
+            let mut descriptions = Descriptions::default();
+            let (verdict, _) = by_nodes.in_words(state, &mut descriptions, surplus);
+            Some(verdict.message)
+        }
+        Obstacle::TooFewMembers => None,
     }
 }
 

@@ -8,6 +8,7 @@ mod faults;
 mod first_look;
 mod freed;
 mod histories;
+mod impossible;
 mod line;
 mod models;
 mod movers;

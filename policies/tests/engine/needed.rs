@@ -5,7 +5,7 @@ use gpu_batch_policies::facts::{HostPort, PodFacts, Protocol};
 use gpu_batch_testing::{Sketch, World, gang, leaf, node, pod, queue, quota, topology};
 
 /// The pods take this port of their nodes.
-fn with_port(pods: Sketch<PodFacts>, port: u16) -> Sketch<PodFacts> {
+pub(crate) fn with_port(pods: Sketch<PodFacts>, port: u16) -> Sketch<PodFacts> {
     pods.shape(move |shape| {
         shape.host_ports = vec![HostPort {
             port,

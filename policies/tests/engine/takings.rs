@@ -683,37 +683,3 @@ fn explain_counts_on_the_takings_that_end_for_the_gang_as_the_engine_does() {
     };
     assert_eq!(evicted, [stays]);
 }
-
-#[test]
-fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
-    let mut world = World::with_grace(30);
-    world.then((
-        node("n1 n2", 8),
-        (quota("a", 4), quota("b", 4)),
-        pod("v1", 8).queue("b").on("n1"),
-        pod("v2", 8).queue("b").on("n2"),
-        gang("p", 2).queue("a"),
-        pod("p-0 p-1", 8).of("p"),
-    ));
-    let none = world.explain("p").eviction.unwrap().unwrap_err();
-    let claims = "its queue may claim 8 more nvidia.com/gpu from others, and it asks for 16";
-    assert_eq!(none.message, claims);
-}
-
-#[test]
-fn explain_names_the_level_of_which_no_domain_has_room_enough() {
-    let mut world = World::with_grace(30);
-    world.then((
-        topology("default", "rack"),
-        node("n1", 8).label("rack", "r1"),
-        node("n2", 8).label("rack", "r2"),
-        quota("a", 16),
-        prio("x", 8, 10).on("n1"),
-        gang("p", 2).queue("a").required("rack"),
-        prio("p-0 p-1", 8, 100).of("p"),
-    ));
-    let none = world.explain("p").eviction.unwrap().unwrap_err();
-    let too_little = "there is too little room for it in one rack even without all gangs that may \
-                      be evicted for it";
-    assert_eq!(none.message, too_little);
-}

@@ -296,6 +296,20 @@ impl<'a> WhatIf<'a> {
         has_room
     }
 
+    /// What `look` sees where all units of a set have left.
+    pub(super) fn without<T>(
+        &mut self,
+        units: &[Unit],
+        set: &[usize],
+        look: impl FnOnce(&mut ClusterState) -> T,
+    ) -> T {
+        let start = self.txn.checkpoint();
+        self.displace(units, set);
+        let seen = look(self.state);
+        self.txn.rollback(self.state, start);
+        seen
+    }
+
     fn displace(&mut self, units: &[Unit], set: &[usize]) {
         for unit in set {
             for (pod, _) in &units[*unit].pods {

@@ -12,6 +12,7 @@ use crate::queues::{ClaimKind, GovernedId, QueueId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::explain::takers::SWITCHED_OFF;
+use crate::tell::why::obstacle_in_words;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -60,8 +61,7 @@ pub(super) fn eviction(
     Some(match found {
         Ok(plan) => Ok(in_words(state, &plan)),
         Err(no_plan) => Err(NoEvictionPlan {
-            message: why_none(state, (gang, queue), level, &no_plan, now_ms)
-                + &who_is_guarded(state, &no_plan),
+            message: why_none(state, &asked, level, &no_plan) + &who_is_guarded(state, &no_plan),
             is_proved: no_plan.is_proved,
             next_ms: no_plan.next_ms,
         }),
@@ -112,23 +112,20 @@ fn in_words(state: &ClusterState, plan: &Plan) -> EvictionPlan {
 }
 
 fn why_none(
-    state: &ClusterState,
-    gang: (GangId, QueueId),
+    state: &mut ClusterState,
+    asked: &Asked<'_>,
     level: Option<&str>,
     no_plan: &NoPlan,
-    now_ms: UnixMs,
 ) -> String {
-    let queue = |queue: &QueueId| String::from(state.queues.name(*queue));
+    let gang = (asked.gang, asked.queue);
+    let too_little_to_claim = |state: &_| too_little_to_claim(state, gang, asked.now_ms);
+    let queue = |state: &ClusterState, queue: &QueueId| String::from(state.queues.name(*queue));
     match &no_plan.why {
         Why::Never => "its pods say preemptionPolicy: Never".into(),
         Why::Nobody => "no gang that runs may be evicted for it".into(),
         Why::Room(_) | Why::TooLittle => {
-            let within = level.map_or_else(String::new, |level| format!(" in one {level}"));
-            let too_little = format!(
-                "there is too little room for it{within} even without all gangs that may be \
-                 evicted for it"
-            );
-            match too_little_to_claim(state, gang, now_ms) {
+            let too_little = too_little_room(state, asked, level);
+            match too_little_to_claim(state) {
                 Some(claims) => format!("{claims}; {too_little}"),
                 None => too_little,
             }
@@ -140,14 +137,45 @@ fn why_none(
         Why::Unneeded => "gangs would have to leave whose room it does not need".into(),
         Why::Gives(of) => format!(
             "the queue {} would give what is within its bound",
-            queue(of)
+            queue(state, of)
         ),
-        Why::Claims(of) => too_little_to_claim(state, gang, now_ms).unwrap_or_else(|| {
-            format!("the queue {} would hold more than it may claim", queue(of))
+        Why::Claims(of) => too_little_to_claim(state).unwrap_or_else(|| {
+            let queue = queue(state, of);
+            format!("the queue {queue} would hold more than it may claim")
         }),
-        Why::Outgrows(of) => format!("the queue {} would grow beyond its fair share", queue(of)),
+        Why::Outgrows(of) => {
+            let queue = queue(state, of);
+            format!("the queue {queue} would grow beyond its fair share")
+        }
         Why::NoOtherPlace => "gangs that may only move have no other place".into(),
         Why::MovesTooMuch => "more GPUs would have to move than it is worth".into(),
+    }
+}
+
+/// That room, or a limit, keeps the gang from starting even if everybody leaves who may be evicted
+/// for it, and what it runs into then: in which domain, on which nodes, by which limit.
+fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&str>) -> String {
+    let gang = (asked.gang, asked.queue);
+    let &Asked {
+        settings,
+        progress,
+        now_ms,
+        ..
+    } = asked;
+    let left = victims::without_all(state, asked, |state| {
+        obstacle_in_words(state, settings, progress, gang, now_ms)
+    });
+    match left {
+        Some(left) => {
+            format!("it could not start even without all gangs that may be evicted for it: {left}")
+        }
+        None => {
+            let within = level.map_or_else(String::new, |level| format!(" in one {level}"));
+            format!(
+                "there is too little room for it{within} even without all gangs that may be \
+                 evicted for it"
+            )
+        }
     }
 }
 

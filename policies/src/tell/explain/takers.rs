@@ -76,7 +76,8 @@ fn sentences(
         false => format!("from {} on: {why} of its queue", date_and_time(from_ms)),
     };
     let priority = state.gangs[holding.minimum.gang].spec.priority;
-    let mut sentences = Vec::new();
+    let guard = guard(state, &holding.minimum.core);
+    let mut sentences = Vec::from_iter(guard.map(|guard| guard + "; but for that:"));
     sentences.push(match takers.reclaim_from_ms {
         None => "no other queue: its minimum is within the quota of its queue".into(),
         Some(from_ms) => format!(
@@ -105,7 +106,6 @@ fn sentences(
             counted(takers.surplus, "pod")
         ));
     }
-    sentences.extend(guard(state, &holding.minimum.core));
     sentences
 }
 

@@ -1,0 +1,84 @@
+//! What is said of a gang for which no eviction plan is possible.
+
+use crate::needed::with_port;
+use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};
+
+/// Why there is no plan for the gang `p`; it is proved.
+fn why_none(world: &mut World) -> String {
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
+    assert!(none.is_proved, "{none:?}");
+    none.message
+}
+
+const EVEN_WITHOUT_ALL: &str =
+    "it could not start even without all gangs that may be evicted for it";
+
+#[test]
+fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1 n2", 8),
+        (quota("a", 4), quota("b", 4)),
+        pod("v1", 8).queue("b").on("n1"),
+        pod("v2", 8).queue("b").on("n2"),
+        gang("p", 2).queue("a"),
+        pod("p-0 p-1", 8).of("p"),
+    ));
+    let claims = "its queue may claim 8 more nvidia.com/gpu from others, and it asks for 16";
+    assert_eq!(why_none(&mut world), claims);
+}
+
+#[test]
+fn the_domain_that_comes_nearest_is_named() {
+    let mut world = World::with_grace(30);
+    world.then((
+        topology("default", "rack"),
+        node("n1", 8).label("rack", "r1"),
+        node("n2", 8).label("rack", "r2"),
+        quota("a", 16),
+        pod("x", 8).queue("a").on("n1"),
+        gang("p", 2).queue("a").required("rack"),
+        pod("p-0 p-1", 8).of("p").with(|pod| pod.priority = 100),
+    ));
+    let left = "2 members with 8 nvidia.com/gpu each do not fit in one rack: r1 comes nearest with \
+                room for 1; of 2 nodes, 2 had room";
+    assert_eq!(why_none(&mut world), format!("{EVEN_WITHOUT_ALL}: {left}"));
+}
+
+#[test]
+fn the_limit_that_is_in_the_way_is_named() {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1", 16),
+        queue("a").limit(8),
+        pod("x", 4)
+            .queue("a")
+            .on("n1")
+            .with(|pod| pod.priority = 100),
+        pod("y", 4).queue("a").on("n1"),
+        gang("p", 1).queue("a"),
+        pod("p-0", 8).of("p").with(|pod| pod.priority = 100),
+    ));
+    let claims = "its queue may claim 4 more nvidia.com/gpu from others, and it asks for 8";
+    let left = "the limit of the queue a is 8 of nvidia.com/gpu; 4 are held and 8 more asked for";
+    let expected = format!("{claims}; {EVEN_WITHOUT_ALL}: {left}");
+    assert_eq!(why_none(&mut world), expected);
+}
+
+#[test]
+fn a_host_port_that_is_short_is_named() {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1", 8),
+        quota("a", 8),
+        with_port(pod("k", 0), 80).foreign().on("n1"),
+        pod("y", 8).queue("a").on("n1"),
+        gang("p", 1).queue("a"),
+        with_port(pod("p-0", 8), 80)
+            .of("p")
+            .with(|pod| pod.priority = 100),
+    ));
+    let left = "1 member with 8 nvidia.com/gpu does not fit in the cluster: of 1 node, 1 didn't have \
+                free ports for the requested pod ports";
+    assert_eq!(why_none(&mut world), format!("{EVEN_WITHOUT_ALL}: {left}"));
+}
