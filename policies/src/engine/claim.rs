@@ -80,7 +80,7 @@ impl Engine {
                     claim.delayed_until_ms = Some(until_ms);
                     self.planner.claims.note_time(Some(until_ms));
                 } else {
-                    self.begin_taking(queue, gang, &plan, now_ms);
+                    self.begin_taking((queue, gang), &plan, &later.holders, now_ms);
                 }
             }
         }
@@ -90,9 +90,12 @@ impl Engine {
         }
     }
 
-    /// The takings of gangs that come after a gang in the line of a queue.
+    /// The takings of gangs that come after a gang in the order of queues and lines.
     pub(super) fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
-        let holders = self.planner.holders_after(&self.state, queue, gang);
+        let (state, settings) = (&mut self.state, &self.settings);
+        let holders = self
+            .planner
+            .holders_after(state, settings, &self.progress, (queue, gang));
         let unsent = holders
             .iter()
             .flat_map(|holder| self.unsent_victims(*holder));
@@ -112,9 +115,16 @@ impl Engine {
         victims.filter_map(|victim| self.state.pod_ids.get(&victim.uid).copied())
     }
 
-    /// Begins to carry out a plan: its victims count as leaving, and its room is held.
-    fn begin_taking(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
-        self.displace_rivals(queue, gang, plan, now_ms);
+    /// Begins to carry out a plan: its victims count as leaving, and its room is held. `later`: the
+    /// gangs with takings that come after this one.
+    fn begin_taking(
+        &mut self,
+        (queue, gang): (QueueId, GangId),
+        plan: &Plan,
+        later: &[Holder],
+        now_ms: UnixMs,
+    ) {
+        self.displace_rivals(later, plan, now_ms);
         let state = &mut self.state;
         let victims: VecDeque<Victim> = victims_of(state, plan, queue, gang, now_ms);
         let mut awaited: Vec<PodId> = plan.evict.clone();
@@ -163,10 +173,10 @@ impl Engine {
             pods: awaited,
         });
         if let Some((stands_in, key)) = &self.planner.waiting[gang].place {
-            self.planner.claims.note_holder(*stands_in, key);
+            self.planner.claims.note_holder(*stands_in, key, gang);
         }
         self.hold_for_movers(queue, gang, plan, now_ms);
-        self.displace_later(queue, gang, &on_nodes, now_ms);
+        self.displace_later(later, &on_nodes, now_ms);
     }
 
     /// Keeps the places of gangs that only move for the pods that their controllers make anew.
@@ -197,50 +207,45 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs that come later in the line of a queue and whose room a plan has
-    /// taken: they are planned anew at once.
-    fn displace_later(
-        &mut self,
-        queue: QueueId,
-        gang: GangId,
-        nodes: &BTreeSet<NodeId>,
-        now_ms: UnixMs,
-    ) {
+    /// Ends the takings of gangs that come later and whose room a plan has taken: they are planned
+    /// anew at once.
+    fn displace_later(&mut self, later: &[Holder], nodes: &BTreeSet<NodeId>, now_ms: UnixMs) {
         for node in nodes {
             while !self.state.nodes[*node].keeps_holds() {
                 let on_node: Vec<Holder> = self.state.holds.on_node(*node).collect();
-                let later = self.planner.holders_after(&self.state, queue, gang);
-                let Some(Holder::Gang(last)) =
-                    later.into_iter().find(|holder| on_node.contains(holder))
-                else {
+                let last = later.iter().find(|holder| on_node.contains(holder));
+                let Some(Holder::Gang(last)) = last else {
                     break;
                 };
-                self.displace(queue, last, now_ms);
+                self.displace(*last, now_ms);
             }
         }
     }
 
-    /// Ends the takings of gangs that come later in the line of a queue and were to evict a victim
-    /// of a plan, too: no pod is evicted for two gangs.
-    fn displace_rivals(&mut self, queue: QueueId, gang: GangId, plan: &Plan, now_ms: UnixMs) {
+    /// Ends the takings of gangs that come later and were to evict a victim of a plan, too: no pod
+    /// is evicted for two gangs.
+    fn displace_rivals(&mut self, later: &[Holder], plan: &Plan, now_ms: UnixMs) {
         if plan.evict.is_empty() {
             return;
         }
-        for holder in self.planner.holders_after(&self.state, queue, gang) {
-            let mut unsent = self.unsent_victims(holder);
+        for holder in later {
+            let mut unsent = self.unsent_victims(*holder);
             if let Holder::Gang(rival) = holder
                 && unsent.any(|victim| plan.evict.contains(&victim))
             {
                 drop(unsent);
-                self.displace(queue, rival, now_ms);
+                self.displace(*rival, now_ms);
             }
         }
     }
 
     /// Ends the taking of a gang for one that comes before it: it is planned anew at once.
-    fn displace(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs) {
+    fn displace(&mut self, gang: GangId, now_ms: UnixMs) {
         self.end_taking(gang, now_ms);
-        if self.planner.waiting[gang].claim.paused_until_ms <= now_ms {
+        let waiting = &self.planner.waiting[gang];
+        if let Some((queue, _)) = waiting.place
+            && waiting.claim.paused_until_ms <= now_ms
+        {
             self.planner.claims.once_more(queue, gang);
         }
     }
@@ -374,7 +379,8 @@ impl Engine {
             let plan = Plan::of_nominations(places);
             // If a victim was not evicted yet, the gang is planned anew.
             if self.is_coming(queue, gang, &plan) {
-                self.begin_taking(queue, gang, &plan, self.now_ms);
+                let later = self.later(queue, gang);
+                self.begin_taking((queue, gang), &plan, &later.holders, self.now_ms);
             }
         }
         self.planner.claims.note();

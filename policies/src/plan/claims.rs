@@ -19,7 +19,6 @@ use crate::reason::Reason;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
-use crate::state::pod::Pod;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -27,6 +26,8 @@ use alloc::vec::Vec;
 const ROUND_INTERVAL_MS: u64 = 500;
 /// The line-up of the gangs that are still to come in a round; the agenda has those before it.
 const LINE_UP: LineUp = LineUp::new(8);
+/// The line-up in which two gangs of different queues are compared. It is empty before and after.
+const PAIR: LineUp = LineUp::new(9);
 /// How much work, in units of about ten nanoseconds, is done in a millisecond if searches take a
 /// tenth of the time.
 const WORK_PER_MS: u64 = 10_000;
@@ -44,8 +45,9 @@ pub(crate) struct Claims {
     /// The round does not go on before this time: searches take a tenth of the time at most.
     paused_until_ms: UnixMs,
     round: Option<Round>,
-    /// By queue, a place in its line after which no gang has a hold.
-    last_holder: BTreeMap<QueueId, CandidateKey>,
+    /// The gangs with holds by queue and by their places in its line; gangs that have none any more
+    /// may be among them.
+    holders: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
     /// Tables of claimants that are alike, and the search that goes on in the next slice.
     pub(crate) known: Known,
 }
@@ -95,19 +97,16 @@ impl Claims {
     }
 
     /// Notes that a gang with a hold stands in the line of a queue.
-    pub(crate) fn note_holder(&mut self, queue: QueueId, key: &CandidateKey) {
-        match self.last_holder.get_mut(&queue) {
-            Some(last) if *last < *key => *last = key.clone(),
-            Some(_) => {}
-            None => drop(self.last_holder.insert(queue, key.clone())),
-        }
+    pub(crate) fn note_holder(&mut self, queue: QueueId, key: &CandidateKey, gang: GangId) {
+        let line = self.holders.entry(queue).or_default();
+        line.insert((key.clone(), gang));
     }
 
     /// Forgets the round, because queues have other numbers now.
     pub(crate) fn forget_queues(&mut self) {
         self.round = None;
         self.is_stale = true;
-        self.last_holder.clear();
+        self.holders.clear();
         self.known = Known::default();
     }
 
@@ -204,10 +203,16 @@ impl Planner {
         self.claims = Claims {
             due_ms: now_ms.saturating_add(ROUND_INTERVAL_MS),
             round: Some(Round::default()),
-            last_holder: core::mem::take(&mut self.claims.last_holder),
             known: core::mem::take(&mut self.claims.known),
             ..Claims::default()
         };
+        for hold in state.holds.iter() {
+            if let Holder::Gang(gang) = hold.holder
+                && let Some((queue, key)) = &self.waiting[gang].place
+            {
+                self.claims.note_holder(*queue, key, gang);
+            }
+        }
         let mut gangs: Vec<(&QueueId, &CandidateKey, GangId)> = Vec::new();
         for (id, _) in state.gangs.iter() {
             let waiting = &self.waiting[id];
@@ -267,40 +272,73 @@ impl Planner {
         for_room && is_new && key.kind != CandidateKind::Unfinished && !was_refused()
     }
 
-    /// The gangs with holds that come after a gang in the line of its queue, the last first; not
-    /// those for which a member of the gang is still to leave. A gang that loses members to another
-    /// comes before that one as long as it has some left, and would take the room back that it is
-    /// giving.
+    /// The gangs with holds that come after a gang in the order of queues and lines, those of each
+    /// queue with the last first; not those for which a member of the gang is still to leave. A
+    /// gang that loses members to another comes before that one as long as it has some left, and
+    /// would take the room back that it is giving.
     pub(crate) fn holders_after(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (queue, gang): (QueueId, GangId),
+    ) -> Vec<Holder> {
+        let Some((_, own)) = self.waiting[gang].place.clone() else {
+            return Vec::new();
+        };
+        let asked_at = |state: &ClusterState, queue, gang| {
+            wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
+        };
+        let (mut later, mut asked) = (Vec::new(), None);
+        let mut released = Vec::new();
+        for other in self.claims.holders.keys().copied().collect::<Vec<_>>() {
+            let mut end = None;
+            while let Some((key, holder)) = self.holder_before(state, other, end.as_ref()) {
+                let gives = loses_to(state, gang, holder);
+                let is_after = if other == queue {
+                    key > own
+                } else {
+                    released.extend(release(state, holder));
+                    let asked = asked.get_or_insert_with(|| asked_at(state, queue, gang));
+                    let asked_by_other = asked_at(state, other, holder);
+                    goes_before(state, (queue, asked), (other, asked_by_other))
+                };
+                if !is_after {
+                    break;
+                }
+                later.extend((!gives).then_some(Holder::Gang(holder)));
+                end = Some((key, holder));
+            }
+        }
+        for (queue, demand, preemptible) in released {
+            state.queues.charge_coming(queue, &demand, preemptible);
+        }
+        later
+    }
+
+    /// The last gang with a hold in the line of a queue, before the place of another one.
+    fn holder_before(
         &mut self,
         state: &ClusterState,
         queue: QueueId,
-        gang: GangId,
-    ) -> Vec<Holder> {
-        let Some((_, own)) = &self.waiting[gang].place else {
-            return Vec::new();
-        };
-        let last = self.claims.last_holder.get(&queue);
-        // Gangs get holds in the order of their line, so mostly none comes after.
-        if last.is_none_or(|last| last <= own) {
-            return Vec::new();
-        }
-        let mut later = Vec::new();
-        for hold in state.holds.iter() {
-            let Holder::Gang(of) = hold.holder else {
-                continue;
+        end: Option<&(CandidateKey, GangId)>,
+    ) -> Option<(CandidateKey, GangId)> {
+        let line = self.claims.holders.get_mut(&queue)?;
+        loop {
+            let last = match end {
+                Some(end) => line.range(..end).next_back(),
+                None => line.last(),
             };
-            let place = self.waiting[of].place.as_ref();
-            let place = place.filter(|(stands_in, key)| *stands_in == queue && key > own);
-            let mut givers = state.to_leave(hold).map(Pod::gang);
-            if let Some((_, key)) = place
-                && !givers.any(|giver| giver == Some(gang))
-            {
-                later.push((key, hold.holder));
+            let last = last?.clone();
+            let place = &self.waiting[last.1].place;
+            let stands_there = place
+                .as_ref()
+                .is_some_and(|(stands_in, key)| *stands_in == queue && *key == last.0);
+            if stands_there && state.holds.get(Holder::Gang(last.1)).is_some() {
+                return Some(last);
             }
+            line.remove(&last);
         }
-        later.sort_unstable_by(|one, other| other.cmp(one));
-        later.into_iter().map(|(_, holder)| holder).collect()
     }
 
     /// Notes that there is no plan for a gang now.
@@ -344,4 +382,36 @@ fn alike(state: &ClusterState, waiting: &Waiting, queue: QueueId, gang: GangId) 
         spec.preemptible,
         key.surplus,
     ))
+}
+
+/// Whether a member of a gang is still to leave for a gang with a hold.
+fn loses_to(state: &ClusterState, gang: GangId, holder: GangId) -> bool {
+    let hold = state.holds.get(Holder::Gang(holder));
+    let mut givers = hold.into_iter().flat_map(|hold| state.to_leave(hold));
+    givers.any(|pod| pod.gang() == Some(gang))
+}
+
+/// Takes what is booked for a gang with a hold out of its queue, and returns it: the queue, the
+/// demand, and whether the gang is preemptible. The room of the hold stays held.
+fn release(state: &mut ClusterState, holder: GangId) -> Option<(QueueId, Demand, bool)> {
+    let hold = state.holds.get(Holder::Gang(holder))?;
+    let (queue, demand) = hold.booked.clone()?;
+    let (_, preemptible) = hold.to?;
+    state.queues.release_coming(queue, &demand, preemptible);
+    Some((queue, demand, preemptible))
+}
+
+/// Whether a gang that asks for this goes before a gang of another queue, as things stand.
+fn goes_before(
+    state: &mut ClusterState,
+    (queue, asked): (QueueId, &Demand),
+    (other, asked_by_other): (QueueId, Demand),
+) -> bool {
+    let queues = &mut state.queues;
+    queues.set_candidate(PAIR, queue, Some(asked.clone()));
+    queues.set_candidate(PAIR, other, Some(asked_by_other));
+    let first = queues.next_leaf(PAIR);
+    queues.set_candidate(PAIR, queue, None);
+    queues.set_candidate(PAIR, other, None);
+    first == Some(queue)
 }

@@ -81,7 +81,7 @@ impl Planner {
         };
         self.agenda.add(queue, key.clone(), id);
         if self.waiting[id].claim.awaited.is_some() {
-            self.claims.note_holder(queue, &key);
+            self.claims.note_holder(queue, &key, id);
         }
         self.waiting[id].place = Some((queue, key));
         self.show_heads(state, settings, progress, queue);

@@ -683,3 +683,28 @@ fn explain_counts_on_the_takings_that_end_for_the_gang_as_the_engine_does() {
     };
     assert_eq!(evicted, [stays]);
 }
+
+/// `q` comes after `p` has begun to take the room of `v`, and goes before it: its queue has used
+/// less of its quota. `p` makes another plan, and nobody is evicted for `q`.
+#[test]
+fn a_gang_of_another_queue_that_goes_before_takes_the_room_that_is_coming() {
+    let mut world = World::with_grace(600);
+    world.then((
+        node("n1 n2 n3", 8),
+        (quota("a", 16), quota("b", 8), quota("c", 0)),
+        pod("x", 8).queue("a").on("n1"),
+        pod("v", 8).queue("c").on("n2"),
+        pod("w", 8).queue("c").on("n3"),
+        pod("p", 8).queue("a"),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evictions, 1);
+    let room = nominated(&world, "p").unwrap();
+    world.then(pod("q", 8).queue("b").late());
+    world.run(2_000);
+    assert_eq!(nominated(&world, "q"), Some(room));
+    assert_eq!(world.evictions, 2);
+    assert_ne!(nominated(&world, "p"), nominated(&world, "q"));
+    world.run(600_000);
+    assert_eq!(world.evictions, 2);
+}
