@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const FRESH: u64 = 5_000;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
-const FAILED_ONCE: [u64; 43] = [
+const FAILED_ONCE: [u64; 47] = [
     7_006_382,
     7_018_118,
     7_031_473,
@@ -57,6 +57,10 @@ const FAILED_ONCE: [u64; 43] = [
     800_055_727,
     800_067_367,
     900_000_467,
+    8_978_053_414_995,
+    910_004_975,
+    910_019_839,
+    910_024_303,
 ];
 
 /// The seeds that were asked for.

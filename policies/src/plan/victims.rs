@@ -19,6 +19,7 @@
 //! | `node_costs`, `choose`, `bound` | the least that any plan costs, by counting room |
 //! | `sums` | a proof without a search: all room together is too little |
 //! | `branch` | the search |
+//! | `greedy` | a set that makes room, found without it |
 //! | `allowances` | who cannot leave beside others, because a queue gives no more |
 //! | `kept` | what is kept from one slice of it to the next |
 //! | `shelf` | the answer without a search, for many claimants of one pod |
@@ -29,6 +30,7 @@ mod bound;
 mod branch;
 mod choose;
 mod cost;
+mod greedy;
 mod kept;
 mod node_costs;
 mod rules;
@@ -171,7 +173,7 @@ pub(crate) struct NoPlan {
 }
 
 /// The takings of gangs that come after the claimant, which cost nothing to end.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Later {
     /// The gangs, the last first.
     pub(crate) holders: Vec<Holder>,
@@ -216,7 +218,10 @@ pub(crate) fn find(
     let claimant = planning.claimant;
     let kept = known.search.take();
     let kept = kept.filter(|kept| (kept.gang, kept.queue) == (gang, queue));
-    let is_current = |kept: &Kept| !kept.is_disturbed && kept.cursor == state.changes.end();
+    let is_current = |kept: &Kept| {
+        let is_as_it_was = !kept.is_disturbed && kept.cursor == state.changes.end();
+        is_as_it_was && kept.later == *asked.later
+    };
     let restarts = kept.as_ref().map_or(0, |kept| kept.restarts + 1);
     let kept = kept.filter(is_current);
     let restarts = kept.as_ref().map_or(restarts, |kept| kept.restarts);
@@ -245,6 +250,7 @@ pub(crate) fn find(
     };
     *work = work.saturating_add(what_if.finish());
     known.search = unfinished.map(|kept| Kept {
+        later: asked.later.clone(),
         cursor: state.changes.end(),
         ..kept
     });
@@ -340,6 +346,7 @@ impl Planning<'_> {
         Begun::Searching(Kept {
             gang: self.claimant.gang,
             queue: self.claimant.queue,
+            later: Later::default(),
             cursor: 0,
             is_disturbed: false,
             restarts,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cards;
+mod cheapest;
 mod disturbed;
 mod faults;
 mod first_look;

@@ -5,6 +5,7 @@
 
 use super::choose::{AllCosts, Changed, Chosen};
 use super::cost::Cost;
+use super::greedy::{self, Counted};
 use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::Unit;
 use crate::ids::{ClassId, Id, NodeId};
@@ -33,16 +34,16 @@ pub(super) type AllDecided = BTreeMap<usize, Decided>;
 
 /// The nodes of one area in which members of one shape must have room.
 #[derive(Debug)]
-struct AreaRoom {
-    nodes: Vec<NodeRoom>,
+pub(super) struct AreaRoom {
+    pub(super) nodes: Vec<NodeRoom>,
     /// On which of these nodes each unit stands.
-    stands_on: BTreeMap<usize, Vec<usize>>,
+    pub(super) stands_on: BTreeMap<usize, Vec<usize>>,
     /// What room costs while nothing is decided; `None`: nothing was bounded yet.
     costs: Option<AllCosts>,
 }
 
 #[derive(Debug)]
-struct NodeRoom {
+pub(super) struct NodeRoom {
     free: Amounts,
     /// The units on the node, and what each gives back.
     units: Vec<(usize, Amounts)>,
@@ -50,9 +51,9 @@ struct NodeRoom {
 
 /// Members of one shape: what each asks for, and how many of them need room.
 #[derive(Debug)]
-struct Members {
+pub(super) struct Members {
     asked: Amounts,
-    count: u64,
+    pub(super) count: u64,
 }
 
 /// Members of one shape, and the areas of which one must have room for them.
@@ -142,6 +143,30 @@ impl Rooms {
     }
 }
 
+impl Rooms {
+    /// The cheapest set of units that is found without a search; `None`: members of several shapes
+    /// need room, or there is too little even without all units.
+    pub(super) fn greedy(&self, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
+        let [need] = self.needs.as_slice() else {
+            return None;
+        };
+        let ways = [Counted::Whole, Counted::Part];
+        let areas = need.areas.iter();
+        let pairs = areas.flat_map(|area| ways.map(|counted| (area, counted)));
+        let sets = pairs.filter_map(|(area, counted)| {
+            greedy::set(area, counted, &need.members, units, &self.zero, work)
+        });
+        let cost = |set: &Vec<usize>| {
+            let mut cost = self.zero.clone();
+            for unit in set {
+                cost.add(&units[*unit].cost);
+            }
+            cost
+        };
+        sets.min_by_key(cost)
+    }
+}
+
 fn need(
     state: &mut ClusterState,
     (class, count): (ClassId, u64),
@@ -225,7 +250,9 @@ impl AreaRoom {
     fn cheapest(&mut self, members: &Members, side: &Side<'_>, work: &mut u64) -> Option<Chosen> {
         if self.costs.is_none() {
             let nodes = 0..self.nodes.len();
-            let costs = nodes.map(|node| self.node_costs(node, members, side, |_| None, work));
+            let part = |unit| self.part(side, unit);
+            let costs = nodes
+                .map(|node| self.node_costs(node, members, side.zero, (&|_| None, &part), work));
             self.costs = Some(AllCosts::new(costs.collect(), members.count));
         }
         let mut changed = Changed::new();
@@ -233,20 +260,27 @@ impl AreaRoom {
             for node in self.stands_on.get(unit).into_iter().flatten() {
                 changed.entry(*node).or_insert_with(|| {
                     let decided = |unit| side.decided.get(&unit).copied();
-                    self.node_costs(*node, members, side, decided, work)
+                    let part = |unit| self.part(side, unit);
+                    self.node_costs(*node, members, side.zero, (&decided, &part), work)
                 });
             }
         }
         self.costs.as_ref()?.cheapest(&changed, side.base, work)
     }
 
-    /// What room on one node costs where so much is decided of units.
-    fn node_costs(
+    /// What a unit costs on each of the nodes on which it stands.
+    fn part(&self, side: &Side<'_>, unit: usize) -> Cost {
+        side.units[unit].cost.part(self.stands_on[&unit].len())
+    }
+
+    /// What room on one node costs where so much is decided of units, and each of the others costs
+    /// so much there.
+    pub(super) fn node_costs(
         &self,
         node: usize,
         members: &Members,
-        side: &Side<'_>,
-        decided: impl Fn(usize) -> Option<Decided>,
+        zero: &Cost,
+        (decided, cost): (&dyn Fn(usize) -> Option<Decided>, &dyn Fn(usize) -> Cost),
         work: &mut u64,
     ) -> NodeCosts {
         let node = &self.nodes[node];
@@ -260,10 +294,10 @@ impl AreaRoom {
                 None => items.push(Item {
                     unit: *unit,
                     frees: frees.clone(),
-                    cost: side.units[*unit].cost.part(self.stands_on[unit].len()),
+                    cost: cost(*unit),
                 }),
             }
         }
-        NodeCosts::new(&free, &members.asked, members.count, &items, side.zero)
+        NodeCosts::new(&free, &members.asked, members.count, &items, zero)
     }
 }

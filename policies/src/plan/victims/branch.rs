@@ -60,20 +60,21 @@ pub(super) enum Searched {
     },
 }
 
-/// How far the set of all units was looked at. A search does so once: when its first set has too
-/// little room although counting finds enough, or when it is cut short without a plan.
+/// How far a large set was looked at, beside the branches. That is the set of all units, when the
+/// first set has too little room although counting finds enough, or when the search is cut short
+/// without a plan; or a set that was found without a search. Each is looked at once.
 ///
 /// ```text
 /// NOT ASKED --> ASKED --there is room without all--> ENOUGH --it is no plan--------> DONE
-///                 |                                  ^    |                           ^
+///                 |            a set was found ------^    |                           ^
 ///                 v                  one is not needed    +--> PLAN --all are needed, +
-///     there is none: over                            +-------------+  or no work is left
+///     there is none: over                            ^-------------+  or no work is left
 /// ```
 #[derive(Debug, PartialEq, Eq)]
 enum Largest {
     NotAsked,
     Asked,
-    /// These of all units are enough for the places that the claimant would be given.
+    /// These units are enough for the places that the claimant would be given.
     Enough(Vec<usize>),
     /// These make a plan with this end, if each is needed, wherever the claimant is placed. So many
     /// have been looked at.
@@ -93,6 +94,10 @@ pub(super) struct Search {
     /// The first branch was looked at.
     has_begun: bool,
     largest: Largest,
+    /// What is left of all units was looked at.
+    has_trimmed_all: bool,
+    /// A set was found without a search.
+    has_been_greedy: bool,
     branches: u64,
     /// The work done in all slices, in units of about ten nanoseconds.
     work: u64,
@@ -114,6 +119,8 @@ impl Search {
             open: BTreeMap::new(),
             has_begun: false,
             largest: Largest::NotAsked,
+            has_trimmed_all: false,
+            has_been_greedy: false,
             branches: 0,
             work: 0,
             best: None,
@@ -183,7 +190,7 @@ impl Search {
         }
         if self.branches > BRANCHES_MAX || self.work > WORK_MAX {
             // A plan that is no more than good enough is better than none.
-            if self.best.is_none() && self.largest == Largest::NotAsked {
+            if self.best.is_none() && !self.has_trimmed_all {
                 self.largest = Largest::Asked;
                 return Some(Ok(()));
             }
@@ -285,6 +292,7 @@ impl Search {
                     self.best = Some((set.clone(), end, cost.clone()));
                 }
                 if cost > branch.bounded.cost {
+                    self.be_greedy(what_if);
                     self.split(branch, None, what_if);
                 }
             }
@@ -308,6 +316,22 @@ impl Search {
                     self.split(branch, gives_no_more, what_if);
                 }
             }
+        }
+    }
+
+    /// Where counting has taken a set that costs more than it has counted, looks once for a cheaper
+    /// one without a search.
+    fn be_greedy(&mut self, what_if: &mut WhatIf<'_>) {
+        if self.has_been_greedy || self.action == Action::Consolidate {
+            return;
+        }
+        self.has_been_greedy = true;
+        let Some(set) = self.rooms.greedy(&self.units.all, &mut what_if.work) else {
+            return;
+        };
+        let cost = self.cost_of(&set, &Cost::default());
+        if self.best.as_ref().is_none_or(|(.., best)| cost < *best) {
+            self.largest = Largest::Enough(set);
         }
     }
 
@@ -349,6 +373,7 @@ impl Search {
 
     /// Looks at what is left of all units.
     fn trim_all(&mut self, what_if: &mut WhatIf<'_>) -> Result<(), ()> {
+        self.has_trimmed_all = true;
         let goes = |unit: &usize| self.units.all[*unit].goes;
         let all: Vec<usize> = (0..self.units.all.len()).filter(goes).collect();
         match what_if.trimmed(&self.units.all, &all) {

@@ -1,0 +1,174 @@
+//! A set of units that makes room, found without a search: node by node, the cheapest for each pod
+//! that it gains.
+//!
+//! Where gangs stand on several nodes, the choice of [`super::bound`] takes a part of a gang's cost
+//! on each of its nodes, and so takes many gangs of which it needs one node. Here a gang that was
+//! taken costs nothing on its other nodes. What it costs where it is taken first is all of it, or
+//! a part for each of its nodes: sometimes the one finds less, sometimes the other.
+
+use super::bound::{AllDecided, AreaRoom, Decided, Members};
+use super::cost::Cost;
+use super::units::Unit;
+use alloc::collections::BinaryHeap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use smallvec::SmallVec;
+
+/// The cheapest way, for each pod that it gains, to have more room on a node.
+#[derive(Debug)]
+struct Offer {
+    node: usize,
+    /// The offer is of the node as it was when it was looked at for the so-manieth time.
+    version: u32,
+    gains: u64,
+    cost: Cost,
+    units: SmallVec<[usize; 4]>,
+}
+
+/// What a unit costs on a node on which it is taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Counted {
+    /// All that its leaving costs.
+    Whole,
+    /// Its part, of as many as it has nodes.
+    Part,
+}
+
+/// Room in an area, and the units that have left for it.
+#[derive(Debug)]
+struct Greedy<'a> {
+    area: &'a AreaRoom,
+    counted: Counted,
+    members: &'a Members,
+    units: &'a [Unit],
+    left: AllDecided,
+    /// For how many pods each node has room.
+    fits: Vec<u64>,
+    versions: Vec<u32>,
+    /// For how many pods all nodes have room.
+    total: u64,
+    offers: BinaryHeap<Offer>,
+}
+
+/// The units that leave; `None`: there is too little room even without all that may leave.
+pub(super) fn set(
+    area: &AreaRoom,
+    counted: Counted,
+    members: &Members,
+    units: &[Unit],
+    zero: &Cost,
+    work: &mut u64,
+) -> Option<Vec<usize>> {
+    let mut greedy = Greedy {
+        area,
+        counted,
+        members,
+        units,
+        left: AllDecided::new(),
+        fits: vec![0; area.nodes.len()],
+        versions: vec![0; area.nodes.len()],
+        total: 0,
+        offers: BinaryHeap::new(),
+    };
+    for node in 0..area.nodes.len() {
+        greedy.look_at(node, zero, work);
+    }
+    while greedy.total < members.count {
+        let offer = greedy.offers.pop()?;
+        if offer.version == greedy.versions[offer.node] {
+            greedy.decide(&offer.units, true, zero, work);
+        }
+    }
+    greedy.give_back(zero, work);
+    Some(greedy.left.into_keys().collect())
+}
+
+impl Greedy<'_> {
+    /// Counts the room on a node, and finds the cheapest way to have more.
+    fn look_at(&mut self, node: usize, zero: &Cost, work: &mut u64) {
+        let decided = |unit| self.left.get(&unit).copied();
+        let cost = |unit: usize| {
+            let whole = &self.units[unit].cost;
+            match self.counted {
+                Counted::Whole => whole.clone(),
+                Counted::Part => whole.part(self.area.stands_on[&unit].len()),
+            }
+        };
+        let costs = (self.area).node_costs(node, self.members, zero, (&decided, &cost), work);
+        let fits = costs.steps.first().map_or(0, |step| step.fits);
+        self.total = self.total - self.fits[node] + fits;
+        self.fits[node] = fits;
+        self.versions[node] += 1;
+        let offers = costs.steps.into_iter().skip(1).map(|step| Offer {
+            node,
+            version: self.versions[node],
+            gains: step.fits - fits,
+            cost: step.cost,
+            units: step.units,
+        });
+        self.offers.extend(offers.max());
+    }
+
+    /// Lets units leave with all that leaves with them, or come back.
+    fn decide(&mut self, units: &[usize], leave: bool, zero: &Cost, work: &mut u64) {
+        let with_kin = units.iter().flat_map(|unit| {
+            let kin = self.units[*unit].kin.iter();
+            let kin = kin.filter(|_| self.units[*unit].is_core);
+            kin.chain([unit]).copied()
+        });
+        for unit in with_kin.collect::<Vec<_>>() {
+            match leave {
+                true => drop(self.left.insert(unit, Decided::Leaves)),
+                false => drop(self.left.remove(&unit)),
+            }
+            for node in self.area.stands_on.get(&unit).into_iter().flatten() {
+                self.look_at(*node, zero, work);
+            }
+        }
+    }
+
+    /// Lets the dearest units stay without which there is room enough.
+    fn give_back(&mut self, zero: &Cost, work: &mut u64) {
+        let mut by_cost: Vec<usize> = self.left.keys().copied().collect();
+        by_cost.sort_by(|one, other| self.units[*other].cost.cmp(&self.units[*one].cost));
+        for unit in by_cost {
+            let follows = |core: &usize| self.left.contains_key(core);
+            let stays_with_core =
+                !self.units[unit].is_core && self.units[unit].kin.iter().any(follows);
+            if stays_with_core || !self.left.contains_key(&unit) {
+                continue;
+            }
+            self.decide(&[unit], false, zero, work);
+            if self.total < self.members.count {
+                self.decide(&[unit], true, zero, work);
+            }
+        }
+    }
+}
+
+/// The greatest offer costs least for each pod that it gains.
+impl Ord for Offer {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let zero = self.cost.none();
+        let by_cost = Cost::compare_rises(
+            (&zero, &other.cost, other.gains),
+            (&zero, &self.cost, self.gains),
+        );
+        by_cost.then_with(|| (other.node, other.version).cmp(&(self.node, self.version)))
+    }
+}
+
+impl PartialOrd for Offer {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Offer {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Offer {}
