@@ -52,15 +52,24 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         wait_for(async { args.scheduler.find().await?.ask("/gangs").await })?
     };
     let namespace = args.scheduler.cluster.namespace.as_deref();
+    let of = of_which(args.queue.as_deref(), namespace);
     found.gangs.retain(|gang| {
         (args.all || gang.waits)
             && namespace.is_none_or(|namespace| gang.namespace() == namespace)
             && args.queue.as_ref().is_none_or(|queue| gang.queue == *queue)
     });
     print(&match args.output {
-        Output::Table if found.gangs.is_empty() && args.all => "There are no gangs.\n".to_owned(),
-        Output::Table if found.gangs.is_empty() => "No gang waits.\n".to_owned(),
+        Output::Table if found.gangs.is_empty() && args.all => format!("There is no gang{of}.\n"),
+        Output::Table if found.gangs.is_empty() => format!("No gang{of} waits.\n"),
         Output::Table => gangs::draw(&found, Screen::of_stdout()),
         Output::Json => serde_json::to_string_pretty(&found)? + "\n",
     })
+}
+
+/// Of which queue and namespace gangs were asked for, to go behind `gang`: a name that was typed
+/// wrongly is not to read as good news.
+fn of_which(queue: Option<&str>, namespace: Option<&str>) -> String {
+    let queue = queue.map(|queue| format!(" that names the queue {queue:?}"));
+    let namespace = namespace.map(|namespace| format!(" in the namespace {namespace:?}"));
+    [queue, namespace].into_iter().flatten().collect()
 }

@@ -93,7 +93,7 @@ async fn what_jane_is_told(jane: &Jane) {
     assert!(lines[0].starts_with("GANG "), "{table}");
     assert!(lines[1].starts_with("asked/pod/large "), "{table}");
     let none = jane.until_told(&["gangs", "-n", "elsewhere"], "").await;
-    assert_eq!(none, "No gang waits.\n");
+    assert_eq!(none, "No gang in the namespace \"elsewhere\" waits.\n");
     let json = jane
         .until_told(&["gangs", "--queue", "default", "-o", "json"], "at")
         .await;

@@ -24,7 +24,8 @@ fn explain_says_how_much_a_queue_may_claim_before_it_says_that_room_is_short() {
         gang("p", 2).queue("a"),
         pod("p-0 p-1", 8).of("p"),
     ));
-    let claims = "its queue may claim 8 more nvidia.com/gpu from others, and it asks for 16";
+    let claims = "its queue may claim 8 more nvidia.com/gpu by its quota and fair share, and it \
+                  asks for 16";
     assert_eq!(why_none(&mut world), claims);
 }
 
@@ -59,7 +60,8 @@ fn the_limit_that_is_in_the_way_is_named() {
         gang("p", 1).queue("a"),
         pod("p-0", 8).of("p").with(|pod| pod.priority = 100),
     ));
-    let claims = "its queue may claim 4 more nvidia.com/gpu from others, and it asks for 8";
+    let claims = "its queue may claim 4 more nvidia.com/gpu by its quota and fair share, and it \
+                  asks for 8";
     let left = "the limit of the queue a is 8 of nvidia.com/gpu; 4 are held and 8 more asked for";
     let expected = format!("{claims}; {EVEN_WITHOUT_ALL}: {left}");
     assert_eq!(why_none(&mut world), expected);

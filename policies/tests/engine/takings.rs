@@ -5,9 +5,7 @@ use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::facts::{MatchOperator, PodFacts, Readiness};
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{
-    Sketch, To, World, gang, node, pod, queue, quota, refused, throttled, topology,
-};
+use gpu_batch_testing::{Sketch, To, World, gang, node, pod, queue, quota, refused, throttled};
 
 /// Pods of the queue `a` with a priority.
 fn prio(names: &str, gpus: u64, priority: i32) -> Sketch<PodFacts> {

@@ -3,10 +3,12 @@
 use crate::kube::format::seconds;
 use gpu_batch_policies::explain::{EvictedPod, EvictionPlan, NoEvictionPlan, Takers};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many gangs the text names.
 const GANGS_NAMED: usize = 6;
+/// How many of the nodes with other places are named.
+const NODES_NAMED: usize = 4;
 
 /// The cheapest evictions that would make room for a gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,9 +171,14 @@ pub(super) fn lines(view: &EvictionView) -> Vec<String> {
     if view.evict.is_empty() {
         return vec!["Nobody has to leave: room that is being left is enough.".to_owned()];
     }
-    let mut gangs: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    // By queue and gang: how many pods leave, and where some of them have another place.
+    let mut gangs: BTreeMap<(&str, &str), (usize, BTreeSet<&str>)> = BTreeMap::new();
     for evicted in &view.evict {
-        *gangs.entry((&evicted.queue, &evicted.gang)).or_default() += 1;
+        let (pods, other_places) = gangs.entry((&evicted.queue, &evicted.gang)).or_default();
+        *pods += 1;
+        let mut moved = view.moved.iter();
+        let place = moved.find(|place| place.pod == evicted.pod);
+        other_places.extend(place.map(|place| place.node.as_str()));
     }
     let pods = counted(view.evict.len(), "pod");
     let verb = match action {
@@ -184,11 +191,18 @@ pub(super) fn lines(view: &EvictionView) -> Vec<String> {
         broken => format!("{} would lose the minimum", counted(broken, "gang")),
     };
     let mut lines = vec![format!(
-        "{action}: {verb} {pods} would make room; {broken}, and {} of work.",
+        "{action}: {verb} {pods} would make room; {broken}; {} of work would be lost.",
         gpu_time(view.gpu_seconds_lost)
     )];
-    for ((queue, gang), pods) in gangs.iter().take(GANGS_NAMED) {
-        lines.push(format!("  {} of {gang} in {queue}", counted(*pods, "pod")));
+    for ((queue, gang), (pods, other_places)) in gangs.iter().take(GANGS_NAMED) {
+        let to = match other_places.is_empty() {
+            true => String::new(),
+            false => format!(", with room on {}", listed(other_places)),
+        };
+        lines.push(format!(
+            "  {} of {gang} in {queue}{to}",
+            counted(*pods, "pod")
+        ));
     }
     if gangs.len() > GANGS_NAMED {
         lines.push(format!(
@@ -210,6 +224,16 @@ pub(super) fn lines(view: &EvictionView) -> Vec<String> {
         ),
     });
     lines
+}
+
+/// The first of these names, and how many more there are.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let named: Vec<&str> = names.iter().take(NODES_NAMED).copied().collect();
+    let more = match names.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    named.join(", ") + &more
 }
 
 fn counted(count: usize, noun: &str) -> String {

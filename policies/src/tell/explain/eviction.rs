@@ -5,6 +5,7 @@ use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
 use crate::gangs::progress::Progress;
+use crate::gangs::protected::{Holding, evictable_from, holdings};
 use crate::gpu::GPU;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::victims::{self, Action, Asked, Known, Later, NoPlan, Plan, Why};
@@ -14,9 +15,10 @@ use crate::state::ClusterState;
 use crate::tell::explain::takers::SWITCHED_OFF;
 use crate::tell::why::obstacle_in_words;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// With more pods than this nothing is searched: an answer is worked out in one go, and must not
@@ -122,7 +124,10 @@ fn why_none(
     let queue = |state: &ClusterState, queue: &QueueId| String::from(state.queues.name(*queue));
     match &no_plan.why {
         Why::Never => "its pods say preemptionPolicy: Never".into(),
-        Why::Nobody => "no gang that runs may be evicted for it".into(),
+        Why::Nobody => format!(
+            "no gang that runs may be evicted for it{}",
+            who_stays(state, asked)
+        ),
         Why::Room(_) | Why::TooLittle => {
             let too_little = too_little_room(state, asked, level);
             match too_little_to_claim(state) {
@@ -171,11 +176,72 @@ fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&s
         }
         None => {
             let within = level.map_or_else(String::new, |level| format!(" in one {level}"));
+            let stay = who_stays(state, asked);
             format!(
-                "there is too little room for it{within} even without all gangs that may be \
-                 evicted for it"
+                "there is too little room{within} for it and for gangs that could only move{stay}"
             )
         }
+    }
+}
+
+/// Which gangs that run stay, and by which rule, in brackets; empty: none of these rules keeps any.
+fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
+    let mut by_rule: BTreeMap<&str, BTreeSet<Arc<str>>> = BTreeMap::new();
+    for queue in state.queues.ids() {
+        for holding in holdings(state, queue) {
+            let gang = holding.minimum.gang;
+            let runs = asked.progress[gang].start.complete_ms().is_some();
+            if gang != asked.gang && runs {
+                let rule = rule_that_keeps(state, asked, &holding);
+                let name = state.name_of(&state.gangs[gang]);
+                rule.map(|rule| by_rule.entry(rule).or_default().insert(name));
+            }
+        }
+    }
+    let rules = by_rule.into_iter().map(|(rule, gangs)| {
+        let more = match gangs.len() {
+            0 | 1 => String::new(),
+            all => format!(" and {} more", all - 1),
+        };
+        let first = gangs.first().map_or("", |name| &**name);
+        format!("{rule}: {first}{more}")
+    });
+    let rules = Vec::from_iter(rules).join("; ");
+    match rules.is_empty() {
+        true => rules,
+        false => format!(" ({rules})"),
+    }
+}
+
+/// The rule on a gang alone that keeps others from evicting it for good.
+fn rule_that_keeps(
+    state: &ClusterState,
+    asked: &Asked<'_>,
+    holding: &Holding,
+) -> Option<&'static str> {
+    let Holding {
+        minimum,
+        is_protected,
+    } = holding;
+    let (own, other) = (
+        &state.gangs[asked.gang].spec,
+        &state.gangs[minimum.gang].spec,
+    );
+    let from = evictable_from(state, minimum, asked.now_ms);
+    if !other.preemptible {
+        Some("not preemptible")
+    } else if minimum.queue == asked.queue {
+        let too_young = from.preempt_ms > asked.now_ms;
+        match other.priority < own.priority {
+            true => too_young.then_some("before preemptMinRuntime"),
+            false => Some("of no lower priority in its queue"),
+        }
+    } else if *is_protected {
+        Some("within the quota of its own queue")
+    } else if from.reclaim_ms > asked.now_ms {
+        Some("before reclaimMinRuntime")
+    } else {
+        Some("of a queue that holds no more than its own")
     }
 }
 
@@ -219,7 +285,7 @@ fn too_little_to_claim(
     // GPUs before all else.
     let (name, left, asked) = short.min_by_key(|(name, ..)| (!name.starts_with(GPU), *name))?;
     Some(format!(
-        "its queue may claim {} more {name} from others, and it asks for {}",
+        "its queue may claim {} more {name} by its quota and fair share, and it asks for {}",
         quantity(name, left),
         quantity(name, asked)
     ))
