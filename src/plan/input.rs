@@ -1,7 +1,7 @@
 //! Kubernetes objects from a cluster and from files.
 
 use super::cluster::Captured;
-use super::source::{Gathered, Source};
+use super::source::{Gathered, Source, Sourced};
 use super::{controllers, layers};
 use crate::kube::convert::{Converter, FromFiles, RefusedDocument, from_files};
 use gpu_batch_policies::event::Object;
@@ -86,6 +86,7 @@ pub fn read(
     gathered.objects = last;
     notes.extend(replaced);
     notes.extend(controllers::make_pods(&mut gathered));
+    notes.extend(gathered.objects.iter().filter_map(without_status));
     let mut converter = Converter::new(reading.scheduler_name, reading.now_ms);
     let read = from_files(gathered.objects, &mut converter);
     for refused in gathered.refused.iter().chain(&read.refused) {
@@ -183,6 +184,19 @@ fn yaml(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
     serde_saphyr::from_multiple_with_options(text, options)
 }
 
+/// A note on a disruption budget as people write it: what it allows is worked out by a controller
+/// of the cluster, and stands in the status.
+fn without_status((source, object): &Sourced) -> Option<String> {
+    let is_budget = object["kind"] == "PodDisruptionBudget" && object["status"].is_null();
+    let name = object["metadata"]["name"].as_str();
+    let name = name.filter(|_| is_budget)?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    Some(format!(
+        "{source}: PodDisruptionBudget {namespace}/{name}: status: there is none, so no eviction is \
+         allowed; write status.disruptionsAllowed as a cluster would"
+    ))
+}
+
 /// Notes the problems of an object that a cluster may have.
 fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
     let (title, problems) = match object {
@@ -205,6 +219,14 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
     };
     for Problem { field, message } in problems {
         notes.push(format!("{source}: {title}: {field}: {message}"));
+    }
+    if let Object::Pod(pod) = object
+        && pod.ours
+    {
+        let keys = pod.unknown_keys.iter();
+        notes.extend(
+            keys.map(|Problem { field, message }| format!("{source}: {title}: {field}: {message}")),
+        );
     }
     if let Object::PodGroup(group) = object {
         let not_yet = group.unsupported.iter();
