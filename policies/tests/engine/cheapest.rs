@@ -72,7 +72,7 @@ fn plan(on_node: &[Vec<usize>], wanted: usize) -> EvictionPlan {
     }
     let members: Vec<String> = (0..wanted).map(|member| format!("p-{member}")).collect();
     let waiting = pod(&members.join(" "), 8).of("p");
-    world.apply(gang("p", wanted as u32).queue("a"));
+    world.apply(gang("p", u32::try_from(wanted).unwrap()).queue("a"));
     world.apply(waiting.with(|pod| pod.priority = 100));
     world.settle();
     world.engine.set_evictions(Settings::default().evictions);

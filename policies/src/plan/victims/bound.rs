@@ -250,18 +250,19 @@ impl AreaRoom {
     fn cheapest(&mut self, members: &Members, side: &Side<'_>, work: &mut u64) -> Option<Chosen> {
         if self.costs.is_none() {
             let nodes = 0..self.nodes.len();
-            let part = |unit| self.part(side, unit);
-            let costs = nodes
-                .map(|node| self.node_costs(node, members, side.zero, (&|_| None, &part), work));
+            let of_unit = |unit| Ok(self.part(side, unit));
+            let costs = nodes.map(|node| self.node_costs(node, members, side.zero, &of_unit, work));
             self.costs = Some(AllCosts::new(costs.collect(), members.count));
         }
         let mut changed = Changed::new();
         for unit in side.decided.keys() {
             for node in self.stands_on.get(unit).into_iter().flatten() {
                 changed.entry(*node).or_insert_with(|| {
-                    let decided = |unit| side.decided.get(&unit).copied();
-                    let part = |unit| self.part(side, unit);
-                    self.node_costs(*node, members, side.zero, (&decided, &part), work)
+                    let of_unit = |unit| match side.decided.get(&unit) {
+                        Some(decided) => Err(*decided),
+                        None => Ok(self.part(side, unit)),
+                    };
+                    self.node_costs(*node, members, side.zero, &of_unit, work)
                 });
             }
         }
@@ -273,14 +274,13 @@ impl AreaRoom {
         side.units[unit].cost.part(self.stands_on[&unit].len())
     }
 
-    /// What room on one node costs where so much is decided of units, and each of the others costs
-    /// so much there.
+    /// What room on one node costs. `of_unit`: what a unit costs there, or what is decided of it.
     pub(super) fn node_costs(
         &self,
         node: usize,
         members: &Members,
         zero: &Cost,
-        (decided, cost): (&dyn Fn(usize) -> Option<Decided>, &dyn Fn(usize) -> Cost),
+        of_unit: &dyn Fn(usize) -> Result<Cost, Decided>,
         work: &mut u64,
     ) -> NodeCosts {
         let node = &self.nodes[node];
@@ -288,13 +288,13 @@ impl AreaRoom {
         let mut free = node.free.clone();
         let mut items = Vec::new();
         for (unit, frees) in &node.units {
-            match decided(*unit) {
-                Some(Decided::Stays) => {}
-                Some(Decided::Leaves) => add(&mut free, frees),
-                None => items.push(Item {
+            match of_unit(*unit) {
+                Err(Decided::Stays) => {}
+                Err(Decided::Leaves) => add(&mut free, frees),
+                Ok(cost) => items.push(Item {
                     unit: *unit,
                     frees: frees.clone(),
-                    cost: cost(*unit),
+                    cost,
                 }),
             }
         }

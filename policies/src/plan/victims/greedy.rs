@@ -87,15 +87,15 @@ pub(super) fn set(
 impl Greedy<'_> {
     /// Counts the room on a node, and finds the cheapest way to have more.
     fn look_at(&mut self, node: usize, zero: &Cost, work: &mut u64) {
-        let decided = |unit| self.left.get(&unit).copied();
-        let cost = |unit: usize| {
-            let whole = &self.units[unit].cost;
-            match self.counted {
-                Counted::Whole => whole.clone(),
-                Counted::Part => whole.part(self.area.stands_on[&unit].len()),
+        let of_unit = |unit: usize| match (self.left.get(&unit), self.counted) {
+            (Some(decided), _) => Err(*decided),
+            (None, Counted::Whole) => Ok(self.units[unit].cost.clone()),
+            (None, Counted::Part) => {
+                let nodes = self.area.stands_on[&unit].len();
+                Ok(self.units[unit].cost.part(nodes))
             }
         };
-        let costs = (self.area).node_costs(node, self.members, zero, (&decided, &cost), work);
+        let costs = (self.area).node_costs(node, self.members, zero, &of_unit, work);
         let fits = costs.steps.first().map_or(0, |step| step.fits);
         self.total = self.total - self.fits[node] + fits;
         self.fits[node] = fits;
