@@ -8,8 +8,8 @@
 //! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
 //! have changed.
 //!
-//! On GPUs of a model for which there is an entry, that entry decides, and what it protects counts in
-//! the plain quota, too: of two quotas for the same GPUs each is promised once.
+//! On GPUs of a model for which there is an entry, that entry decides, and what it protects counts
+//! in the plain quota, too: of two quotas for the same GPUs each is promised once.
 //!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.

@@ -38,8 +38,8 @@ impl FairShares {
         Some(shares.get(queue, key))
     }
 
-    /// Whether the quotas of the children of a queue promised too much of a key, as far as they were
-    /// wanted, when the last fair shares were worked out.
+    /// Whether the quotas of the children of a queue promised too much of a key, as far as they
+    /// were wanted, when the last fair shares were worked out.
     pub(super) fn is_overcommitted(&self, parent: QueueId, key: GovernedId) -> bool {
         self.overcommitted.contains(&(parent, key))
     }

@@ -5,7 +5,6 @@
 
 use super::choose::{AllCosts, Changed, Chosen};
 use super::cost::Cost;
-use super::greedy::{self, Counted};
 use super::node_costs::{Amounts, Item, NodeCosts, add};
 use super::units::Unit;
 use crate::ids::{ClassId, Id, NodeId};
@@ -58,9 +57,9 @@ pub(super) struct Members {
 
 /// Members of one shape, and the areas of which one must have room for them.
 #[derive(Debug)]
-struct Need {
-    members: Members,
-    areas: Vec<AreaRoom>,
+pub(super) struct Need {
+    pub(super) members: Members,
+    pub(super) areas: Vec<AreaRoom>,
 }
 
 /// The least that a plan costs, and the units that counting takes for it.
@@ -74,8 +73,8 @@ pub(super) struct Bounded {
 /// The tables from which bounds are computed.
 #[derive(Debug)]
 pub(super) struct Rooms {
-    needs: Vec<Need>,
-    zero: Cost,
+    pub(super) needs: Vec<Need>,
+    pub(super) zero: Cost,
 }
 
 impl Rooms {
@@ -140,30 +139,6 @@ impl Rooms {
         set.sort_unstable();
         set.dedup();
         Some(Bounded { cost, set })
-    }
-}
-
-impl Rooms {
-    /// The cheapest set of units that is found without a search; `None`: members of several shapes
-    /// need room, or there is too little even without all units.
-    pub(super) fn greedy(&self, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
-        let [need] = self.needs.as_slice() else {
-            return None;
-        };
-        let ways = [Counted::Whole, Counted::Part];
-        let areas = need.areas.iter();
-        let pairs = areas.flat_map(|area| ways.map(|counted| (area, counted)));
-        let sets = pairs.filter_map(|(area, counted)| {
-            greedy::set(area, counted, &need.members, units, &self.zero, work)
-        });
-        let cost = |set: &Vec<usize>| {
-            let mut cost = self.zero.clone();
-            for unit in set {
-                cost.add(&units[*unit].cost);
-            }
-            cost
-        };
-        sets.min_by_key(cost)
     }
 }
 

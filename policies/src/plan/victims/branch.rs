@@ -13,6 +13,7 @@
 use super::allowances::Allowances;
 use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
+use super::greedy;
 use super::units::Units;
 use super::what_if::{End, Failure, Needed, WhatIf, follows};
 use super::{Action, Why};
@@ -326,7 +327,7 @@ impl Search {
             return;
         }
         self.has_been_greedy = true;
-        let Some(set) = self.rooms.greedy(&self.units.all, &mut what_if.work) else {
+        let Some(set) = greedy::cheapest(&self.rooms, &self.units.all, &mut what_if.work) else {
             return;
         };
         let cost = self.cost_of(&set, &Cost::default());

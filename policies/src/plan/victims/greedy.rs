@@ -6,7 +6,7 @@
 //! taken costs nothing on its other nodes. What it costs where it is taken first is all of it, or
 //! a part for each of its nodes: sometimes the one finds less, sometimes the other.
 
-use super::bound::{AllDecided, AreaRoom, Decided, Members};
+use super::bound::{AllDecided, AreaRoom, Decided, Members, Rooms};
 use super::cost::Cost;
 use super::units::Unit;
 use alloc::collections::BinaryHeap;
@@ -28,7 +28,7 @@ struct Offer {
 
 /// What a unit costs on a node on which it is taken.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Counted {
+enum Counted {
     /// All that its leaving costs.
     Whole,
     /// Its part, of as many as it has nodes.
@@ -51,8 +51,29 @@ struct Greedy<'a> {
     offers: BinaryHeap<Offer>,
 }
 
-/// The units that leave; `None`: there is too little room even without all that may leave.
-pub(super) fn set(
+/// The cheapest set that is found so; `None`: members of several shapes need room, or there is too
+/// little even without all units that may leave.
+pub(super) fn cheapest(rooms: &Rooms, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
+    let [need] = rooms.needs.as_slice() else {
+        return None;
+    };
+    let ways = [Counted::Whole, Counted::Part];
+    let areas = need.areas.iter();
+    let pairs = areas.flat_map(|area| ways.map(|counted| (area, counted)));
+    let sets = pairs
+        .filter_map(|(area, counted)| set(area, counted, &need.members, units, &rooms.zero, work));
+    let cost = |set: &Vec<usize>| {
+        let mut cost = rooms.zero.clone();
+        for unit in set {
+            cost.add(&units[*unit].cost);
+        }
+        cost
+    };
+    sets.min_by_key(cost)
+}
+
+/// The units that leave for room in one area.
+fn set(
     area: &AreaRoom,
     counted: Counted,
     members: &Members,
