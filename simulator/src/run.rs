@@ -577,15 +577,10 @@ fn movers_ms(seed: u64) -> u64 {
     if takes(seed) { MOVERS_MS } else { 0 }
 }
 
-/// Whether gangs evict others in the world of a seed: in a fourth of the worlds, but in none of
-/// those that a test run takes fresh, whose numbers come from the clock. Of 100,000 worlds of other
-/// numbers none fails any more, but one of 5,000 fresh ones did: 8978053414995 (I9).
+/// Whether gangs evict others in the world of a seed: in a fourth of the worlds.
 fn takes(seed: u64) -> bool {
-    seed % 4 == 3 && !WITHOUT_EVICTIONS.contains(&seed) && seed < FROM_THE_CLOCK
+    seed % 4 == 3 && !WITHOUT_EVICTIONS.contains(&seed)
 }
-
-/// Seeds from here on are numbers of seconds times the number of seeds that a test run takes.
-const FROM_THE_CLOCK: u64 = u64::MAX;
 
 /// Seeds of these numbers failed once in worlds without evictions, which they are to stay.
 const WITHOUT_EVICTIONS: Range<u64> = 20_000..50_000_000;

@@ -21,6 +21,8 @@ pub(crate) struct Node {
     pub(crate) known: Option<KnownNode>,
     slots: SmallVec<[Slot; 6]>,
     ports: Vec<(HostPort, PodId)>,
+    /// The host ports that are held, sorted; one as often as it is held.
+    held_ports: Vec<HostPort>,
     pub(crate) cards: Cards,
     /// The pods that take room on the node, in no order.
     pub(crate) pods: Vec<PodId>,
@@ -99,6 +101,7 @@ impl Node {
             known: None,
             slots: SmallVec::new(),
             ports: Vec::new(),
+            held_ports: Vec::new(),
             cards: Cards::default(),
             pods: Vec::new(),
             accelerated: 0,
@@ -195,6 +198,13 @@ impl Node {
         for (resource, amount) in &class.requests {
             let slot = self.slot(*resource);
             slot.held = shifted(slot.held, *amount, holds);
+        }
+        for port in &class.shape.host_ports {
+            match (self.held_ports.binary_search(port), holds) {
+                (Ok(at) | Err(at), true) => self.held_ports.insert(at, port.clone()),
+                (Ok(at), false) => drop(self.held_ports.remove(at)),
+                (Err(_), false) => {}
+            }
         }
         self.held_for = match holds {
             true => self.held_for.saturating_add(1),
@@ -317,13 +327,12 @@ impl Node {
         fits.chain(cards).fold(ports, u64::min)
     }
 
-    /// Whether none of these ports is taken on the node.
+    /// Whether none of these ports is taken on the node, or held.
     pub(crate) fn ports_free(&self, ports: &[HostPort]) -> bool {
         ports.iter().all(|port| {
-            !self
-                .ports
-                .iter()
-                .any(|(taken, _)| host_ports_conflict(taken, port))
+            let taken = self.ports.iter().map(|(taken, _)| taken);
+            let mut taken = taken.chain(&self.held_ports);
+            !taken.any(|taken| host_ports_conflict(taken, port))
         })
     }
 

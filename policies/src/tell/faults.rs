@@ -42,9 +42,9 @@ const FAILS_WHEN_EVICTED: &str = "FailsWhenEvicted";
 
 /// The message to the owner of a Job that evictions make fail.
 const FRAGILE: &str = "each pod that is evicted counts as failed, and the Job fails for good once they \
-     are more than its backoffLimit: it has no podFailurePolicy that ignores the condition \
-     DisruptionTarget. A Job that has one, with restartPolicy: Never, waits again instead; see \
-     docs/jobs.md";
+     are more than its backoffLimit, or at once by a FailJob rule: it has no podFailurePolicy that \
+     ignores the condition DisruptionTarget before all else. A Job that has one, with \
+     restartPolicy: Never, waits again instead; see docs/jobs.md";
 
 /// The faults of objects as they are now: the faults that were told, and those still to be told.
 #[derive(Debug, Default)]

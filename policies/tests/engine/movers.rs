@@ -1,9 +1,10 @@
 //! Gangs that move so that others can start.
 
+use crate::needed::with_port;
 use crate::takings::one_a_second;
 use gpu_batch_policies::command::EvictionCause;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_testing::{gang, node, pod, quota, topology};
+use gpu_batch_testing::{World, gang, node, pod, quota, topology};
 
 #[test]
 fn a_place_in_the_room_of_a_victim_that_is_still_to_leave_ends_no_plan() {
@@ -63,4 +64,35 @@ fn a_gang_that_must_stay_in_one_rack_moves_to_another_as_a_whole() {
     world.run(1_000);
     assert_eq!(world.places("m-2 m-3"), "n4 n5");
     assert_eq!(world.evictions, 2);
+}
+
+/// The victim comes back before `p` is bound, and goes before it: of the node it finds everything
+/// but its port.
+#[test]
+fn the_host_port_of_a_victim_is_held_for_the_gang_that_waits_for_it() {
+    let mut world = World::with_grace(30);
+    let victim = |name: &str| {
+        let pod = with_port(pod(name, 1), 80).queue("a").owned_by("v");
+        pod.with(|pod| {
+            let owner = pod.owner.as_mut().unwrap();
+            (owner.api_version, owner.kind) = ("apps/v1".into(), "ReplicaSet".into());
+            pod.created_ms -= 60_000;
+        })
+    };
+    world.then((
+        node("n1", 8),
+        node("n2", 2),
+        quota("a", 10),
+        victim("v").on("n1"),
+        pod("w", 2).queue("a").on("n1"),
+        with_port(pod("p", 4), 80).queue("a"),
+    ));
+    world.run(1_000);
+    assert_eq!(world.evicted, ["v"]);
+    assert_eq!(world.cause, Some(EvictionCause::Consolidate));
+    world.apply(victim("v-2"));
+    world.delete("v");
+    world.run(1_000);
+    assert_eq!(world.places("p v-2"), "n1 n2");
+    assert_eq!(world.evictions, 1);
 }

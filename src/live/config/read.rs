@@ -38,13 +38,11 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
     let before = misfits.len();
     let template = serde_json::to_value(ConfigurationFile::default()).unwrap_or_default();
     let fitting = fitting("", value, &template, &mut misfits);
-    if misfits.is_empty() {
-        return Err(vec![in_its_words(&error)]);
-    }
     if let ([only], 0) = (misfits.as_mut_slice(), before) {
         *only = at(&error, only);
     }
     match fitting.map(serde_json::from_value) {
+        _ if misfits.is_empty() => Err(vec![in_its_words(&error)]),
         Some(Ok(file)) => Ok((file, misfits)),
         _ => Err(misfits),
     }
@@ -129,6 +127,10 @@ fn fitting(key: &str, value: Value, template: &Value, misfits: &mut Vec<String>)
             let key = if key.is_empty() { "the file" } else { key };
             misfits.push(format!("{key}: must be {expected}, not {found}"));
             None
+        }
+        // YAML takes a bare number for text where text is wanted.
+        (value @ (Value::Number(_) | Value::Bool(_)), Value::String(_) | Value::Null) => {
+            Some(Value::String(value.to_string()))
         }
         (value, _) => Some(value),
     }

@@ -264,6 +264,10 @@ fn everything_wrong_is_said_at_once() {
         ("log: {level: loud, colour: red}", 2),
         ("evictions: {inFlight: 0, perSecond: two}", 1),
         ("aging: 0s\nretryAfter: 1s\nretryAfter: 2s\ncolour: red", 3),
+        // A bare number is a text to YAML.
+        ("colour: red\nretryAfter: 5\nserveAddress: x", 3),
+        ("colour: red\nuseHalfLife: 3", 2),
+        ("retryAfter: 5\nserveAddress: 5\nlog: 3", 3),
     ] {
         let problems = parse(text).unwrap_err().problems;
         assert_eq!(problems.len(), told, "{text}: {problems:?}");

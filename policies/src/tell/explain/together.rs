@@ -59,8 +59,10 @@ pub(crate) fn explain_together(
         explanation.together = together(state, &tree, &subset);
     }
     let shortages = explanation.shortages.iter().enumerate();
+    // A native group says of a label that it is required, and cannot prefer one.
+    let can_prefer = state.gangs[id].spec.required_label.is_none();
     let wishes = shortages
-        .filter(|(_, one)| may_be_a_wish(state, (id, queue), &tree, one))
+        .filter(|(_, one)| can_prefer && may_be_a_wish(state, (id, queue), &tree, one))
         .map(|(position, _)| position)
         .collect();
     // Ends can help only if empty nodes would do.
