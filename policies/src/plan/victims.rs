@@ -90,6 +90,12 @@ impl Action {
         matches!(self, Self::Consolidate | Self::Mixed(_))
     }
 
+    /// Whether every victim must be needed for room or a limit (R12). Gangs that move lose nothing.
+    fn needs_all(self) -> bool {
+        // tests plant bugs here: unneeded-victim
+        self != Self::Consolidate
+    }
+
     /// What the queue of the claimant claims from others; `None`: nothing.
     pub(crate) fn claims(self) -> Option<ClaimKind> {
         match self {

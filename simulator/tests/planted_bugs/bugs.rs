@@ -275,7 +275,7 @@ pub(crate) const BUGS: &[Bug] = &[
     bug_of_plans(
         "gangs are evicted only to bring the claimant's queue under its fair share",
         "unneeded-victim",
-        "if false {",
+        "false",
     )
     .first_tried(6320),
     bug_of_plans(

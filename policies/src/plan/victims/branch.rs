@@ -309,7 +309,7 @@ impl Search {
                 if gives_no_more.is_some() {
                     self.count_allowances(what_if);
                 }
-                if failure.has_room && self.action != Action::Consolidate {
+                if failure.has_room && self.action.needs_all() {
                     self.note_roomy(set.clone());
                 }
                 let ends = self.note_failure(failure, &cost);
@@ -365,7 +365,7 @@ impl Search {
         }
         let ends = match failure.why {
             Why::Budget(_) => true,
-            _ => failure.has_room && self.action != Action::Consolidate,
+            _ => failure.has_room && self.action.needs_all(),
         };
         // What is in the way of the set that counting liked best says most.
         self.why.get_or_insert(failure.why);
@@ -416,9 +416,9 @@ impl Search {
         next: usize,
         what_if: &mut WhatIf<'_>,
     ) {
-        let needed = match self.action {
-            Action::Consolidate => Needed::All,
-            _ => what_if.needed(&self.units.all, &set, next),
+        let needed = match self.action.needs_all() {
+            false => Needed::All,
+            true => what_if.needed(&self.units.all, &set, next),
         };
         match needed {
             Needed::All => {

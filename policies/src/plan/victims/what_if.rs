@@ -345,10 +345,7 @@ impl<'a> WhatIf<'a> {
         // A gang with more members than it needs may have begun with others than the first.
         let placed = places.iter().map(|(pod, _)| pod);
         self.asked = demand::demand_of_pods(self.state, placed);
-        // tests plant bugs here: unneeded-victim
-        if action != Action::Consolidate
-            && set.iter().any(|unit| self.is_unneeded(units, set, *unit))
-        {
+        if action.needs_all() && set.iter().any(|unit| self.is_unneeded(units, set, *unit)) {
             return Err(Failure::of_rule(Why::Unneeded, true));
         }
         let gpus: Amount = places.iter().map(|(pod, _)| self.gpus_of(*pod)).sum();
