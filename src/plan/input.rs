@@ -217,16 +217,12 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
         ),
         Object::PriorityClass(_) | Object::Job(_) => return,
     };
-    for Problem { field, message } in problems {
+    let unknown_keys = match object {
+        Object::Pod(pod) if pod.ours => pod.unknown_keys.as_slice(),
+        _ => &[],
+    };
+    for Problem { field, message } in problems.iter().chain(unknown_keys) {
         notes.push(format!("{source}: {title}: {field}: {message}"));
-    }
-    if let Object::Pod(pod) = object
-        && pod.ours
-    {
-        let keys = pod.unknown_keys.iter();
-        notes.extend(
-            keys.map(|Problem { field, message }| format!("{source}: {title}: {field}: {message}")),
-        );
     }
     if let Object::PodGroup(group) = object {
         let not_yet = group.unsupported.iter();

@@ -177,11 +177,7 @@ impl Binder {
         };
         state.end_hold(Holder::Gang(gang));
         for victim in &taking.victims {
-            let pod = state.pod_ids.get(&victim.uid).copied();
-            if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
-                state.set_leaving(pod, false);
-                state.touched.extend(state.pods[pod].gang());
-            }
+            let_stay(state, victim.uid);
         }
         if clears {
             // What is still asked for is taken back when it has ended.
@@ -444,10 +440,8 @@ impl Binder {
         }) else {
             // The taking has ended meanwhile: the victim stays, unless the eviction has succeeded.
             let succeeded = matches!(outcome, Outcome::Done | Outcome::NotFound);
-            let pod = state.pod_ids.get(&uid).copied().filter(|_| !succeeded);
-            if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
-                state.set_leaving(pod, false);
-                state.touched.extend(state.pods[pod].gang());
+            if !succeeded {
+                let_stay(state, uid);
             }
             return true;
         };
@@ -474,6 +468,16 @@ impl Binder {
         taking.paused_until_ms = now_ms.saturating_add(wait_ms);
         self.timers.set(taking.paused_until_ms, Timer::Pace);
         true
+    }
+}
+
+/// Lets a victim stay that is not being deleted: its room is not coming any more, and its gang may
+/// place new members again.
+fn let_stay(state: &mut ClusterState, uid: Uid) {
+    let pod = state.pod_ids.get(&uid).copied();
+    if let Some(pod) = pod.filter(|pod| !state.pods[*pod].deleting) {
+        state.set_leaving(pod, false);
+        state.touched.extend(state.pods[pod].gang());
     }
 }
 

@@ -91,8 +91,11 @@ impl QueueTree {
         for parent in self.structure.with_root().to_vec() {
             let divided: Vec<GovernedId> = self.structure.divided_below(parent).collect();
             for key in divided {
-                let promised = self.promised_below(parent, key);
-                if !self.is_model(key) && promised > u128::from(self.there_is(parent, key)) {
+                let too_much = || {
+                    let there_is = u128::from(self.there_is(parent, key));
+                    self.promised_below(parent, key) > there_is
+                };
+                if !self.is_model(key) && too_much() {
                     self.fair.overcommitted.insert((parent, key));
                 }
             }

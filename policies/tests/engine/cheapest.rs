@@ -1,5 +1,5 @@
-//! Plans where many gangs stand on several nodes each: the cheapest set is hard to find there, and
-//! the plan is at least as good as one that takes the node with the fewest gangs, again and again.
+//! Eviction plans where many gangs stand on several nodes each: the cheapest set is hard to find
+//! there, and the plans break fewer gangs than taking the node with the fewest, again and again.
 
 use fastrand::Rng;
 use gpu_batch_policies::explain::EvictionPlan;

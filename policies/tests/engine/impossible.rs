@@ -1,4 +1,5 @@
-//! What is said of a gang for which no eviction plan is possible.
+//! What `explain` says of a gang for which no evictions make room: which claim, limit, domain or
+//! host port is in the way.
 
 use crate::needed::with_port;
 use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};

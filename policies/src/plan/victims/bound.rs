@@ -6,7 +6,7 @@
 use super::choose::{AllCosts, Changed, Chosen};
 use super::cost::Cost;
 use super::node_costs::{Amounts, Item, NodeCosts, add};
-use super::units::Unit;
+use super::units::{Unit, cost_of};
 use crate::ids::{ClassId, Id, NodeId};
 use crate::place::{Request, Scope, widest_scope};
 use crate::resources::amount_of;
@@ -111,10 +111,7 @@ impl Rooms {
     ) -> Option<Bounded> {
         let leave = decided.iter().filter(|(_, how)| **how == Decided::Leaves);
         let mut set: Vec<usize> = leave.map(|(unit, _)| *unit).collect();
-        let mut base = self.zero.clone();
-        for unit in &set {
-            base.add(&units[*unit].cost);
-        }
+        let base = cost_of(units, &set, self.zero.clone());
         let side = Side {
             units,
             decided,

@@ -14,7 +14,7 @@ use super::allowances::Allowances;
 use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::greedy;
-use super::units::Units;
+use super::units::{Units, cost_of};
 use super::what_if::{End, Failure, Needed, WhatIf, follows};
 use super::{Action, Why};
 use crate::queues::QueueId;
@@ -95,9 +95,9 @@ pub(super) struct Search {
     /// The first branch was looked at.
     has_begun: bool,
     largest: Largest,
-    /// What is left of all units was looked at.
+    /// The set of all units that may leave was trimmed to what the claimant needs, see [`Largest`].
     has_trimmed_all: bool,
-    /// A set was found without a search.
+    /// A cheaper set was looked for without a search, see [`greedy`].
     has_been_greedy: bool,
     branches: u64,
     /// The work done in all slices, in units of about ten nanoseconds.
@@ -440,14 +440,11 @@ impl Search {
     }
 
     fn cost_of(&self, set: &[usize], like: &Cost) -> Cost {
-        let mut cost = match set.first() {
+        let zero = match set.first() {
             Some(first) => self.units.all[*first].cost.none(),
             None => like.none(),
         };
-        for unit in set {
-            cost.add(&self.units.all[*unit].cost);
-        }
-        cost
+        cost_of(&self.units.all, set, zero)
     }
 
     /// Whether all units of a branch's set leave in any case.

@@ -8,7 +8,7 @@
 
 use super::bound::{AllDecided, AreaRoom, Decided, Members, Rooms};
 use super::cost::Cost;
-use super::units::Unit;
+use super::units::{Unit, cost_of};
 use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -62,14 +62,7 @@ pub(super) fn cheapest(rooms: &Rooms, units: &[Unit], work: &mut u64) -> Option<
     let pairs = areas.flat_map(|area| ways.map(|counted| (area, counted)));
     let sets = pairs
         .filter_map(|(area, counted)| set(area, counted, &need.members, units, &rooms.zero, work));
-    let cost = |set: &Vec<usize>| {
-        let mut cost = rooms.zero.clone();
-        for unit in set {
-            cost.add(&units[*unit].cost);
-        }
-        cost
-    };
-    sets.min_by_key(cost)
+    sets.min_by_key(|set| cost_of(units, set, rooms.zero.clone()))
 }
 
 /// The units that leave for room in one area.

@@ -482,6 +482,15 @@ pub(super) fn add_guard(guards: &mut Vec<Guard>, more: Guard) {
     }
 }
 
+/// What it costs if these units leave. `zero`: no cost, with as many sums.
+pub(super) fn cost_of(units: &[Unit], set: &[usize], zero: Cost) -> Cost {
+    let mut cost = zero;
+    for unit in set {
+        cost.add(&units[*unit].cost);
+    }
+    cost
+}
+
 /// Adds amounts to those of a node.
 pub(super) fn add_on(sums: &mut Vec<(NodeId, Resources)>, node: NodeId, amounts: &Resources) {
     let Some((_, sum)) = sums.iter_mut().find(|(known, _)| *known == node) else {
