@@ -162,6 +162,7 @@ impl Engine {
             self.state.capacity.deadline(),
             self.state.holds.deadline(),
             self.claims_deadline(),
+            self.planner.reservations.deadline(self.now_ms),
             next_use,
         ]
         .into_iter()

@@ -25,7 +25,7 @@ mod subset;
 mod two_shapes;
 
 pub(crate) use choices::{CHOICES_MAX, Choice, pods_of};
-pub(crate) use domains::all_nodes_of;
+pub(crate) use domains::{all_nodes_of, counted};
 pub(crate) use memo::{Memo, SLICE_STEPS};
 pub(crate) use nested::{counted_again, refused_by_counting};
 pub(crate) use read_set::ReadSet;
@@ -227,5 +227,5 @@ pub(crate) fn only_limits_refuse(
         return false;
     }
     let mut areas = domains::areas(state, scope).into_iter();
-    areas.any(|area| domains::counted(state, class, area) >= need)
+    areas.any(|area| counted(state, class, area) >= need)
 }

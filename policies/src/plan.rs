@@ -9,6 +9,7 @@ pub(crate) mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
 pub(crate) mod repeats;
+pub(crate) mod reserve;
 pub(crate) mod search;
 pub(crate) mod turn;
 pub(crate) mod victims;
@@ -19,6 +20,7 @@ use crate::settings::Queueing;
 use agenda::Agenda;
 use claims::Claims;
 use repeats::Repeats;
+use reserve::Reservations;
 use search::{Allowance, Search};
 use waiting::Waiting;
 
@@ -33,6 +35,7 @@ pub(crate) struct Planner {
     pub(crate) allowance: Allowance,
     pub(crate) repeats: Repeats,
     pub(crate) claims: Claims,
+    pub(crate) reservations: Reservations,
     /// The gang that is being assessed or tried.
     pub(crate) in_hand: Option<GangId>,
 }
@@ -46,6 +49,7 @@ impl Planner {
             allowance: Allowance::full(),
             repeats: Repeats::default(),
             claims: Claims::default(),
+            reservations: Reservations::default(),
             in_hand: None,
         }
     }

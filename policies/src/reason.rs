@@ -35,7 +35,7 @@ pub enum Reason {
     WaitingForTurn,
     /// Room is being made for the gang by evictions.
     WaitingForEviction,
-    /// A place and a time are reserved for the gang.
+    /// The gang fits, but would keep another one from starting when it was promised to.
     Reserved,
     /// The gang may not move or evict others yet.
     PreemptionDelay,

@@ -46,6 +46,10 @@ pub struct Settings {
     pub preemption_delay_ms: u64,
     /// How many GPUs may be moved for each GPU of the gang that gets the room.
     pub moved_gpus_max: u64,
+    /// How many refused gangs have a reservation: they are promised a start, and gangs behind them
+    /// start only where the promises are kept. 0: none; 1: EASY backfilling; [`u32::MAX`]:
+    /// conservative backfilling.
+    pub reservations: u32,
     /// Which processes may act.
     pub leadership: Leadership,
 }
@@ -125,6 +129,7 @@ impl Default for Settings {
             },
             preemption_delay_ms: 0,
             moved_gpus_max: 2,
+            reservations: 0,
             leadership: Leadership::Assumed,
         }
     }

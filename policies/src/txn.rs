@@ -5,6 +5,7 @@
 
 use crate::facts::{CardIndex, Placement, Uid};
 use crate::ids::{ClassId, GangId, NodeId, PodId};
+use crate::resources::Resources;
 use crate::state::ClusterState;
 use crate::state::holds::{Hold, Holder};
 use crate::state::pod::Stage;
@@ -17,6 +18,8 @@ pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
     holds: Vec<HoldChange>,
+    /// What is kept from everybody on nodes, the last first.
+    withheld: Vec<(NodeId, Resources)>,
 }
 
 /// A change of what is held for whom.
@@ -112,6 +115,21 @@ impl Txn {
         state.begin_hold(hold);
     }
 
+    /// Counts amounts on a node as taken, whoever asks.
+    pub(crate) fn withhold(&mut self, state: &mut ClusterState, node: NodeId, amounts: Resources) {
+        state.nodes[node].count_withheld(&amounts, true);
+        state.node_changed(node, false);
+        self.withheld.push((node, amounts));
+    }
+
+    /// Ends all that was begun by [`Txn::withhold`]. Pods that were placed meanwhile stay.
+    pub(crate) fn give_back_withheld(&mut self, state: &mut ClusterState) {
+        for (node, amounts) in core::mem::take(&mut self.withheld) {
+            state.nodes[node].count_withheld(&amounts, false);
+            state.node_changed(node, false);
+        }
+    }
+
     /// Gives up what is held for somebody, if anything is: who is placed takes the room itself.
     pub(crate) fn give_up(&mut self, state: &mut ClusterState, holder: Holder) {
         if let Some(hold) = state.take_hold(holder, false) {
@@ -129,8 +147,9 @@ impl Txn {
     }
 
     /// Undoes everything since the checkpoint: the state is as it was when the checkpoint was
-    /// taken.
+    /// taken. Nothing is withheld any more.
     pub(crate) fn rollback(&mut self, state: &mut ClusterState, to: Checkpoint) {
+        self.give_back_withheld(state);
         // The last change goes first: a pod may be placed after it was displaced, and end after it
         // was placed.
         loop {

@@ -80,6 +80,7 @@ pub fn generate(settings: &Settings) -> Result<Trace, ScaleError> {
             num_gpus: demand.gpus[kind],
             queue: index(demand.queues[kind].pick(&mut random)),
             checkpoint_s: None,
+            expected_s: None,
         });
     }
     let queues = size.queues;

@@ -6,8 +6,9 @@
 //! every eviction an `Evict`: a [`Policy`] is a setting of the engine, not a scheduler of its own.
 //!
 //! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
-//! itself, as the virtual clusters of the traces had. Under the others all nodes are one cluster; a
-//! queue's nodes are its quota, and queues borrow what others leave.
+//! itself, as the virtual clusters of the traces had. Under the others all nodes are one cluster.
+//! Under [`Policy::Easy`] and [`Policy::Conservative`] all jobs stand in one line there; under the
+//! rest a queue's nodes are its quota, and queues borrow what others leave.
 //!
 //! None of these settings (the order in a leaf queue, whether the first in line keeps the others
 //! waiting, `Placement::Consolidated`) is offered to users of a cluster. Clusters that share no
@@ -45,6 +46,12 @@ pub enum Policy {
     Sjf,
     /// First in, first out, but a job that finds no room lets later jobs pass.
     FirstFit,
+    /// First in, first out; the first job that finds no room is promised a start, and later jobs
+    /// pass where they do not delay it (EASY backfilling).
+    Easy,
+    /// First in, first out; every job is promised a start when it is submitted, and later jobs pass
+    /// where they delay nobody (conservative backfilling).
+    Conservative,
     /// Dominant resource fairness between queues, which have quotas and borrow from each other. Who
     /// runs is left alone. Inside a queue as [`Policy::FirstFit`].
     Drf,
@@ -54,10 +61,12 @@ pub enum Policy {
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Fifo,
         Self::Sjf,
         Self::FirstFit,
+        Self::Easy,
+        Self::Conservative,
         Self::Drf,
         Self::DrfEvictions,
     ];
@@ -69,6 +78,8 @@ impl Policy {
             Self::Fifo => "fifo",
             Self::Sjf => "sjf",
             Self::FirstFit => "first-fit",
+            Self::Easy => "easy",
+            Self::Conservative => "conservative",
             Self::Drf => "drf",
             Self::DrfEvictions => "drf+evictions",
         }
@@ -77,13 +88,29 @@ impl Policy {
     /// Whether all queues share one cluster.
     #[must_use]
     pub fn shares_nodes(self) -> bool {
-        matches!(self, Self::Drf | Self::DrfEvictions)
+        !matches!(self, Self::Fifo | Self::Sjf | Self::FirstFit)
     }
 
     /// Whether jobs are evicted so that others can start.
     #[must_use]
     pub fn evicts(self) -> bool {
         self == Self::DrfEvictions
+    }
+
+    /// Whether jobs are promised starts, which later jobs that pass do not delay. All jobs stand in
+    /// one line then, whatever their queues.
+    #[must_use]
+    pub fn backfills(self) -> bool {
+        self.reservations() > 0
+    }
+
+    /// How many jobs at a time are promised a start.
+    fn reservations(self) -> u32 {
+        match self {
+            Self::Easy => 1,
+            Self::Conservative => u32::MAX,
+            _ => 0,
+        }
     }
 
     fn settings(self) -> Settings {
@@ -108,6 +135,7 @@ impl Policy {
         Settings {
             leaf_order,
             queueing,
+            reservations: self.reservations(),
             gpu_placement,
             evictions: if self.evicts() {
                 at_once

@@ -3,7 +3,7 @@
 use crate::bind::outbox::Flight;
 use crate::command::CommandId;
 use crate::engine::Engine;
-use crate::event::{Event, Kind, Outcome};
+use crate::event::{Event, Kind, Object, ObjectKey, Outcome};
 use crate::facts::UnixMs;
 use crate::lease::LeaseAnswer;
 use crate::settings::Settings;
@@ -15,16 +15,25 @@ impl Engine {
         match event {
             Event::Applied(object) => {
                 self.note_news(object.kind());
+                if matches!(&*object, Object::Pod(pod) if !pod.ours) {
+                    self.planner.reservations.doubt();
+                }
                 // A queue may become Ready, or cease to be, without touching any gang.
                 self.teller.dirty_queues |= object.kind() == Kind::Queue;
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
                 self.note_news(key.kind());
+                if let ObjectKey::Pod(uid) = &key
+                    && self.state.is_foreign(*uid)
+                {
+                    self.planner.reservations.doubt();
+                }
                 self.state.delete(key);
             }
             Event::Listed(listing) => {
                 self.note_news(listing.kind);
+                self.planner.reservations.doubt();
                 self.listed.insert(listing.kind);
                 self.teller.dirty_queues |= listing.kind == Kind::Queue;
                 self.state.apply_listing(listing, now_ms);
@@ -43,6 +52,9 @@ impl Engine {
         }
         if kind != Kind::Pod {
             self.planner.claims.note();
+        }
+        if matches!(kind, Kind::Node | Kind::Topology) {
+            self.planner.reservations.doubt();
         }
         self.planner.claims.known.disturb();
     }

@@ -22,6 +22,10 @@ impl Engine {
         let consequences =
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
         self.carry_out(id, consequences);
+        if self.settings.reservations > 0 {
+            let reservations = &mut self.planner.reservations;
+            reservations.follow(&self.state, id, counts, now_ms);
+        }
         let (wait, again_ms) = judge::judge(&mut self.state, &self.progress, id, counts, now_ms);
         if let Some(again_ms) = again_ms {
             self.binder.timers.set(again_ms, Timer::Gang(id));

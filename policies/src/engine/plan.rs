@@ -23,13 +23,20 @@ impl Engine {
         if core::mem::take(&mut self.binder.takings.adopts) {
             self.adopt_nominations();
         }
-        let unfinished = self.take_turns(now_ms) || self.claim(now_ms);
+        let mut work = 0;
+        self.planner.keep_promises(
+            &mut self.state,
+            &self.settings,
+            &self.progress,
+            now_ms,
+            &mut work,
+        );
+        let unfinished = self.take_turns(now_ms, work) || self.claim(now_ms);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);
         unfinished
     }
 
-    fn take_turns(&mut self, now_ms: UnixMs) -> bool {
-        let mut work = 0;
+    fn take_turns(&mut self, now_ms: UnixMs, mut work: u64) -> bool {
         while work < SLICE_WORK {
             work += 100;
             let (state, settings) = (&mut self.state, &self.settings);

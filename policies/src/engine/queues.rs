@@ -67,6 +67,7 @@ impl Engine {
     fn forget_queues(&mut self) {
         self.planner.agenda = Agenda::new(self.settings.queueing);
         self.planner.claims.forget_queues();
+        self.planner.reservations.forget_promises();
         self.teller.gangs_by_queue.clear();
         self.teller.reported_queues.clear();
         self.teller.protection = Protection::default();

@@ -64,7 +64,7 @@ impl Engine {
     fn assess(&mut self, id: GangId, now_ms: UnixMs) {
         let gang = &self.state.gangs[id];
         if gang.members.is_empty() && gang.object.is_none() {
-            self.remove_gang(id);
+            self.remove_gang(id, now_ms);
             return;
         }
         let spec = spec::spec_of(&self.state, gang);
@@ -86,12 +86,13 @@ impl Engine {
         self.follow_taking(id, now_ms);
     }
 
-    fn remove_gang(&mut self, id: GangId) {
+    fn remove_gang(&mut self, id: GangId, now_ms: UnixMs) {
         self.binder.end_taking(&mut self.state, id, true);
         self.planner.forget_search_of(id);
         self.planner.forget_repeat(id);
         self.planner
             .leave_agenda(&mut self.state, &self.settings, &self.progress, id);
+        self.planner.reservations.forget(id, now_ms);
         self.replace_tally(id, None);
         self.state.forget_submitted(id);
         if let Some(gang) = self.state.gangs.remove(id) {

@@ -63,6 +63,14 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
+    /// The gang fits, but would keep another one from starting when it was promised to.
+    pub(crate) fn behind_promises() -> Self {
+        Self {
+            reason: Reason::Reserved,
+            by_nodes: None,
+        }
+    }
+
     /// No way to meet the needs of the gang was found.
     pub(crate) fn without_choice() -> Self {
         Self {
@@ -74,6 +82,9 @@ impl Refused {
     /// What is told of the refusal until its sentence is made.
     pub(crate) fn in_short(&self) -> Verdict {
         let message = match &self.by_nodes {
+            None if self.reason == Reason::Reserved => {
+                "its room is kept for a gang that was promised to start"
+            }
             None => "its queue had no room for it when it was last tried",
             Some(_) => "no place was found for it when it was last tried",
         };
@@ -99,6 +110,8 @@ pub(crate) enum Wake {
     AnyRoom(Vec<ClassId>, Option<QueueId>),
     /// Something is released in the queue.
     Queue(QueueId),
+    /// What other gangs were promised changes.
+    Promises,
 }
 
 /// What a refused gang lacks, where counting proves it. A shortfall that is proved of one gang of a

@@ -105,7 +105,7 @@ pub(super) fn room(state: &mut ClusterState, request: &Request, class: ClassId, 
 }
 
 /// How many pods of a class fit in an area if limits on GPU models do not count.
-pub(super) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
+pub(crate) fn counted(state: &mut ClusterState, class: ClassId, area: Area) -> u64 {
     state.refresh(class);
     let (topologies, classes) = (&state.topologies, &mut state.classes);
     let Some(table) = classes[class].table.as_mut() else {

@@ -161,6 +161,8 @@ impl Agenda {
                 }
             }
             Wake::Queue(full) => put_in(&mut self.queues, *full, gang),
+            // The reservations know who waits for them.
+            Wake::Promises => {}
         }
         if self.queueing == Queueing::Strict {
             put_in(&mut self.blocking, queue, (key.clone(), gang));
@@ -185,6 +187,7 @@ impl Agenda {
                 }
             }
             Wake::Queue(full) => take_out(&mut self.queues, full, &gang),
+            Wake::Promises => {}
         }
     }
 

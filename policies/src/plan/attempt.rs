@@ -11,7 +11,7 @@ use crate::gangs::wait::{Refused, Shortfall, Wake};
 use crate::gangs::{demand, request, wanted};
 use crate::ids::ById;
 use crate::ids::{GangId, PodId};
-use crate::place::{Choice, Memo, Refusal, Request, place, pods_of};
+use crate::place::{Choice, Memo, Refusal, Request, SLICE_STEPS, place, pods_of};
 use crate::plan::bounds;
 use crate::plan::refusal;
 use crate::queues::{Demand, Excess, QueueId};
@@ -44,6 +44,44 @@ pub(crate) struct Attempt<'a> {
 /// Whether members were placed in the transaction; else why none was, and what must change before
 /// the gang is tried again.
 pub(crate) type Attempted = Result<(), (Refused, Wake)>;
+
+/// A gang that is to be placed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) progress: &'a ById<GangId, Progress>,
+    pub(crate) gang: GangId,
+    pub(crate) queue: QueueId,
+    pub(crate) counts: Counts,
+    pub(crate) now_ms: UnixMs,
+}
+
+/// Places what a gang wants next, with a search of no more than one slice.
+///
+/// # Errors
+/// Why there is no place, as far as the search has come.
+pub(crate) fn in_one_slice(
+    state: &mut ClusterState,
+    txn: &mut Txn,
+    asker: Asker<'_>,
+    work: &mut u64,
+) -> Attempted {
+    let mut memo = Memo::default();
+    memo.begin_slice(SLICE_STEPS);
+    let attempt = Attempt {
+        state,
+        settings: asker.settings,
+        progress: asker.progress,
+        gang: asker.gang,
+        queue: asker.queue,
+        counts: asker.counts,
+        now_ms: asker.now_ms,
+        txn,
+        memo: &mut memo,
+        work,
+    };
+    attempt.run()
+}
 
 impl Attempt<'_> {
     /// Places what the gang wants next, with members that its queue has room for, or nothing.
@@ -96,6 +134,8 @@ impl Attempt<'_> {
                 Wake::Queue(queue) | Wake::Eased(Shortfall::Bound { queue, .. }) => {
                     full = bounds::highest(self.state, leaf, full, queue);
                 }
+                // An attempt knows nothing of promises.
+                Wake::Promises => {}
             }
             first.get_or_insert(refused);
         }

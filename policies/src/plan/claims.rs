@@ -402,7 +402,7 @@ fn release(state: &mut ClusterState, holder: GangId) -> Option<(QueueId, Demand,
 }
 
 /// Whether a gang that asks for this goes before a gang of another queue, as things stand.
-fn goes_before(
+pub(super) fn goes_before(
     state: &mut ClusterState,
     (queue, asked): (QueueId, &Demand),
     (other, asked_by_other): (QueueId, Demand),

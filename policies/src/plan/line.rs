@@ -177,6 +177,10 @@ impl Planner {
         progress: &ById<GangId, Progress>,
         id: GangId,
     ) {
+        self.reservations.drop_of(id);
+        if let Some((queue, key)) = &self.waiting[id].place {
+            self.reservations.leave_line(*queue, key, id);
+        }
         if let Some(queue) = self.leave_line(id) {
             self.show_heads(state, settings, progress, queue);
             self.advance(state, settings, progress, queue);
@@ -233,6 +237,7 @@ impl Planner {
             return;
         };
         let (queue, key) = (*queue, key.clone());
+        self.reservations.leave_line(queue, &key, id);
         self.agenda.unpark(id, wake, queue, &key);
         self.agenda.add(queue, key, id);
         waiting.wait = Wait::Turn;

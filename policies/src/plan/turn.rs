@@ -4,9 +4,10 @@ use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::request;
+use crate::gangs::wait::{Refused, Wake};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::plan::Planner;
-use crate::plan::attempt::Attempt;
+use crate::plan::attempt::{Asker, Attempt};
 use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -52,6 +53,7 @@ impl Planner {
         if let Some((queue, gang)) = before_all.or_else(|| self.searching()) {
             return Turn::Of(queue, gang);
         }
+        self.offer_reservations(state, settings, progress);
         let line_up = self.line_up(state, settings, progress, work);
         let Some(queue) = state.queues.next_leaf(line_up) else {
             self.forget_freed(state, settings, progress);
@@ -83,6 +85,7 @@ impl Planner {
         let mut txn = Txn::default();
         let start = txn.checkpoint();
         txn.give_up_own(state, id);
+        let begin = txn.checkpoint();
         let attempt = Attempt {
             state,
             settings,
@@ -97,11 +100,24 @@ impl Planner {
         };
         let result = attempt.run();
         self.charge_search(&mut search);
+        let asker = Asker {
+            settings,
+            progress,
+            gang: id,
+            queue,
+            counts,
+            now_ms,
+        };
+        let result = result.and_then(|()| {
+            let beside = self.place_beside_promises(state, asker, &mut txn, begin, work);
+            beside.map_err(|_| (Refused::behind_promises(), Wake::Promises))
+        });
         if result.is_err() {
             txn.rollback(state, start);
         }
         match result {
             Ok(()) => {
+                self.reservations.end_of(id);
                 self.leave_agenda(state, settings, progress, id);
                 Tried::Placed(txn.commit(state))
             }
@@ -113,6 +129,10 @@ impl Planner {
             Err((refused, wake)) => {
                 self.waiting[id].tried = request::fingerprint(state, id, &counts);
                 self.note_refusal(id, &search, (&refused, &wake));
+                let wake = match self.reserve(state, asker, refused.reason, work) {
+                    true => Wake::Promises,
+                    false => wake,
+                };
                 self.park(state, settings, progress, id, (refused, wake), now_ms);
                 Tried::Refused(counts)
             }

@@ -76,13 +76,16 @@ struct Slot {
     leaving: u128,
     /// What is held for gangs that wait for room that is coming.
     held: u128,
+    /// What is kept from everybody in a what-if.
+    withheld: u128,
 }
 
 impl Slot {
     /// What is taken for everybody who has no hold: holds come out of what is leaving first.
     fn taken(&self) -> u128 {
         let beyond = self.held.saturating_sub(self.leaving);
-        self.used.saturating_add(beyond)
+        let kept = beyond.saturating_add(self.withheld);
+        self.used.saturating_add(kept)
     }
 
     fn free(&self) -> Amount {
@@ -146,6 +149,7 @@ impl Node {
                         used: 0,
                         leaving: 0,
                         held: 0,
+                        withheld: 0,
                     },
                 );
                 position
@@ -210,6 +214,14 @@ impl Node {
             true => self.held_for.saturating_add(1),
             false => self.held_for.saturating_sub(1),
         };
+    }
+
+    /// Counts amounts as taken in a what-if, or not any more.
+    pub(crate) fn count_withheld(&mut self, amounts: &Resources, adds: bool) {
+        for (resource, amount) in amounts {
+            let slot = self.slot(*resource);
+            slot.withheld = shifted(slot.withheld, *amount, adds);
+        }
     }
 
     /// Whether room is held on the node for any pod.

@@ -236,6 +236,12 @@ impl ClusterState {
         self.leave_class(class);
     }
 
+    /// Whether a pod is another scheduler's.
+    pub(crate) fn is_foreign(&self, uid: Uid) -> bool {
+        let pod = self.pod_ids.get(&uid).map(|pod| &self.pods[*pod]);
+        pod.is_some_and(|pod| pod.own.is_none())
+    }
+
     /// The node of a pod, bound or assumed.
     pub(crate) fn node_of(&self, pod: PodId) -> Option<NodeId> {
         self.pods.get(pod)?.stage.node()

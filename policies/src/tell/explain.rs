@@ -357,7 +357,7 @@ impl Explained<'_> {
                 }
                 explanation.shortages.push(shortage);
             }
-            Wake::Eased(_) => {}
+            Wake::Eased(_) | Wake::Promises => {}
             Wake::AnyRoom(..) if state.gangs[self.gang].tree().is_some() => {
                 explanation.shortages = sub_groups::shortages_of_sub_groups(self);
             }

@@ -127,6 +127,7 @@ impl Teller {
                     wake.clone(),
                 )
             }
+            None if refused.reason == Reason::Reserved => (refused.in_short(), wake.clone()),
             None => {
                 let verdict = Verdict {
                     more_nodes_help: false,

@@ -24,6 +24,7 @@ mod protected;
 mod quarantine;
 mod races;
 mod requests;
+mod reservations;
 mod review;
 mod search;
 mod slices;

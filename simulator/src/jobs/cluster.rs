@@ -111,6 +111,9 @@ struct World<'a> {
     places: Vec<Option<usize>>,
     objects: Objects,
     timeline: Timeline,
+    /// All jobs stand in one line and may pass others where these are not delayed: what their
+    /// owners expect counts. Otherwise only an order by runtime asks for it, and it is the truth.
+    backfills: bool,
     /// `None`: no job is evicted.
     courses: Option<Courses>,
     outcome: Outcome,
@@ -128,6 +131,7 @@ impl<'a> World<'a> {
             places: workload.queues_of_trace(),
             objects,
             timeline: Timeline::new(policy.settings(), 0, world),
+            backfills: policy.backfills(),
             courses: policy.evicts().then(Courses::default),
             outcome: Outcome {
                 starts: Vec::with_capacity(cluster.jobs.len()),
@@ -145,11 +149,17 @@ impl<'a> World<'a> {
         let Some(queue) = self.places[job.queue as usize] else {
             return;
         };
-        let queue = &self.workload.queues[queue].name;
+        let queue = match self.backfills {
+            true => ONE_LINE,
+            false => &self.workload.queues[queue].name,
+        };
         let arrival = Arrival {
             run,
             at_s,
-            left_s: self.left_s(number),
+            expected_s: match self.backfills {
+                true => job.expected_s,
+                false => Some(self.left_s(number)),
+            },
             ..Arrival::first(number, job, queue)
         };
         self.objects.arrive(arrival, batch);
@@ -270,6 +280,9 @@ impl Outcome {
         }
     }
 }
+
+/// The queue of all jobs where they stand in one line: it always exists.
+const ONE_LINE: &str = "default";
 
 /// The second of a time. The worlds of traces are advanced at whole seconds only.
 fn at_s(at_ms: UnixMs) -> u64 {

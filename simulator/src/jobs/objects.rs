@@ -31,8 +31,8 @@ pub(super) struct Arrival<'a> {
     /// How many runs of the job were evicted before. The pods of each run are new ones.
     pub(super) run: u32,
     pub(super) at_s: u64,
-    /// How long the job has still to run.
-    pub(super) left_s: u64,
+    /// How long the job is known to have still to run, in seconds; `None`: nobody knows.
+    pub(super) expected_s: Option<u64>,
 }
 
 impl<'a> Arrival<'a> {
@@ -44,7 +44,7 @@ impl<'a> Arrival<'a> {
             queue,
             run: 0,
             at_s: job.submit_s,
-            left_s: job.duration_s,
+            expected_s: None,
         }
     }
 }
@@ -141,7 +141,9 @@ impl Objects {
             queue: Some(arrival.queue.into()),
             shape: Arc::clone(shape),
             hints: GangHints {
-                expected_runtime_ms: Some(arrival.left_s.saturating_mul(1_000)),
+                expected_runtime_ms: arrival
+                    .expected_s
+                    .map(|seconds| seconds.saturating_mul(1_000)),
                 ..GangHints::default()
             },
             ..self.template.clone()

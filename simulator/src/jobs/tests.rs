@@ -22,6 +22,7 @@ pub(super) fn trace(jobs: &[(&str, u64, u64, u32)]) -> Jobs {
             num_gpus: *num_gpus,
             queue: u32::try_from(queue).unwrap(),
             checkpoint_s: None,
+            expected_s: None,
         });
     }
     trace

@@ -1,5 +1,6 @@
 //! The jobs of a trace: `row,submit_s,duration_s,num_gpus,vc`, sorted by time of submission. A
-//! column `checkpoint_s` may say how often a job saves its work.
+//! column `checkpoint_s` may say how often a job saves its work, and a column `expected_s` how long
+//! its owner expects it to run.
 
 use crate::input::{InputError, Row, Table};
 use std::collections::BTreeMap;
@@ -18,9 +19,10 @@ const DURATION: usize = 2;
 const GPUS: usize = 3;
 const QUEUE: usize = 4;
 const CHECKPOINT: usize = 5;
+const EXPECTED: usize = 6;
 
-/// The column that a file may have or not.
-const OPTIONAL: [&str; 1] = ["checkpoint_s"];
+/// The columns that a file may have or not.
+const OPTIONAL: [&str; 2] = ["checkpoint_s", "expected_s"];
 
 /// The largest time in seconds, about 300 years: times stay far from overflow, also in
 /// milliseconds.
@@ -46,6 +48,8 @@ pub struct Job {
     /// After so many seconds of running, at least 1, the job saves its work, and again after as
     /// many. `None`: it saves nothing, and begins anew whenever it is evicted.
     pub checkpoint_s: Option<u64>,
+    /// How many seconds the owner of the job expects it to run. `None`: nobody knows.
+    pub expected_s: Option<u64>,
 }
 
 /// The jobs of a file.
@@ -73,18 +77,22 @@ impl Jobs {
     /// If the file cannot be written.
     pub fn write(&self, file: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
-        let saves = self.jobs.iter().any(|job| job.checkpoint_s.is_some());
-        let optional = OPTIONAL.iter().filter(|_| saves);
-        writer.write_record(COLUMNS.iter().chain(optional))?;
+        let told = [
+            self.jobs.iter().any(|job| job.checkpoint_s.is_some()),
+            self.jobs.iter().any(|job| job.expected_s.is_some()),
+        ];
+        let optional = OPTIONAL.iter().zip(told).filter(|(_, is_told)| *is_told);
+        writer.write_record(COLUMNS.iter().chain(optional.map(|(name, _)| name)))?;
         for job in &self.jobs {
             let numbers = [job.row, job.submit_s, job.duration_s, job.num_gpus.into()];
             for number in numbers {
                 writer.write_field(number.to_string())?;
             }
             writer.write_field(&self.queues[job.queue as usize])?;
-            if saves {
-                let checkpoint = job.checkpoint_s.map(|every_s| every_s.to_string());
-                writer.write_field(checkpoint.unwrap_or_default())?;
+            let values = [job.checkpoint_s, job.expected_s].into_iter().zip(told);
+            for (seconds, _) in values.filter(|(_, is_told)| *is_told) {
+                let seconds = seconds.map(|seconds| seconds.to_string());
+                writer.write_field(seconds.unwrap_or_default())?;
             }
             writer.write_record(None::<&[u8]>)?;
         }
@@ -143,10 +151,8 @@ fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
         duration_s: row.whole(DURATION, SECONDS_MAX)?,
         num_gpus: row.whole(GPUS, GPUS_MAX)?,
         queue,
-        checkpoint_s: match row.text(CHECKPOINT)? {
-            "" => None,
-            _ => Some(row.whole(CHECKPOINT, SECONDS_MAX)?),
-        },
+        checkpoint_s: seconds(row, CHECKPOINT)?,
+        expected_s: seconds(row, EXPECTED)?,
     };
     if job.num_gpus == 0 {
         return Err(row.error(GPUS, "is 0; only jobs with GPUs are simulated"));
@@ -156,6 +162,14 @@ fn job(row: &Row<'_>, queue: u32) -> Result<Job, InputError> {
         return Err(row.error(CHECKPOINT, message));
     }
     Ok(job)
+}
+
+/// A number of seconds that may be left out.
+fn seconds(row: &Row<'_>, column: usize) -> Result<Option<u64>, InputError> {
+    match row.text(column)? {
+        "" => Ok(None),
+        _ => row.whole(column, SECONDS_MAX).map(Some),
+    }
 }
 
 /// The indexes of two jobs with one `row`: of all such pairs the one whose second job comes first

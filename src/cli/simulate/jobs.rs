@@ -27,9 +27,11 @@ Examples:
   gpu-batch simulate jobs --trace trace.csv --queues queues.csv --policy drf,drf+evictions
 
 The trace has the columns row,submit_s,duration_s,num_gpus,vc and, if jobs save their work,
-checkpoint_s; the file of queues vc,node num. Under fifo, sjf and first-fit every queue has its own
-nodes; under drf and drf+evictions all nodes are one cluster, in which a queue's nodes are its
-quota. An evicted job goes back to its queue and loses what it has not saved: checkpoint_s says
+checkpoint_s, and, if owners know how long they run, expected_s; the file of queues vc,node num.
+Under fifo, sjf and first-fit every queue has its own nodes. Under the others all nodes are one
+cluster: with easy and conservative all jobs stand in one line, and expected_s says when jobs are
+expected to end (without it: never); with drf and drf+evictions a queue's nodes are its quota. An
+evicted job goes back to its queue and loses what it has not saved: checkpoint_s says
 after how many seconds of running it saves its work, each time; without it all is lost. Writes
 jobs.csv, summary.csv, fairness.csv, report.html, report.json and, with drf+evictions, evictions.csv.
 The same files give the same bytes, whatever the number of threads.")]
@@ -72,6 +74,11 @@ enum Name {
     Sjf,
     /// First in, first out; a job without room lets later ones start
     FirstFit,
+    /// First in, first out; the first job without room is promised a start that later ones do not
+    /// delay
+    Easy,
+    /// First in, first out; every job is promised a start that later ones do not delay
+    Conservative,
     /// Fair shares between queues with quotas that borrow from each other; nobody is evicted
     Drf,
     /// As drf, and running jobs are evicted for what is another queue's own, as the scheduler does
@@ -86,6 +93,8 @@ impl Name {
             Self::Fifo => Policy::Fifo,
             Self::Sjf => Policy::Sjf,
             Self::FirstFit => Policy::FirstFit,
+            Self::Easy => Policy::Easy,
+            Self::Conservative => Policy::Conservative,
             Self::Drf => Policy::Drf,
             Self::DrfEvictions => Policy::DrfEvictions,
         }

@@ -199,6 +199,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         evictions,
         preemption_delay_ms,
         moved_gpus_max: moved_gpus_max.into(),
+        reservations: defaults.reservations,
         leadership: leadership(&file.leader_election, request_deadline_ms, problems),
     }
 }

@@ -10,6 +10,7 @@ fn jobs(of: &[(u64, u64, u32)]) -> Jobs {
         num_gpus: *num_gpus,
         queue: 0,
         checkpoint_s: None,
+        expected_s: None,
     };
     Jobs {
         jobs: (1..).zip(of).map(job).collect(),

@@ -81,6 +81,7 @@ fields! {
         gpu_placement, cpu_placement, target_workload, leaf_order, queueing, aging_ms,
         staleness_grace_ms, request_deadline_ms, in_flight, queue_status_interval_ms,
         use_half_life_ms, retry_after_ms, evictions, preemption_delay_ms, moved_gpus_max,
+        reservations,
         leadership,
     }
     Evictions { in_flight, per_second }

@@ -26,6 +26,7 @@ fn jobs_are_read_in_the_order_of_the_file() {
         num_gpus,
         queue,
         checkpoint_s: None,
+        expected_s: None,
     };
     let expected = [job(7, 0, 60, 8, 0), job(3, 0, 0, 1, 1), job(9, 5, 1, 1, 0)];
     assert_eq!(read.jobs, expected);

@@ -1,0 +1,412 @@
+//! Reservations: when and where refused gangs will start, so that gangs behind them do not keep
+//! them waiting for ever.
+//!
+//! The first refused gangs in the order of queues that wait for room only get a reservation: the
+//! earliest time at which they fit, by when gangs that run are expected to end, and a place on
+//! nodes. Other gangs start only where all reservations are kept (backfilling).
+//!
+//! ```text
+//!  REFUSED --it is among the first--> PROMISED --its time has come, or there is room--> started
+//!     ^                                |    ^
+//!     |                                |    +-- pulled forward: room came earlier than expected
+//!     +-- another gang goes before it, a gang overruns its time, a node is lost --+
+//! ```
+//!
+//! A promise is kept and only pulled forward, in the order of promises (conservative backfilling;
+//! with one reservation: EASY; Mu'alem and Feitelson, TPDS 2001). After a change of the order, an
+//! overrun or a loss all promises are made anew. A reservation evicts nobody.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `ends` | when gangs that run are expected to end |
+//! | `future` | the state at later times, in a Txn |
+//! | `earliest` | when a gang fits beside other promises |
+//! | `beside` | whether a gang may start now |
+
+mod beside;
+mod earliest;
+pub(crate) mod ends;
+mod future;
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId};
+use crate::plan::Planner;
+use crate::plan::attempt::Asker;
+use crate::plan::order::{CandidateKey, CandidateKind};
+use crate::queues::QueueId;
+use crate::reason::Reason;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use earliest::Rooms;
+use ends::{Ends, News};
+use future::{Basis, Places, Start};
+
+/// A gang that will start at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Reservation {
+    start: Start,
+    /// Where the members that it needs will be.
+    places: Places,
+}
+
+/// What refused gangs were promised.
+#[derive(Debug, Default)]
+pub(crate) struct Reservations {
+    ends: Ends,
+    /// The reservations, in the order in which they were promised.
+    promised: Vec<Reservation>,
+    /// The gangs that wait for room only and for which there was no reservation left, by queue.
+    unpromised: BTreeMap<QueueId, BTreeSet<(CandidateKey, GangId)>>,
+    /// The gangs that would fit now, but for promises to others.
+    behind: BTreeSet<GangId>,
+    /// Promises have ended or were pulled forward since these gangs were last tried.
+    is_changed: bool,
+    /// Room is there earlier than expected.
+    room_came: bool,
+    /// Something has happened that may keep promises from being kept.
+    is_doubtful: bool,
+    /// A gang overran its time, or its room will be there later for another reason.
+    is_late: bool,
+}
+
+impl Reservations {
+    /// Takes in what has become of a gang.
+    pub(crate) fn follow(
+        &mut self,
+        state: &ClusterState,
+        id: GangId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) {
+        let news = self.ends.follow(state, id, counts, now_ms);
+        self.note(news);
+    }
+
+    fn note(&mut self, news: News) {
+        self.room_came |= news == News::Earlier;
+        self.is_late |= news == News::Later;
+    }
+
+    /// Notes that nodes, or what other schedulers have on them, have changed.
+    pub(crate) fn doubt(&mut self) {
+        self.is_doubtful = true;
+    }
+
+    /// Forgets a gang that has gone: its number may be given to another gang.
+    pub(crate) fn forget(&mut self, id: GangId, now_ms: UnixMs) {
+        let news = self.ends.forget(id, now_ms);
+        self.note(news);
+        self.drop_of(id);
+    }
+
+    /// Forgets all promises, because the queues have other numbers now.
+    pub(crate) fn forget_promises(&mut self) {
+        *self = Self {
+            ends: core::mem::take(&mut self.ends),
+            ..Self::default()
+        };
+    }
+
+    /// Takes back what a gang was promised: it asks for something else, or for nothing.
+    pub(crate) fn drop_of(&mut self, id: GangId) {
+        let before = self.promised.len();
+        self.end_of(id);
+        self.room_came |= self.promised.len() < before;
+    }
+
+    /// Ends a promise that is kept: the gang starts.
+    pub(crate) fn end_of(&mut self, id: GangId) {
+        let before = self.promised.len();
+        self.promised.retain(|it| it.start.gang != id);
+        self.is_changed |= self.promised.len() < before;
+    }
+
+    /// Takes a gang out of the lines of those that wait for promises.
+    pub(crate) fn leave_line(&mut self, queue: QueueId, key: &CandidateKey, id: GangId) {
+        self.behind.remove(&id);
+        if let Some(line) = self.unpromised.get_mut(&queue) {
+            line.remove(&(key.clone(), id));
+            if line.is_empty() {
+                self.unpromised.remove(&queue);
+            }
+        }
+    }
+
+    /// When something happens by itself; `None`: never.
+    pub(crate) fn deadline(&self, now_ms: UnixMs) -> Option<UnixMs> {
+        if self.promised.is_empty() && self.behind.is_empty() && self.unpromised.is_empty() {
+            return None;
+        }
+        let starts = self.promised.iter().map(|it| it.start.at_ms);
+        let overdue = self.ends.next_ms().map(|end_ms| end_ms.saturating_add(1));
+        starts.chain(overdue).filter(|at_ms| *at_ms > now_ms).min()
+    }
+
+    /// When a gang is to start; `None`: it was promised nothing.
+    pub(crate) fn start_ms(&self, id: GangId) -> Option<UnixMs> {
+        let mut promised = self.promised.iter();
+        promised
+            .find(|it| it.start.gang == id)
+            .map(|it| it.start.at_ms)
+    }
+
+    fn starts(&self) -> Vec<Start> {
+        self.promised.iter().map(|it| it.start).collect()
+    }
+
+    /// What was promised to others than a gang.
+    fn others(&self, id: GangId) -> Vec<Start> {
+        earliest::others_of(&self.starts(), id)
+    }
+
+    /// Takes in where the gangs with reservations are to be, in the order of promises.
+    fn adopt(&mut self, starts: &[Start], places: Vec<Places>) {
+        for (start, places) in starts.iter().zip(places) {
+            let mut promised = self.promised.iter_mut();
+            match promised.find(|it| it.start.gang == start.gang) {
+                Some(known) => (known.start, known.places) = (*start, places),
+                None => self.promised.push(Reservation {
+                    start: *start,
+                    places,
+                }),
+            }
+        }
+    }
+}
+
+impl Planner {
+    /// Keeps promises true before gangs are tried: they are made anew or pulled forward where
+    /// something has happened that was not expected, and gangs whose time has come are tried.
+    pub(crate) fn keep_promises(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+        work: &mut u64,
+    ) {
+        if settings.reservations == 0 {
+            return;
+        }
+        let known = &mut self.reservations;
+        known.is_late |= known.ends.take_overdue(now_ms);
+        let is_late = core::mem::take(&mut known.is_late);
+        let is_doubtful = core::mem::take(&mut known.is_doubtful);
+        if is_late
+            || (is_doubtful && !self.are_promises_kept(state, settings, progress, now_ms, work))
+        {
+            self.promise_anew(state, settings, progress, |_| true);
+        } else if is_doubtful || self.reservations.room_came {
+            self.pull_forward(state, settings, progress, now_ms, work);
+        }
+        let room_came = core::mem::take(&mut self.reservations.room_came);
+        self.reservations.is_changed |= is_late || is_doubtful || room_came;
+        let due = self.reservations.promised.iter().map(|it| it.start);
+        let due = due.filter(|start| start.at_ms <= now_ms);
+        for start in due.collect::<Vec<_>>() {
+            self.wake(state, settings, progress, start.gang);
+        }
+    }
+
+    /// Whether all promises can be kept as they are. Places may be others.
+    fn are_promises_kept(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+        work: &mut u64,
+    ) -> bool {
+        let starts = self.reservations.starts();
+        let basis = self.basis(settings, progress, now_ms);
+        let places = earliest::lay_out(state, basis, &starts, None, work);
+        let are_kept = places.is_some();
+        self.reservations.adopt(&starts, places.unwrap_or_default());
+        are_kept
+    }
+
+    /// Takes back the promises that `which` picks, and lets their gangs be tried once more.
+    fn promise_anew(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        which: impl Fn(&Start) -> bool,
+    ) {
+        for start in self.reservations.starts() {
+            if which(&start) {
+                self.reservations.end_of(start.gang);
+                self.wake(state, settings, progress, start.gang);
+            }
+        }
+    }
+
+    /// Lets each gang with a reservation start earlier if it can beside all others, in the order of
+    /// promises.
+    fn pull_forward(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        now_ms: UnixMs,
+        work: &mut u64,
+    ) {
+        let mut rooms = Rooms::default();
+        for start in self.reservations.starts() {
+            if start.at_ms > now_ms {
+                let asked = (start, now_ms, &mut rooms);
+                self.promise(state, settings, progress, asked, work);
+            }
+        }
+    }
+
+    /// Promises a gang the earliest start beside all other promises; a promise that it has is only
+    /// pulled forward.
+    fn promise(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (mut start, now_ms, rooms): (Start, UnixMs, &mut Rooms),
+        work: &mut u64,
+    ) {
+        let known_ms = self.reservations.start_ms(start.gang);
+        let promised = self.reservations.starts();
+        let basis = self.basis(settings, progress, now_ms);
+        let before_ms = known_ms.unwrap_or(UnixMs::MAX);
+        let found = earliest::earliest(state, basis, &start, &promised, rooms, before_ms, work);
+        if let Some((at_ms, places)) = found {
+            start.at_ms = at_ms;
+            let mut starts = earliest::others_of(&promised, start.gang);
+            starts.push(start);
+            self.reservations.adopt(&starts, places);
+            rooms.forget();
+        }
+    }
+
+    /// Gives a refused gang a reservation, if it waits for room only and comes early enough in the
+    /// order. Reservations of gangs that come after it are made anew. Returns whether the gang has
+    /// a reservation.
+    pub(crate) fn reserve(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        reason: Reason,
+        work: &mut u64,
+    ) -> bool {
+        let Asker {
+            settings,
+            progress,
+            gang: id,
+            queue,
+            counts,
+            now_ms,
+        } = asker;
+        let for_room = matches!(
+            reason,
+            Reason::DoesNotFit
+                | Reason::NotFoundWithinBound
+                | Reason::MembersLost
+                | Reason::Reserved
+        );
+        let place = self.waiting[id].place.clone();
+        let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
+            return false;
+        };
+        if settings.reservations == 0 || !for_room || counts.needed == 0 {
+            return false;
+        }
+        if reason == Reason::Reserved {
+            self.reservations.behind.insert(id);
+        }
+        let start = Start {
+            gang: id,
+            queue,
+            at_ms: now_ms,
+            runtime_ms: state.gangs[id].spec.expected_runtime_ms,
+        };
+        if self
+            .reservations
+            .start_ms(id)
+            .is_some_and(|start_ms| start_ms <= now_ms)
+        {
+            // The promise could not be kept.
+            self.reservations.end_of(id);
+        }
+        let is_new = self.reservations.start_ms(id).is_none();
+        let later = match is_new {
+            true => self.promised_after(state, settings, progress, (queue, id)),
+            false => BTreeSet::new(),
+        };
+        let left = self.reservations.promised.len() - later.len();
+        if is_new && left >= settings.reservations as usize {
+            let line = self.reservations.unpromised.entry(queue).or_default();
+            line.insert((key, id));
+            return false;
+        }
+        self.promise_anew(state, settings, progress, |start| {
+            later.contains(&start.gang)
+        });
+        let asked = (start, now_ms, &mut Rooms::default());
+        self.promise(state, settings, progress, asked, work);
+        self.reservations.start_ms(id).is_some()
+    }
+
+    /// Lets gangs be tried that promises kept from starting, if these have changed, and the first
+    /// gangs of all queues that wait for a reservation, if there are reservations left.
+    pub(crate) fn offer_reservations(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+    ) {
+        if core::mem::take(&mut self.reservations.is_changed) {
+            for gang in core::mem::take(&mut self.reservations.behind) {
+                self.wake(state, settings, progress, gang);
+            }
+        }
+        let known = &self.reservations;
+        if known.unpromised.is_empty() || known.promised.len() >= settings.reservations as usize {
+            return;
+        }
+        let first = known.unpromised.values().filter_map(BTreeSet::first);
+        for gang in first.map(|(_, gang)| *gang).collect::<Vec<_>>() {
+            self.wake(state, settings, progress, gang);
+        }
+    }
+
+    /// The gangs with reservations that come after a gang.
+    fn promised_after(
+        &mut self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (queue, id): (QueueId, GangId),
+    ) -> BTreeSet<GangId> {
+        let others = self.reservations.others(id).into_iter();
+        let others = others.map(|start| (start.queue, start.gang));
+        let others: Vec<_> = others.collect();
+        let after = others
+            .into_iter()
+            .filter(|other| self.goes_before(state, settings, progress, (queue, id), *other));
+        after.map(|(_, gang)| gang).collect()
+    }
+
+    fn basis<'a>(
+        &'a self,
+        settings: &'a Settings,
+        progress: &'a ById<GangId, Progress>,
+        now_ms: UnixMs,
+    ) -> Basis<'a> {
+        Basis {
+            settings,
+            progress,
+            ends: &self.reservations.ends,
+            now_ms,
+        }
+    }
+}

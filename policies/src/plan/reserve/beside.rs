@@ -1,0 +1,208 @@
+//! Whether a gang may start now beside what others were promised.
+//!
+//! A gang may start where every other gang with a reservation still has a place at its time. Most
+//! gangs leave the nodes of reservations alone, or end before these begin. Of the others it is
+//! tried whether the reservations fit elsewhere, and then whether the gang fits on what the
+//! reservations leave of their nodes. Reservations of gangs that come after it in the order do not
+//! keep a gang from starting: they are made anew.
+
+use super::earliest::lay_out;
+use super::future::{Basis, Start};
+use crate::facts::{Amount, UnixMs};
+use crate::gangs::progress::Progress;
+use crate::gangs::wanted;
+use crate::ids::{ById, ClassId, GangId, NodeId, ResourceId};
+use crate::plan::Planner;
+use crate::plan::attempt::{Asker, in_one_slice};
+use crate::plan::claims;
+use crate::plan::order::CandidateKind;
+use crate::queues::QueueId;
+use crate::resources::Resources;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::txn::{Checkpoint, Txn};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+/// What is promised on a node: from when, until when, and room for a pod of which class.
+type Promised = (UnixMs, UnixMs, ClassId);
+
+impl Planner {
+    /// Lets a gang start in the places that it has been given in the transaction since a
+    /// checkpoint, or in others, if all promises can be kept.
+    ///
+    /// # Errors
+    /// The gang behind which it has to wait. Nothing is placed any more.
+    pub(crate) fn place_beside_promises(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        txn: &mut Txn,
+        begin: Checkpoint,
+        work: &mut u64,
+    ) -> Result<(), GangId> {
+        let mut others = self.reservations.others(asker.gang);
+        let Some(first) = others.first().map(|first| first.gang) else {
+            return Ok(());
+        };
+        let place = self.waiting[asker.gang].place.as_ref();
+        if place.is_some_and(|(_, key)| key.kind == CandidateKind::Unfinished) {
+            self.reservations.doubt();
+            return Ok(());
+        }
+        if self.fits_beside(state, asker, txn, begin, &others, work) {
+            return Ok(());
+        }
+        let (settings, progress) = (asker.settings, asker.progress);
+        let own = (asker.queue, asker.gang);
+        let is_promised = self.reservations.start_ms(asker.gang).is_some();
+        let after = match is_promised {
+            true => BTreeSet::new(),
+            false => self.promised_after(state, settings, progress, own),
+        };
+        others.retain(|other| !after.contains(&other.gang));
+        let may_start = !after.is_empty()
+            && in_one_slice(state, txn, asker, work).is_ok()
+            && (others.is_empty() || self.fits_beside(state, asker, txn, begin, &others, work));
+        if !may_start {
+            txn.rollback(state, begin);
+            return Err(first);
+        }
+        self.promise_anew(state, settings, progress, |it| after.contains(&it.gang));
+        Ok(())
+    }
+
+    /// Whether a gang that was given places keeps these promises there, or in other places that it
+    /// is given. If not, it has no places any more.
+    fn fits_beside(
+        &mut self,
+        state: &mut ClusterState,
+        asker: Asker<'_>,
+        txn: &mut Txn,
+        begin: Checkpoint,
+        others: &[Start],
+        work: &mut u64,
+    ) -> bool {
+        let own = Start {
+            gang: asker.gang,
+            queue: asker.queue,
+            at_ms: asker.now_ms,
+            runtime_ms: state.gangs[asker.gang].spec.expected_runtime_ms,
+        };
+        let placed = txn.placed_since(begin);
+        if self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
+            return true;
+        }
+        let present = placed.iter().map(|(pod, _)| *pod).collect();
+        let basis = Basis {
+            settings: asker.settings,
+            progress: asker.progress,
+            ends: &self.reservations.ends,
+            now_ms: asker.now_ms,
+        };
+        let present = Some((own.end_ms(), present));
+        if let Some(places) = lay_out(state, basis, others, present, work) {
+            self.reservations.adopt(others, places);
+            return true;
+        }
+        txn.rollback(state, begin);
+        for (node, amounts) in self.needed_now(state, &own, others) {
+            txn.withhold(state, node, amounts);
+        }
+        let is_placed = in_one_slice(state, txn, asker, work).is_ok();
+        txn.give_back_withheld(state);
+        is_placed
+    }
+
+    /// Whether a gang uses none of the nodes of reservations that begin before it ends.
+    fn is_apart(&self, nodes: impl Iterator<Item = NodeId>, own: &Start, others: &[Start]) -> bool {
+        let end_ms = own.end_ms();
+        let nodes: BTreeSet<NodeId> = nodes.collect();
+        let meets = |other: &&Start| other.at_ms < end_ms;
+        let mut others = others.iter().filter(meets).map(|other| other.gang);
+        others.all(|gang| {
+            let mut promised = self.reservations.promised.iter();
+            let known = promised.find(|it| it.start.gang == gang);
+            let mut places = known.into_iter().flat_map(|it| &it.places);
+            places.all(|(_, node)| !nodes.contains(node))
+        })
+    }
+
+    /// How much of what is free now on each node reservations will need before a gang ends.
+    fn needed_now(
+        &self,
+        state: &ClusterState,
+        own: &Start,
+        others: &[Start],
+    ) -> Vec<(NodeId, Resources)> {
+        let mut by_node: BTreeMap<NodeId, Vec<Promised>> = BTreeMap::new();
+        for known in &self.reservations.promised {
+            let start = known.start;
+            let counts = others.iter().any(|other| other.gang == start.gang);
+            if !counts || start.at_ms >= own.end_ms() {
+                continue;
+            }
+            for (pod, node) in &known.places {
+                let class = state.pods[*pod].class;
+                let promised = by_node.entry(*node).or_default();
+                promised.push((start.at_ms, start.end_ms(), class));
+            }
+        }
+        let by_node = by_node.into_iter();
+        let needed = by_node.map(|(node, promised)| (node, self.needed_on(state, node, &promised)));
+        needed.filter(|(_, amounts)| !amounts.is_empty()).collect()
+    }
+
+    /// What promises need beyond what pods leave until then, at the time at which that is most.
+    fn needed_on(&self, state: &ClusterState, node: NodeId, promised: &[Promised]) -> Resources {
+        let ends = state.nodes[node].pods.iter().filter_map(|pod| {
+            let end_ms = self.reservations.ends.of(state.pods[*pod].gang()?)?;
+            Some((end_ms, state.pods[*pod].class))
+        });
+        let ends: Vec<(UnixMs, ClassId)> = ends.collect();
+        let mut most: BTreeMap<ResourceId, Amount> = BTreeMap::new();
+        for (at_ms, ..) in promised {
+            let active = promised
+                .iter()
+                .filter(|(from, to, _)| from <= at_ms && at_ms < to);
+            let mut balance: BTreeMap<ResourceId, i128> = BTreeMap::new();
+            for (.., class) in active {
+                for (resource, amount) in &state.classes[*class].requests {
+                    *balance.entry(*resource).or_default() += i128::from(*amount);
+                }
+            }
+            for (_, class) in ends.iter().filter(|(end_ms, _)| end_ms <= at_ms) {
+                for (resource, amount) in &state.classes[*class].requests {
+                    *balance.entry(*resource).or_default() -= i128::from(*amount);
+                }
+            }
+            for (resource, needed) in balance {
+                let needed = Amount::try_from(needed).unwrap_or(0);
+                let known = most.entry(resource).or_default();
+                *known = needed.max(*known);
+            }
+        }
+        most.into_iter().filter(|(_, amount)| *amount > 0).collect()
+    }
+
+    /// Whether a gang comes before another one that waits, in the order of queues and lines.
+    pub(super) fn goes_before(
+        &self,
+        state: &mut ClusterState,
+        settings: &Settings,
+        progress: &ById<GangId, Progress>,
+        (queue, gang): (QueueId, GangId),
+        (other_queue, other): (QueueId, GangId),
+    ) -> bool {
+        let key = |gang: GangId| self.waiting[gang].place.as_ref().map(|(_, key)| key);
+        if queue == other_queue {
+            return key(gang) < key(other);
+        }
+        let asked = |state: &ClusterState, queue, gang| {
+            wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX)
+        };
+        let own = asked(state, queue, gang);
+        let theirs = asked(state, other_queue, other);
+        claims::goes_before(state, (queue, &own), (other_queue, theirs))
+    }
+}

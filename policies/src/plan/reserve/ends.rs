@@ -1,0 +1,180 @@
+//! When gangs that run are expected to end.
+//!
+//! ```text
+//!  NOT RUNNING --its minimum has places--> EXPECTED --the time passes--> OVERDUE
+//!       ^                                     |                          |   |  expected in 1, 2, 4 ..
+//!       +-------- no member has a place ------+--------------------------+   +- minutes from the time
+//!                                                                              that has passed
+//! ```
+//!
+//! A gang whose runtime nobody has told is expected never to end.
+
+use crate::facts::UnixMs;
+use crate::gangs::counts::Counts;
+use crate::ids::{ById, GangId, Id};
+use crate::state::ClusterState;
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// How long after the time at which a gang was expected to end it is expected for the first time
+/// again; each time after that is twice as far away (Tsafrir, Etsion, Feitelson, TPDS 2007).
+const OVERRUN_MS: u64 = 60_000;
+/// How often that is doubled, at most: half a year.
+const DOUBLINGS_MAX: u32 = 18;
+
+/// The expected ends of all gangs that run.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    runs: ById<GangId, Option<Run>>,
+    by_time: BTreeSet<(UnixMs, GangId)>,
+}
+
+/// A gang that runs.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    /// When the minimum had places.
+    began_ms: UnixMs,
+    runtime_ms: Option<u64>,
+    /// When the gang is expected to end; `None`: never.
+    end_ms: Option<UnixMs>,
+    /// How often the gang was expected to have ended and had not.
+    overruns: u32,
+    /// How many members have places.
+    places: u32,
+}
+
+/// What has become of the room of a gang that runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Nothing that was not expected.
+    AsExpected,
+    /// Room is there, or will be, earlier than expected.
+    Earlier,
+    /// Room will be there later than expected.
+    Later,
+}
+
+impl Ends {
+    /// Takes in what has become of the members of a gang, and how long it is to run.
+    pub(crate) fn follow(
+        &mut self,
+        state: &ClusterState,
+        id: GangId,
+        counts: &Counts,
+        now_ms: UnixMs,
+    ) -> News {
+        let places = counts.bound + counts.assumed;
+        let runtime_ms = state.gangs[id].spec.expected_runtime_ms;
+        let Some(run) = self.runs[id] else {
+            if places > 0 && counts.needed == 0 {
+                let began_ms = began_ms(state, id, counts, now_ms);
+                self.note(id, Run::new(began_ms, runtime_ms, places, now_ms));
+            }
+            return News::AsExpected;
+        };
+        if places == 0 {
+            return self.forget(id, now_ms);
+        }
+        if run.runtime_ms != runtime_ms {
+            let now = Run::new(run.began_ms, runtime_ms, places, now_ms);
+            self.note(id, now);
+            let end_ms = |run: Run| run.end_ms.unwrap_or(UnixMs::MAX);
+            return match end_ms(now) < end_ms(run) {
+                true => News::Earlier,
+                false => News::Later,
+            };
+        }
+        if run.places != places {
+            self.note(id, Run { places, ..run });
+        }
+        match places < run.places {
+            true => News::Earlier,
+            false => News::AsExpected,
+        }
+    }
+
+    /// Takes in that no member of a gang has a place any more.
+    pub(crate) fn forget(&mut self, id: GangId, now_ms: UnixMs) -> News {
+        let Some(run) = self.runs[id].take() else {
+            return News::AsExpected;
+        };
+        let Some(end_ms) = run.end_ms else {
+            return News::Earlier;
+        };
+        self.by_time.remove(&(end_ms, id));
+        match end_ms > now_ms {
+            true => News::Earlier,
+            false => News::AsExpected,
+        }
+    }
+
+    fn note(&mut self, id: GangId, run: Run) {
+        let before = self.runs[id].replace(run);
+        if let Some(end_ms) = before.and_then(|before| before.end_ms) {
+            self.by_time.remove(&(end_ms, id));
+        }
+        self.by_time.extend(run.end_ms.map(|end_ms| (end_ms, id)));
+    }
+
+    /// Expects gangs later that were to have ended before now. Returns whether there were any.
+    pub(crate) fn take_overdue(&mut self, now_ms: UnixMs) -> bool {
+        let overdue = self.by_time.range(..(now_ms, GangId::new(0)));
+        let overdue: Vec<GangId> = overdue.map(|(_, gang)| *gang).collect();
+        for gang in &overdue {
+            if let Some(mut run) = self.runs[*gang] {
+                run.overrun(now_ms);
+                self.note(*gang, run);
+            }
+        }
+        !overdue.is_empty()
+    }
+
+    /// When the next gang is to have ended.
+    pub(crate) fn next_ms(&self) -> Option<UnixMs> {
+        self.by_time.first().map(|(end_ms, _)| *end_ms)
+    }
+
+    /// The gangs that are expected to end, in the order of time.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (UnixMs, GangId)> + '_ {
+        self.by_time.iter().copied()
+    }
+
+    /// When a gang that runs is expected to end; `None`: never.
+    pub(crate) fn of(&self, id: GangId) -> Option<UnixMs> {
+        self.runs[id]?.end_ms
+    }
+}
+
+impl Run {
+    fn new(began_ms: UnixMs, runtime_ms: Option<u64>, places: u32, now_ms: UnixMs) -> Self {
+        let mut run = Self {
+            began_ms,
+            runtime_ms,
+            end_ms: runtime_ms.map(|runtime_ms| began_ms.saturating_add(runtime_ms)),
+            overruns: 0,
+            places,
+        };
+        run.overrun(now_ms);
+        run
+    }
+
+    /// Moves an end that has passed to the first expected time that has not.
+    fn overrun(&mut self, now_ms: UnixMs) {
+        while let Some(end_ms) = self.end_ms.filter(|end_ms| *end_ms < now_ms) {
+            let later_ms = OVERRUN_MS << self.overruns.min(DOUBLINGS_MAX);
+            self.end_ms = Some(end_ms.saturating_add(later_ms));
+            self.overruns = self.overruns.saturating_add(1);
+        }
+    }
+}
+
+/// When the last member that the minimum needs got its place; a member that does not say it has
+/// just got it.
+fn began_ms(state: &ClusterState, id: GangId, counts: &Counts, now_ms: UnixMs) -> UnixMs {
+    let members = state.gangs[id].members.iter().map(|pod| &state.pods[*pod]);
+    let placed = members.filter(|pod| pod.stage.node().is_some());
+    let mut times: Vec<UnixMs> = placed.map(|pod| pod.bound_ms(now_ms)).collect();
+    times.sort_unstable();
+    let last = (counts.expected as usize).clamp(1, times.len().max(1)) - 1;
+    times.get(last).copied().unwrap_or(now_ms)
+}

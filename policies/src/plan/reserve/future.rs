@@ -1,0 +1,155 @@
+//! The state as it is expected to be at later times.
+//!
+//! Gangs that run leave when they are expected to end, and gangs with reservations are placed when
+//! they are to start, all in one Txn that is rolled back. Room that is held for others stays held.
+
+use super::ends::Ends;
+use crate::facts::UnixMs;
+use crate::gangs::counts::count;
+use crate::gangs::progress::Progress;
+use crate::ids::{ById, GangId, NodeId, PodId};
+use crate::plan::attempt::{Asker, in_one_slice};
+use crate::queues::QueueId;
+use crate::settings::Settings;
+use crate::state::ClusterState;
+use crate::txn::{Checkpoint, Txn};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+/// How much work it is to end a pod, in units of about ten nanoseconds.
+const END_WORK: u64 = 50;
+/// How long a pod that is being deleted is expected to stay, at least.
+const LEAVING_MS: u64 = 1_000;
+
+/// What the future is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Basis<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) progress: &'a ById<GangId, Progress>,
+    pub(super) ends: &'a Ends,
+    pub(super) now_ms: UnixMs,
+}
+
+/// A gang that starts at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) gang: GangId,
+    pub(super) queue: QueueId,
+    pub(super) at_ms: UnixMs,
+    /// How long the gang runs; `None`: for ever.
+    pub(super) runtime_ms: Option<u64>,
+}
+
+impl Start {
+    /// When the gang is expected to end, after its start at the earliest; far in the future if it
+    /// never does.
+    pub(super) fn end_ms(&self) -> UnixMs {
+        let runtime_ms = self.runtime_ms.unwrap_or(UnixMs::MAX);
+        self.at_ms.saturating_add(runtime_ms.max(1))
+    }
+}
+
+/// The members of a gang, each with its node.
+pub(super) type Places = Vec<(PodId, NodeId)>;
+
+/// The state at one time after the other.
+pub(super) struct Future<'a> {
+    pub(super) state: &'a mut ClusterState,
+    basis: Basis<'a>,
+    txn: Txn,
+    began: Checkpoint,
+    /// The gangs that run and have not ended yet.
+    running: Vec<(UnixMs, GangId)>,
+    /// Pods that are leaving, and gangs that were placed here, by the time of their ends.
+    others: BTreeMap<UnixMs, Vec<PodId>>,
+    pub(super) work: u64,
+}
+
+impl<'a> Future<'a> {
+    /// The present.
+    pub(super) fn begin(state: &'a mut ClusterState, basis: Basis<'a>) -> Self {
+        let mut running: Vec<(UnixMs, GangId)> = basis.ends.in_order().collect();
+        running.reverse();
+        let mut others: BTreeMap<UnixMs, Vec<PodId>> = BTreeMap::new();
+        for pod in state.holds.leaving() {
+            let at_ms = state.pods[pod].deletion_ms.unwrap_or(0);
+            let at_ms = at_ms.max(basis.now_ms.saturating_add(LEAVING_MS));
+            others.entry(at_ms).or_default().push(pod);
+        }
+        let txn = Txn::default();
+        Self {
+            began: txn.checkpoint(),
+            work: (running.len() / 8) as u64,
+            state,
+            basis,
+            txn,
+            running,
+            others,
+        }
+    }
+
+    /// When the next pods leave.
+    pub(super) fn next_end_ms(&self) -> Option<UnixMs> {
+        let running = self.running.last().map(|(end_ms, _)| *end_ms);
+        let others = self.others.first_key_value().map(|(end_ms, _)| *end_ms);
+        running.into_iter().chain(others).min()
+    }
+
+    /// Lets pods leave at a time that have a place.
+    pub(super) fn let_leave(&mut self, at_ms: UnixMs, pods: Vec<PodId>) {
+        self.others.entry(at_ms).or_default().extend(pods);
+    }
+
+    /// Lets everything leave that is expected to leave by a time.
+    pub(super) fn advance(&mut self, to_ms: UnixMs) {
+        while let Some((_, gang)) = self.running.pop_if(|(end_ms, _)| *end_ms <= to_ms) {
+            for pod in self.state.gangs[gang].members.clone() {
+                self.end(pod);
+            }
+        }
+        while let Some(entry) = self.others.first_entry()
+            && *entry.key() <= to_ms
+        {
+            for pod in entry.remove() {
+                self.end(pod);
+            }
+        }
+    }
+
+    fn end(&mut self, pod: PodId) {
+        self.txn.end(self.state, pod);
+        self.work += END_WORK;
+    }
+
+    /// Places what a gang wants next, at the time that has been reached. `end_ms`: when the gang
+    /// leaves again. `None`: there is no place.
+    pub(super) fn place(&mut self, start: &Start) -> Option<Places> {
+        let begin = self.txn.checkpoint();
+        self.txn.give_up_own(self.state, start.gang);
+        let counts = count(self.state, start.gang, self.basis.now_ms);
+        let asker = Asker {
+            settings: self.basis.settings,
+            progress: self.basis.progress,
+            gang: start.gang,
+            queue: start.queue,
+            counts,
+            now_ms: self.basis.now_ms,
+        };
+        if in_one_slice(self.state, &mut self.txn, asker, &mut self.work).is_err() {
+            self.txn.rollback(self.state, begin);
+            return None;
+        }
+        let places = self.txn.placed_since(begin).to_vec();
+        let end_ms = start.end_ms();
+        if end_ms < UnixMs::MAX {
+            self.let_leave(end_ms, places.iter().map(|(pod, _)| *pod).collect());
+        }
+        Some(places)
+    }
+
+    /// Undoes everything. Returns the work that was done, in units of about ten nanoseconds.
+    pub(super) fn finish(mut self) -> u64 {
+        self.txn.rollback(self.state, self.began);
+        self.work
+    }
+}

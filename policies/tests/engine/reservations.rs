@@ -1,0 +1,222 @@
+//! Reservations, and gangs that start beside them.
+
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{World, gang, node, pod, queue, topology};
+
+/// A second in milliseconds.
+const S: u64 = 1_000;
+/// Pods that are sketched on a node have run for so long when a world begins.
+const AGE: u64 = 30 * S;
+
+/// A world with so many reservations.
+fn world(reservations: u32) -> World {
+    World::with(Settings {
+        reservations,
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn a_reservation_is_on_nodes_and_not_on_a_sum() {
+    let mut world = world(1);
+    world.apply((node("n1", 8).label("host", "n1"), node("n2", 8)));
+    world.apply(pod("r1", 4).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 4).on("n2").runtime(200 * S + AGE));
+    world.apply(pod("a-head", 8).runtime(50 * S));
+    world.apply(pod("b-third", 4).runtime(150 * S));
+    let on_n1 = pod("c-fourth", 4).runtime(150 * S);
+    world.then(on_n1.shape(|shape| {
+        shape.node_selector.push(("host".into(), "n1".into()));
+    }));
+    assert_eq!(world.places("a-head b-third c-fourth"), "- n2 -");
+    assert_eq!(world.reason("pod/c-fourth"), Some(Reason::Reserved));
+    world.pass(100 * S);
+    world.end("r1");
+    world.settle();
+    assert_eq!(world.places("a-head b-third c-fourth"), "n1 n2 -");
+    world.pass(50 * S);
+    world.end("a-head b-third");
+    world.settle();
+    assert_eq!(world.places("c-fourth"), "n1");
+}
+
+#[test]
+fn what_would_end_a_second_too_late_does_not_start() {
+    let mut world = world(1);
+    world.apply((node("n1", 4), pod("r", 3).on("n1").runtime(100 * S + AGE)));
+    world.apply(pod("a-head", 4).runtime(10 * S));
+    world.then((pod("b", 1).runtime(101 * S), pod("c", 1).runtime(100 * S)));
+    assert_eq!(world.places("a-head b c"), "- - n1");
+}
+
+#[test]
+fn a_gang_of_unknown_runtime_starts_only_beside_reservations() {
+    let mut world = world(1);
+    world.apply((node("n1", 4), pod("r", 3).on("n1").runtime(100 * S + AGE)));
+    world.apply(pod("a-head", 3).runtime(10 * S));
+    world.then(pod("b c", 1));
+    assert_eq!(world.places("a-head b c"), "- n1 -");
+    world.pass(100 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a-head b c"), "n1 n1 -");
+}
+
+/// The eleven jobs of the tests of Flux: at the start 1, 6 and 11 run with one reservation, and 1, 7
+/// and 11 with three.
+fn eleven(reservations: u32) -> World {
+    let jobs = [
+        (8, 60),
+        (10, 60),
+        (12, 60),
+        (14, 60),
+        (16, 60),
+        (6, 121),
+        (4, 179),
+        (4, 239),
+        (2, 239),
+        (2, 299),
+        (2, 59),
+    ];
+    let mut world = world(reservations);
+    world.apply(node("n1", 16));
+    for (number, (gpus, minutes)) in (1..).zip(jobs) {
+        world.apply(pod(&format!("j{number:02}"), gpus).runtime(minutes * 60 * S));
+    }
+    world.settle();
+    world
+}
+
+fn running(world: &World) -> Vec<u32> {
+    let runs = |number: &u32| {
+        world
+            .find(&format!("j{number:02}"))
+            .is_some_and(|pod| pod.node.is_some())
+    };
+    (1..12).filter(runs).collect()
+}
+
+#[test]
+fn jobs_pass_one_or_three_reservations() {
+    let mut easy = eleven(1);
+    assert_eq!(running(&easy), [1, 6, 11]);
+    easy.pass(60 * S);
+    easy.delete("j06");
+    easy.settle();
+    assert_eq!(running(&easy), [1, 7, 9, 11]);
+
+    let mut three = eleven(3);
+    assert_eq!(running(&three), [1, 7, 11]);
+    three.pass(60 * S);
+    three.delete("j07");
+    three.settle();
+    assert_eq!(running(&three), [1, 9, 11]);
+}
+
+#[test]
+fn a_reservation_on_a_lost_node_is_made_anew_and_blocks_nobody() {
+    let mut world = world(1);
+    world.apply(node("n1 n2", 8));
+    world.apply(pod("r1", 8).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 8).on("n2").runtime(300 * S + AGE));
+    world.then(pod("a-head", 8).runtime(50 * S));
+    world.pass(50 * S);
+    world.lose_node("n1");
+    world.delete("r1");
+    world.settle();
+    // Room for as long as nobody else has a reservation there.
+    world.then((node("n3", 4), pod("b", 4)));
+    assert_eq!(world.places("a-head b"), "- n3");
+    world.pass(250 * S);
+    world.end("r2");
+    world.settle();
+    assert_eq!(world.places("a-head"), "n2");
+}
+
+#[test]
+fn a_gang_that_waits_for_a_limit_reserves_nothing() {
+    let mut world = world(1);
+    world.apply((node("n1 n2", 8), queue("a").limit(8), queue("b")));
+    let runs = pod("a1", 8).on("n1").queue("a");
+    world.apply(runs.runtime(1_000 * S + AGE));
+    world.apply(pod("a2", 8).queue("a").runtime(100 * S));
+    world.then(pod("b1", 8).queue("b").runtime(5_000 * S));
+    assert_eq!(world.places("a2 b1"), "- n2");
+    assert_eq!(world.reason("pod/a2"), Some(Reason::OverLimit));
+}
+
+#[test]
+fn gangs_that_never_fit_use_up_no_reservation() {
+    let mut world = world(8);
+    world.apply((node("n1", 8), pod("r", 4).on("n1").runtime(100 * S + AGE)));
+    world.apply(pod("a0 a1 a2 a3 a4 a5 a6 a7", 16).runtime(10 * S));
+    world.apply(pod("b-ninth", 8).runtime(10 * S));
+    world.then(pod("c-small", 4).runtime(500 * S));
+    assert_eq!(world.places("b-ninth c-small"), "- -");
+    world.pass(100 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("b-ninth c-small"), "n1 -");
+    world.pass(10 * S);
+    world.end("b-ninth");
+    world.settle();
+    assert_eq!(world.places("c-small"), "n1");
+}
+
+#[test]
+fn a_gang_that_must_be_in_one_rack_waits_for_the_rack_that_is_empty_first() {
+    let mut world = world(1);
+    world.apply(topology("default", "rack"));
+    for (name, rack) in [("n1", "r1"), ("n2", "r1"), ("n3", "r2"), ("n4", "r2")] {
+        world.apply(node(name, 8).label("rack", rack));
+    }
+    for (name, at, ends) in [("r1", "n1", 300), ("r3", "n3", 200), ("r4", "n4", 250)] {
+        world.apply(pod(name, 8).on(at).runtime(ends * S + AGE));
+    }
+    let head = gang("a-head", 2).required("rack");
+    world.apply(head.with(|gang| gang.expected_runtime_ms = Some(50 * S)));
+    world.apply(pod("h0 h1", 8).of("a-head"));
+    world.then(pod("s", 8).late().runtime(10_000 * S));
+    assert_eq!(world.places("h0 h1 s"), "- - n2");
+    world.pass(200 * S);
+    world.end("r3");
+    world.settle();
+    assert_eq!(world.binds, 1);
+    world.pass(50 * S);
+    world.end("r4");
+    world.settle();
+    assert_eq!(world.nodes_of("h0 h1"), ["n3", "n4"]);
+}
+
+#[test]
+fn a_gang_of_higher_priority_takes_the_place_of_a_reservation_in_the_order() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), pod("r", 4).on("n1").runtime(100 * S + AGE)));
+    world.then(pod("a-head", 8).runtime(50 * S));
+    let high = pod("z-high", 4).late().runtime(500 * S);
+    world.then(high.with(|pod| pod.priority = 10));
+    assert_eq!(world.places("a-head z-high"), "- n1");
+}
+
+#[test]
+fn a_reservation_evicts_nobody_and_waits_for_whoever_overstays() {
+    let mut world = world(1);
+    world.apply((node("n1", 4), pod("r", 3).on("n1").runtime(100 * S + AGE)));
+    world.then((
+        pod("a-head", 4).runtime(10 * S),
+        pod("b", 1).runtime(98 * S),
+    ));
+    assert_eq!(world.places("a-head b"), "- n1");
+    world.pass(100 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("a-head"), "-");
+    // b is expected to end after another minute now; a gang that ends before that may pass.
+    world.then(pod("c", 1).late().runtime(50 * S));
+    assert_eq!(world.places("a-head c"), "- n1");
+    world.pass(200 * S);
+    world.end("b c");
+    world.settle();
+    assert_eq!((world.places("a-head"), world.evictions), ("n1".into(), 0));
+}
