@@ -98,6 +98,10 @@ impl Workload {
     }
 }
 
+/// How many pairs of runs decide: an odd number, so that one run that other work has slowed down
+/// does not move the median.
+const REPEATS: usize = 5;
+
 /// The benchmark that takes room back.
 const RECLAIM: &str = "reclaim";
 

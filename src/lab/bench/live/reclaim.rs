@@ -10,6 +10,7 @@
 //! Evictions are not paced here; with the default pace of 20 a second the pace would be measured.
 //! The pods have no time to end: no fake node holds them up.
 
+use super::REPEATS;
 use super::cluster::Cluster;
 use super::objects::{self, NAMESPACE, Post, post_all};
 use super::run::{Begun, Run, configuration, wait_a_moment};
@@ -28,7 +29,6 @@ pub(crate) struct World {
 /// The world that the documentation describes.
 pub(crate) const BIG: World = World { nodes: 500 };
 
-const REPEATS: usize = 3;
 const GPUS: u32 = 8;
 const GANG: &str = "gang";
 const QUEUES: &str = "/apis/gpu-batch.io/v1alpha1/queues";

@@ -4,7 +4,7 @@
 use super::cluster::Cluster;
 use super::objects::{self, NAMESPACE, SCHEDULER, post_all};
 use super::processor::Processor;
-use super::{Target, Workload};
+use super::{REPEATS, Target, Workload};
 use crate::kube::connection;
 use crate::kube::execute::LeaseName;
 use crate::live::Scheduler;
@@ -12,9 +12,6 @@ use crate::live::config::Configuration;
 use anyhow::ensure;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
-
-/// An odd number, so that one run that other work has slowed down does not move the median.
-const REPEATS: usize = 5;
 
 /// How often the scheduler's counter is read.
 const POLL: Duration = Duration::from_millis(2);
