@@ -160,12 +160,13 @@ async fn the_policy_for_jobs_gives_them_a_rule_where_they_have_none() {
         }
         cluster.create(&object).await;
     }
+    // A Job that is suspended makes no pods.
+    let suspended = |patch: &Value| patched(json!({"spec": {"suspend": true}}), patch);
     let mut number = 0;
     let added = until("the policy is in force", async || {
         number += 1;
-        let job = cluster
-            .create(&cluster.eight(&format!("try-{number}"), &json!({})))
-            .await;
+        let job = cluster.eight(&format!("try-{number}"), &suspended(&json!({})));
+        let job = cluster.create(&job).await;
         ensure(job["spec"]["podFailurePolicy"].is_object(), number)?;
         Ok(job["spec"].clone())
     })
@@ -175,19 +176,53 @@ async fn the_policy_for_jobs_gives_them_a_rule_where_they_have_none() {
     assert_eq!(rule["onPodConditions"][0]["type"], "DisruptionTarget");
     assert_eq!(added["podReplacementPolicy"], "Failed");
 
+    let spec = |spec: Value| json!({"spec": spec});
+    for (name, patch, limits) in [
+        ("as-it-is", json!({}), json!([6, 6, 0])),
+        ("of-one", spec(json!({"backoffLimit": 1})), json!([1, 1, 0])),
+        (
+            "by-index",
+            spec(json!({"backoffLimitPerIndex": 2, "maxFailedIndexes": 3})),
+            json!([i32::MAX, 2, 3]),
+        ),
+        (
+            "not-indexed",
+            spec(json!({"completionMode": "NonIndexed"})),
+            json!([6, null, null]),
+        ),
+    ] {
+        let job = cluster
+            .create(&cluster.eight(name, &suspended(&patch)))
+            .await;
+        let spec = &job["spec"];
+        assert!(spec["podFailurePolicy"].is_object(), "{name}");
+        let fields = ["backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes"];
+        let found: Value = fields.iter().map(|field| spec[field].clone()).collect();
+        assert_eq!(found, limits, "{name}");
+    }
+
     let template = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
     for (name, patch) in [
         ("restarts", template(json!({"restartPolicy": "OnFailure"}))),
         ("of-another", template(json!({"schedulerName": "another"}))),
     ] {
-        let job = cluster.create(&cluster.eight(name, &patch)).await;
-        assert_eq!(job["spec"]["podFailurePolicy"], Value::Null, "{name}");
+        let job = cluster
+            .create(&cluster.eight(name, &suspended(&patch)))
+            .await;
+        let spec = &job["spec"];
+        assert_eq!(spec["podFailurePolicy"], Value::Null, "{name}");
+        assert_eq!(spec["backoffLimitPerIndex"], Value::Null, "{name}");
     }
     let codes = json!({"operator": "In", "values": [42]});
     let own = json!({"rules": [{"action": "FailJob", "onExitCodes": codes}]});
-    let patch = json!({"spec": {"podFailurePolicy": own}});
+    let patch = suspended(&json!({"spec": {"podFailurePolicy": own}}));
     let job = cluster.create(&cluster.eight("with-its-own", &patch)).await;
     assert_eq!(job["spec"]["podFailurePolicy"], own);
+
+    // Its owner wrote nothing of all this, and its gang is back as soon as any.
+    let pods = cluster.is_evicted_whole(&json!({})).await;
+    cluster.end(&pods).await;
+    until("eight new pods", async || cluster.bound_pods(&pods).await).await;
 }
 
 #[tokio::test]
