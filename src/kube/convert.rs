@@ -33,7 +33,7 @@ mod unsupported;
 pub use document::{Document, RefusedDocument, from_value};
 pub(crate) use document::{FromFiles, Identity, from_files, part_of, refused, taken_apart};
 
-pub(crate) use keys::OF_BINDINGS;
+pub(crate) use keys::{OF_BINDINGS, of_owner as unknown_keys_of_owner};
 
 use crate::kube::objects::{Meta, Timestamp, protobuf};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};

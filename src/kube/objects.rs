@@ -16,8 +16,9 @@ mod values;
 pub use kinds::{
     DisruptionBudget, DisruptionBudgetSpec, DisruptionBudgetStatus, GangPolicy, Job, JobSpec,
     LabelSelector, Namespace, NativePodGroup, NativePodGroupSpec, Node, NodeSpec, NodeStatus,
-    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PriorityClass, Queue,
-    SchedulingConstraints, SchedulingPolicy, Taint, Topology, TopologyConstraint,
+    OnExitCodes, OnPodCondition, PodFailurePolicy, PodFailureRule, PodGroup, PodTemplate,
+    PriorityClass, Queue, SchedulingConstraints, SchedulingPolicy, Taint, Topology,
+    TopologyConstraint,
 };
 pub use meta::{ListMeta, Meta, OwnerReference, Timestamp};
 pub use pod::{

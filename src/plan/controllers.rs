@@ -9,8 +9,9 @@ mod job;
 mod members;
 mod replicas;
 
-use super::source::{Gathered, Sourced, some_of};
-use crate::kube::convert::{Identity, RefusedDocument, refused};
+use super::source::{Gathered, Source, Sourced, some_of};
+use crate::kube::convert::{Identity, RefusedDocument, refused, unknown_keys_of_owner};
+use gpu_batch_policies::facts::Problem;
 use members::Members;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -186,6 +187,7 @@ pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
             identity,
             object,
         };
+        notes.extend(unknown_keys(source, &owner));
         let names = &mut Names {
             namespace: &owner.identity.namespace,
             taken: &mut taken,
@@ -221,6 +223,20 @@ pub(super) fn make_pods(gathered: &mut Gathered) -> Vec<String> {
         notes.push(format!("made the missing pods: {counts}"));
     }
     notes
+}
+
+/// A note for each key of ours on an owner that means nothing there. What the Deployment of a
+/// ReplicaSet has written on it is told of the Deployment.
+fn unknown_keys(source: &Source, owner: &Owner<'_>) -> Vec<String> {
+    let owners = owner.object.pointer("/metadata/ownerReferences");
+    if owners.is_some_and(|owners| !owners.is_null()) {
+        return Vec::new();
+    }
+    let identity = &owner.identity;
+    let unknown = unknown_keys_of_owner(owner.object).into_iter();
+    unknown
+        .map(|Problem { field, message }| format!("{source}: {identity}: {field}: {message}"))
+        .collect()
 }
 
 fn made_by(

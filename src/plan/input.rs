@@ -219,6 +219,8 @@ fn problems_of(source: &Source, object: &Object, notes: &mut Vec<String>) {
     };
     let unknown_keys = match object {
         Object::Pod(pod) if pod.ours => pod.unknown_keys.as_slice(),
+        Object::PodGroup(group) => &group.unknown_keys,
+        Object::Queue(queue) => &queue.unknown_keys,
         _ => &[],
     };
     for Problem { field, message } in problems.iter().chain(unknown_keys) {

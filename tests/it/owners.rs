@@ -272,7 +272,7 @@ async fn a_deployment_with_a_minimum_is_updated_one_pod_after_the_other() {
 }
 
 #[tokio::test]
-async fn a_key_that_means_nothing_is_told_on_the_pod() {
+async fn a_key_that_means_nothing_is_told_on_the_object_that_has_it() {
     let Some(cluster) = cluster::shared("misspelt").await else {
         return;
     };
@@ -291,4 +291,26 @@ async fn a_key_that_means_nothing_is_told_on_the_pod() {
          gpu-batch.io/pod-group?; metadata.annotations[gpu-batch.io/queue]: is a label: as an \
          annotation it means nothing"
     );
+    let queue = json!({"metadata": {"labels": {"gpu-batch.io/queue": "team-vision"}}});
+    cluster.job("b", 1, 1, &queue).await;
+    let said = cluster.event("Job", "b", "UnknownKey").await;
+    let field = "metadata.labels[gpu-batch.io/queue]: means nothing here";
+    assert_eq!(
+        said,
+        format!("{field}: write it in spec.template.metadata.labels")
+    );
+    let group = patched(
+        queue,
+        &json!({
+            "apiVersion": "gpu-batch.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": "c"},
+            "spec": {"minMember": 1},
+        }),
+    );
+    cluster.create(&group).await;
+    let member = json!({"metadata": {"labels": {"gpu-batch.io/pod-group": "c"}}});
+    cluster.create(&cluster.pod("c", 1, &member)).await;
+    let said = cluster.event("PodGroup", "c", "UnknownKey").await;
+    assert_eq!(said, format!("{field}: a PodGroup has spec.queue"));
 }

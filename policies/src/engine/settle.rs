@@ -77,7 +77,7 @@ impl Engine {
         self.state.note_minimum(id);
         let counts = count(&self.state, id, now_ms);
         if counts.bound + counts.assumed + counts.waiting > 0 {
-            self.teller.faults.note_jobs(&self.state, id);
+            self.teller.faults.note_gang(&self.state, id);
         }
         match self.quarantined(id) {
             Some(verdict) => self.stand(id, Wait::Barred(verdict), &counts),

@@ -51,6 +51,9 @@ pub struct PodGroupFacts {
     pub unsupported: Vec<Box<str>>,
     /// What could not be read or contradicts itself; the gang is barred with `InvalidSpec`.
     pub problems: Vec<Problem>,
+    /// Labels and annotations of ours that mean nothing on a PodGroup, each with what may have been
+    /// meant.
+    pub unknown_keys: Vec<Problem>,
     /// `status`, if it can be what the scheduler wrote; `None` for native groups.
     pub status: Option<PodGroupStatus>,
 }
@@ -82,6 +85,7 @@ impl PodGroupFacts {
             staleness_grace_ms: None,
             unsupported: Vec::new(),
             problems: Vec::new(),
+            unknown_keys: Vec::new(),
             status: None,
         }
     }
@@ -205,4 +209,7 @@ pub struct JobFacts {
     /// The Job's `podFailurePolicy` ignores evicted pods. Otherwise each evicted pod counts as
     /// failed, and the Job fails once more pods have failed than its `backoffLimit`.
     pub ignores_evictions: bool,
+    /// Labels and annotations of ours on the Job itself, where they mean nothing, each with what
+    /// may have been meant.
+    pub unknown_keys: Vec<Problem>,
 }

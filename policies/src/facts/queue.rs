@@ -34,6 +34,9 @@ pub struct QueueFacts {
     /// `status.pastUse`: the past use of the queue, as the scheduler last wrote it; `None`: not
     /// written.
     pub past_use: Option<PastUse>,
+    /// Labels and annotations of ours that mean nothing on a queue, each with what may have been
+    /// meant.
+    pub unknown_keys: Vec<Problem>,
     /// What could not be read or contradicts itself. A queue with any problem is not Ready, with
     /// `InvalidResources` or `InvalidSpec`.
     pub problems: Vec<Problem>,
@@ -57,6 +60,7 @@ impl QueueFacts {
             namespace_selector: None,
             closed: false,
             past_use: None,
+            unknown_keys: Vec::new(),
             problems: Vec::new(),
         }
     }

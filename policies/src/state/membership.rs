@@ -147,9 +147,13 @@ impl ClusterState {
     pub(crate) fn fragile_jobs(&self, gang: &Gang) -> impl Iterator<Item = &JobFacts> {
         // While the PodGroup of a gang is not known, nor is whether the gang is preemptible.
         let preemptible = gang.spec.preemptible && !gang.lacks_object();
-        let jobs = gang.jobs.iter().filter(move |_| preemptible);
-        let known = jobs.filter_map(|job| self.jobs.get(job));
-        known.filter(|job| !job.ignores_evictions)
+        let jobs = self.jobs_of(gang).filter(move |_| preemptible);
+        jobs.filter(|job| !job.ignores_evictions)
+    }
+
+    /// The Jobs that control members of a gang, or did so earlier, and are still there.
+    pub(crate) fn jobs_of(&self, gang: &Gang) -> impl Iterator<Item = &JobFacts> {
+        gang.jobs.iter().filter_map(|job| self.jobs.get(job))
     }
 
     /// Enters a pod under its controlling owner, which may make it part of a gang.

@@ -1,17 +1,17 @@
 //! Faults: a Kubernetes event for whatever is wrong with a Queue, Topology, Node, Namespace or
-//! PodDisruptionBudget, for a Job that evictions make fail, and for keys of ours on a pod that mean
-//! nothing.
+//! PodDisruptionBudget, for a Job that evictions make fail, and for keys of ours that mean nothing
+//! where they stand: on pods, PodGroups, Jobs and Queues.
 //!
 //! Why a gang waits is told in the gang's own status, not here. The leader tells each fault once,
 //! to the people who made the object.
 //!
-//! An event on a Job or pod has a name that follows from its words, so that the API server keeps it
-//! once even if it is published again after a restart.
+//! An event on a Job, and one about keys, has a name that follows from its words, so that the API
+//! server keeps it once even if it is published again after a restart.
 
 use crate::bind::outbox::Outbox;
 use crate::command::{Announcement, ObjectReference};
 use crate::event::{Event, Kind, Listing, Object, ObjectKey};
-use crate::facts::{PodFacts, Problem, Uid, amount};
+use crate::facts::{JobFacts, PodGroupFacts, Problem, Uid, amount};
 use crate::ids::GangId;
 use crate::reason::Reason;
 use crate::state::ClusterState;
@@ -34,7 +34,7 @@ const OVERCOMMITTED: &str = "Overcommitted";
 /// The reason of the event on a Topology with a level whose label no node has.
 const LABEL_NOT_FOUND: &str = "LabelNotFound";
 
-/// The reason of the event on a pod with a label or annotation of ours that means nothing.
+/// The reason of the event on an object with a label or annotation of ours that means nothing.
 const UNKNOWN_KEY: &str = "UnknownKey";
 
 /// The reason of the event on a Job that evictions make fail.
@@ -46,17 +46,27 @@ const FRAGILE: &str = "each pod that is evicted counts as failed, and the Job fa
      ignores the condition DisruptionTarget before all else. A Job that has one, with \
      restartPolicy: Never, waits again instead; see docs/jobs.md";
 
+/// What a fault of an object is about; there may be one of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    /// What the object asks for or holds.
+    Object,
+    /// Its labels and annotations of ours.
+    Keys,
+}
+
 /// The faults of objects as they are now: the faults that were told, and those still to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    told: BTreeMap<ObjectKey, Announcement>,
-    untold: BTreeMap<ObjectKey, Announcement>,
+    told: BTreeMap<(ObjectKey, About), Announcement>,
+    untold: BTreeMap<(ObjectKey, About), Announcement>,
 }
 
 impl Faults {
     /// Notes the fault of an object, or that it has none. A fault that was told and has not changed
     /// is not told again.
-    fn note(&mut self, key: ObjectKey, fault: Option<Announcement>) {
+    fn note(&mut self, key: ObjectKey, about: About, fault: Option<Announcement>) {
+        let key = (key, about);
         if fault.as_ref() != self.told.get(&key) {
             self.told.remove(&key);
         }
@@ -66,20 +76,33 @@ impl Faults {
         };
     }
 
-    fn is_noted(&self, key: &ObjectKey) -> bool {
-        self.told.contains_key(key) || self.untold.contains_key(key)
+    /// Notes the labels and annotations of ours on an object that mean nothing there.
+    fn note_keys(&mut self, key: ObjectKey, regarding: ObjectReference, unknown: &[Problem]) {
+        let said: Vec<String> = unknown.iter().map(in_words).collect();
+        let fault = (!said.is_empty()).then(|| Announcement {
+            once: true,
+            ..fault(regarding, UNKNOWN_KEY, said.join("; "))
+        });
+        self.note(key, About::Keys, fault);
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        for about in [About::Object, About::Keys] {
+            self.note(key.clone(), about, None);
+        }
     }
 
     /// Forgets the objects of a listed kind that are not in the list: they are gone.
     fn keep_listed(&mut self, listing: &Listing) {
         let of_kind = |key: &ObjectKey| key.kind() == listing.kind;
-        if !self.told.keys().chain(self.untold.keys()).any(of_kind) {
+        let mut noted = self.told.keys().chain(self.untold.keys());
+        if !noted.any(|(key, _)| of_kind(key)) {
             return;
         }
         let listed: BTreeSet<ObjectKey> = listing.objects.iter().map(Object::key).collect();
         let stays = |key: &ObjectKey| !of_kind(key) || listed.contains(key);
-        self.told.retain(|key, _| stays(key));
-        self.untold.retain(|key, _| stays(key));
+        self.told.retain(|(key, _), _| stays(key));
+        self.untold.retain(|(key, _), _| stays(key));
     }
 
     /// Notes the faults that can be seen in the objects of an event. The state has not taken in the
@@ -87,7 +110,7 @@ impl Faults {
     pub(crate) fn hear(&mut self, state: &ClusterState, event: &Event) {
         match event {
             Event::Applied(object) => self.note_object(state, object),
-            Event::Deleted(key) => self.note(key.clone(), None),
+            Event::Deleted(key) => self.forget(key),
             Event::Listed(listing) => {
                 self.keep_listed(listing);
                 for object in &listing.objects {
@@ -108,8 +131,7 @@ impl Faults {
                 namespace = &facts.namespace;
                 (object.kind(), &facts.name, facts.uid, &facts.problems)
             }
-            Object::Pod(facts) if facts.ours => return self.note_keys(facts),
-            _ => return,
+            _ => return self.note_keys_of(object),
         };
         let fault = match problems.first() {
             Some(problem) => {
@@ -123,35 +145,69 @@ impl Faults {
             None if kind == Kind::Topology => return,
             None => None,
         };
-        self.note(object.key(), fault);
+        self.note(object.key(), About::Object, fault);
     }
 
-    /// Notes the labels and annotations of ours on a pod that mean nothing.
-    fn note_keys(&mut self, pod: &PodFacts) {
-        let said: Vec<String> = pod.unknown_keys.iter().map(in_words).collect();
-        let regarding = Kind::Pod.reference(&pod.namespace, &pod.name, pod.uid);
-        let fault = (!said.is_empty() && !pod.phase.ended()).then(|| Announcement {
-            once: true,
-            ..fault(regarding, UNKNOWN_KEY, said.join("; "))
-        });
-        self.note(ObjectKey::Pod(pod.uid), fault);
+    /// Notes the keys of an object that mean nothing. Those of Jobs and PodGroups wait for the
+    /// gang: see [`Faults::note_gang`].
+    fn note_keys_of(&mut self, object: &Object) {
+        let (regarding, unknown) = match object {
+            Object::Pod(pod) if pod.ours => {
+                let unknown = pod.unknown_keys.as_slice();
+                let told = if pod.phase.ended() { &[] } else { unknown };
+                (
+                    Kind::Pod.reference(&pod.namespace, &pod.name, pod.uid),
+                    told,
+                )
+            }
+            Object::Queue(queue) => {
+                let regarding = Kind::Queue.reference("", &queue.name, queue.uid);
+                (regarding, queue.unknown_keys.as_slice())
+            }
+            Object::Job(JobFacts { unknown_keys, .. })
+            | Object::PodGroup(PodGroupFacts { unknown_keys, .. })
+                if unknown_keys.is_empty() =>
+            {
+                return self.note(object.key(), About::Keys, None);
+            }
+            _ => return,
+        };
+        self.note_keys(object.key(), regarding, unknown);
     }
 
-    /// Notes the Jobs of a gang that evictions of its pods would make fail, so that their owners
-    /// hear of it before anything is evicted.
-    pub(crate) fn note_jobs(&mut self, state: &ClusterState, id: GangId) {
+    /// Notes the faults of the Jobs and of the PodGroup of a gang that has members: the Jobs that
+    /// evictions of its pods would make fail, so that their owners hear of it before anything is
+    /// evicted, and keys that mean nothing where they stand.
+    pub(crate) fn note_gang(&mut self, state: &ClusterState, id: GangId) {
         let gang = &state.gangs[id];
         for job in state.fragile_jobs(gang) {
-            let key = ObjectKey::Job(job.uid);
-            if self.is_noted(&key) {
+            let key = (ObjectKey::Job(job.uid), About::Object);
+            if self.told.contains_key(&key) || self.untold.contains_key(&key) {
                 continue;
             }
-            let regarding = Kind::Job.reference(&job.namespace, &job.name, job.uid);
             let fault = Announcement {
                 once: true,
-                ..fault(regarding, FAILS_WHEN_EVICTED, FRAGILE)
+                ..fault(reference_of(job), FAILS_WHEN_EVICTED, FRAGILE)
             };
-            self.note(key, Some(fault));
+            self.untold.insert(key, fault);
+        }
+        for job in state
+            .jobs_of(gang)
+            .filter(|job| !job.unknown_keys.is_empty())
+        {
+            self.note_keys(
+                ObjectKey::Job(job.uid),
+                reference_of(job),
+                &job.unknown_keys,
+            );
+        }
+        if let Some(group) = &gang.object
+            && !group.unknown_keys.is_empty()
+        {
+            let (namespace, name) = (group.namespace.clone(), group.name.clone());
+            let regarding = Kind::from(group.source).reference(&namespace, &name, group.uid);
+            let key = ObjectKey::PodGroup(group.source, namespace, name);
+            self.note_keys(key, regarding, &group.unknown_keys);
         }
     }
 
@@ -166,7 +222,7 @@ impl Faults {
             ..fault(regarding(), NOT_THERE, note.clone())
         });
         let fault = wrong.or(absent);
-        self.note(ObjectKey::Queue(name.into()), fault);
+        self.note(ObjectKey::Queue(name.into()), About::Object, fault);
     }
 
     /// Notes every readable Topology that has a level whose label no node has. To be called when
@@ -181,7 +237,7 @@ impl Faults {
                     sentence,
                 )
             });
-            self.note(ObjectKey::Topology(name), fault);
+            self.note(ObjectKey::Topology(name), About::Object, fault);
         }
     }
 
@@ -200,6 +256,11 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
     let mut notes: Vec<String> = jobs
         .map(|job| format!("Job {}: {FRAGILE}", job.name))
         .collect();
+    let of_job = |job: &JobFacts| keys_in_words("Job", &job.name, &job.unknown_keys);
+    notes.extend(state.jobs_of(gang).flat_map(of_job));
+    if let Some(group) = &gang.object {
+        notes.extend(keys_in_words("PodGroup", &group.name, &group.unknown_keys));
+    }
     let members = gang.members.iter().map(|id| &state.pods[*id]);
     let mut members: Vec<&Pod> = members.collect();
     members.sort_by_key(|pod| &pod.name);
@@ -213,6 +274,15 @@ pub(super) fn notes(state: &ClusterState, gang: &Gang) -> Vec<String> {
         }
     }
     notes
+}
+
+fn keys_in_words(kind: &str, name: &str, unknown: &[Problem]) -> Vec<String> {
+    let said = unknown.iter().map(in_words);
+    said.map(|said| format!("{kind} {name}: {said}")).collect()
+}
+
+fn reference_of(job: &JobFacts) -> ObjectReference {
+    Kind::Job.reference(&job.namespace, &job.name, job.uid)
 }
 
 /// The fault of a node whose pods use more than the node says that it has.

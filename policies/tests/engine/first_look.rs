@@ -122,6 +122,7 @@ fn job(pods: u32) -> JobFacts {
         completions: Some(pods),
         active_deadline_ms: None,
         ignores_evictions: false,
+        unknown_keys: Vec::new(),
     }
 }
 

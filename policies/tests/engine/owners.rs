@@ -2,8 +2,11 @@
 //! one.
 
 use gpu_batch_policies::event::ObjectKey;
-use gpu_batch_policies::facts::{JobFacts, OwnerReference, PodFacts, Problem, Uid};
+use gpu_batch_policies::facts::{
+    GroupSource, JobFacts, OwnerReference, PodFacts, PodGroupFacts, Problem, Uid,
+};
 use gpu_batch_testing::{Sketch, World, gang, node, pod, queue};
+use std::collections::BTreeSet;
 
 fn owner(kind: &str, name: &str, uid: Uid) -> OwnerReference {
     let api_version = if kind == "Job" { "batch/v1" } else { "apps/v1" };
@@ -25,6 +28,7 @@ fn job(name: &str, number: u128, ignores_evictions: bool) -> JobFacts {
         completions: Some(2),
         active_deadline_ms: None,
         ignores_evictions,
+        unknown_keys: Vec::new(),
     }
 }
 
@@ -123,6 +127,68 @@ fn what_a_pod_says_in_vain_is_told_on_the_pod_and_holds_nothing_up() {
     let said = "Pod a: UnknownKey: metadata.labels[x]: means nothing; metadata.annotations[y]: is \
                 a label";
     assert_eq!(world.told, [said]);
+}
+
+fn key(field: &str) -> Vec<Problem> {
+    let problem = |field: &str| Problem {
+        field: field.into(),
+        message: "means nothing here".into(),
+    };
+    field.split_whitespace().map(problem).collect()
+}
+
+/// On the Job and the PodGroup of a gang that has members, and on the Queue; once, and anew when
+/// they have changed.
+#[test]
+fn what_owners_and_groups_say_in_vain_is_told_on_them() {
+    let job = |field: &str| JobFacts {
+        unknown_keys: key(field),
+        ..job("train", 1, true)
+    };
+    let group = |field: &str| gang("g", 2).with(|group| group.unknown_keys = key(field));
+    let mut native = PodGroupFacts::new(Uid(7 << 64), "default", "native", 2);
+    native.source = GroupSource::Native;
+    native.unknown_keys = key("n");
+    let mut world = World::new();
+    let queue = queue("default").with(|queue| queue.unknown_keys = key("q"));
+    let group_and_job = (group("g"), job("j"), native.clone());
+    world.then((node("n1", 8), queue, group_and_job));
+    let of =
+        |object: &str, field: &str| format!("{object}: UnknownKey: {field}: means nothing here");
+    let unknown_keys = |world: &mut World| {
+        let told = world.told.drain(..);
+        told.filter(|told| told.contains("UnknownKey"))
+            .collect::<BTreeSet<_>>()
+    };
+    let expect = |told: BTreeSet<String>, expected: &[String]| {
+        assert_eq!(told, expected.iter().cloned().collect::<BTreeSet<_>>());
+    };
+    // The gangs have no members.
+    expect(unknown_keys(&mut world), &[of("Queue default", "q")]);
+    let members = pods_of(&job("j")).of("g");
+    let of_native = pod("a b", 1).with(|pod| pod.native_group = Some("native".into()));
+    world.then((members, of_native));
+    let all = [
+        of("Job train", "j"),
+        of("PodGroup g", "g"),
+        of("PodGroup native", "n"),
+    ];
+    expect(unknown_keys(&mut world), &all);
+    let notes = [
+        "Job train: j: means nothing here",
+        "PodGroup g: g: means nothing here",
+    ];
+    assert_eq!(world.explain("g").notes, notes);
+    world.later(60_000);
+    world.then((job("j"), group("g")));
+    expect(unknown_keys(&mut world), &[]);
+    world.then((job("j k"), group("")));
+    expect(
+        unknown_keys(&mut world),
+        &[of("Job train", "j: means nothing here; k")],
+    );
+    world.then(group("g"));
+    expect(unknown_keys(&mut world), &[of("PodGroup g", "g")]);
 }
 
 /// A pod of one of the ReplicaSets of the Deployment `web`, which is a gang of three.

@@ -117,6 +117,7 @@ fn gang(name: &str, random: &mut Random) -> Arrival {
                 completions: Some(parallelism),
                 active_deadline_ms: None,
                 ignores_evictions: false,
+                unknown_keys: Vec::new(),
             }))
         }
         85..93 => {

@@ -1,6 +1,6 @@
 //! Jobs.
 
-use super::{Converter, Watched, identity};
+use super::{Converter, Watched, identity, keys};
 use crate::kube::objects::{Job, Meta, OnExitCodes, PodFailurePolicy};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::JobFacts;
@@ -33,6 +33,7 @@ pub(super) fn job(job: Job) -> JobFacts {
     let deadline = spec.active_deadline_seconds;
     JobFacts {
         uid: identity::uid("Job", &job.metadata),
+        unknown_keys: keys::on_owner(&job.metadata, &spec.template.metadata),
         namespace: job.metadata.namespace,
         name: job.metadata.name,
         indexed: spec.completion_mode.as_deref() == Some("Indexed"),

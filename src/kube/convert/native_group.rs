@@ -53,6 +53,7 @@ pub(super) fn native_group(group: NativePodGroup, converter: &Converter) -> PodG
     });
     PodGroupFacts {
         source: GroupSource::Native,
+        unknown_keys: keys::on_native_group(&meta),
         uid: identity::uid("NativePodGroup", &meta),
         generation: meta.generation,
         created_ms: meta

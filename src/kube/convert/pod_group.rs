@@ -2,7 +2,7 @@
 
 use super::fields::{self, Fields};
 use super::problems::Problems;
-use super::{Converter, Watched, identity, limits};
+use super::{Converter, Watched, identity, keys, limits};
 use crate::kube::objects::{Condition, Meta, PodGroup};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
@@ -57,6 +57,7 @@ pub(super) fn pod_group(group: PodGroup, converter: &Converter) -> PodGroupFacts
     let meta = group.metadata;
     PodGroupFacts {
         source: GroupSource::GpuBatch,
+        unknown_keys: keys::on_pod_group(&meta),
         uid: identity::uid("PodGroup", &meta),
         generation: meta.generation,
         created_ms: meta

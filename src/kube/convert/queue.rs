@@ -2,7 +2,7 @@
 
 use super::fields::{self, Fields};
 use super::problems::Problems;
-use super::{Converter, Watched, identity, limits, quantity, selector};
+use super::{Converter, Watched, identity, keys, limits, quantity, selector};
 use crate::kube::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{Amount, PastUse, QueueFacts, QueueResource};
@@ -53,6 +53,7 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
             .read("closed", fields::TRUTH, problems)
             .unwrap_or(false),
         past_use: past_use(queue.status),
+        unknown_keys: keys::on_queue(meta),
         name: queue.metadata.name,
         problems: Vec::new(),
     };

@@ -141,6 +141,17 @@ pub struct JobSpec {
     pub active_deadline_seconds: Option<i64>,
     /// `podFailurePolicy`.
     pub pod_failure_policy: Option<PodFailurePolicy>,
+    /// `template`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub template: PodTemplate,
+}
+
+/// What the pods of an owner are made of, as far as the owner itself is judged by it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct PodTemplate {
+    /// `metadata`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub metadata: Meta,
 }
 
 /// `podFailurePolicy` of a Job: the first rule that matches a failed pod applies.

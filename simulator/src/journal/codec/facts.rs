@@ -73,19 +73,21 @@ fields! {
     PodGroupFacts {
         source, namespace, name, uid, generation, created_ms, queue, minimum, sub_groups,
         min_sub_groups, priority_class, priority, preemptible, topology, required_label, placement,
-        expected_runtime_ms, preemption_delay_ms, staleness_grace_ms, unsupported, problems, status,
+        expected_runtime_ms, preemption_delay_ms, staleness_grace_ms, unsupported, problems,
+        unknown_keys, status,
     }
     SubGroupFacts { name, parent, min_member, min_sub_groups, topology }
     TopologyConstraint { name, required, preferred }
     PlacementChoice { gpu, cpu }
     JobFacts {
         uid, namespace, name, indexed, parallelism, completions, active_deadline_ms,
-        ignores_evictions,
+        ignores_evictions, unknown_keys,
     }
     DisruptionBudgetFacts { uid, namespace, name, selector, allowed, problems }
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
-        reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, problems,
+        reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, unknown_keys,
+        problems,
     }
     PastUse { at_ms, averages }
     QueueResource { name, product, quota, limit, weight }

@@ -1,14 +1,17 @@
-use super::unknown;
+use super::{of_owner, on_native_group, on_pod_group, on_queue, unknown};
 use crate::kube::convert::keys;
+use crate::kube::objects::Meta;
+use gpu_batch_policies::facts::Problem;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-fn said(metadata: Value) -> Vec<String> {
-    let unknown = unknown(&serde_json::from_value(metadata).unwrap());
-    let in_words = |problem: &gpu_batch_policies::facts::Problem| {
-        format!("{}: {}", problem.field, problem.message)
-    };
+fn in_words(unknown: &[Problem]) -> Vec<String> {
+    let in_words = |problem: &Problem| format!("{}: {}", problem.field, problem.message);
     unknown.iter().map(in_words).collect()
+}
+
+fn said(metadata: Value) -> Vec<String> {
+    in_words(&unknown(&serde_json::from_value(metadata).unwrap()))
 }
 
 fn check(place: &str, key: &str, expected: &str) {
@@ -57,6 +60,109 @@ fn a_misspelt_key_is_told_with_the_nearest_one() {
             "means nothing; docs/labels.md lists the keys that do",
         );
     }
+}
+
+#[test]
+fn of_a_key_on_an_owner_it_is_told_where_it_belongs_unless_its_pods_have_it() {
+    let keys = |queue: &str| {
+        json!({
+            "labels": {queue: "a", "gpu-batch.io/preemptible": "false", "example.com/queue": "a"},
+            "annotations": {
+                "gpu-batch.io/min-members": "2",
+                "gpu-batch.io/bound-queue": "a",
+                "gpu-batch.io/x": "",
+            },
+        })
+    };
+    let owner = |own: Value, pods: Value| {
+        in_words(&of_owner(
+            &json!({"metadata": own, "spec": {"template": {"metadata": pods}}}),
+        ))
+    };
+    let written = owner(keys("gpu-batch.io/queue"), json!(null));
+    let expected = [
+        "metadata.labels[gpu-batch.io/preemptible]: means nothing here: write it in \
+         spec.template.metadata.annotations",
+        "metadata.labels[gpu-batch.io/queue]: means nothing here: write it in \
+         spec.template.metadata.labels",
+        "metadata.annotations[gpu-batch.io/bound-queue]: means nothing here: only pods have it",
+        "metadata.annotations[gpu-batch.io/min-members]: means nothing; if \
+         gpu-batch.io/min-member is meant: write it in spec.template.metadata.annotations",
+        "metadata.annotations[gpu-batch.io/x]: means nothing; docs/labels.md lists the keys that \
+         do",
+    ];
+    assert_eq!(written, expected);
+    let pods = json!({
+        "labels": {"gpu-batch.io/queue": "a"},
+        "annotations": {"gpu-batch.io/preemptible": "false", "gpu-batch.io/x": ""},
+    });
+    let but_for_those = [expected[2], expected[3], expected[4]];
+    assert_eq!(owner(keys("gpu-batch.io/queue"), pods), but_for_those);
+    for nothing in [json!(null), json!({}), json!(5), json!({"labels": 5})] {
+        assert_eq!(owner(nothing.clone(), nothing), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn of_a_key_on_a_group_or_queue_it_is_told_which_field_says_it() {
+    let check = |on: fn(&Meta) -> Vec<Problem>, place: &str, key: &str, expected: Option<&str>| {
+        let full = format!("gpu-batch.io/{key}");
+        let meta = serde_json::from_value(json!({place: {&full: "1"}})).unwrap();
+        let expected =
+            expected.map(|said| format!("metadata.{place}[{full}]: means nothing{said}"));
+        assert_eq!(in_words(&on(&meta)), Vec::from_iter(expected), "{key}");
+    };
+    for (key, of_group, of_native) in [
+        (
+            "queue",
+            ": a PodGroup has spec.queue",
+            ": write it as a label",
+        ),
+        (
+            "min-member",
+            ": a PodGroup has spec.minMember",
+            ": a native PodGroup has spec.schedulingPolicy.gang.minCount",
+        ),
+        (
+            "topology-required",
+            ": a PodGroup has spec.topology.required",
+            ": only a PodGroup of gpu-batch.io can say it, by spec.topology.required",
+        ),
+        (
+            "pod-group",
+            ": write it on its pods, as a label",
+            ": write it on its pods, as a label",
+        ),
+        (
+            "last-checkpoint",
+            ": write it on its pods, as an annotation",
+            ": write it on its pods, as an annotation",
+        ),
+        (
+            "bound-minimum",
+            ": only pods have it",
+            ": only pods have it",
+        ),
+    ] {
+        let here = |said: &str| format!(" here{said}");
+        check(on_pod_group, "annotations", key, Some(&here(of_group)));
+        check(on_native_group, "annotations", key, Some(&here(of_native)));
+    }
+    check(on_native_group, "labels", "queue", None);
+    let misspelt = "; if gpu-batch.io/queue is meant: a PodGroup has spec.queue";
+    check(on_pod_group, "labels", "qeue", Some(misspelt));
+    check(
+        on_queue,
+        "annotations",
+        "placement",
+        Some(" here: a Queue has spec.placement"),
+    );
+    check(
+        on_queue,
+        "labels",
+        "queue",
+        Some(" here: only pods have it"),
+    );
 }
 
 #[test]

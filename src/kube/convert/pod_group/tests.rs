@@ -56,6 +56,7 @@ fn a_pod_group_is_read_in_full() {
         staleness_grace_ms: Some(-1_000),
         unsupported: Vec::new(),
         problems: Vec::new(),
+        unknown_keys: Vec::new(),
         status: None,
     };
     assert_eq!(facts, expected);
