@@ -4,7 +4,7 @@
 //! |---|---|
 //! | annotation `bound-minimum` of members on nodes | minima that the gang had |
 //! | condition `Stale` of the PodGroup | that it was complete, and what it lost when |
-//! | times that the API server sets | a member has waited since before the first binding |
+//! | times that the API server sets | a member waits since before the first binding, or a loss |
 //!
 //! A gang that has the minima that its members were bound for was complete, however far the minima
 //! were raised since.
@@ -18,14 +18,18 @@
 //! and the bound and the younger members together are fewer than the minimum, the gang was never
 //! complete; otherwise it has lost members.
 //!
-//! Implicit and native gangs have no condition `Stale`. After a restart their grace period begins
-//! anew, and a member that has done its part and was cleaned away counts as lost.
+//! Implicit and native gangs have no condition `Stale`. An Indexed Job has one pod for each index,
+//! and all of them make its minimum: a pod that was created after the first binding and waits
+//! replaces a lost one, so the loss was before its creation, and the grace period runs from there.
+//! Of other such gangs the waiting pod may be surplus that was there before the loss: their grace
+//! period begins anew. A member that has done its part and was cleaned away counts as lost.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::{Counts, by_leaf, has_started};
 use crate::ids::{GangId, PodId};
 use crate::state::ClusterState;
-use crate::state::gang::{Gang, GroupTree};
+use crate::state::gang::{Gang, GangKey, GroupTree};
+use crate::state::membership::job_minimum;
 use crate::state::pod::{Pod, Stage};
 use crate::status::Staleness;
 use alloc::boxed::Box;
@@ -55,10 +59,11 @@ pub(crate) fn first_look(
     let gang = &state.gangs[id];
     let told = told_staleness(state, gang, now_ms);
     let complete = |lost_ms| FirstLook::Complete { lost_ms, told };
+    // Times of the API server have whole seconds: no pod is evicted early because of the rounding.
+    let at_the_latest = |ms: UnixMs| ms.saturating_add(999).min(now_ms);
     let whole = counts.met || lacks(state, id, &has_started)[0] == 0;
     match told {
-        // Times in statuses have whole seconds: no pod is evicted early because of the rounding.
-        Some(told) if told.stale => complete(Some(told.since_ms.saturating_add(999).min(now_ms))),
+        Some(told) if told.stale => complete(Some(at_the_latest(told.since_ms))),
         Some(_) => {
             let lost = has_lost_since(gang, counts.bound + counts.succeeded, whole);
             complete(lost.then_some(now_ms))
@@ -66,8 +71,27 @@ pub(crate) fn first_look(
         None if whole => complete(None),
         None if has_never_been_complete(state, id, 0) => FirstLook::Unfinished,
         // The members that wait may be replacements of lost ones: the gang ran.
-        None => complete(Some(now_ms)),
+        None => complete(Some(
+            replaced_since(state, gang).map_or(now_ms, at_the_latest),
+        )),
     }
+}
+
+/// Since when pods wait that replace lost ones, if it is certain that they do: all pods of an
+/// Indexed Job are needed, and those of it that run were bound for the minimum of now.
+fn replaced_since(state: &ClusterState, gang: &Gang) -> Option<UnixMs> {
+    let GangKey::Owner(owner) = gang.key else {
+        return None;
+    };
+    let pods = state.jobs.get(&owner).and_then(job_minimum)?;
+    if gang.spec.minimum != pods || !minima_begun_with(state, gang).is_empty() {
+        return None;
+    }
+    let first_bound_ms = bound_times(state, gang, &|_| true).min()?;
+    let members = gang.members.iter().map(|member| &state.pods[*member]);
+    let waiting = members.filter(|pod| pod.stage == Stage::Waiting && !pod.deleting);
+    let created = waiting.map(|pod| pod.created_ms);
+    created.filter(|ms| *ms > first_bound_ms).min()
 }
 
 /// The condition `Stale` of the gang's PodGroup, unless it was written before any present member

@@ -149,6 +149,50 @@ fn a_job_that_asks_for_more_pods_loses_none_after_a_restart() {
     check_left_alone(&mut world);
 }
 
+/// The pods of an Indexed Job run, and one is lost; another scheduler takes its room.
+fn job_that_lost_one() -> World {
+    let mut world = World::of((node("n1", 3), job(3), pods_of_job(1..=3)));
+    assert_eq!(world.binds, 3);
+    world.run(5_000);
+    world.delete("train-3");
+    world.then(pod("x", 1).on("n1"));
+    world
+}
+
+/// Nothing is written of the loss but what the Job controller writes: a pod in its place.
+#[test]
+fn the_grace_period_of_a_job_runs_from_the_creation_of_the_first_replacement() {
+    let mut world = job_that_lost_one();
+    world.run(10_000);
+    let now_ms = world.now_ms;
+    world.then(pods_of_job(4..=4).with(|pod| pod.created_ms = now_ms));
+    for left_ms in [40_000, 20_000] {
+        world.run(20_000);
+        world.take_over();
+        world.settle();
+        assert_eq!(world.evictions, 0, "{left_ms} ms are left");
+    }
+    check_left_of_grace(&mut world, 20_000);
+    assert_eq!(world.cause, Some(EvictionCause::Stale));
+}
+
+/// Before it lost a member, more were asked for, and they wait since then: they say nothing of when
+/// the loss was.
+#[test]
+fn a_pod_that_waited_before_the_loss_tells_nothing_of_it() {
+    let mut world = World::of((node("n1", 3), job(3), pods_of_job(1..=3)));
+    world.run(5_000);
+    let now_ms = world.now_ms;
+    let more = pods_of_job(4..=4).with(|pod| pod.created_ms = now_ms);
+    world.then((job(4), more));
+    world.run(50_000);
+    world.delete("train-3");
+    world.then(pod("x", 1).on("n1"));
+    world.take_over();
+    world.settle();
+    check_left_of_grace(&mut world, 60_000);
+}
+
 /// A role asks for more pods, and the gang for more of its slices.
 #[test]
 fn raised_minima_of_sub_groups_evict_nobody_after_a_restart() {
