@@ -95,6 +95,9 @@ pub struct EvictionPlan {
     pub is_optimal: bool,
     /// How many gangs any plan by this right breaks, as far as is proved.
     pub gangs_broken_at_least: u64,
+    /// When the `preemptionDelay` of the gang ends, before which nobody is evicted for it; `None`:
+    /// it has ended, or nobody has to leave.
+    pub from_ms: Option<UnixMs>,
 }
 
 /// By what right pods are evicted for a gang.

@@ -73,12 +73,12 @@ impl Engine {
                 .planner
                 .note_no_plan(&self.state, queue, gang, &no_plan),
             Ok(plan) => {
-                let delay_ms = self.state.gangs[gang].spec.preemption_delay_ms;
-                let delay_ms = delay_ms.unwrap_or(self.settings.preemption_delay_ms);
-                let until_ms = claim.blocked_ms.unwrap_or(now_ms).saturating_add(delay_ms);
-                if until_ms > now_ms && plan.action != Action::Free {
-                    claim.delayed_until_ms = Some(until_ms);
-                    self.planner.claims.note_time(Some(until_ms));
+                let spec = &self.state.gangs[gang].spec;
+                let delay_ends_ms = claim.delay_ends_ms(spec, &self.settings, now_ms);
+                let delay_ends_ms = delay_ends_ms.filter(|_| plan.action != Action::Free);
+                if delay_ends_ms.is_some() {
+                    claim.delayed_until_ms = delay_ends_ms;
+                    self.planner.claims.note_time(delay_ends_ms);
                 } else {
                     self.begin_taking((queue, gang), &plan, &later.holders, now_ms);
                 }

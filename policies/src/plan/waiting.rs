@@ -3,6 +3,8 @@
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::wait::Wait;
 use crate::plan::order::LinePosition;
+use crate::settings::Settings;
+use crate::state::gang::GangSpec;
 use alloc::vec::Vec;
 
 /// What the planner knows of a gang.
@@ -63,6 +65,20 @@ impl Claim {
         }
         self.has_lost = false;
         self.plans += 1;
+    }
+
+    /// When the gang's `preemptionDelay` ends, before which nobody is evicted for it; `None`: it
+    /// has ended.
+    pub(crate) fn delay_ends_ms(
+        &self,
+        spec: &GangSpec,
+        settings: &Settings,
+        now_ms: UnixMs,
+    ) -> Option<UnixMs> {
+        let delay_ms = spec.preemption_delay_ms;
+        let delay_ms = delay_ms.unwrap_or(settings.preemption_delay_ms);
+        let blocked_ms = self.blocked_ms.unwrap_or(now_ms);
+        Some(blocked_ms.saturating_add(delay_ms)).filter(|ends_ms| *ends_ms > now_ms)
     }
 
     /// Takes in that members of the gang were given places.

@@ -339,6 +339,16 @@ impl Node {
         fits.chain(cards).fold(ports, u64::min)
     }
 
+    /// The pods that have any of these ports on the node, each with the port that is in the way.
+    pub(crate) fn port_holders<'a>(
+        &'a self,
+        ports: &'a [HostPort],
+    ) -> impl Iterator<Item = (&'a HostPort, PodId)> {
+        let in_way = |taken| ports.iter().any(|port| host_ports_conflict(taken, port));
+        let holders = self.ports.iter().map(|(taken, pod)| (taken, *pod));
+        holders.filter(move |(taken, _)| in_way(taken))
+    }
+
     /// Whether none of these ports is taken on the node, or held.
     pub(crate) fn ports_free(&self, ports: &[HostPort]) -> bool {
         ports.iter().all(|port| {

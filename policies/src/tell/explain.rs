@@ -36,7 +36,7 @@ use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
-use crate::plan::victims::Later;
+use crate::plan::victims::{self, Later};
 use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
@@ -175,9 +175,18 @@ impl Teller {
                 now_ms,
             );
             let level = level_of_all(&explanation.shortages);
-            let later = &asked.later;
-            explanation.eviction =
-                eviction::eviction(state, settings, progress, gang, level, later, now_ms);
+            let claim = &waiting[id].claim;
+            let delay_ends_ms = claim.delay_ends_ms(&state.gangs[id].spec, settings, now_ms);
+            let asked = victims::Asked {
+                settings,
+                progress,
+                gang: id,
+                queue: *queue,
+                later: &asked.later,
+                now_ms,
+                slice_work: u64::MAX,
+            };
+            explanation.eviction = eviction::eviction(state, &asked, level, delay_ends_ms);
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.model_limits = model_limits;
         }

@@ -38,6 +38,10 @@ pub struct EvictionView {
     /// When the next gang will have run for long enough to be evicted; `null`: time alone changes
     /// nothing, or there are evictions already.
     pub next: Option<String>,
+    /// When the gang's `preemptionDelay` ends, before which nobody is evicted for it. Absent: it
+    /// has ended, or nobody has to leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
 }
 
 /// A pod that would be evicted.
@@ -120,6 +124,7 @@ impl From<Result<EvictionPlan, NoEvictionPlan>> for EvictionView {
                 gangs_broken_at_least: plan.gangs_broken_at_least,
                 gpu_seconds_lost: plan.gpu_seconds_lost,
                 next: None,
+                from: plan.from_ms.map(seconds),
             },
             Err(none) => Self {
                 action: None,
@@ -137,6 +142,7 @@ impl From<Result<EvictionPlan, NoEvictionPlan>> for EvictionView {
                 gangs_broken_at_least: 0,
                 gpu_seconds_lost: 0,
                 next: none.next_ms.map(seconds),
+                from: None,
             },
         }
     }
@@ -210,20 +216,30 @@ pub(super) fn lines(view: &EvictionView) -> Vec<String> {
             counted(gangs.len() - GANGS_NAMED, "gang")
         ));
     }
-    lines.push(match view.verdict.as_str() {
-        "Optimal" => "It is proved that nothing cheaper makes room by this right.".to_owned(),
-        _ => format!(
-            "Something cheaper may make room: it is proved only that {} must lose the minimum.",
-            match view.gangs_broken_at_least {
-                0 => "no gang".to_owned(),
-                gangs => format!(
-                    "at least {}",
-                    counted(usize::try_from(gangs).unwrap_or(usize::MAX), "gang")
-                ),
-            }
-        ),
-    });
+    if let Some(from) = &view.from {
+        lines.push(format!(
+            "Nobody leaves before {from}, when its preemptionDelay ends: new nodes may come first."
+        ));
+    }
+    lines.push(verdict(view));
     lines
+}
+
+/// How sure it is that nothing cheaper makes room.
+fn verdict(view: &EvictionView) -> String {
+    if view.verdict == "Optimal" {
+        return "It is proved that nothing cheaper makes room by this right.".to_owned();
+    }
+    let at_least = match view.gangs_broken_at_least {
+        0 => "no gang".to_owned(),
+        gangs => {
+            let gangs = usize::try_from(gangs).unwrap_or(usize::MAX);
+            format!("at least {}", counted(gangs, "gang"))
+        }
+    };
+    format!(
+        "Something cheaper may make room: it is proved only that {at_least} must lose the minimum."
+    )
 }
 
 /// The first of these names, and how many more there are.

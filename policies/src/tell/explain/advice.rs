@@ -36,6 +36,9 @@ pub(crate) struct Ends {
 pub(crate) struct Tried {
     /// All needed members have places now.
     pub(crate) fits: bool,
+    /// All needed members have places on nodes, whatever the bounds of queues say; counts where
+    /// such a bound keeps the gang waiting.
+    pub(crate) nodes_have_room: bool,
     pub(crate) ends: Option<Ends>,
     /// The positions of the shortages that are gone once their level is preferred and not required.
     pub(crate) wishes: Vec<usize>,
@@ -67,7 +70,17 @@ pub(crate) fn remedies(
         return remedies;
     };
     match (&explanation.excess, explanation.shortages.as_slice()) {
-        (Some(excess), []) => remedies.extend(of_excess(excess)),
+        (Some(excess), []) => {
+            let more = of_excess(excess).into_iter();
+            remedies.extend(
+                more.map(|(remedy, raises)| match raises && !tried.nodes_have_room {
+                    true => {
+                        format!("{remedy}, together with free nodes: there is no room for it now")
+                    }
+                    false => remedy,
+                }),
+            );
+        }
         (None, []) if reason == Reason::PodGroupNotFound && explanation.phase == Phase::Running => {
             remedies.push(
                 "create the PodGroup, or correct the pods' label: the members that wait can start \
@@ -90,7 +103,7 @@ pub(crate) fn remedies(
         // gang asks for more than the bound, has been named for the shortages.
         let too_large = usize::from(excess.asked > excess.allowed && excess.allowed > 0);
         let more = of_excess(excess).into_iter().skip(too_large);
-        remedies.extend(more.map(|remedy| format!("beside that, {remedy}")));
+        remedies.extend(more.map(|(remedy, _)| format!("beside that, {remedy}")));
     }
     if reason == Reason::MembersLost {
         remedies.push(
@@ -151,12 +164,14 @@ fn of_room(
     }
 }
 
-fn of_excess(excess: &ExcessReport) -> Vec<String> {
+/// What helps a gang that a bound keeps waiting, each with whether it lets the gang exceed the
+/// bound, so that nodes need room for it beside all that runs.
+fn of_excess(excess: &ExcessReport) -> Vec<(String, bool)> {
     let mut remedies = Vec::new();
-    remedies.extend(under_bound(excess));
-    remedies.push(higher_bound(excess));
+    remedies.extend(under_bound(excess).map(|remedy| (remedy, false)));
+    remedies.push((higher_bound(excess), true));
     if excess.bound == "quota" {
-        remedies.push("`preemptible: true`, if it may be evicted".into());
+        remedies.push(("`preemptible: true`, if it may be evicted".into(), true));
     }
     remedies
 }

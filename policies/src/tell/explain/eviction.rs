@@ -4,16 +4,16 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
-use crate::gangs::progress::Progress;
 use crate::gangs::protected::{Holding, evictable_from, holdings};
 use crate::gpu::GPU;
-use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::plan::victims::{self, Action, Asked, Known, Later, NoPlan, Plan, Why};
+use crate::ids::{GangId, NodeId, PodId};
+use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
 use crate::queues::{ClaimKind, GovernedId, QueueId};
-use crate::settings::Settings;
 use crate::state::ClusterState;
+use crate::state::node::Lacking;
 use crate::tell::explain::takers::SWITCHED_OFF;
 use crate::tell::why::obstacle_in_words;
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -26,17 +26,15 @@ use alloc::vec::Vec;
 const PODS_MAX: usize = 20_000;
 
 /// The plan that would be made for a gang that waits for room, or why there is none. `level`: the
-/// level of which one domain must hold its members, if any.
+/// level of which one domain must hold its members, if any. `delay_ends_ms`: when the gang's
+/// `preemptionDelay` ends; `None`: it has ended.
 pub(super) fn eviction(
     state: &mut ClusterState,
-    settings: &Settings,
-    progress: &ById<GangId, Progress>,
-    (gang, queue): (GangId, QueueId),
+    asked: &Asked<'_>,
     level: Option<&str>,
-    later: &Later,
-    now_ms: UnixMs,
+    delay_ends_ms: Option<UnixMs>,
 ) -> Option<Result<EvictionPlan, NoEvictionPlan>> {
-    if settings.evictions.in_flight == 0 {
+    if asked.settings.evictions.in_flight == 0 {
         return Some(Err(NoEvictionPlan {
             message: SWITCHED_OFF.into(),
             is_proved: true,
@@ -50,20 +48,14 @@ pub(super) fn eviction(
             next_ms: None,
         }));
     }
-    let asked = Asked {
-        settings,
-        progress,
-        gang,
-        queue,
-        later,
-        now_ms,
-        slice_work: u64::MAX,
-    };
-    let found = victims::find(state, &asked, &mut Known::default(), &mut 0)?;
+    let found = victims::find(state, asked, &mut Known::default(), &mut 0)?;
     Some(match found {
-        Ok(plan) => Ok(in_words(state, &plan)),
+        Ok(plan) => Ok(EvictionPlan {
+            from_ms: delay_ends_ms.filter(|_| plan.action != Action::Free),
+            ..in_words(state, &plan)
+        }),
         Err(no_plan) => Err(NoEvictionPlan {
-            message: why_none(state, &asked, level, &no_plan) + &who_is_guarded(state, &no_plan),
+            message: why_none(state, asked, level, &no_plan) + &who_is_guarded(state, &no_plan),
             is_proved: no_plan.is_proved,
             next_ms: no_plan.next_ms,
         }),
@@ -110,6 +102,7 @@ fn in_words(state: &ClusterState, plan: &Plan) -> EvictionPlan {
         gpu_seconds_lost: plan.cost.gpu_seconds(),
         is_optimal: plan.is_optimal(),
         gangs_broken_at_least: plan.bound.broken_at_least(),
+        from_ms: None,
     }
 }
 
@@ -157,6 +150,30 @@ fn why_none(
     }
 }
 
+/// The gangs that have a host port which is all that a member lacks on some node, each with one of
+/// these ports.
+fn ports_in_way(state: &ClusterState, asked: &Asked<'_>) -> BTreeMap<GangId, u16> {
+    let waiting = waiting_pods(state, asked.gang, asked.now_ms);
+    let classes = BTreeSet::from_iter(waiting.iter().map(|pod| state.pods[*pod].class));
+    let mut in_way = BTreeMap::new();
+    for id in classes {
+        let class = &state.classes[id];
+        let ports = &class.shape.host_ports;
+        if ports.is_empty() {
+            continue;
+        }
+        let takes = |node| state.static_verdict(id, node) == Some(Ok(()));
+        for (node_id, node) in state.nodes.iter() {
+            if node.lacking(class) == Lacking::HostPort && takes(node_id) {
+                let holders = node.port_holders(ports);
+                let gangs = holders.map(|(port, pod)| Some((state.pods[pod].gang()?, port.port)));
+                in_way.extend(gangs.flatten());
+            }
+        }
+    }
+    in_way
+}
+
 /// That room, or a limit, keeps the gang from starting even if everybody leaves who may be evicted
 /// for it, and what it runs into then: in which domain, on which nodes, by which limit.
 fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&str>) -> String {
@@ -186,13 +203,21 @@ fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&s
 
 /// Which gangs that run stay, and by which rule, in brackets; empty: none of these rules keeps any.
 fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
-    let mut by_rule: BTreeMap<&str, BTreeSet<Arc<str>>> = BTreeMap::new();
+    let ports = ports_in_way(state, asked);
+    let mut by_rule: BTreeMap<Cow<'_, str>, BTreeSet<Arc<str>>> = BTreeMap::new();
     for queue in state.queues.ids() {
         for holding in holdings(state, queue) {
             let gang = holding.minimum.gang;
             let runs = asked.progress[gang].start.complete_ms().is_some();
             if gang != asked.gang && runs {
                 let rule = rule_that_keeps(state, asked, &holding);
+                let rule = rule.map(|rule| match ports.get(&gang) {
+                    // Queues stand over their bounds in amounts alone (R2).
+                    Some(port) if rule == OF_A_SMALL_QUEUE => Cow::from(format!(
+                        "has the host port {port}, which is missing, and no queue gives back ports"
+                    )),
+                    _ => rule.into(),
+                });
                 let name = state.name_of(&state.gangs[gang]);
                 rule.map(|rule| by_rule.entry(rule).or_default().insert(name));
             }
@@ -212,6 +237,9 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
         false => format!(" ({rules})"),
     }
 }
+
+/// The rule that keeps a gang whose queue is over no bound in anything that is short.
+const OF_A_SMALL_QUEUE: &str = "of a queue that holds no more than its own";
 
 /// The rule on a gang alone that keeps others from evicting it for good.
 fn rule_that_keeps(
@@ -241,7 +269,7 @@ fn rule_that_keeps(
     } else if from.reclaim_ms > asked.now_ms {
         Some("before reclaimMinRuntime")
     } else {
-        Some("of a queue that holds no more than its own")
+        Some(OF_A_SMALL_QUEUE)
     }
 }
 

@@ -9,8 +9,8 @@ use crate::gangs::progress::Progress;
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, ClassId, GangId, NodeId, PodId};
 use crate::place::{
-    Area, CHOICES_MAX, Choice, Request, Scope, Subset, largest_subset, pods_of, widest_areas,
-    widest_scope,
+    Area, CHOICES_MAX, Choice, Memo, Request, SLICE_STEPS, Scope, Subset, largest_subset, place,
+    pods_of, widest_areas, widest_scope,
 };
 use crate::plan::bounds;
 use crate::queues::QueueId;
@@ -19,6 +19,7 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::explain;
 use crate::tell::explain::Tried;
+use crate::txn::Txn;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -40,6 +41,13 @@ pub(crate) fn explain_together(
 ) -> Tried {
     let of_queue = explanation.reason.is_some_and(Reason::is_of_queue);
     let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
+    if explanation.excess.is_some() && explanation.shortages.is_empty() {
+        let mut requests = requests.into_iter();
+        return Tried {
+            nodes_have_room: requests.any(|request| has_room_on_nodes(state, request)),
+            ..Tried::default()
+        };
+    }
     let tree = requests.into_iter().next();
     let Some(tree) = tree.filter(|_| !explanation.shortages.is_empty() && !of_queue) else {
         return Tried::default();
@@ -81,6 +89,18 @@ pub(crate) fn explain_together(
         wishes,
         ..Tried::default()
     }
+}
+
+/// Whether what a gang asks for has places on nodes if no limit of a queue is in the way.
+fn has_room_on_nodes(state: &mut ClusterState, mut request: Request) -> bool {
+    let mut txn = Txn::default();
+    let start = txn.checkpoint();
+    let mut memo = Memo::default();
+    memo.begin_slice(SLICE_STEPS);
+    request.model_limits = None;
+    let placed = place(state, &mut txn, &mut request, &mut memo, &mut 0);
+    txn.rollback(state, start);
+    placed.is_ok()
 }
 
 /// The largest subset that can be placed of members that the queue has room for, and its tree. If
