@@ -86,6 +86,24 @@ impl Cluster {
         }
     }
 
+    /// Creates the policy for Jobs, for those of this test.
+    async fn apply_policy_for_jobs(&self) {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/deploy/pod-failure-policy/policy.yaml"
+        );
+        let text = std::fs::read_to_string(path).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        for mut object in objects {
+            if object["kind"] == "MutatingAdmissionPolicyBinding" {
+                // Other tests have Jobs of their own.
+                let selector = json!({"matchLabels": {"team": "mutated"}});
+                object["spec"]["matchResources"] = json!({"namespaceSelector": selector});
+            }
+            self.create(&object).await;
+        }
+    }
+
     fn job_path(&self, name: &str) -> String {
         format!("/apis/batch/v1/namespaces/{}/jobs/{name}", self.namespace)
     }
@@ -146,20 +164,7 @@ async fn the_policy_for_jobs_gives_them_a_rule_where_they_have_none() {
     let Some(cluster) = cluster::shared("mutated").await else {
         return;
     };
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/deploy/pod-failure-policy/policy.yaml"
-    );
-    let text = std::fs::read_to_string(path).unwrap();
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-    for mut object in objects {
-        if object["kind"] == "MutatingAdmissionPolicyBinding" {
-            // Other tests have Jobs of their own.
-            let selector = json!({"matchLabels": {"team": "mutated"}});
-            object["spec"]["matchResources"] = json!({"namespaceSelector": selector});
-        }
-        cluster.create(&object).await;
-    }
+    cluster.apply_policy_for_jobs().await;
     // A Job that is suspended makes no pods.
     let suspended = |patch: &Value| patched(json!({"spec": {"suspend": true}}), patch);
     let mut number = 0;
