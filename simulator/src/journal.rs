@@ -49,7 +49,7 @@ pub enum Record {
         /// The scheduler's version, for people.
         version: Box<str>,
         /// The settings by which the engine decides.
-        settings: Settings,
+        settings: Box<Settings>,
     },
     /// A step begins: the events that the engine was given. If a step does only a slice of the
     /// work, the next step is given `Continue`.

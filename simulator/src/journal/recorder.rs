@@ -29,7 +29,7 @@ impl Recorder {
         let mut recorder = Self::default();
         recorder.record(&Record::Begun {
             version: version.into(),
-            settings: settings.clone(),
+            settings: Box::new(settings.clone()),
         });
         recorder
     }

@@ -150,7 +150,7 @@ pub fn replay<R: Read>(reader: &mut Reader<R>) -> Replayed {
         match (&mut session, record) {
             (_, Record::Begun { version, settings }) => {
                 replayed.version = version;
-                session = Some(Session::new(settings));
+                session = Some(Session::new(*settings));
             }
             (Some(session), record) => session.go_on(record, &mut replayed),
             // The reader refuses a journal that begins with anything else.

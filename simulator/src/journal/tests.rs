@@ -110,7 +110,7 @@ fn evictions_for_others_and_nominations_are_read_back_and_said_in_words() {
     let records = [
         Record::Begun {
             version: "0".into(),
-            settings: Settings::default(),
+            settings: Box::default(),
         },
         Record::Events {
             now_ms: 1,
@@ -167,7 +167,7 @@ fn commands_that_are_missing_or_too_many_are_found() {
 fn a_panic_that_does_not_come_again_is_a_difference() {
     let begun = Record::Begun {
         version: "0".into(),
-        settings: Settings::default(),
+        settings: Box::default(),
     };
     let events = Record::Events {
         now_ms: 1,
@@ -308,7 +308,7 @@ proptest! {
     #[test]
     fn no_flipped_byte_goes_unnoticed(place in any::<proptest::sample::Index>(), bit in 0..8u8) {
         let record = Record::Events { now_ms: 5, events: vec![Event::Continue; 9] };
-        let begun = Record::Begun { version: "0".into(), settings: Settings::default() };
+        let begun = Record::Begun { version: "0".into(), settings: Box::default() };
         let mut journal = write(&[begun, record]);
         let place = place.index(journal.len());
         journal[place] ^= 1 << bit;

@@ -67,7 +67,7 @@ impl Reading {
         match record {
             Record::Begun { settings, .. } => {
                 self.leads = settings.leadership == Leadership::Assumed;
-                self.session.settings = settings;
+                self.session.settings = *settings;
             }
             Record::Events { now_ms, events } => {
                 self.now.at_ms = now_ms;
