@@ -2,6 +2,11 @@
 //!
 //! A claim is for what the quota of a queue guarantees, or for the queue's fair share. Both are
 //! bounds: who claims must stay within its bound, and who gives keeps what is within its own.
+//!
+//! A fair share of GPUs is of all models together. A queue may claim of one model what its members
+//! that need other models leave of that share, and at least its quota of the model. Members that can
+//! run on any model may so have the same part of the share in each model; therefore a queue that
+//! holds more GPUs in all than its fair share gives of each of them.
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::Amount;
@@ -18,18 +23,39 @@ pub enum ClaimKind {
 }
 
 impl QueueTree {
-    /// The bound of a queue in a key, in base units; `None`: the key is not divided among the queue
-    /// and its siblings, or the queue has no such bound.
-    ///
-    /// The trap: the fair share in a GPU model counts only members that can run on no other model,
-    /// so it bounds nothing that a queue holds, and there are no claims for it.
+    /// Up to what a queue claims a key, in base units; `None`: the key is not divided among the
+    /// queue and its siblings, or no fair shares were worked out yet.
     pub(crate) fn bound(&self, queue: QueueId, key: GovernedId, kind: ClaimKind) -> Option<Amount> {
         self.structure.node(queue).terms_of(key)?;
-        match kind {
-            ClaimKind::Quota => Some(self.guaranteed(queue, key)),
-            ClaimKind::FairShare if self.is_model(key) => None,
-            ClaimKind::FairShare => self.fair.last_of(queue, key),
+        match (kind, self.keys.plain(key)) {
+            (ClaimKind::Quota, _) => Some(self.guaranteed(queue, key)),
+            (ClaimKind::FairShare, None) => self.fair.last_of(queue, key),
+            (ClaimKind::FairShare, Some(plain)) => {
+                let share = self.fair.last_of(queue, plain)?;
+                let is_other =
+                    |other: &GovernedId| *other != key && self.keys.plain(*other) == Some(plain);
+                let others = self.ledger.all_keys().filter(is_other);
+                let others = others.map(|other| self.fair.of(queue, other));
+                let left = others.fold(share, Amount::saturating_sub);
+                Some(left.max(self.guaranteed(queue, key)))
+            }
         }
+    }
+
+    /// Down to what a queue gives of a key, in base units; `None`: it gives nothing. That is its
+    /// bound. By fair shares it gives of a GPU model also what is over its fair share of all GPUs,
+    /// down to what the quota of the model guarantees.
+    pub(crate) fn keeps(&self, queue: QueueId, key: GovernedId, kind: ClaimKind) -> Option<Amount> {
+        let bound = self.bound(queue, key, kind)?;
+        let plain = self.keys.plain(key);
+        let Some(plain) = plain.filter(|_| kind == ClaimKind::FairShare) else {
+            return Some(bound);
+        };
+        let elsewhere = self
+            .held(queue, plain)
+            .saturating_sub(self.held(queue, key));
+        let left = self.fair.of(queue, plain).saturating_sub(elsewhere);
+        Some(bound.min(left.max(self.guaranteed(queue, key))))
     }
 
     /// How much of a key a queue holds, in base units.
@@ -38,8 +64,8 @@ impl QueueTree {
         row.get(key.index()).copied().unwrap_or(0)
     }
 
-    /// Whether a queue that holds `more` of a key stands over its bound: with the largest victim as
-    /// `more`, it is over it until the last victim leaves (R1).
+    /// Whether a queue that holds `more` of a key stands over what it keeps: with the largest victim
+    /// as `more`, it is over it until the last victim leaves (R1).
     pub(crate) fn stands_over(
         &self,
         queue: QueueId,
@@ -47,8 +73,8 @@ impl QueueTree {
         more: Amount,
         kind: ClaimKind,
     ) -> bool {
-        let bound = self.bound(queue, key, kind);
-        bound.is_some_and(|bound| self.held(queue, key).saturating_add(more) > bound)
+        let keeps = self.keeps(queue, key, kind);
+        keeps.is_some_and(|keeps| self.held(queue, key).saturating_add(more) > keeps)
     }
 
     /// The most that one of several victims holds of each key, in each queue on their paths. A
@@ -107,8 +133,7 @@ impl QueueTree {
     }
 
     /// The first key in which the queue holds more than its fair share and more than `before`,
-    /// among those that a gang asks for. In a GPU model, what the quota guarantees stands for the
-    /// fair share.
+    /// among those that a gang asks for.
     pub(crate) fn grown_beyond_share(
         &self,
         queue: QueueId,
@@ -118,8 +143,7 @@ impl QueueTree {
         let divided = |key: &GovernedId| self.structure.node(queue).terms_of(*key).is_some();
         let mut keys = asked.iter().map(|(key, _)| *key).filter(divided);
         keys.find(|key| {
-            let share = self.bound(queue, *key, ClaimKind::FairShare);
-            let share = share.unwrap_or_else(|| self.guaranteed(queue, *key));
+            let share = self.bound(queue, *key, ClaimKind::FairShare).unwrap_or(0);
             self.held(queue, *key) > share.max(before(*key))
         })
     }

@@ -179,7 +179,7 @@ fn over(state: &ClusterState, queue: QueueId, gang: GangId, kind: ClaimKind) -> 
     let beyond = |queue: &QueueId| {
         let held = queues.allocated(*queue);
         let over = held.filter_map(|(key, held): (GovernedId, _)| {
-            let bound = queues.bound(*queue, key, kind)?;
+            let bound = queues.keeps(*queue, key, kind)?;
             (held > bound).then_some((key, held, bound))
         });
         let (key, held, bound) = over.min_by_key(|(key, ..)| {

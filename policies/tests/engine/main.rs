@@ -11,6 +11,7 @@ mod freed;
 mod histories;
 mod impossible;
 mod line;
+mod model_claims;
 mod models;
 mod movers;
 mod needed;

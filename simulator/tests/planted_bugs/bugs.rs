@@ -266,6 +266,11 @@ pub(crate) const BUGS: &[Bug] = &[
         "*most = most.saturating_add(*amount);",
     ),
     bug_of_plans(
+        "two queues take GPUs of one model from each other: who claims is judged by all models alone",
+        "entry-of-a-claim",
+        "key == plain && queues.stands_over(*queue, key, 0, kind)",
+    ),
+    bug_of_plans(
         "what a victim gives back counts twice",
         "room-of-a-victim",
         "add_on(&mut frees, node, &class.requests);

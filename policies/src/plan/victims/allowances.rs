@@ -44,8 +44,8 @@ impl Allowances {
                     let key = state.queues.deciding(*queue, plain, model);
                     let row = *rows.entry((*queue, key)).or_insert_with(|| {
                         let held = state.queues.held(*queue, key);
-                        let bound = state.queues.bound(*queue, key, kind);
-                        beyond.push(bound.map_or(0, |bound| held.saturating_sub(bound)));
+                        let keeps = state.queues.keeps(*queue, key, kind);
+                        beyond.push(keeps.map_or(0, |keeps| held.saturating_sub(keeps)));
                         beyond.len() - 1
                     });
                     let mut holds = unit.holds.iter();

@@ -1,7 +1,13 @@
 //! The rules that hold at the end of a plan: who may give, in what, and who may claim.
+//!
+//! No two queues take the same room from each other. A victim is taken in one entry, of its GPU
+//! model or the plain one, in which its queues are over their bounds. In that very entry the
+//! claimant's queues must be within theirs, with the claimant, although it may ask for no model at
+//! all. So of what they have won, none of them gives that entry back.
 
 use super::Why;
 use super::units::{May, Unit, add_on};
+use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, ResourceId};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources};
@@ -98,7 +104,7 @@ fn short_on_nodes(
 
 /// Whether each unit that has gone was taken from queues that are still over their bounds before
 /// the last unit left, in something that is short; and whether the claimant's queues are within
-/// their bounds (R1 to R4).
+/// their bounds, in what the claimant asks for and in what is taken for it (R1 to R4).
 ///
 /// # Errors
 /// The rule that is broken, and whether it is, whatever nodes are chosen.
@@ -130,22 +136,7 @@ pub(super) fn claims_are_met(
     let victims = reclaimed.iter().map(|unit| (unit.queue, &unit.holds));
     let largest = state.queues.largest_of(victims);
     for unit in &reclaimed {
-        if !unit.may.be_reclaimed {
-            return Err((Why::NoOtherPlace, true));
-        }
-        let levels = state.queues.below_common(unit.queue, leaf);
-        let gives = |(plain, model): (GovernedId, Option<GovernedId>)| {
-            levels.iter().all(|queue| {
-                let key = state.queues.deciding(*queue, plain, model);
-                let last = largest.get(&(*queue, key)).copied().unwrap_or(0);
-                state.queues.stands_over(*queue, key, last, kind)
-            })
-        };
-        if !short_entries(state, unit).into_iter().any(gives) {
-            // What is short depends on where the claimant is placed.
-            let is_proved = !entries(state, &unit.holds).into_iter().any(gives);
-            return Err((Why::Gives(unit.queue), is_proved));
-        }
+        is_claimed(state, leaf, unit, &largest, kind)?;
     }
     let own = gone.iter().filter(|unit| unit.queue == leaf);
     match own.into_iter().all(|unit| unit.may.be_preempted) {
@@ -154,11 +145,55 @@ pub(super) fn claims_are_met(
     }
 }
 
-/// Everything that could be short if a victim that holds this came back.
-pub(super) fn entries(
+/// Whether a victim that has gone was taken in an entry that is short, in which its queues are still
+/// over their bounds before the last victim left, and the claimant's queues are within theirs.
+/// `largest`: what the largest victims of queues held.
+fn is_claimed(
     state: &ClusterState,
-    holds: &Demand,
-) -> Vec<(GovernedId, Option<GovernedId>)> {
+    leaf: QueueId,
+    unit: &Victim,
+    largest: &BTreeMap<(QueueId, GovernedId), Amount>,
+    kind: ClaimKind,
+) -> Result<(), (Why, bool)> {
+    if !unit.may.be_reclaimed {
+        return Err((Why::NoOtherPlace, true));
+    }
+    let queues = &state.queues;
+    let givers = queues.below_common(unit.queue, leaf);
+    let claimants = queues.below_common(leaf, unit.queue);
+    let gives = |(plain, model): &Entry| {
+        givers.iter().all(|queue| {
+            let key = queues.deciding(*queue, *plain, *model);
+            let last = largest.get(&(*queue, key)).copied().unwrap_or(0);
+            queues.stands_over(*queue, key, last, kind)
+        })
+    };
+    let beyond = |(plain, model): Entry| {
+        let mut claimants = claimants.iter().copied();
+        claimants.find(|queue| {
+            let key = queues.deciding(*queue, plain, model);
+            // tests plant bugs here: entry-of-a-claim
+            queues.stands_over(*queue, key, 0, kind)
+        })
+    };
+    let given = short_entries(state, unit).into_iter().filter(gives);
+    match given.map(beyond).min() {
+        Some(None) => Ok(()),
+        // On nodes of other models the claimant's queue may be within its bounds.
+        Some(Some(queue)) => Err((Why::Claims(queue), false)),
+        // What is short depends on where the claimant is placed.
+        None => {
+            let is_proved = !entries(state, &unit.holds).iter().any(gives);
+            Err((Why::Gives(unit.queue), is_proved))
+        }
+    }
+}
+
+/// What decides about a victim: the plain key of a resource, and the key of the model of its GPUs.
+type Entry = (GovernedId, Option<GovernedId>);
+
+/// Everything that could be short if a victim that holds this came back.
+pub(super) fn entries(state: &ClusterState, holds: &Demand) -> Vec<Entry> {
     let held = holds.iter().map(|(key, _)| {
         let plain = state.queues.plain_of(*key);
         (plain, Some(*key).filter(|key| *key != plain))
@@ -166,9 +201,8 @@ pub(super) fn entries(
     held.collect()
 }
 
-/// What would be short if a unit came back: for each such resource its plain key, and the key of
-/// the model of the unit's GPUs.
-fn short_entries(state: &ClusterState, unit: &Victim) -> Vec<(GovernedId, Option<GovernedId>)> {
+/// What would be short if a unit came back.
+fn short_entries(state: &ClusterState, unit: &Victim) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (node, resource) in short_on_nodes(state, &unit.frees) {
         let name = state.resource_names.name(resource);
@@ -181,7 +215,14 @@ fn short_entries(state: &ClusterState, unit: &Victim) -> Vec<(GovernedId, Option
     }
     if let Err(excess) = state.queues.room(unit.queue, &unit.holds) {
         let plain = state.queues.plain_of(excess.key);
-        entries.push((plain, Some(excess.key).filter(|key| *key != plain)));
+        let models = unit.holds.iter().map(|(key, _)| *key);
+        let is_meant = |key: &GovernedId| *key == excess.key || excess.key == plain;
+        let models = models.filter(|key| *key != plain && state.queues.plain_of(*key) == plain);
+        let before = entries.len();
+        entries.extend(models.filter(is_meant).map(|model| (plain, Some(model))));
+        if entries.len() == before {
+            entries.push((plain, None));
+        }
     }
     entries
 }

@@ -146,9 +146,10 @@ impl<'a> WhatIf<'a> {
         })
     }
 
+    /// Whether a queue stands over its fair share of a resource, of GPUs of all models together.
     fn is_over(&self, queue: QueueId, key: GovernedId) -> bool {
         let queues = &self.state.queues;
-        queues.stands_over(queue, key, 0, ClaimKind::FairShare)
+        queues.stands_over(queue, queues.plain_of(key), 0, ClaimKind::FairShare)
     }
 
     /// Whether the claimant's queue may claim room of others: it could be within its bound with the
@@ -193,12 +194,8 @@ impl<'a> WhatIf<'a> {
         let queues = &self.state.queues;
         let levels = queues.below_common(queue, self.claimant.queue);
         levels.iter().all(|queue| {
-            let bound = queues.bound(*queue, key, kind);
-            // Where the key of the model does not decide, the plain one does.
-            let plain = queues.plain_of(key);
-            let bound = bound.map(|bound| queues.held(*queue, key) > bound);
-            let of_plain = || queues.stands_over(*queue, plain, 0, kind);
-            bound.unwrap_or_else(of_plain)
+            let key = queues.deciding(*queue, queues.plain_of(key), Some(key));
+            queues.stands_over(*queue, key, 0, kind)
         })
     }
 
@@ -359,6 +356,7 @@ impl<'a> WhatIf<'a> {
                 Err(failure) if matches!(failure.why, Why::Outgrows(_)) => return Err(failure),
                 Err(failure)
                     if matches!(failure.why, Why::Claims(_))
+                        && failure.is_proved
                         && matches!(action, Action::Reclaim(_)) =>
                 {
                     return Err(failure);
