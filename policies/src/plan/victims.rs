@@ -633,8 +633,13 @@ fn lacks_without_a_look(
 /// Whether sums show that there is too little room.
 fn lacks(state: &ClusterState, request: &Request, units: &[Unit], action: Action) -> bool {
     let given = |resource| {
-        let leaves = |unit: &&Unit| unit.goes && unit.may.leave_for_good(action);
-        let frees = units.iter().filter(leaves).flat_map(|unit| &unit.frees);
+        let leaves = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
+        let follows = |unit: &Unit| {
+            let mut kin = unit.kin.iter();
+            !unit.is_core && kin.any(|core| leaves(&units[*core]))
+        };
+        let given = units.iter().filter(|unit| leaves(unit) || follows(unit));
+        let frees = given.flat_map(|unit| &unit.frees);
         let amounts = frees.map(|(_, frees)| amount_of(frees, resource));
         amounts.map(u128::from).sum()
     };

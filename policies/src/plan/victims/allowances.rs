@@ -24,6 +24,8 @@ pub(super) struct Allowances {
     beyond: Vec<Amount>,
     /// The gang of each unit that is reclaimed, and what it takes, by unit.
     units: BTreeMap<usize, (GangId, Takes)>,
+    /// The core with which each of these units may leave, if it is surplus.
+    cores: BTreeMap<usize, usize>,
 }
 
 /// What the gangs that leave take from each row of [`Allowances::beyond`].
@@ -34,7 +36,7 @@ impl Allowances {
     pub(super) fn of(state: &ClusterState, to: QueueId, units: &[Unit], kind: ClaimKind) -> Self {
         let mut rows: BTreeMap<(QueueId, GovernedId), usize> = BTreeMap::new();
         let mut beyond = Vec::new();
-        let mut by_unit = BTreeMap::new();
+        let (mut by_unit, mut cores) = (BTreeMap::new(), BTreeMap::new());
         let is_reclaimed = |(_, unit): &(usize, &Unit)| unit.goes && unit.queue != to;
         for (index, unit) in units.iter().enumerate().filter(is_reclaimed) {
             let levels = state.queues.below_common(unit.queue, to);
@@ -55,10 +57,16 @@ impl Allowances {
                 levels.iter().map(of_level).collect()
             });
             by_unit.insert(index, (unit.gang, takes.collect()));
+            let mut kin = unit
+                .kin
+                .iter()
+                .filter(|core| !unit.is_core && units[**core].goes);
+            cores.extend(kin.next().map(|core| (index, *core)));
         }
         Self {
             beyond,
             units: by_unit,
+            cores,
         }
     }
 
@@ -77,8 +85,12 @@ impl Allowances {
         }
         let open = self.units.keys().copied();
         let open = open.filter(|unit| !decided.contains_key(unit));
-        open.filter(|unit| !self.may_leave(*unit, &leaving))
-            .collect()
+        open.filter(|unit| {
+            let core = self.cores.get(unit);
+            let mut rights = [Some(unit), core].into_iter().flatten();
+            !rights.any(|unit| self.may_leave(*unit, &leaving))
+        })
+        .collect()
     }
 
     /// Whether a unit may leave beside these: in some key all queues above it stay over their

@@ -112,19 +112,19 @@ pub(super) fn claims_are_met(
     state: &ClusterState,
     leaf: QueueId,
     asked: &Demand,
-    (gone, back): (&[Victim], &[&Unit]),
+    (gone, back): (&[Victim], &[(QueueId, May)]),
     kind: ClaimKind,
 ) -> Result<(), (Why, bool)> {
     let reclaimed: Vec<&Victim> = gone.iter().filter(|unit| unit.queue != leaf).collect();
     let back = back
         .iter()
-        .filter(|unit| unit.queue != leaf || !unit.may.be_preempted);
+        .filter(|(queue, may)| *queue != leaf || !may.be_preempted);
     let mut back_from = Vec::new();
-    for unit in back {
-        if !unit.may.be_reclaimed {
+    for (queue, may) in back {
+        if !may.be_reclaimed {
             return Err((Why::NoOtherPlace, true));
         }
-        back_from.push(unit.queue);
+        back_from.push(*queue);
     }
     let from = reclaimed.iter().map(|unit| unit.queue).chain(back_from);
     let levels = from.map(|queue| state.queues.below_common(leaf, queue));

@@ -220,7 +220,8 @@ impl Shelf {
             // sees.
             let surplus = unit.kin.iter().map(|kin| &all[*kin]);
             let mut left = surplus.filter(|one| unit.is_core && is_there(one));
-            if !is_there(unit) || !may_leave(unit) || !left.all(&mut may_leave) {
+            let follows = |unit: &Unit| unit.can.leave(Action::Reclaim(kind));
+            if !is_there(unit) || !may_leave(unit) || !left.all(follows) {
                 continue;
             }
             let frees = unit.frees.iter().filter(|(on, _)| *on == node);

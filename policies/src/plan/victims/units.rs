@@ -272,16 +272,32 @@ fn choose(units: &mut [Unit], action: Action, mut judge: impl FnMut(&Unit, May) 
     for unit in units.iter_mut() {
         unit.may = judge(unit, unit.can);
     }
-    let mut any = false;
     for index in 0..units.len() {
         let unit = &units[index];
-        // A core leaves with its surplus only.
-        let stays = |kin: &usize| !units[*kin].may.leave(action);
-        let goes = unit.may.leave(action) && !(unit.is_core && unit.kin.iter().any(stays));
-        units[index].goes = goes;
-        any |= goes;
+        // A core leaves with its surplus only, which then leaves by the right of the core.
+        let stays = |kin: &usize| !units[*kin].can.leave(action);
+        units[index].goes = unit.may.leave(action) && !(unit.is_core && unit.kin.iter().any(stays));
     }
-    any
+    for index in 0..units.len() {
+        let unit = &units[index];
+        let follows = !unit.is_core && unit.kin.iter().any(|core| units[*core].goes);
+        units[index].goes |= follows;
+    }
+    units.iter().any(|unit| unit.goes)
+}
+
+/// For what a unit of a set may be evicted: surplus that leaves with its core for what the core
+/// may be.
+pub(super) fn right_of(units: &[Unit], set: &[usize], unit: usize) -> May {
+    let one = &units[unit];
+    let mut cores = one
+        .kin
+        .iter()
+        .filter(|core| set.binary_search(core).is_ok());
+    match cores.next() {
+        Some(core) if !one.is_core => units[*core].may,
+        _ => one.may,
+    }
 }
 
 /// Adds the units of a gang.

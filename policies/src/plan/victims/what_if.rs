@@ -2,7 +2,7 @@
 
 use super::rules::{self, Victim};
 use super::sums::amount_in;
-use super::units::{Claimant, Guard, Unit, add_guard};
+use super::units::{Claimant, Guard, May, Unit, add_guard, right_of};
 use super::{Action, Later, Why};
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::count;
@@ -469,24 +469,28 @@ impl<'a> WhatIf<'a> {
         let has_left = |unit: &&usize| units[**unit].pods.iter().any(waits);
         let (gone, back): (Vec<usize>, Vec<usize>) =
             set.iter().copied().partition(|unit| has_left(&unit));
-        let back: Vec<&Unit> = back.iter().map(|unit| &units[*unit]).collect();
-        let only_moves = |unit: &&&Unit| match action {
+        let back = back.into_iter();
+        let back = back.map(|unit| (&units[unit], right_of(units, set, unit)));
+        let back: Vec<(&Unit, May)> = back.collect();
+        let only_moves = |(_, may): &&(&Unit, May)| match action {
             Action::Consolidate => true,
-            _ => !(unit.may.be_preempted || unit.may.be_reclaimed),
+            _ => !(may.be_preempted || may.be_reclaimed),
         };
-        let pods = back.iter().filter(only_moves).flat_map(|unit| &unit.pods);
+        let moved = back.iter().filter(only_moves);
+        let pods = moved.flat_map(|(unit, _)| &unit.pods);
         let moved_gpus: Amount = pods.map(|(pod, _)| self.gpus_of(*pod)).sum();
         if moved_gpus > gpus.saturating_mul(self.settings.moved_gpus_max) {
             return Err(Failure::of_rule(Why::MovesTooMuch, false));
         }
         let stands_over = self.stands_over_share();
-        let moves = |unit: &Unit| unit.may.be_moved && (!stands_over || unit.may.be_moved_for_more);
-        let claimed_back = back.iter().filter(|unit| match action {
-            Action::Mixed(_) => !(unit.may.be_preempted || moves(unit)),
+        let moves = |may: &May| may.be_moved && (!stands_over || may.be_moved_for_more);
+        let claimed_back = back.iter().filter(|(_, may)| match action {
+            Action::Mixed(_) => !(may.be_preempted || moves(may)),
             _ => true,
         });
         let claims = |kind| {
-            let back: Vec<&Unit> = claimed_back.copied().collect();
+            let back = claimed_back.map(|(unit, may)| (unit.queue, *may));
+            let back: Vec<(QueueId, May)> = back.collect();
             let gone = Victim::of(units, &gone);
             rules::claims_are_met(
                 self.state,
@@ -502,7 +506,7 @@ impl<'a> WhatIf<'a> {
             Action::Consolidate if !gone.is_empty() => {
                 Err(Failure::of_rule(Why::NoOtherPlace, true))
             }
-            Action::Consolidate if back.iter().all(|unit| moves(unit)) => Ok(()),
+            Action::Consolidate if back.iter().all(|(_, may)| moves(may)) => Ok(()),
             Action::Consolidate => Err(Failure::of_rule(Why::Claims(self.claimant.queue), true)),
             Action::Reclaim(kind) => claims(kind),
             Action::Mixed(kind) => {
