@@ -8,8 +8,9 @@
 //! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
 //! have changed.
 //!
-//! On GPUs of a model for which there is an entry, that entry decides, and what it protects counts
-//! in the plain quota, too: of two quotas for the same GPUs each is promised once.
+//! On GPUs of a model for which there is an entry, that entry decides, and the plain one on all
+//! others. What the entry of a model protects counts in the plain quota, too: of two quotas for the
+//! same GPUs each is promised once.
 //!
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
@@ -45,7 +46,6 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
     let mut fits_quota = move |holds: &Demand| {
         let mut deciding = holds.clone();
         state.queues.keep_deciding(queue, &mut deciding);
-        let decides = |key: &GovernedId| deciding.iter().any(|(known, _)| known == key);
         let guaranteed = |key: GovernedId| state.queues.guaranteed(queue, key);
         let mut fits = true;
         for (key, amount) in &deciding {
@@ -56,9 +56,11 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
             }
         }
         // What the quota of a model protects uses up the plain quota, too.
-        for (key, amount) in holds.iter().filter(|(key, _)| fits && !decides(key)) {
+        for (key, amount) in holds.iter().filter(|_| fits) {
             let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
-            *left = left.saturating_sub(*amount);
+            let mut decided = deciding.iter().filter(|(known, _)| known == key);
+            let decided = decided.next().map_or(0, |(_, decided)| *decided);
+            *left = left.saturating_sub(amount.saturating_sub(decided));
         }
         fits
     };

@@ -67,13 +67,17 @@ impl QueueTree {
     }
 
     /// Keeps, of what is held in a queue, the keys in which other queues may have a claim to it:
-    /// those that are divided among the queue and its siblings; of GPUs the key of their model, if
-    /// that one is divided, else the plain one.
+    /// those that are divided among the queue and its siblings; of GPUs the keys of their models, as
+    /// far as those are divided, and the plain one for all others.
     pub(crate) fn keep_deciding(&self, queue: QueueId, holds: &mut Demand) {
         let node = self.structure.node(queue);
         holds.retain(|(key, _)| node.terms_of(*key).is_some());
-        let models = holds.iter().filter_map(|(key, _)| self.keys.plain(*key));
-        let decided_by_model: Demand = models.map(|plain| (plain, 0)).collect();
-        holds.retain(|(key, _)| !decided_by_model.iter().any(|(plain, _)| plain == key));
+        for (key, amount) in holds.clone() {
+            let plain = self.keys.plain(key);
+            if let Some((_, left)) = holds.iter_mut().find(|(known, _)| Some(*known) == plain) {
+                *left = left.saturating_sub(amount);
+            }
+        }
+        holds.retain(|(_, amount)| *amount > 0);
     }
 }

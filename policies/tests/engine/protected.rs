@@ -66,6 +66,29 @@ fn what_is_not_preemptible_is_always_protected() {
     assert_eq!(protected(&world, &["fixed", "old", "one"]), [YES, NO, YES]);
 }
 
+/// Only the A100 has an entry: of the gang's GPUs four are left to the quota of GPUs. All six use
+/// it up.
+#[test]
+fn a_gang_on_two_models_is_judged_by_both_quotas() {
+    for (quota, expected) in [(3, [NO, YES]), (6, [YES, NO]), (7, [YES, YES])] {
+        let mut world = World::of((
+            queue("team")
+                .entry("nvidia.com/gpu", None, (quota, None), 1)
+                .entry("nvidia.com/gpu", Some("A100"), (2, None), 1),
+            node("n1", 8).model("A100"),
+            node("n2", 8).model("H100"),
+            gang("both", 2).queue("team"),
+            pod("b-0", 2).of("both").on("n1"),
+            pod("b-1", 4).of("both").on("n2"),
+            gang("more", 1).queue("team"),
+            pod("m-0", 1).of("more").on("n2"),
+        ));
+        world.settle();
+        world.later(2_000);
+        assert_eq!(protected(&world, &["both", "more"]), expected, "{quota}");
+    }
+}
+
 #[test]
 fn surplus_pushes_no_minimum_out_of_the_quota() {
     let mut world = World::of((
