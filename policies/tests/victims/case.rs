@@ -1,13 +1,19 @@
 //! Small worlds with gangs that run, and one gang that waits.
+//!
+//! Some worlds have more: two GPU models with entries for them, a host port that some pods want,
+//! gangs of two roles. What these add is drawn beside all else, so that a world without them is the
+//! world of its seed.
 
 use fastrand::Rng;
 use gpu_batch_policies::event::Object;
-use gpu_batch_policies::facts::{DisruptionBudgetFacts, LabelSelector, PodLabels, PodPhase, Uid};
+use gpu_batch_policies::facts::{
+    DisruptionBudgetFacts, HostPort, LabelSelector, PodFacts, PodLabels, PodPhase, Protocol, Uid,
+};
 use gpu_batch_policies::settings::{Evictions, Settings};
-use gpu_batch_testing::{START_MS, World, gang, node, pod, queue, topology};
+use gpu_batch_testing::{START_MS, Sketch, World, gang, leaf, node, pod, queue, topology};
 use std::ops::Range;
 
-/// A world. Amounts of GPUs and of whole CPUs stand together.
+/// A world. Amounts of GPUs, of whole CPUs and of the host port stand together.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Case {
     pub(crate) nodes: Vec<Node>,
@@ -16,12 +22,19 @@ pub(crate) struct Case {
     pub(crate) gangs: Vec<Gang>,
 }
 
-pub(crate) type Amounts = [u64; 2];
+pub(crate) type Amounts = [u64; 3];
+
+/// Where GPUs stand among amounts.
+const GPUS: usize = 0;
+/// Where the host port stands among amounts: each node has it once.
+const PORT: usize = 2;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) has: Amounts,
     pub(crate) rack: usize,
+    /// The model of its GPUs; `None`: its label names none.
+    pub(crate) model: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +44,8 @@ pub(crate) struct Queue {
     pub(crate) gpus: Option<(u64, Option<u64>)>,
     /// Quota of CPUs; `None`: no entry.
     pub(crate) cpus: Option<u64>,
+    /// Quotas of the GPU models; `None`: no entry.
+    pub(crate) models: [Option<u64>; 2],
     pub(crate) weight: u16,
     pub(crate) preempt_min_s: u64,
     pub(crate) reclaim_min_s: u64,
@@ -40,20 +55,124 @@ pub(crate) struct Queue {
 pub(crate) struct Gang {
     pub(crate) queue: usize,
     pub(crate) priority: i32,
-    pub(crate) minimum: usize,
     pub(crate) preemptible: bool,
     pub(crate) has_controller: bool,
-    /// What one pod asks for.
-    pub(crate) asks: Amounts,
-    /// The node of each pod, and for how many seconds it has run; of the gang that waits, so many
-    /// pods without a node.
-    pub(crate) at: Vec<(usize, u64)>,
-    pub(crate) waiting: usize,
+    /// One role, or two, which are sub-groups.
+    pub(crate) roles: Vec<Role>,
+    /// The GPU model that its pods name.
+    pub(crate) model: Option<usize>,
+    /// The pods that run, the oldest first.
+    pub(crate) at: Vec<At>,
     pub(crate) in_one_rack: bool,
     /// `preemptionPolicy: Never`.
     pub(crate) never: bool,
     /// How many evictions a disruption budget for its pods allows.
     pub(crate) budget: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Role {
+    pub(crate) minimum: usize,
+    /// What one pod asks for.
+    pub(crate) asks: Amounts,
+    /// How many pods have no node.
+    pub(crate) waiting: usize,
+}
+
+/// A pod that runs.
+#[derive(Debug, Clone)]
+pub(crate) struct At {
+    pub(crate) node: usize,
+    /// For how many seconds it has run.
+    pub(crate) age_s: u64,
+    pub(crate) role: usize,
+}
+
+impl Gang {
+    /// What one of its running pods holds.
+    pub(crate) fn asks_of(&self, pod: usize) -> Amounts {
+        self.roles[self.at[pod].role].asks
+    }
+
+    /// The pods that run without which it would be below its minimum, if the newest leave first.
+    pub(crate) fn core(&self) -> Vec<usize> {
+        let of_role = |role: usize| {
+            let pods = (0..self.at.len()).filter(move |pod| self.at[*pod].role == role);
+            pods.take(self.roles[role].minimum)
+        };
+        (0..self.roles.len()).flat_map(of_role).collect()
+    }
+}
+
+/// What some worlds have, and what is drawn for it.
+struct More {
+    models: bool,
+    port: bool,
+    roles: bool,
+    rng: Rng,
+}
+
+impl More {
+    /// Nothing.
+    fn none() -> Self {
+        Self {
+            models: false,
+            port: false,
+            roles: false,
+            rng: Rng::with_seed(0),
+        }
+    }
+
+    /// What the world of a seed has.
+    fn draw(world: &Rng) -> Self {
+        let mut rng = Rng::with_seed(!world.get_seed());
+        Self {
+            models: rng.u8(0..3) == 0,
+            port: rng.u8(0..4) == 0,
+            roles: rng.u8(0..4) == 0,
+            rng,
+        }
+    }
+
+    /// Whether something that comes true for one of so many does.
+    fn one_of(&mut self, many: u8) -> bool {
+        self.rng.u8(0..many) == 0
+    }
+
+    fn add_to_nodes(&mut self, nodes: &mut [Node]) {
+        if self.models {
+            for node in nodes {
+                node.model = Some(self.rng.usize(0..2));
+            }
+        }
+    }
+
+    fn add_to_queues(&mut self, queues: &mut [Queue], total: u64) {
+        if self.models {
+            let mut quota = || (self.rng.u8(0..3) == 0).then(|| self.rng.u64(0..=total / 3 + 1));
+            for queue in queues {
+                queue.models = [quota(), quota()];
+            }
+        }
+    }
+
+    fn add_to_gang(&mut self, gang: &mut Gang, size: u64) {
+        if self.models && self.one_of(3) {
+            gang.model = Some(self.rng.usize(0..2));
+        }
+        if self.port && self.one_of(2) {
+            gang.roles[0].asks[PORT] = 1;
+        }
+        if self.roles && self.one_of(2) {
+            let minimum = self.rng.usize(1..3);
+            let gpus = self.rng.choice([0, 1, 1, 2, size / 2]).unwrap();
+            gang.roles.push(Role {
+                minimum,
+                asks: [gpus, 1, 0],
+                waiting: minimum + usize::from(self.one_of(4)),
+            });
+        }
+    }
 }
 
 impl Case {
@@ -63,30 +182,43 @@ impl Case {
 
     /// Draws a world in which gangs run wherever there is room.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
-        Self::draw_with(rng, 1..6, 2..9)
+        let more = More::draw(rng);
+        Self::draw_with(rng, 1..6, 2..9, more)
+    }
+
+    /// Draws a world that has nothing that only some worlds have.
+    pub(crate) fn draw_plain(rng: &mut Rng) -> Self {
+        Self::draw_with(rng, 1..6, 2..9, More::none())
     }
 
     /// Draws a world with as many nodes and gangs as brute force can bear, which is seldom.
     pub(crate) fn draw_large(rng: &mut Rng) -> Self {
-        Self::draw_with(rng, 6..9, 8..13)
+        let more = More::draw(rng);
+        Self::draw_with(rng, 6..9, 8..13, more)
     }
 
-    fn draw_with(rng: &mut Rng, nodes: Range<usize>, gangs: Range<usize>) -> Self {
-        let (mut case, leaves, size) = Self::draw_cluster(rng, nodes);
+    fn draw_with(rng: &mut Rng, nodes: Range<usize>, gangs: Range<usize>, mut more: More) -> Self {
+        let (mut case, leaves, size) = Self::draw_cluster(rng, nodes, &mut more);
         let mut free: Vec<Amounts> = case.nodes.iter().map(|node| node.has).collect();
         for _ in 0..rng.usize(gangs) {
-            let gang = draw_gang(rng, &leaves, size);
+            let mut gang = draw_gang(rng, &leaves, size);
+            more.add_to_gang(&mut gang, size);
             if let Ok(mut gang) = case.run(rng, gang, &mut free) {
-                gang.waiting = 0;
+                for role in &mut gang.roles {
+                    role.waiting = 0;
+                }
                 case.gangs.push(gang);
             }
         }
         let mut claimant = draw_gang(rng, &leaves, size);
-        claimant.minimum = rng.usize(1..4);
-        claimant.waiting = claimant.minimum;
+        claimant.roles[0].minimum = rng.usize(1..4);
         claimant.in_one_rack = rng.u8(0..4) == 0;
         claimant.never = rng.u8(0..20) == 0;
         claimant.preemptible = rng.u8(0..8) > 0;
+        more.add_to_gang(&mut claimant, size);
+        for role in &mut claimant.roles {
+            role.waiting = role.minimum;
+        }
         case.gangs.push(claimant);
         case
     }
@@ -94,11 +226,22 @@ impl Case {
     /// Draws a world in which all gangs that find no room wait for it, and so do pods of gangs that
     /// run without them.
     pub(crate) fn draw_crowded(rng: &mut Rng) -> Self {
-        let (mut case, leaves, size) = Self::draw_cluster(rng, 1..6);
+        let more = More::draw(rng);
+        Self::draw_crowded_with(rng, more)
+    }
+
+    /// Draws such a world that has nothing that only some worlds have.
+    pub(crate) fn draw_plain_crowded(rng: &mut Rng) -> Self {
+        Self::draw_crowded_with(rng, More::none())
+    }
+
+    fn draw_crowded_with(rng: &mut Rng, mut more: More) -> Self {
+        let (mut case, leaves, size) = Self::draw_cluster(rng, 1..6, &mut more);
         let mut free: Vec<Amounts> = case.nodes.iter().map(|node| node.has).collect();
         for _ in 0..rng.usize(4..13) {
             let mut gang = draw_gang(rng, &leaves, size);
             gang.in_one_rack = rng.u8(0..8) == 0;
+            more.add_to_gang(&mut gang, size);
             let waits = rng.u8(0..4) == 0 || gang.in_one_rack;
             let gang = if waits {
                 gang
@@ -111,17 +254,24 @@ impl Case {
     }
 
     /// Draws nodes and queues. Returns the leaves, too, and the GPUs of a large node.
-    fn draw_cluster(rng: &mut Rng, nodes: Range<usize>) -> (Self, Vec<usize>, u64) {
+    fn draw_cluster(
+        rng: &mut Rng,
+        nodes: Range<usize>,
+        more: &mut More,
+    ) -> (Self, Vec<usize>, u64) {
         let size = rng.u64(2..9);
         let racks = rng.usize(1..4);
         let cpus = if rng.u8(0..4) == 0 { 2 * size } else { 96 };
         let nodes = (0..rng.usize(nodes)).map(|_| Node {
-            has: [rng.choice([size, size, size / 2 + 1]).unwrap(), cpus],
+            has: [rng.choice([size, size, size / 2 + 1]).unwrap(), cpus, 1],
             rack: rng.usize(0..racks),
+            model: None,
         });
-        let nodes: Vec<Node> = nodes.collect();
-        let total: u64 = nodes.iter().map(|node| node.has[0]).sum();
-        let queues = draw_queues(rng, total);
+        let mut nodes: Vec<Node> = nodes.collect();
+        more.add_to_nodes(&mut nodes);
+        let total: u64 = nodes.iter().map(|node| node.has[GPUS]).sum();
+        let mut queues = draw_queues(rng, total);
+        more.add_to_queues(&mut queues, total);
         let leaves: Vec<usize> = (0..queues.len())
             .filter(|queue| !queues.iter().any(|other| other.parent == Some(*queue)))
             .collect();
@@ -142,35 +292,46 @@ impl Case {
         let mut gang = gang;
         let before = free.to_vec();
         let age_s = rng.u64(1..200_000);
-        for number in 0..gang.waiting {
-            let fits = |node: &usize| (0..2).all(|r| free[*node][r] >= gang.asks[r]);
+        for (number, role) in in_turn(&waiting.roles).into_iter().enumerate() {
+            let asks = gang.roles[role].asks;
+            let fits = |node: &usize| {
+                let is_meant = gang.model.is_none() || gang.model == self.nodes[*node].model;
+                is_meant
+                    && free[*node]
+                        .iter()
+                        .zip(asks)
+                        .all(|(free, asks)| *free >= asks)
+            };
             let nodes: Vec<usize> = (0..free.len()).filter(fits).collect();
             let Some(node) = rng.choice(nodes) else {
                 continue;
             };
-            for (free, asks) in free[node].iter_mut().zip(gang.asks) {
+            for (free, asks) in free[node].iter_mut().zip(asks) {
                 *free -= asks;
             }
+            gang.roles[role].waiting -= 1;
             // No two pods are equally old: the newest are surplus.
-            gang.at.push((node, age_s - (number as u64).min(age_s - 1)));
+            let age_s = age_s - (number as u64).min(age_s - 1);
+            gang.at.push(At { node, age_s, role });
         }
-        let limited = self.exceeds_limit(&gang);
-        if gang.at.len() < gang.minimum || limited {
+        let needs: usize = gang.roles.iter().map(|role| role.minimum).sum();
+        if gang.core().len() < needs || self.exceeds_limit(&gang) {
             free.copy_from_slice(&before);
             return Err(waiting);
         }
-        gang.waiting -= gang.at.len();
         Ok(gang)
     }
 
     fn exceeds_limit(&self, gang: &Gang) -> bool {
-        let asked = gang.at.len() as u64 * gang.asks[0];
+        let gpus_of = |gang: &Gang| -> u64 {
+            let pods = 0..gang.at.len();
+            pods.map(|pod| gang.asks_of(pod)[GPUS]).sum()
+        };
         self.path(gang.queue).into_iter().any(|queue| {
             let limit = self.queues[queue].gpus.and_then(|(_, limit)| limit);
             let below = |other: &&Gang| self.path(other.queue).contains(&queue);
-            let held = self.gangs.iter().filter(below);
-            let held: u64 = held.map(|gang| gang.at.len() as u64 * gang.asks[0]).sum();
-            limit.is_some_and(|limit| held + asked > limit)
+            let held: u64 = self.gangs.iter().filter(below).map(gpus_of).sum();
+            limit.is_some_and(|limit| held + gpus_of(gang) > limit)
         })
     }
 
@@ -178,6 +339,20 @@ impl Case {
     pub(crate) fn path(&self, queue: usize) -> Vec<usize> {
         let parent = |queue: &usize| self.queues[*queue].parent;
         std::iter::successors(Some(queue), parent).collect()
+    }
+
+    /// The GPU model without which pods of a role cannot run: the one that they name, or the only
+    /// one of which a node is large enough.
+    pub(crate) fn needs_model(&self, gang: &Gang, role: &Role) -> Option<usize> {
+        let is_large = |node: &&Node| node.has[GPUS] >= role.asks[GPUS];
+        let models = self.nodes.iter().filter(is_large).map(|node| node.model);
+        let mut models: Vec<Option<usize>> = models.collect();
+        models.sort_unstable();
+        models.dedup();
+        match models.as_slice() {
+            [only] => gang.model.or(*only),
+            _ => gang.model,
+        }
     }
 
     /// The world as the engine sees it, at rest. Nobody is evicted: what would be done is compared.
@@ -199,7 +374,11 @@ impl Case {
         let mut world = World::with(settings);
         world.apply(topology("default", "rack"));
         for (number, node_of) in self.nodes.iter().enumerate() {
-            let sketch = node(&format!("n{number}"), node_of.has[0]);
+            let sketch = node(&format!("n{number}"), node_of.has[GPUS]);
+            let sketch = match node_of.model {
+                Some(model) => sketch.model(MODELS[model]),
+                None => sketch,
+            };
             world.apply(
                 sketch
                     .has("cpu", node_of.has[1] * 1_000)
@@ -217,6 +396,11 @@ impl Case {
             if let Some(quota) = one.cpus {
                 sketch = sketch.entry("cpu", None, (quota * 1_000, None), 1);
             }
+            for (quota, model) in one.models.iter().zip(MODELS) {
+                if let Some(quota) = quota {
+                    sketch = sketch.entry("nvidia.com/gpu", Some(model), (*quota, None), 1);
+                }
+            }
             world.apply(sketch.with(|facts| {
                 facts.preempt_min_runtime_ms = Some(one.preempt_min_s * 1_000);
                 facts.reclaim_min_runtime_ms = Some(one.reclaim_min_s * 1_000);
@@ -230,8 +414,19 @@ impl Case {
 
     fn apply(&self, world: &mut World, number: usize, one: &Gang) {
         let name = format!("g{number}");
-        let minimum = u32::try_from(one.minimum).unwrap();
+        // Sub-groups have minima of their own.
+        let minimum = match one.roles.as_slice() {
+            [role] => u32::try_from(role.minimum).unwrap(),
+            _ => 1,
+        };
         let mut sketch = gang(&name, minimum).queue(&format!("q{}", one.queue));
+        if one.roles.len() > 1 {
+            let leaves = one.roles.iter().enumerate().map(|(number, role)| {
+                let minimum = u32::try_from(role.minimum).unwrap();
+                leaf(&format!("r{number}"), "", minimum)
+            });
+            sketch = sketch.sub_groups(leaves.collect::<Sketch<_>>());
+        }
         if one.in_one_rack {
             sketch = sketch.required("rack");
         }
@@ -252,33 +447,68 @@ impl Case {
                 problems: Vec::new(),
             }));
         }
-        for index in 0..one.at.len() + one.waiting {
-            let sketch = pod(&format!("{name}-{index}"), one.asks[0]).of(&name);
-            let sketch = sketch.shape(|shape| {
-                let cpu = shape.requests.iter_mut().find(|(name, _)| &**name == "cpu");
-                cpu.unwrap().1 = one.asks[1] * 1_000;
-            });
-            let mut sketch = sketch.with(|pod| {
-                pod.never_preempts = one.never;
-                let labels = vec![("app".into(), name.as_str().into())];
-                pod.labels = PodLabels::new(&labels, &pod.name, None);
-                pod.phase = match index < one.at.len() {
-                    true => PodPhase::Running,
-                    false => PodPhase::Pending,
+        let running = one.at.iter().map(|at| (at.role, Some(at)));
+        let waiting = in_turn(&one.roles).into_iter().map(|role| (role, None));
+        for (index, (role, at)) in running.chain(waiting).enumerate() {
+            let pod = pod_of(one, role, &name, index).with(|pod| {
+                pod.phase = match at {
+                    Some(_) => PodPhase::Running,
+                    None => PodPhase::Pending,
                 };
             });
-            if one.has_controller {
-                sketch = sketch.owned_by(&name);
-            }
-            if let Some((node, age_s)) = one.at.get(index) {
-                let bound_ms = START_MS - age_s * 1_000;
-                sketch = sketch
-                    .on(&format!("n{node}"))
-                    .with(|pod| pod.bound_ms = Some(bound_ms));
-            }
-            world.apply(sketch);
+            world.apply(match at {
+                Some(at) => pod
+                    .on(&format!("n{}", at.node))
+                    .with(|pod| pod.bound_ms = Some(START_MS - at.age_s * 1_000)),
+                None => pod,
+            });
         }
     }
+}
+
+/// The names of the GPU models.
+pub(crate) const MODELS: [&str; 2] = ["A100", "H100"];
+
+/// The roles of all pods that wait, the roles in turn.
+fn in_turn(roles: &[Role]) -> Vec<usize> {
+    let most = roles.iter().map(|role| role.waiting).max().unwrap_or(0);
+    let rounds = (0..most).map(|round| {
+        let waits = move |role: &usize| roles[*role].waiting > round;
+        (0..roles.len()).filter(waits)
+    });
+    rounds.flatten().collect()
+}
+
+/// A pod of a gang, nowhere yet.
+fn pod_of(one: &Gang, role: usize, gang: &str, index: usize) -> Sketch<PodFacts> {
+    let asks = one.roles[role].asks;
+    let sketch = pod(&format!("{gang}-{index}"), asks[GPUS]);
+    let mut sketch = match one.roles.len() {
+        1 => sketch.of(gang),
+        _ => sketch.of_leaf(gang, &format!("r{role}")),
+    };
+    if let Some(model) = one.model {
+        sketch = sketch.model(MODELS[model]);
+    }
+    if one.has_controller {
+        sketch = sketch.owned_by(gang);
+    }
+    let sketch = sketch.shape(|shape| {
+        let cpu = shape.requests.iter_mut().find(|(name, _)| &**name == "cpu");
+        cpu.unwrap().1 = asks[1] * 1_000;
+        shape.host_ports = (0..asks[PORT])
+            .map(|_| HostPort {
+                port: 80,
+                protocol: Protocol::Tcp,
+                host_ip: "".into(),
+            })
+            .collect();
+    });
+    sketch.with(|pod| {
+        pod.never_preempts = one.never;
+        let labels = vec![("app".into(), gang.into())];
+        pod.labels = PodLabels::new(&labels, &pod.name, None);
+    })
 }
 
 fn draw_queues(rng: &mut Rng, total: u64) -> Vec<Queue> {
@@ -294,6 +524,7 @@ fn draw_queues(rng: &mut Rng, total: u64) -> Vec<Queue> {
             parent,
             gpus: (rng.u8(0..5) > 0).then_some((quota.min(limit.unwrap_or(quota)), limit)),
             cpus: (governs_cpus && rng.bool()).then(|| rng.u64(0..20)),
+            models: [None, None],
             weight: rng.choice([1, 1, 1, 2, 0]).unwrap(),
             preempt_min_s: rng.choice([0, 0, 0, 50_000]).unwrap(),
             reclaim_min_s: rng.choice([0, 0, 0, 80_000]).unwrap(),
@@ -305,15 +536,21 @@ fn draw_queues(rng: &mut Rng, total: u64) -> Vec<Queue> {
 fn draw_gang(rng: &mut Rng, leaves: &[usize], size: u64) -> Gang {
     let minimum = rng.choice([1, 1, 1, 2, 2, 3]).unwrap();
     let gpus = rng.choice([0, 1, 1, 2, size / 2, size]).unwrap();
-    Gang {
-        queue: rng.choice(leaves.iter().copied()).unwrap(),
-        priority: rng.i32(0..3),
+    let (queue, priority) = (rng.choice(leaves.iter().copied()).unwrap(), rng.i32(0..3));
+    let (preemptible, has_controller) = (rng.u8(0..8) > 0, rng.u8(0..5) > 0);
+    let role = Role {
         minimum,
-        preemptible: rng.u8(0..8) > 0,
-        has_controller: rng.u8(0..5) > 0,
-        asks: [gpus, rng.choice([1, 1, 2, 4]).unwrap()],
-        at: Vec::new(),
+        asks: [gpus, rng.choice([1, 1, 2, 4]).unwrap(), 0],
         waiting: minimum + rng.choice([0, 0, 0, 1, 2]).unwrap(),
+    };
+    Gang {
+        queue,
+        priority,
+        preemptible,
+        has_controller,
+        roles: vec![role],
+        model: None,
+        at: Vec::new(),
         in_one_rack: false,
         never: false,
         budget: (rng.u8(0..6) == 0).then(|| rng.u32(0..3)),

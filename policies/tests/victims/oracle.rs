@@ -1,6 +1,8 @@
 //! All plans of a small world, by trying every set of victims and every placement.
 
-use crate::case::{Amounts, Case, Gang};
+mod rules;
+
+use crate::case::{Amounts, Case, Gang, Role};
 use std::cmp::Reverse;
 
 /// By what right victims leave.
@@ -28,15 +30,30 @@ pub(crate) struct Cost {
     pub(crate) run_seconds: u64,
 }
 
-/// What a queue is guaranteed and what its fair share is, of GPUs and CPUs; `None`: not divided.
-pub(crate) type Bounds = [Option<(u64, u64)>; 2];
+/// Amounts by entry: of GPUs, of CPUs, and of the GPUs of each model.
+pub(crate) type Entries<T = u64> = [T; 4];
+
+/// The entry of GPUs of all models.
+const ALL_GPUS: usize = 0;
+/// The entry of the first GPU model.
+const FIRST_MODEL: usize = 2;
+
+/// What a queue is guaranteed and what its fair share is, by entry; `None`: not divided.
+pub(crate) type Bounds = Entries<Option<(u64, u64)>>;
 
 pub(crate) struct Oracle<'a> {
     case: &'a Case,
     bounds: Vec<Bounds>,
     units: Vec<Unit>,
+    /// Before anybody leaves.
+    now: State,
+}
+
+/// What is free on each node, and what each queue holds.
+#[derive(Debug, Clone)]
+struct State {
     free: Vec<Amounts>,
-    held: Vec<Amounts>,
+    held: Vec<Entries>,
 }
 
 /// Pods that leave together: the minimum of a gang, or one surplus pod.
@@ -53,36 +70,36 @@ enum Kind {
     Share,
 }
 
-/// Where the claimant's pods are, by node.
-type Places = Vec<u64>;
+/// Where the claimant's pods are: how many of each role on each node.
+type Places = Vec<Vec<u64>>;
 
 impl<'a> Oracle<'a> {
     pub(crate) fn new(case: &'a Case, bounds: Vec<Bounds>) -> Self {
         let mut units = Vec::new();
         let running = &case.gangs[..case.gangs.len() - 1];
-        let mut free: Vec<Amounts> = case.nodes.iter().map(|node| node.has).collect();
-        let mut held = vec![[0, 0]; case.queues.len()];
+        let mut now = State {
+            free: case.nodes.iter().map(|node| node.has).collect(),
+            held: vec![[0; 4]; case.queues.len()],
+        };
         for (number, gang) in running.iter().enumerate() {
-            for (node, _) in &gang.at {
-                take(&mut free[*node], gang.asks);
-                for queue in case.path(gang.queue) {
-                    give(&mut held[queue], gang.asks);
-                }
+            for (pod, at) in gang.at.iter().enumerate() {
+                now.place(case, gang.queue, gang.asks_of(pod), at.node);
             }
             let unit = |pods, is_core| Unit {
                 gang: number,
                 pods,
                 is_core,
             };
-            units.push(unit((0..gang.minimum).collect(), true));
-            units.extend((gang.minimum..gang.at.len()).map(|pod| unit(vec![pod], false)));
+            let core = gang.core();
+            let surplus = (0..gang.at.len()).filter(|pod| !core.contains(pod));
+            let surplus = surplus.map(|pod| unit(vec![pod], false));
+            units.extend([unit(core.clone(), true)].into_iter().chain(surplus));
         }
         Self {
             case,
             bounds,
             units,
-            free,
-            held,
+            now,
         }
     }
 
@@ -143,8 +160,8 @@ impl<'a> Oracle<'a> {
         let gang = |number: &usize| &self.case.gangs[*number];
         let broken: Vec<&Gang> = (0..self.case.gangs.len() - 1)
             .filter(|number| {
-                let left = pods.iter().filter(|(gang, _)| gang == number).count();
-                gang(number).at.len() - left < gang(number).minimum
+                let leaves = |pod: &usize| pods.contains(&(*number, *pod));
+                gang(number).core().iter().any(leaves)
             })
             .map(|number| gang(&number))
             .collect();
@@ -152,15 +169,16 @@ impl<'a> Oracle<'a> {
             let path = self.case.path(gang.queue);
             !path.into_iter().any(|queue| {
                 let one = &self.case.queues[queue];
-                one.gpus.is_some() && one.weight == 0 && gang.asks[0] > 0
+                let has_gpus = gang.roles.iter().any(|role| role.asks[0] > 0);
+                one.gpus.is_some() && one.weight == 0 && has_gpus
             })
         };
         let mut priorities: Vec<i32> = broken.iter().map(|gang| gang.priority).collect();
         priorities.sort_by_key(|priority| Reverse(*priority));
-        let of = |amount: &dyn Fn(&Gang, u64) -> u64| {
+        let of = |amount: &dyn Fn(Amounts, u64) -> u64| {
             let pods = pods.iter().map(|(number, pod)| {
                 let gang = gang(number);
-                amount(gang, gang.at[*pod].1)
+                amount(gang.asks_of(*pod), gang.at[*pod].age_s)
             });
             pods.sum::<u64>()
         };
@@ -168,8 +186,8 @@ impl<'a> Oracle<'a> {
             broken_with_weight: broken.iter().filter(has_weight).count() as u64,
             broken: broken.len() as u64,
             priorities,
-            gpu_seconds: of(&|gang, age_s| gang.asks[0] * age_s),
-            cpu_seconds: of(&|gang, age_s| gang.asks[1] * age_s),
+            gpu_seconds: of(&|asks, age_s| asks[0] * age_s),
+            cpu_seconds: of(&|asks, age_s| asks[1] * age_s),
             pods: pods.len() as u64,
             run_seconds: of(&|_, age_s| age_s),
         }
@@ -199,7 +217,7 @@ impl<'a> Oracle<'a> {
     /// Whether the minimum of a gang, if this is one, has run for so many seconds.
     fn has_run(&self, unit: &Unit, min_s: u64) -> bool {
         let gang = &self.case.gangs[unit.gang];
-        let ages = gang.at[..gang.minimum].iter().map(|(_, age_s)| *age_s);
+        let ages = unit.pods.iter().map(|pod| gang.at[*pod].age_s);
         !unit.is_core || ages.min().unwrap_or(0) >= min_s
     }
 
@@ -227,78 +245,7 @@ impl<'a> Oracle<'a> {
             && self.has_run(unit, queue.preempt_min_s.max(queue.reclaim_min_s))
     }
 
-    /// Whether a unit may be moved where queues hold so much in the end: a claimant over its fair
-    /// share moves only its own queue's gangs, or those of queues over theirs.
-    fn moves_fairly(&self, unit: &Unit, held: &[Amounts]) -> bool {
-        let (gang, claimant) = (&self.case.gangs[unit.gang], self.case.claimant());
-        let over = |of: usize, r: usize, held: &[Amounts]| {
-            self.bounds[of][r].is_some_and(|(_, share)| held[of][r] > share)
-        };
-        let path = self.case.path(claimant.queue);
-        let stands_over =
-            |r: usize| claimant.asks[r] > 0 && path.iter().any(|of| over(*of, r, held));
-        let gives = |r: usize| gang.asks[r] > 0 && over(gang.queue, r, &self.held);
-        gang.queue == claimant.queue || !(0..2).any(stands_over) || (0..2).any(gives)
-    }
-
-    /// Whether the queues of a unit are over their bounds before the plan.
-    fn gives(&self, unit: &Unit, kind: Kind) -> bool {
-        let gang = &self.case.gangs[unit.gang];
-        let levels = self.below_common(gang.queue, self.case.claimant().queue);
-        let over = |r: usize| {
-            let mut levels = levels.iter();
-            levels.all(|queue| {
-                let bound = self.bound(*queue, r, kind);
-                bound.is_some_and(|bound| self.held[*queue][r] > bound)
-            })
-        };
-        self.may_be_reclaimed(unit) && (0..2).any(|r| gang.asks[r] > 0 && over(r))
-    }
-
-    fn bound(&self, queue: usize, r: usize, kind: Kind) -> Option<u64> {
-        self.bounds[queue][r].map(|(quota, share)| match kind {
-            Kind::Quota => quota,
-            Kind::Share => share,
-        })
-    }
-
-    /// Whether the minimum of a gang is within the quota of its queue.
-    fn is_protected(&self, of: usize) -> bool {
-        let running = &self.case.gangs[..self.case.gangs.len() - 1];
-        let mut order: Vec<(usize, &Gang)> = running
-            .iter()
-            .enumerate()
-            .filter(|(_, gang)| gang.queue == running[of].queue)
-            .collect();
-        order.sort_by_key(|(number, gang)| {
-            let oldest = gang.at.iter().map(|(_, age_s)| *age_s).max();
-            (
-                gang.preemptible,
-                Reverse(gang.priority),
-                Reverse(oldest),
-                *number,
-            )
-        });
-        let queue = running[of].queue;
-        let mut left = self.bounds[queue].map(|bounds| bounds.map(|(quota, _)| quota));
-        for (number, gang) in order {
-            let mut fits = true;
-            for (left, asks) in left.iter_mut().zip(gang.asks) {
-                let Some(left) = left else { continue };
-                match left.checked_sub(asks * gang.minimum as u64) {
-                    Some(rest) => *left = rest,
-                    None => fits = false,
-                }
-            }
-            if number == of {
-                return fits;
-            }
-        }
-        false
-    }
-
     fn is_plan(&self, set: &[usize], right: Right) -> bool {
-        let claimant = self.case.claimant();
         let pods = self.pods_of(set);
         let mut gangs = self.case.gangs.iter().enumerate();
         if gangs.any(|(number, gang)| {
@@ -307,15 +254,16 @@ impl<'a> Oracle<'a> {
         }) {
             return false;
         }
-        let (free, held) = self.without(set);
-        if !self.within_limits(&held, claimant) || self.placements(&free).is_empty() {
+        let left = self.without(set);
+        let placements = self.placements(&left.free);
+        if !self.within_limits(&left.held) || placements.is_empty() {
             return false;
         }
         if right != Right::Consolidate && !self.is_minimal(set) {
             return false;
         }
         let kinds = [Kind::Quota, Kind::Share];
-        self.placements(&free).into_iter().any(|places| {
+        placements.into_iter().any(|places| {
             kinds
                 .iter()
                 .any(|kind| self.ends_well(set, right, *kind, &places))
@@ -338,55 +286,83 @@ impl<'a> Oracle<'a> {
     }
 
     fn has_room(&self, set: &[usize]) -> bool {
-        let (free, held) = self.without(set);
-        self.within_limits(&held, self.case.claimant()) && !self.placements(&free).is_empty()
+        let left = self.without(set);
+        self.within_limits(&left.held) && !self.placements(&left.free).is_empty()
     }
 
-    fn without(&self, set: &[usize]) -> (Vec<Amounts>, Vec<Amounts>) {
-        let (mut free, mut held) = (self.free.clone(), self.held.clone());
+    fn without(&self, set: &[usize]) -> State {
+        let mut left = self.now.clone();
         for (number, pod) in self.pods_of(set) {
             let gang = &self.case.gangs[number];
-            give(&mut free[gang.at[pod].0], gang.asks);
-            for queue in self.case.path(gang.queue) {
-                take(&mut held[queue], gang.asks);
-            }
+            left.remove(self.case, gang.queue, gang.asks_of(pod), gang.at[pod].node);
         }
-        (free, held)
+        left
     }
 
     /// Whether the claimant exceeds no limit, and as one that is not preemptible no quota.
-    fn within_limits(&self, held: &[Amounts], claimant: &Gang) -> bool {
-        let asked = claimant.asks[0] * claimant.minimum as u64;
+    fn within_limits(&self, held: &[Entries]) -> bool {
+        let claimant = self.case.claimant();
+        let asked = self.asked()[ALL_GPUS];
         self.case.path(claimant.queue).into_iter().all(|queue| {
             let limit = self.case.queues[queue].gpus.and_then(|(_, limit)| limit);
-            asked == 0 || limit.is_none_or(|limit| held[queue][0] + asked <= limit)
+            asked == 0 || limit.is_none_or(|limit| held[queue][ALL_GPUS] + asked <= limit)
         }) && (claimant.preemptible || self.within_quota_of_fixed(claimant))
+    }
+
+    /// What the claimant asks for; of a GPU model only what cannot run on another one.
+    fn asked(&self) -> Entries {
+        let claimant = self.case.claimant();
+        let mut asked = [0; 4];
+        for role in &claimant.roles {
+            let model = self.case.needs_model(claimant, role);
+            for _ in 0..role.minimum {
+                give(&mut asked, entries_of(role.asks, model));
+            }
+        }
+        asked
     }
 
     /// Gangs that are not preemptible hold no more than the quotas: in a leaf of what is divided,
     /// above it where there is an entry.
     fn within_quota_of_fixed(&self, claimant: &Gang) -> bool {
+        let asked = self.asked();
+        let running = &self.case.gangs[..self.case.gangs.len() - 1];
         self.case.path(claimant.queue).into_iter().all(|queue| {
-            let one = &self.case.queues[queue];
             let is_leaf = queue == claimant.queue;
-            let running = &self.case.gangs[..self.case.gangs.len() - 1];
-            let fixed = |r: usize| -> u64 {
-                let below =
-                    |gang: &&Gang| !gang.preemptible && self.case.path(gang.queue).contains(&queue);
-                let gangs = running.iter().filter(below);
-                gangs.map(|gang| gang.asks[r] * gang.at.len() as u64).sum()
-            };
-            (0..2).all(|r| {
-                let asked = claimant.asks[r] * claimant.minimum as u64;
-                let entry = match r {
-                    0 => one.gpus.map(|(quota, _)| quota),
-                    _ => one.cpus,
-                };
-                let divided = self.bounds[queue][r].is_some();
-                let quota = entry.or((is_leaf && divided).then_some(0));
-                asked == 0 || quota.is_none_or(|quota| fixed(r) + asked <= quota)
+            let mut fixed = [0; 4];
+            let below =
+                |gang: &&Gang| !gang.preemptible && self.case.path(gang.queue).contains(&queue);
+            for gang in running.iter().filter(below) {
+                for (pod, at) in gang.at.iter().enumerate() {
+                    let model = self.case.nodes[at.node].model;
+                    give(&mut fixed, entries_of(gang.asks_of(pod), model));
+                }
+            }
+            (0..4).all(|entry| {
+                let divided = self.bounds[queue][entry].is_some();
+                let quota = self.written(queue, entry);
+                let quota = quota.or((is_leaf && divided).then_some(0));
+                let counts = asked[entry] > 0 && !self.is_excused(queue, entry);
+                !counts || quota.is_none_or(|quota| fixed[entry] + asked[entry] <= quota)
             })
         })
+    }
+
+    /// The quota that a queue's definition has for an entry.
+    fn written(&self, queue: usize, entry: usize) -> Option<u64> {
+        let one = &self.case.queues[queue];
+        let gpus = one.gpus.map(|(quota, _)| quota);
+        [gpus, one.cpus, one.models[0], one.models[1]][entry]
+    }
+
+    /// Whether a queue was promised a model that the claimant needs, and no GPUs at large: then
+    /// that promise alone counts.
+    fn is_excused(&self, queue: usize, entry: usize) -> bool {
+        let asked = self.asked();
+        let mut models = FIRST_MODEL..4;
+        entry == ALL_GPUS
+            && self.written(queue, ALL_GPUS).is_none()
+            && models.any(|model| asked[model] > 0 && self.written(queue, model).is_some())
     }
 
     /// All ways to place the claimant.
@@ -398,28 +374,23 @@ impl<'a> Oracle<'a> {
         };
         let mut found = Vec::new();
         for rack in racks {
-            let fits: Vec<u64> = free
-                .iter()
-                .enumerate()
-                .map(|(node, free)| {
-                    let here = rack.is_none_or(|rack| self.case.nodes[node].rack == rack);
-                    if here { times(*free, claimant.asks) } else { 0 }
-                })
-                .collect();
-            let mut places = vec![0; free.len()];
-            spread(claimant.minimum as u64, 0, &fits, &mut places, &mut found);
+            let suits = |node: usize| {
+                let node = &self.case.nodes[node];
+                rack.is_none_or(|rack| node.rack == rack)
+                    && (claimant.model.is_none() || claimant.model == node.model)
+            };
+            place_roles(&claimant.roles, free, &suits, &mut Vec::new(), &mut found);
         }
         found
     }
 
     fn ends_well(&self, set: &[usize], right: Right, kind: Kind, places: &Places) -> bool {
         let claimant = self.case.claimant();
-        let (mut free, mut held) = self.without(set);
-        for (node, pods) in places.iter().enumerate() {
-            for _ in 0..*pods {
-                take(&mut free[node], claimant.asks);
-                for queue in self.case.path(claimant.queue) {
-                    give(&mut held[queue], claimant.asks);
+        let mut end = self.without(set);
+        for (role, places) in claimant.roles.iter().zip(places) {
+            for (node, pods) in places.iter().enumerate() {
+                for _ in 0..*pods {
+                    end.place(self.case, claimant.queue, role.asks, node);
                 }
             }
         }
@@ -435,9 +406,9 @@ impl<'a> Oracle<'a> {
         ways.into_iter().any(|bits| {
             let chosen = (0..may.len()).filter(|at| bits >> at & 1 == 1);
             let back: Vec<usize> = chosen.map(|at| may[at]).collect();
-            let holds = |free: &[Amounts]| self.rules_hold(set, &back, right, kind, (free, &held));
+            let holds = |end: &State| self.rules_hold(set, &back, right, kind, end);
             self.is_open(set, &back)
-                && self.fit_rest(&self.pods_of(&back), 0, &mut free.clone(), &holds)
+                && self.fit_rest(&self.pods_of(&back), 0, &mut end.clone(), &holds)
         })
     }
 
@@ -452,210 +423,76 @@ impl<'a> Oracle<'a> {
         !surplus.any(|unit| lost(self.units[*unit].gang))
     }
 
-    /// Whether these pods all find places so that something holds of what is left free. Pods of
-    /// one gang are alike: no later one is on an earlier node than `from`.
+    /// Whether these pods all find places so that something holds in the end. Pods of one role are
+    /// alike: no later one is on an earlier node than `from`.
     fn fit_rest(
         &self,
         pods: &[Pod],
         from: usize,
-        free: &mut Vec<Amounts>,
-        holds: &dyn Fn(&[Amounts]) -> bool,
+        end: &mut State,
+        holds: &dyn Fn(&State) -> bool,
     ) -> bool {
-        let Some(((gang, _), rest)) = pods.split_first() else {
-            return holds(free);
+        let Some(((gang, pod), rest)) = pods.split_first() else {
+            return holds(end);
         };
-        let asks = self.case.gangs[*gang].asks;
-        (from..free.len()).any(|node| {
-            if times(free[node], asks) == 0 {
+        let one = &self.case.gangs[*gang];
+        let asks = one.asks_of(*pod);
+        (from..end.free.len()).any(|node| {
+            let model = self.case.nodes[node].model;
+            let suits = one.model.is_none() || one.model == model;
+            if !suits || times(end.free[node], asks) == 0 {
                 return false;
             }
-            let alike = rest.first().is_some_and(|(next, _)| next == gang);
-            take(&mut free[node], asks);
-            let fits = self.fit_rest(rest, if alike { node } else { 0 }, free, holds);
-            give(&mut free[node], asks);
+            let is_alike = |(of, next): &Pod| of == gang && one.at[*next].role == one.at[*pod].role;
+            let alike = rest.first().is_some_and(is_alike);
+            end.place(self.case, one.queue, asks, node);
+            let fits = self.fit_rest(rest, if alike { node } else { 0 }, end, holds);
+            end.remove(self.case, one.queue, asks, node);
             fits
         })
     }
+}
 
-    fn rules_hold(
-        &self,
-        set: &[usize],
-        back: &[usize],
-        right: Right,
-        kind: Kind,
-        (free, held): (&[Amounts], &[Amounts]),
-    ) -> bool {
-        let claimant = self.case.claimant();
-        let returned = || back.iter().map(|unit| &self.units[*unit]);
-        let mut held = held.to_vec();
-        for unit in returned() {
-            let gang = &self.case.gangs[unit.gang];
-            for _ in &unit.pods {
-                for queue in self.case.path(gang.queue) {
-                    give(&mut held[queue], gang.asks);
-                }
-            }
-        }
-        let exceeds = |queue: usize| {
-            let limit = self.case.queues[queue].gpus.and_then(|(_, limit)| limit);
-            limit.is_some_and(|limit| held[queue][0] > limit)
-        };
-        if returned().any(|unit| {
-            let gang = &self.case.gangs[unit.gang];
-            gang.asks[0] > 0 && self.case.path(gang.queue).into_iter().any(exceeds)
-        }) {
-            return false;
-        }
-        let only_moves = |unit: &&Unit| {
-            right == Right::Consolidate || !(self.may_be_preempted(unit) || self.gives(unit, kind))
-        };
-        let moved: u64 = returned()
-            .filter(only_moves)
-            .map(|unit| unit.pods.len() as u64 * self.case.gangs[unit.gang].asks[0])
-            .sum();
-        if moved > 2 * claimant.asks[0] * claimant.minimum as u64 {
-            return false;
-        }
-        let is_back = |unit: &usize| back.contains(unit);
-        let gone = set.iter().filter(|unit| !is_back(unit));
-        let gone = victims(gone.map(|unit| &self.units[*unit]));
-        let moves = |unit: &Unit| self.may_move(unit) && self.moves_fairly(unit, &held);
-        let of_own = |unit: &Unit| self.case.gangs[unit.gang].queue == claimant.queue;
-        match right {
-            Right::Consolidate => gone.is_empty() && returned().all(moves),
-            Right::Preempt => self.keeps_share(&held),
-            Right::Reclaim => {
-                let mut all = set.iter().map(|unit| &self.units[*unit]);
-                all.all(|unit| self.gives(unit, kind))
-                    && returned().all(|unit| self.claims(unit, kind, &held))
-                    && self.claims_are_met(&gone, kind, free, &held)
-            }
-            Right::Mixed => {
-                let allowed = |unit: &Unit| match of_own(unit) {
-                    true => self.may_be_preempted(unit),
-                    false => self.gives(unit, kind),
-                };
-                let fine = |unit: &Unit| {
-                    self.may_be_preempted(unit)
-                        || moves(unit)
-                        || self.gives(unit, kind) && self.claims(unit, kind, &held)
-                };
-                let mut left = set.iter().filter(|unit| !is_back(unit));
-                left.all(|unit| allowed(&self.units[*unit]))
-                    && returned().all(fine)
-                    && self.claims_are_met(&gone, kind, free, &held)
-                    && self.keeps_share(&held)
-            }
+impl State {
+    /// Books a pod of a queue on a node.
+    fn place(&mut self, case: &Case, queue: usize, asks: Amounts, node: usize) {
+        take(&mut self.free[node], asks);
+        for queue in case.path(queue) {
+            give(
+                &mut self.held[queue],
+                entries_of(asks, case.nodes[node].model),
+            );
         }
     }
 
-    /// Whether the claimant's queues, up to just below the lowest one above a victim, too, are
-    /// within their bounds.
-    fn claims(&self, unit: &Unit, kind: Kind, held: &[Amounts]) -> bool {
-        let claimant = self.case.claimant();
-        let within = |queue: &usize| {
-            (0..2).all(|r| {
-                let bound = self.bound(*queue, r, kind);
-                claimant.asks[r] == 0 || bound.is_none_or(|bound| held[*queue][r] <= bound)
-            })
-        };
-        let victim = self.case.gangs[unit.gang].queue;
-        self.below_common(claimant.queue, victim).iter().all(within)
-    }
-
-    fn keeps_share(&self, held: &[Amounts]) -> bool {
-        let claimant = self.case.claimant();
-        self.case.path(claimant.queue).into_iter().all(|queue| {
-            (0..2).all(|r| {
-                let share = self.bounds[queue][r].map(|(_, share)| share);
-                let most = share.map(|share| share.max(self.held[queue][r]));
-                claimant.asks[r] == 0 || most.is_none_or(|most| held[queue][r] <= most)
-            })
-        })
-    }
-
-    fn claims_are_met(
-        &self,
-        gone: &[Unit],
-        kind: Kind,
-        free: &[Amounts],
-        held: &[Amounts],
-    ) -> bool {
-        let claimant = self.case.claimant();
-        let queue_of = |unit: &Unit| self.case.gangs[unit.gang].queue;
-        let reclaimed: Vec<&Unit> = gone
-            .iter()
-            .filter(|unit| queue_of(unit) != claimant.queue)
-            .collect();
-        reclaimed.iter().all(|unit| {
-            let levels = self.below_common(queue_of(unit), claimant.queue);
-            let over = |r: usize| {
-                levels.iter().all(|queue| {
-                    let below = reclaimed
-                        .iter()
-                        .filter(|other| self.case.path(queue_of(other)).contains(queue));
-                    let largest = below.map(|other| self.size(other, r)).max().unwrap_or(0);
-                    self.bound(*queue, r, kind)
-                        .is_some_and(|bound| held[*queue][r] + largest > bound)
-                })
-            };
-            self.claims(unit, kind, held)
-                && (0..2).any(|r| self.is_short(unit, r, free, held) && over(r))
-        })
-    }
-
-    fn size(&self, unit: &Unit, r: usize) -> u64 {
-        unit.pods.len() as u64 * self.case.gangs[unit.gang].asks[r]
-    }
-
-    /// Whether to put a unit back would break something in this resource.
-    fn is_short(&self, unit: &Unit, r: usize, free: &[Amounts], held: &[Amounts]) -> bool {
-        let gang = &self.case.gangs[unit.gang];
-        let nodes = (0..free.len()).any(|node| {
-            let pods = unit.pods.iter().filter(|pod| gang.at[**pod].0 == node);
-            let back = pods.count() as u64 * gang.asks[r];
-            back > free[node][r]
-        });
-        let limits = self.case.path(gang.queue).into_iter().any(|queue| {
-            let limit = self.case.queues[queue].gpus.and_then(|(_, limit)| limit);
-            let back = self.size(unit, 0);
-            r == 0 && back > 0 && limit.is_some_and(|limit| held[queue][0] + back > limit)
-        });
-        nodes || limits
-    }
-
-    /// The queues from one up to just below the lowest that is above both.
-    fn below_common(&self, queue: usize, other: usize) -> Vec<usize> {
-        let others = self.case.path(other);
-        let path = self.case.path(queue).into_iter();
-        path.take_while(|queue| !others.contains(queue)).collect()
+    /// Takes a pod of a queue from a node.
+    fn remove(&mut self, case: &Case, queue: usize, asks: Amounts, node: usize) {
+        give(&mut self.free[node], asks);
+        for queue in case.path(queue) {
+            take(
+                &mut self.held[queue],
+                entries_of(asks, case.nodes[node].model),
+            );
+        }
     }
 }
 
-/// The victims: gangs as a whole, with their surplus, and surplus alone.
-fn victims<'a>(gone: impl Iterator<Item = &'a Unit>) -> Vec<Unit> {
-    let mut victims: Vec<Unit> = gone.cloned().collect();
-    victims.sort_by_key(|unit| !unit.is_core);
-    let mut whole: Vec<Unit> = Vec::new();
-    for unit in victims {
-        let core = whole
-            .iter_mut()
-            .find(|one| one.is_core && one.gang == unit.gang);
-        match core {
-            Some(core) => core.pods.extend(unit.pods),
-            None => whole.push(unit),
-        }
+/// What a pod counts for in each entry, on GPUs of a model.
+fn entries_of(asks: Amounts, model: Option<usize>) -> Entries {
+    let mut entries = [asks[0], asks[1], 0, 0];
+    if let Some(model) = model {
+        entries[FIRST_MODEL + model] = asks[0];
     }
-    whole
+    entries
 }
 
-fn take(from: &mut Amounts, amounts: Amounts) {
+fn take<const N: usize>(from: &mut [u64; N], amounts: [u64; N]) {
     for (from, amount) in from.iter_mut().zip(amounts) {
         *from -= amount;
     }
 }
 
-fn give(to: &mut Amounts, amounts: Amounts) {
+fn give<const N: usize>(to: &mut [u64; N], amounts: [u64; N]) {
     for (to, amount) in to.iter_mut().zip(amounts) {
         *to += amount;
     }
@@ -667,8 +504,38 @@ fn times(free: Amounts, asks: Amounts) -> u64 {
     pairs.map(|(free, asks)| free / asks).min().unwrap_or(99)
 }
 
+/// All ways to place these roles beside those before them.
+fn place_roles(
+    roles: &[Role],
+    free: &[Amounts],
+    suits: &dyn Fn(usize) -> bool,
+    before: &mut Places,
+    found: &mut Vec<Places>,
+) {
+    let Some((role, rest)) = roles.split_first() else {
+        found.push(before.clone());
+        return;
+    };
+    let fits = (0..free.len()).map(|node| match suits(node) {
+        true => times(free[node], role.asks),
+        false => 0,
+    });
+    let (mut ways, mut places) = (Vec::new(), vec![0; free.len()]);
+    let fits: Vec<u64> = fits.collect();
+    spread(role.minimum as u64, 0, &fits, &mut places, &mut ways);
+    for way in ways {
+        let mut left = free.to_vec();
+        for (free, pods) in left.iter_mut().zip(&way) {
+            (0..*pods).for_each(|_| take(free, role.asks));
+        }
+        before.push(way);
+        place_roles(rest, &left, suits, before, found);
+        before.pop();
+    }
+}
+
 /// All ways to spread so many pods over nodes from one on.
-fn spread(left: u64, node: usize, fits: &[u64], places: &mut Places, found: &mut Vec<Places>) {
+fn spread(left: u64, node: usize, fits: &[u64], places: &mut Vec<u64>, found: &mut Places) {
     if left == 0 {
         found.push(places.clone());
         return;
