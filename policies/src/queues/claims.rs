@@ -4,9 +4,9 @@
 //! bounds: who claims must stay within its bound, and who gives keeps what is within its own.
 //!
 //! A fair share of GPUs is of all models together. A queue may claim of one model what its members
-//! that need other models leave of that share, and at least its quota of the model. Members that can
-//! run on any model may so have the same part of the share in each model; therefore a queue that
-//! holds more GPUs in all than its fair share gives of each of them.
+//! that need other models leave of that share, and at least its quota of the model. Members that
+//! can run on any model may so have the same part of the share in each model; therefore a queue
+//! that holds more GPUs in all than its fair share gives of each of them.
 
 use super::{Demand, GovernedId, QueueId, QueueTree};
 use crate::facts::Amount;
@@ -64,8 +64,8 @@ impl QueueTree {
         row.get(key.index()).copied().unwrap_or(0)
     }
 
-    /// Whether a queue that holds `more` of a key stands over what it keeps: with the largest victim
-    /// as `more`, it is over it until the last victim leaves (R1).
+    /// Whether a queue that holds `more` of a key stands over what it keeps: with the largest
+    /// victim as `more`, it is over it until the last victim leaves (R1).
     pub(crate) fn stands_over(
         &self,
         queue: QueueId,

@@ -67,8 +67,8 @@ impl QueueTree {
     }
 
     /// Keeps, of what is held in a queue, the keys in which other queues may have a claim to it:
-    /// those that are divided among the queue and its siblings; of GPUs the keys of their models, as
-    /// far as those are divided, and the plain one for all others.
+    /// those that are divided among the queue and its siblings; of GPUs the keys of their models,
+    /// as far as those are divided, and the plain one for all others.
     pub(crate) fn keep_deciding(&self, queue: QueueId, holds: &mut Demand) {
         let node = self.structure.node(queue);
         holds.retain(|(key, _)| node.terms_of(*key).is_some());

@@ -180,6 +180,50 @@ impl Case {
         self.gangs.last().unwrap()
     }
 
+    /// Two gangs of eight GPUs that can run on any model, one of which runs, and two queues with
+    /// quotas of eight GPUs and of two of its model.
+    pub(crate) fn of_one_model() -> Self {
+        let node = |model| Node {
+            has: [8, 96, 1],
+            rack: 0,
+            model: Some(model),
+        };
+        let queue = |gpus, model| Queue {
+            parent: None,
+            gpus: Some((gpus, None)),
+            cpus: None,
+            models: [model, None],
+            weight: 1,
+            preempt_min_s: 0,
+            reclaim_min_s: 0,
+        };
+        let gang = |queue, at: Option<usize>| Gang {
+            queue,
+            priority: 0,
+            preemptible: queue < 2,
+            has_controller: true,
+            roles: vec![Role {
+                minimum: 1,
+                asks: [8, 1, 0],
+                waiting: usize::from(at.is_none()),
+            }],
+            model: None,
+            at: Vec::from_iter(at.map(|node| At {
+                node,
+                age_s: 1_000,
+                role: 0,
+            })),
+            in_one_rack: false,
+            never: false,
+            budget: None,
+        };
+        Self {
+            nodes: vec![node(0), node(1)],
+            queues: vec![queue(8, Some(2)), queue(8, Some(2)), queue(0, None)],
+            gangs: vec![gang(0, Some(0)), gang(2, Some(1)), gang(1, None)],
+        }
+    }
+
     /// Draws a world in which gangs run wherever there is room.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let more = More::draw(rng);

@@ -335,6 +335,16 @@ fn plans_that_were_wrong_once_are_the_cheapest() {
     }
 }
 
+/// Each queue would be over its quota of the model with the gang that takes the node, and within it
+/// without. The node of the other model is full for good.
+#[test]
+fn plans_take_no_room_of_a_model_that_would_be_taken_back() {
+    let case = Case::of_one_model();
+    let mut tally = Tally::default();
+    tally.count(0, &case, SMALL);
+    assert_eq!((tally.unproved, tally.missed), (1, 0), "{tally:#?}");
+}
+
 /// Up to 8 nodes and 12 gangs beside the one that waits.
 #[test]
 fn plans_of_large_worlds_are_the_cheapest_too() {
