@@ -77,6 +77,12 @@ fn rooms(state: &ClusterState, found: &mut Vec<String>) {
         for (resource, _, taken) in node.resources() {
             let sum = saturated(used.remove(&resource).unwrap_or(0));
             let name = state.resource_names.name(resource);
+            if node.free(resource) != node.free_without(resource, 0) {
+                found.push(format!(
+                    "I1: node {} keeps a wrong free amount of {name}",
+                    node.name
+                ));
+            }
             if sum != taken {
                 found.push(format!(
                     "I1: node {} counts {taken} {name} as used, its pods use {sum}",

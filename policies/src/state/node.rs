@@ -20,6 +20,8 @@ pub(crate) struct Node {
     /// it.
     pub(crate) known: Option<KnownNode>,
     slots: SmallVec<[Slot; 6]>,
+    /// What is leaving and what is held of the node's resources; most nodes have nothing of either.
+    coming: Vec<Coming>,
     ports: Vec<(HostPort, PodId)>,
     /// The host ports that are held, sorted; one as often as it is held.
     held_ports: Vec<HostPort>,
@@ -69,10 +71,18 @@ pub(crate) enum Lacking {
 struct Slot {
     resource: ResourceId,
     allocatable: Amount,
+    /// What everybody may take who has no hold; kept because it is asked for again and again.
+    free: Amount,
     /// The exact sum over the pods on the node: pods of other schedulers may use more than an
     /// [`Amount`] holds.
     used: u128,
-    /// The part of `used` of pods that are leaving: this room is coming.
+}
+
+/// How much of a resource of a node comes free, or is held.
+#[derive(Debug, Clone, Copy)]
+struct Coming {
+    resource: ResourceId,
+    /// The part of what is used of pods that are leaving: this room is coming.
     leaving: u128,
     /// What is held for gangs that wait for room that is coming.
     held: u128,
@@ -80,20 +90,31 @@ struct Slot {
     withheld: u128,
 }
 
-impl Slot {
-    /// What is taken for everybody who has no hold: holds come out of what is leaving first.
-    fn taken(&self) -> u128 {
-        let beyond = self.held.saturating_sub(self.leaving);
-        let kept = beyond.saturating_add(self.withheld);
-        self.used.saturating_add(kept)
-    }
-
-    fn free(&self) -> Amount {
-        self.allocatable.saturating_sub(saturated(self.taken()))
+impl Coming {
+    /// What is kept from everybody who has no hold, beyond what comes free.
+    fn kept(&self) -> u128 {
+        let held = self.held.saturating_sub(self.leaving);
+        held.saturating_add(self.withheld)
     }
 
     fn is_empty(&self) -> bool {
-        self.allocatable == 0 && self.used == 0 && self.held == 0
+        self.leaving == 0 && self.held == 0 && self.withheld == 0
+    }
+}
+
+impl Slot {
+    /// What is taken for everybody who has no hold: holds come out of what is leaving first.
+    fn taken(&self, coming: &[Coming]) -> u128 {
+        let coming = coming
+            .iter()
+            .find(|coming| coming.resource == self.resource);
+        let kept = coming.map_or(0, Coming::kept);
+        self.used.saturating_add(kept)
+    }
+
+    fn settle(&mut self, coming: &[Coming]) {
+        let taken = self.taken(coming);
+        self.free = self.allocatable.saturating_sub(saturated(taken));
     }
 }
 
@@ -103,6 +124,7 @@ impl Node {
             name: name.into(),
             known: None,
             slots: SmallVec::new(),
+            coming: Vec::new(),
             ports: Vec::new(),
             held_ports: Vec::new(),
             cards: Cards::default(),
@@ -126,43 +148,71 @@ impl Node {
             slot.allocatable = now;
         }
         for (resource, amount) in amounts {
-            let slot = self.slot(*resource);
+            let position = self.slot(*resource);
+            let slot = &mut self.slots[position];
             grew |= slot.allocatable < *amount;
             slot.allocatable = *amount;
         }
-        self.slots.retain(|slot| !slot.is_empty());
+        let coming = &self.coming;
+        let is_coming = |slot: &Slot| coming.iter().any(|one| one.resource == slot.resource);
+        let is_empty = |slot: &Slot| slot.allocatable == 0 && slot.used == 0;
+        self.slots.retain(|slot| !is_empty(slot) || is_coming(slot));
+        for slot in &mut self.slots {
+            slot.settle(coming);
+        }
         grew
     }
 
-    fn slot(&mut self, resource: ResourceId) -> &mut Slot {
-        let position = match self
+    /// The slot of a resource, which is made if the node has none.
+    fn slot(&mut self, resource: ResourceId) -> usize {
+        let known = self
             .slots
-            .binary_search_by_key(&resource, |slot| slot.resource)
-        {
-            Ok(position) => position,
-            Err(position) => {
-                self.slots.insert(
-                    position,
-                    Slot {
-                        resource,
-                        allocatable: 0,
-                        used: 0,
-                        leaving: 0,
-                        held: 0,
-                        withheld: 0,
-                    },
-                );
-                position
-            }
-        };
-        &mut self.slots[position]
+            .binary_search_by_key(&resource, |slot| slot.resource);
+        known.unwrap_or_else(|position| {
+            let slot = Slot {
+                resource,
+                allocatable: 0,
+                free: 0,
+                used: 0,
+            };
+            self.slots.insert(position, slot);
+            position
+        })
+    }
+
+    /// Changes how much of a resource is used.
+    fn use_up(&mut self, resource: ResourceId, change: impl FnOnce(u128) -> u128) {
+        let position = self.slot(resource);
+        let slot = &mut self.slots[position];
+        slot.used = change(slot.used);
+        slot.settle(&self.coming);
+    }
+
+    /// Changes what is leaving and what is held of a resource.
+    fn expect(&mut self, resource: ResourceId, change: impl FnOnce(&mut Coming)) {
+        let known = self.coming.iter().position(|one| one.resource == resource);
+        let known = known.unwrap_or_else(|| {
+            self.coming.push(Coming {
+                resource,
+                leaving: 0,
+                held: 0,
+                withheld: 0,
+            });
+            self.coming.len() - 1
+        });
+        let coming = &mut self.coming[known];
+        change(coming);
+        if coming.is_empty() {
+            self.coming.swap_remove(known);
+        }
+        let position = self.slot(resource);
+        self.slots[position].settle(&self.coming);
     }
 
     /// Takes the room of a pod, whether there is enough or not: other schedulers bind pods too.
     pub(crate) fn take(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
         for (resource, amount) in &class.requests {
-            let slot = self.slot(*resource);
-            slot.used += u128::from(*amount);
+            self.use_up(*resource, |used| used + u128::from(*amount));
         }
         let ports = class.shape.host_ports.iter();
         self.ports.extend(ports.map(|port| (port.clone(), pod)));
@@ -176,8 +226,7 @@ impl Node {
     /// The exact reverse of [`Node::take`].
     pub(crate) fn give_back(&mut self, pod: PodId, class: &Class, cards: &[CardIndex]) {
         for (resource, amount) in &class.requests {
-            let slot = self.slot(*resource);
-            slot.used = slot.used.saturating_sub(u128::from(*amount));
+            self.use_up(*resource, |used| used.saturating_sub(u128::from(*amount)));
         }
         self.ports.retain(|(_, owner)| *owner != pod);
         if let Some(request) = &class.cards {
@@ -192,16 +241,18 @@ impl Node {
     /// Counts the room of a pod on the node as coming, or not any more.
     pub(crate) fn count_leaving(&mut self, class: &Class, leaves: bool) {
         for (resource, amount) in &class.requests {
-            let slot = self.slot(*resource);
-            slot.leaving = shifted(slot.leaving, *amount, leaves);
+            self.expect(*resource, |coming| {
+                coming.leaving = shifted(coming.leaving, *amount, leaves);
+            });
         }
     }
 
     /// Holds room for one more pod of a class, or gives it back.
     pub(crate) fn count_held(&mut self, class: &Class, holds: bool) {
         for (resource, amount) in &class.requests {
-            let slot = self.slot(*resource);
-            slot.held = shifted(slot.held, *amount, holds);
+            self.expect(*resource, |coming| {
+                coming.held = shifted(coming.held, *amount, holds);
+            });
         }
         for port in &class.shape.host_ports {
             match (self.held_ports.binary_search(port), holds) {
@@ -219,8 +270,9 @@ impl Node {
     /// Counts amounts as taken in a what-if, or not any more.
     pub(crate) fn count_withheld(&mut self, amounts: &Resources, adds: bool) {
         for (resource, amount) in amounts {
-            let slot = self.slot(*resource);
-            slot.withheld = shifted(slot.withheld, *amount, adds);
+            self.expect(*resource, |coming| {
+                coming.withheld = shifted(coming.withheld, *amount, adds);
+            });
         }
     }
 
@@ -237,10 +289,12 @@ impl Node {
 
     /// Whether what is held will be there once everything that is leaving has left.
     pub(crate) fn keeps_holds(&self) -> bool {
-        let mut slots = self.slots.iter().filter(|slot| slot.held > 0);
-        slots.all(|slot| {
-            let stays = slot.used.saturating_sub(slot.leaving);
-            stays.saturating_add(slot.held) <= slot.allocatable.into()
+        let mut held = self.coming.iter().filter(|coming| coming.held > 0);
+        held.all(|coming| {
+            self.find(coming.resource).is_some_and(|slot| {
+                let stays = slot.used.saturating_sub(coming.leaving);
+                stays.saturating_add(coming.held) <= slot.allocatable.into()
+            })
         })
     }
 
@@ -248,19 +302,19 @@ impl Node {
     /// counted, such as ports and cards, always does.
     pub(crate) fn leaves_more_than_is_held(&self) -> bool {
         let has_ports_or_cards = !self.ports.is_empty() || !self.cards.is_empty();
-        let mut slots = self.slots.iter().filter(|slot| slot.leaving > 0);
-        slots.any(|slot| has_ports_or_cards || slot.leaving > slot.held)
+        let mut leaving = self.coming.iter().filter(|coming| coming.leaving > 0);
+        leaving.any(|coming| has_ports_or_cards || coming.leaving > coming.held)
     }
 
     /// The free amount of a resource; 0 also where more is used than there is.
     pub(crate) fn free(&self, resource: ResourceId) -> Amount {
-        self.find(resource).map_or(0, Slot::free)
+        self.find(resource).map_or(0, |slot| slot.free)
     }
 
     /// The free amount of a resource if `amount` of what is used were given back.
     pub(crate) fn free_without(&self, resource: ResourceId, amount: u128) -> Amount {
         self.find(resource).map_or(0, |slot| {
-            let used = slot.taken().saturating_sub(amount);
+            let used = slot.taken(&self.coming).saturating_sub(amount);
             slot.allocatable.saturating_sub(saturated(used))
         })
     }
@@ -286,8 +340,13 @@ impl Node {
 
     /// All resources of the node, each with what is leaving and what is held of it.
     pub(crate) fn coming(&self) -> impl Iterator<Item = (ResourceId, u128, u128)> + '_ {
-        let slots = self.slots.iter();
-        slots.map(|slot| (slot.resource, slot.leaving, slot.held))
+        self.slots.iter().map(|slot| {
+            let mut coming = self.coming.iter();
+            let coming = coming.find(|coming| coming.resource == slot.resource);
+            let amounts = coming.map(|coming| (coming.leaving, coming.held));
+            let (leaving, held) = amounts.unwrap_or_default();
+            (slot.resource, leaving, held)
+        })
     }
 
     fn find(&self, resource: ResourceId) -> Option<&Slot> {
@@ -310,7 +369,7 @@ impl Node {
             let Some(slot) = slots.find(|slot| slot.resource == *resource) else {
                 return 0;
             };
-            let free = slot.free();
+            let free = slot.free;
             if free < *amount {
                 return 0;
             }
