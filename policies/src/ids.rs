@@ -182,17 +182,23 @@ impl<I: Id, T> core::ops::IndexMut<I> for Slab<I, T> {
 
 /// A record for each id, where the things with these ids belong to another owner. A record that was
 /// never written is the default.
+///
+/// Records are made a chunk at a time and stay where they are: nothing waits until all of them have
+/// been copied to a larger place.
 #[derive(Debug)]
 pub(crate) struct ById<I, T> {
-    records: Vec<T>,
+    chunks: Vec<Box<[T]>>,
     unwritten: T,
     kind: PhantomData<I>,
 }
 
+/// How many records are made at once.
+const CHUNK: usize = 64;
+
 impl<I, T: Default> Default for ById<I, T> {
     fn default() -> Self {
         Self {
-            records: Vec::new(),
+            chunks: Vec::new(),
             unwritten: T::default(),
             kind: PhantomData,
         }
@@ -202,9 +208,14 @@ impl<I, T: Default> Default for ById<I, T> {
 impl<I: Id, T: Default> ById<I, T> {
     /// Resets the record of a thing that is gone: its id may be given to another thing.
     pub(crate) fn forget(&mut self, id: I) {
-        if let Some(record) = self.records.get_mut(id.index()) {
-            *record = T::default();
+        if let Some(chunk) = self.chunks.get_mut(id.index() / CHUNK) {
+            chunk[id.index() % CHUNK] = T::default();
         }
+    }
+
+    /// All records that were made, those of things that are gone and some defaults among them.
+    pub(crate) fn made_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten()
     }
 }
 
@@ -212,16 +223,19 @@ impl<I: Id, T: Default> core::ops::Index<I> for ById<I, T> {
     type Output = T;
 
     fn index(&self, id: I) -> &T {
-        self.records.get(id.index()).unwrap_or(&self.unwritten)
+        let chunk = self.chunks.get(id.index() / CHUNK);
+        chunk.map_or(&self.unwritten, |chunk| &chunk[id.index() % CHUNK])
     }
 }
 
 impl<I: Id, T: Default> core::ops::IndexMut<I> for ById<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
-        if self.records.len() <= id.index() {
-            self.records.resize_with(id.index() + 1, T::default);
+        let chunk = id.index() / CHUNK;
+        while self.chunks.len() <= chunk {
+            let records = core::iter::repeat_with(T::default);
+            self.chunks.push(records.take(CHUNK).collect());
         }
-        &mut self.records[id.index()]
+        &mut self.chunks[chunk][id.index() % CHUNK]
     }
 }
 

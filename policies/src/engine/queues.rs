@@ -72,9 +72,10 @@ impl Engine {
         self.teller.reported_queues.clear();
         self.teller.protection = Protection::default();
         self.teller.dirty_queues = true;
-        for id in self.state.gangs.ids() {
-            self.progress[id].tally = None;
-            let waiting = &mut self.planner.waiting[id];
+        for progress in self.progress.made_mut() {
+            progress.tally = None;
+        }
+        for waiting in self.planner.waiting.made_mut() {
             waiting.place = None;
             waiting.wait = Wait::Nothing;
         }

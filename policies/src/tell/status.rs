@@ -253,7 +253,11 @@ impl Teller {
         let View { state, now_ms, .. } = view;
         let gang = &state.gangs[id];
         let holds = counts.bound > 0;
-        if holds || self.told[id].protected.take().is_some() {
+        let had_held = self.told[id].protected.is_some();
+        if had_held && !holds {
+            self.told[id].protected = None;
+        }
+        if had_held || holds {
             let tally = view.progress[id].tally.map(|tally| tally.queue);
             let queue = tally.or_else(|| state.queues.find(&gang.spec.queue));
             self.protection.note(queue);
