@@ -74,8 +74,10 @@ impl Engine {
             gang.spec = spec;
         }
         self.state.note_submitted(id);
-        self.state.note_minimum(id);
         let counts = count(&self.state, id, now_ms);
+        if counts.bound + counts.assumed > 0 || self.state.minima.holds(id) {
+            self.state.note_minimum(id);
+        }
         if counts.bound + counts.assumed + counts.waiting > 0 {
             self.teller.faults.note_gang(&self.state, id);
         }

@@ -260,7 +260,9 @@ impl ClusterState {
                 leaving,
             });
         }
-        self.note_holder(pod);
+        if allocated {
+            self.note_holder(pod);
+        }
     }
 
     /// Takes what a pod asks for or holds off the books. What its queue wants stays.
@@ -274,7 +276,9 @@ impl ClusterState {
             (true, false) => self.queues.release(queue, demand, account.preemptible),
             (false, _) => self.queues.sub_requested(queue, demand),
         }
-        self.note_holder(pod);
+        if account.allocated {
+            self.note_holder(pod);
+        }
         Some(account)
     }
 

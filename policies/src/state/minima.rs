@@ -74,6 +74,11 @@ impl Minima {
         self.of_gang[gang] = now;
     }
 
+    /// Whether a gang held something when its minima were last worked out.
+    pub(crate) fn holds(&self, gang: GangId) -> bool {
+        !self.of_gang[gang].is_empty()
+    }
+
     /// Whether the minima of a gang are to be worked out anew.
     pub(crate) fn is_changed(&self, gang: GangId) -> bool {
         self.is_changed[gang]
