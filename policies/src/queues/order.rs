@@ -174,10 +174,14 @@ impl Order {
 
     /// Marks a queue: something that its key depends on has changed.
     pub(super) fn mark(&mut self, structure: &Structure, queue: QueueId) {
-        let node = structure.node(queue);
-        if !node.exists || core::mem::replace(&mut self.is_marked[queue.index()], true) {
+        if self.is_marked[queue.index()] {
             return;
         }
+        let node = structure.node(queue);
+        if !node.exists {
+            return;
+        }
+        self.is_marked[queue.index()] = true;
         if self.marked.len() <= node.depth {
             self.marked.resize_with(node.depth + 1, Vec::new);
         }

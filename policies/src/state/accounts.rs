@@ -135,7 +135,8 @@ impl ClusterState {
     /// model of `node`, or without a node under the only model that the class can run on.
     pub(crate) fn demand(&self, class: ClassId, node: Option<NodeId>) -> Demand {
         let class = &self.classes[class];
-        let kept = class.governed.clone();
+        // Copied as a slice, because `clone` goes element by element.
+        let kept = class.governed.as_deref().map(Demand::from_slice);
         let mut demand = kept.unwrap_or_else(|| self.governed_part(class));
         let model = match node {
             Some(node) => self.nodes[node]
@@ -368,7 +369,9 @@ impl ClusterState {
             let Pod { own, stage, .. } = &mut self.pods[pod];
             // If a pod finds no queue any more, it counts as foreign, which changes what its node
             // adds.
-            if own.as_mut().and_then(|own| own.account.take()).is_some() {
+            let own = own.as_mut().filter(|own| own.account.is_some());
+            if let Some(own) = own {
+                own.account = None;
                 self.capacity.stale.extend(stage.node());
             }
         }
