@@ -63,8 +63,8 @@ fn a_gang_of_unknown_runtime_starts_only_beside_reservations() {
     assert_eq!(world.places("a-head b c"), "n1 n1 -");
 }
 
-/// The eleven jobs of the tests of Flux: at the start 1, 6 and 11 run with one reservation, and 1, 7
-/// and 11 with three.
+/// The eleven jobs of the tests of Flux: at the start 1, 6 and 11 run with one reservation, and 1,
+/// 7 and 11 with three.
 fn eleven(reservations: u32) -> World {
     let jobs = [
         (8, 60),

@@ -57,8 +57,8 @@ impl Rooms {
 }
 
 /// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
-/// Of gangs that start at one time the first one given comes first. `present`: pods that were placed
-/// now and leave at a time.
+/// Of gangs that start at one time the first one given comes first. `present`: pods that were
+/// placed now and leave at a time.
 pub(super) fn lay_out(
     state: &mut ClusterState,
     basis: Basis<'_>,

@@ -1,10 +1,10 @@
 //! When gangs that run are expected to end.
 //!
 //! ```text
-//!  NOT RUNNING --its minimum has places--> EXPECTED --the time passes--> OVERDUE
-//!       ^                                     |                          |   |  expected in 1, 2, 4 ..
-//!       +-------- no member has a place ------+--------------------------+   +- minutes from the time
-//!                                                                              that has passed
+//!  NOT RUNNING --its minimum has places--> EXPECTED --the time passes--> OVERDUE --+
+//!       ^                                     |                            |  ^    |
+//!       +-------- no member has a place ------+----------------------------+  +----+
+//!                                             expected 1, 2, 4 ... minutes later
 //! ```
 //!
 //! A gang whose runtime nobody has told is expected never to end.

@@ -146,8 +146,8 @@ pub(super) fn claims_are_met(
 }
 
 /// Whether a victim that has gone was taken in an entry that is short, in which its queues are over
-/// their bounds before the last victim left, and the claimant's queues are within theirs. `largest`:
-/// what the largest victims of queues held.
+/// their bounds before the last victim left, and the claimant's queues are within theirs.
+/// `largest`: what the largest victims of queues held.
 fn is_claimed(
     state: &ClusterState,
     leaf: QueueId,
