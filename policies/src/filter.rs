@@ -17,6 +17,7 @@ use crate::facts::{
 };
 use crate::gpu::{self, GpuNode, GpuRefusal};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 /// Why a pod may not run on a node. Equal refusals of many nodes are counted together.
@@ -55,7 +56,7 @@ impl Filter {
     pub(crate) fn closes_node(&self) -> bool {
         match self {
             Self::NodeUnschedulable | Self::NotReady | Self::GpuNode(_) => true,
-            Self::Taint(taint) => taint.key.starts_with("node.kubernetes.io/"),
+            Self::Taint(taint) => tells_state(taint),
             Self::NodeAffinity
             | Self::SharedGpu(_)
             | Self::Resource(_)
@@ -164,26 +165,33 @@ impl GpuNode {
 /// cordon, the taints `node.kubernetes.io/...` that tell the node's state, readiness, and the work
 /// of the GPU operator.
 pub(crate) fn suits(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
-    let stays = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
+    let stays = |taint: &&Taint| !tells_state(taint);
     let mut taints = node.taints.iter().filter(stays);
     !taints.any(|taint| keeps_out(taint, &shape.tolerations))
         && affinity::selects(shape, node)
         && gpu.gives_enough_shares(shape).is_ok()
 }
 
-/// Whether exactly one thing keeps pods of this shape off a node: its cordon, one taint, the pods'
-/// selector and affinity, or its GPUs. False for a node that is not ready.
+/// Whether exactly one thing keeps pods of this shape off a node: that it is closed for the time
+/// being (by its cordon, its readiness or the taints with which Kubernetes tells of these), one
+/// other taint, the pods' selector and affinity, or its GPUs.
 pub(crate) fn is_refused_for_one_thing(shape: &PodShape, node: &NodeFacts, gpu: &GpuNode) -> bool {
-    if node.readiness.is_lost() {
-        return false;
-    }
     let cordoned = node.unschedulable && !tolerate(&shape.tolerations, &cordon());
     let keeps_out = |taint: &&Taint| keeps_out(taint, &shape.tolerations);
-    let things = usize::from(cordoned)
-        + node.taints.iter().filter(keeps_out).count()
+    let taints = node.taints.iter().filter(keeps_out);
+    let (of_state, others): (Vec<&Taint>, Vec<&Taint>) =
+        taints.partition(|taint| tells_state(taint));
+    let is_closed = cordoned || node.readiness.is_lost() || !of_state.is_empty();
+    let things = usize::from(is_closed)
+        + others.len()
         + usize::from(!affinity::selects(shape, node))
         + usize::from(gpu.verdict(shape).is_err());
     things == 1
+}
+
+/// Whether a taint is one with which Kubernetes tells the state of a node.
+fn tells_state(taint: &Taint) -> bool {
+    taint.key.starts_with("node.kubernetes.io/")
 }
 
 /// Whether the selector or the required affinity names the nodes, so that pods of this shape cannot

@@ -88,6 +88,17 @@ impl Owner<'_> {
         Err(self.refused(field, message))
     }
 
+    /// Refuses the owner if a field has a word that the API server would not let in.
+    fn check_word(&self, field: &str, word: Option<&str>, allowed: &[&str]) -> Result<()> {
+        match word {
+            Some(word) if !allowed.contains(&word) => {
+                let message = format!("must be {}, not {word}", allowed.join(" or "));
+                Err(self.refused(field, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// How many pods are made if `missing` are missing.
     fn to_make(&self, missing: i64, field: &str) -> Result<usize> {
         match usize::try_from(missing) {

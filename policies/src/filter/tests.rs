@@ -371,9 +371,13 @@ fn a_node_would_do_but_for_one_thing_or_is_refused_for_several() {
     };
     for things in 0_u32..16 {
         let mut node = labelled_node();
-        node.unschedulable = things & 1 != 0;
+        // Kubernetes taints the nodes that it cordons: that is one thing.
+        if things & 1 != 0 {
+            node.unschedulable = true;
+            node.taints.push(super::cordon());
+        }
         if things & 2 != 0 {
-            node.taints = vec![gpu_taint()];
+            node.taints.push(gpu_taint());
         }
         set_label(&mut node, "zone", if things & 4 != 0 { "a" } else { "b" });
         if things & 8 != 0 {

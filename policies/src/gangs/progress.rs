@@ -111,6 +111,8 @@ pub(crate) struct Progress {
     pub(crate) lost_ms: Option<UnixMs>,
     /// The condition `Stale` of the gang's PodGroup when this engine first saw the gang complete.
     pub(crate) staleness: Option<Staleness>,
+    /// Bindings of members were under way at the last look.
+    pub(crate) is_binding: bool,
     /// How the gang counts in its queue; `None`: it does not.
     pub(crate) tally: Option<Tally>,
     /// How many members had a place (or had succeeded) at the last look.

@@ -26,7 +26,7 @@ use crate::explain::{
     Ahead, ExcessReport, Explanation, Holder, KeptRoom, NodeCounts, NotFound, Proof, QueueStanding,
     Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
-use crate::facts::{GroupSource, Uid, UnixMs};
+use crate::facts::{GroupSource, PodGroupFacts, Uid, UnixMs};
 use crate::gangs::counts::{Counts, count};
 use crate::gangs::progress::Progress;
 use crate::gangs::request;
@@ -192,7 +192,7 @@ impl Teller {
         }
         explanation.takers = takers::takers(state, settings, progress, id, now_ms);
         let gang = &state.gangs[id];
-        explanation.remedies = remedies(&explanation, &tried, queue_is_fixed(gang));
+        explanation.remedies = remedies(&explanation, &tried, only_anew(state, gang));
         explanation
     }
 
@@ -287,10 +287,21 @@ fn level_of_all(shortages: &[Shortage]) -> Option<&str> {
     is_of_all.then_some(&*first.level)
 }
 
-/// Whether the gang's PodGroup names the queue, which then cannot be changed.
-fn queue_is_fixed(gang: &Gang) -> bool {
-    let object = gang.object.as_ref();
-    object.is_some_and(|object| object.source == GroupSource::GpuBatch && object.queue.is_some())
+/// What has to be created anew so that a gang can name another queue; `None`: nothing.
+fn only_anew(state: &ClusterState, gang: &Gang) -> Option<&'static str> {
+    let is_fixed =
+        |object: &PodGroupFacts| object.source == GroupSource::GpuBatch && object.queue.is_some();
+    let mut members = gang.members.iter().map(|pod| &state.pods[*pod]);
+    let is_of_job = |pod: &Pod| pod.own.as_ref().is_some_and(|own| own.job().is_some());
+    match &gang.object {
+        Some(object) if is_fixed(object) => {
+            Some("create the PodGroup anew, because its queue cannot be changed,")
+        }
+        None if members.any(is_of_job) => {
+            Some("create the Job anew, because what it says of its pods cannot be changed,")
+        }
+        _ => None,
+    }
 }
 
 /// The queues that may have been meant by a gang that names one that does not exist, as a question.

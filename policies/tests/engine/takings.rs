@@ -706,3 +706,16 @@ fn a_gang_of_another_queue_that_goes_before_takes_the_room_that_is_coming() {
     world.run(600_000);
     assert_eq!(world.evictions, 2);
 }
+
+#[test]
+fn a_quota_is_taken_back_from_a_gang_that_was_still_being_bound() {
+    let mut world = World::new();
+    world.apply((node("n1", 8), quota("a", 0), quota("b", 8)));
+    world.apply(pod("x", 2).on("n1").queue("a"));
+    world.then((pod("u", 6).queue("a"), pod("z", 8).queue("b")));
+    // Nothing else happens: no pod ends, and nobody comes.
+    world.run(3_000);
+    world.evicted.sort();
+    assert_eq!(world.evicted, ["u", "x"]);
+    assert_eq!(world.places("z"), "n1");
+}

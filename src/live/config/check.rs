@@ -2,7 +2,7 @@
 
 use super::file::{ConfigurationFile, LeaderElectionFile};
 use super::{Configuration, process};
-use crate::kube::api::{API_VERSION, InvalidDuration, Placement, parse_placement};
+use crate::kube::api::{API_VERSION, Duration, InvalidDuration, Placement, parse_placement};
 use crate::kube::execute::LeaseName;
 use gpu_batch_policies::lease::LeaseSettings;
 use gpu_batch_policies::settings::{
@@ -222,7 +222,6 @@ fn leadership(
     request_deadline_ms: u64,
     problems: &mut Problems,
 ) -> Leadership {
-    let before = problems.0.len();
     let key = |name: &str| format!("leaderElection.{name}");
     let duration_ms = problems.positive(&key("leaseDuration"), file.lease_duration.milliseconds());
     let renew_deadline_ms =
@@ -231,34 +230,43 @@ fn leadership(
     if !file.enabled {
         return Leadership::Assumed;
     }
-    if problems.0.len() == before {
-        problems.require(
-            duration_ms.is_multiple_of(1_000),
-            &key("leaseDuration"),
-            "must be in whole seconds, because the Lease stores seconds",
-        );
-        problems.require(
-            duration_ms / 1_000 <= i32::MAX.unsigned_abs().into(),
-            &key("leaseDuration"),
-            "must be at most 596523h, because the Lease stores it in 32 bits",
-        );
-        problems.require(
-            renew_deadline_ms < duration_ms,
-            &key("renewDeadline"),
-            "must be shorter than leaderElection.leaseDuration",
-        );
-        problems.require(
-            retry_ms < renew_deadline_ms,
-            &key("retryPeriod"),
-            "must be shorter than leaderElection.renewDeadline",
-        );
-        problems.require(
-            request_deadline_ms < duration_ms.saturating_sub(renew_deadline_ms),
-            "requestDeadline",
-            "must be shorter than leaderElection.leaseDuration less renewDeadline, \
-             or requests outlive the lease",
-        );
-    }
+    // What cannot be read is told already, and is compared with nothing.
+    let read = |duration: &Duration| duration.milliseconds().ok().filter(|read| *read > 0);
+    let lease = read(&file.lease_duration);
+    let renew = read(&file.renew_deadline);
+    let retry = read(&file.retry_period);
+    problems.require(
+        lease.is_none_or(|lease_ms| lease_ms.is_multiple_of(1_000)),
+        &key("leaseDuration"),
+        "must be in whole seconds, because the Lease stores seconds",
+    );
+    problems.require(
+        lease.is_none_or(|lease_ms| lease_ms / 1_000 <= i32::MAX.unsigned_abs().into()),
+        &key("leaseDuration"),
+        "must be at most 596523h, because the Lease stores it in 32 bits",
+    );
+    let shorter = |one: Option<u64>, other: Option<u64>| {
+        let both = one.zip(other);
+        both.is_none_or(|(one_ms, other_ms)| one_ms < other_ms)
+    };
+    problems.require(
+        shorter(renew, lease),
+        &key("renewDeadline"),
+        "must be shorter than leaderElection.leaseDuration",
+    );
+    problems.require(
+        shorter(retry, renew),
+        &key("retryPeriod"),
+        "must be shorter than leaderElection.renewDeadline",
+    );
+    let left = lease.zip(renew);
+    let left = left.map(|(lease_ms, renew_ms)| lease_ms.saturating_sub(renew_ms));
+    problems.require(
+        shorter(Some(request_deadline_ms), left),
+        "requestDeadline",
+        "must be shorter than leaderElection.leaseDuration less renewDeadline, \
+         or requests outlive the lease",
+    );
     let identity = problems.value(&key("identity"), identity(file));
     Leadership::Elected(LeaseSettings {
         identity: identity.into(),

@@ -46,6 +46,11 @@ struct Status {
 pub(super) fn pods(owner: &Owner<'_>, members: &[&Member], names: &mut Names<'_>) -> Result<Made> {
     let job: Job = part_of(owner.object)?;
     let spec = &job.spec;
+    let (mode, policy) = (&spec.completion_mode, &spec.pod_replacement_policy);
+    let modes = ["NonIndexed", "Indexed"];
+    owner.check_word("spec.completionMode", mode.as_deref(), &modes)?;
+    let policies = ["TerminatingOrFailed", "Failed"];
+    owner.check_word("spec.podReplacementPolicy", policy.as_deref(), &policies)?;
     let parallelism = owner.count("spec.parallelism", spec.parallelism, 1)?;
     let completions = match (spec.completions, spec.parallelism) {
         (None, Some(_)) => None,

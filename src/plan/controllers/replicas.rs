@@ -90,7 +90,10 @@ pub(super) fn of_stateful_set(
     let spec = &manifest.spec;
     let missing = manifest.missing(owner, members)?;
     let start = owner.count("spec.ordinals.start", spec.ordinals.start, 0)?;
-    let together = spec.pod_management_policy.as_deref() == Some("Parallel");
+    let policy = spec.pod_management_policy.as_deref();
+    let policies = ["OrderedReady", "Parallel"];
+    owner.check_word("spec.podManagementPolicy", policy, &policies)?;
+    let together = policy == Some("Parallel");
     let set = &*owner.identity.name;
     let mut pods = Vec::new();
     for ordinal in start..start + spec.replicas.unwrap_or(1) {

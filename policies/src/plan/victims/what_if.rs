@@ -10,8 +10,7 @@ use crate::gangs::progress::Progress;
 use crate::gangs::wait::Refused;
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, GangId, NodeId, PodId};
-use crate::place::{Memo, SLICE_STEPS};
-use crate::plan::attempt::Attempt;
+use crate::plan::attempt::{Asker, in_one_slice};
 use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::resources::ResourceNames;
 use crate::settings::Settings;
@@ -393,21 +392,16 @@ impl<'a> WhatIf<'a> {
             // Members are missing that would have to start with the others.
             return Err((Refused::without_choice(), false));
         }
-        let mut memo = Memo::default();
-        memo.begin_slice(SLICE_STEPS);
-        let attempt = Attempt {
-            counts,
-            state: self.state,
+        let asker = Asker {
             settings: self.settings,
             progress: self.progress,
             gang,
             queue,
+            counts,
             now_ms: self.now_ms,
-            txn: &mut self.txn,
-            memo: &mut memo,
-            work: &mut self.work,
         };
-        attempt.run().map_err(|(refused, _)| {
+        let tried = in_one_slice(self.state, &mut self.txn, asker, &mut self.work);
+        tried.map_err(|(refused, _)| {
             let by_nodes = refused.by_nodes.as_ref();
             let is_proved = by_nodes.is_none_or(|refusal| refusal.is_proved());
             (refused, is_proved)

@@ -58,12 +58,12 @@ pub(crate) struct ModelLimits {
     pub(crate) releases_help: bool,
 }
 
-/// A sentence for each thing that would help; the nearest comes first. `queue_is_fixed`: the queue
-/// that the gang names cannot be changed.
+/// A sentence for each thing that would help; the nearest comes first. `only_anew`: what has to be
+/// created anew so that the gang can name another queue.
 pub(crate) fn remedies(
     explanation: &Explanation,
     tried: &Tried,
-    queue_is_fixed: bool,
+    only_anew: Option<&str>,
 ) -> Vec<String> {
     let mut remedies = Vec::new();
     let Some(reason) = explanation.reason else {
@@ -88,7 +88,7 @@ pub(crate) fn remedies(
                     .into(),
             );
         }
-        (None, []) => remedies.extend(of_reason(reason, queue_is_fixed)),
+        (None, []) => remedies.extend(of_reason(reason, only_anew)),
         _ => {}
     }
     match explanation.shortages.as_slice() {
@@ -392,7 +392,7 @@ fn members(count: u64) -> String {
 }
 
 /// The remedy where no amounts are missing; the gang's message names the object that is meant.
-fn of_reason(reason: Reason, queue_is_fixed: bool) -> Option<String> {
+fn of_reason(reason: Reason, only_anew: Option<&str>) -> Option<String> {
     let of_queue = match reason {
         Reason::QueueNotFound => "a queue that is Ready, or ask an administrator for this one",
         Reason::QueueNotLeaf => "one of the queues below it",
@@ -402,11 +402,9 @@ fn of_reason(reason: Reason, queue_is_fixed: bool) -> Option<String> {
         }
         _ => return of_other_reason(reason).map(String::from),
     };
-    Some(match queue_is_fixed {
-        true => format!(
-            "create the PodGroup anew, because its queue cannot be changed, with {of_queue}"
-        ),
-        false => format!("name {of_queue}"),
+    Some(match only_anew {
+        Some(create) => format!("{create} with {of_queue}"),
+        None => format!("name {of_queue}"),
     })
 }
 

@@ -266,10 +266,24 @@ fn rule_that_keeps(
         }
     } else if *is_protected {
         Some("within the quota of its own queue")
+    } else if count(state, asked.gang, asked.now_ms).needed == 0 {
+        Some("since surplus breaks no gang")
     } else if from.reclaim_ms > asked.now_ms {
         Some("before reclaimMinRuntime")
+    } else if minimum.core.iter().any(|pod| is_guarded(state, *pod)) {
+        Some("guarded by disruption budgets")
     } else {
         Some(OF_A_SMALL_QUEUE)
+    }
+}
+
+/// Whether disruption budgets keep a pod from being evicted now. A pod under two is never evicted.
+fn is_guarded(state: &ClusterState, pod: PodId) -> bool {
+    let mut budgets = state.budgets_of(pod);
+    match (budgets.next(), budgets.next()) {
+        (None, _) => false,
+        (Some(only), None) => only.allowed == 0,
+        (Some(_), Some(_)) => true,
     }
 }
 
