@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
     let value = match serde_saphyr::from_str(text) {
         Ok(value) => value,
         Err(error) if matches!(error.without_snippet(), Error::DuplicateMappingKey { .. }) => {
-            misfits.push(syntax(&error));
+            misfits.extend(keys_there_twice(text));
             let options = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
             let value = serde_saphyr::from_str_with_options(text, options);
             value.map_err(|error| vec![syntax(&error)])?
@@ -46,6 +46,32 @@ pub(super) fn read(text: &str) -> Result<(ConfigurationFile, Vec<String>), Vec<S
         Some(Ok(file)) => Ok((file, misfits)),
         _ => Err(misfits),
     }
+}
+
+/// Every key that is there twice. The library tells of one at a time: the line of each is taken out
+/// of the text, with what stands below it, before the next one is looked for.
+fn keys_there_twice(text: &str) -> Vec<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let mut told = Vec::new();
+    while let Err(error) = serde_saphyr::from_str::<Value>(&lines.join("\n")) {
+        let is_duplicate = matches!(error.without_snippet(), Error::DuplicateMappingKey { .. });
+        let line = error
+            .location()
+            .and_then(|location| usize::try_from(location.line()).ok());
+        let line = line.and_then(|line| line.checked_sub(1));
+        let is_there = |line: &usize| lines.get(*line).is_some_and(|line| !line.trim().is_empty());
+        let Some(line) = line.filter(|line| is_duplicate && is_there(line)) else {
+            break;
+        };
+        told.push(syntax(&error));
+        let indent = |line: &str| line.len() - line.trim_start().len();
+        let depth = indent(lines[line]);
+        let below = lines[line + 1..].iter();
+        let below = below.take_while(|below| below.trim().is_empty() || indent(below) > depth);
+        let end = line + 1 + below.count();
+        lines[line..end].fill("");
+    }
+    told
 }
 
 /// Why a file cannot be opened, and what to do.

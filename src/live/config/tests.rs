@@ -318,6 +318,24 @@ fn several_keys_that_cannot_be_read_are_all_told() {
 }
 
 #[test]
+fn every_key_that_is_there_twice_is_told_beside_other_mistakes() {
+    let text = "log:\n  level: info\n  level: warn\nretryAfter: 1s\nretryAfter: 2s\nlogs: 1\n\
+                leaderElection: {leaseDuration: x, renewDeadline: 1s, retryPeriod: 2s}";
+    let told = parse(text).unwrap_err().problems;
+    for (start, end) in [
+        ("level: the key is there twice", "(line 5)"),
+        ("retryAfter: the key is there twice", "(line 7)"),
+        ("logs: there is no such key", ""),
+        ("leaderElection.leaseDuration: ", ""),
+        ("leaderElection.retryPeriod: must be shorter", ""),
+    ] {
+        let is_it = |one: &&String| one.starts_with(start) && one.ends_with(end);
+        assert_eq!(told.iter().filter(is_it).count(), 1, "{start}: {told:?}");
+    }
+    assert_eq!(told.len(), 5, "{told:?}");
+}
+
+#[test]
 fn what_is_no_file_says_what_to_do() {
     let told = |path: &Path| Configuration::load(Some(path)).unwrap_err().to_string();
     assert_eq!(
