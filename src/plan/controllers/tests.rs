@@ -296,8 +296,16 @@ fn what_no_api_server_takes_is_refused_with_its_field() {
             "Job n/j: spec.completions: is missing",
         ),
         (
+            job(json!({"completionMode": "indexed"}), json!(null)),
+            "Job n/j: spec.completionMode: must be NonIndexed or Indexed, not indexed",
+        ),
+        (
             job(always, json!(null)),
             "Job n/j: spec.template.spec.restartPolicy: must be Never or On",
+        ),
+        (
+            replicas("StatefulSet", 1, json!({"podManagementPolicy": "parallel"})),
+            "StatefulSet n/w: spec.podManagementPolicy: must be OrderedReady or P",
         ),
         (
             job(json!({"parallelism": 100_001}), json!(null)),
