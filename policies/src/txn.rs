@@ -18,7 +18,8 @@ pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
     holds: Vec<HoldChange>,
-    /// What is kept from everybody on nodes, the last first.
+    /// The amounts on nodes that count as taken, whoever asks, in the order in which they were
+    /// withheld.
     withheld: Vec<(NodeId, Resources)>,
 }
 

@@ -158,7 +158,7 @@ impl Reservations {
         self.promised.iter().map(|it| it.start).collect()
     }
 
-    /// What was promised to others than a gang.
+    /// The promises to all gangs but one.
     fn others(&self, id: GangId) -> Vec<Start> {
         earliest::others_of(&self.starts(), id)
     }

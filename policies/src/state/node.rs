@@ -86,12 +86,13 @@ struct Coming {
     leaving: u128,
     /// What is held for gangs that wait for room that is coming.
     held: u128,
-    /// What is kept from everybody in a what-if.
+    /// The amount that counts as taken in a what-if, whoever asks.
     withheld: u128,
 }
 
 impl Coming {
-    /// What is kept from everybody who has no hold, beyond what comes free.
+    /// The amount that counts as taken beyond what pods use: holds that no leaving pod covers, and
+    /// what is withheld.
     fn kept(&self) -> u128 {
         let held = self.held.saturating_sub(self.leaving);
         held.saturating_add(self.withheld)

@@ -287,7 +287,8 @@ fn level_of_all(shortages: &[Shortage]) -> Option<&str> {
     is_of_all.then_some(&*first.level)
 }
 
-/// What has to be created anew so that a gang can name another queue; `None`: nothing.
+/// The advice which object to create anew so that a gang can name another queue; `None`: its queue
+/// can be changed.
 fn only_anew(state: &ClusterState, gang: &Gang) -> Option<&'static str> {
     let is_fixed =
         |object: &PodGroupFacts| object.source == GroupSource::GpuBatch && object.queue.is_some();

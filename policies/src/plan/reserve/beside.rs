@@ -24,7 +24,7 @@ use crate::txn::{Checkpoint, Txn};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-/// What is promised on a node: from when, until when, and room for a pod of which class.
+/// One promise on a node: from when, until when, and room for a pod of which class.
 type Promised = (UnixMs, UnixMs, ClassId);
 
 impl Planner {

@@ -43,7 +43,7 @@ struct Run {
     places: u32,
 }
 
-/// What has become of the room of a gang that runs.
+/// News of the room of a gang that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
     /// Nothing that was not expected.
