@@ -323,12 +323,7 @@ impl Planner {
         if reason == Reason::Reserved {
             self.reservations.behind.insert(id);
         }
-        let start = Start {
-            gang: id,
-            queue,
-            at_ms: now_ms,
-            runtime_ms: state.gangs[id].spec.expected_runtime_ms,
-        };
+        let start = Start::now(state, asker);
         if self
             .reservations
             .start_ms(id)

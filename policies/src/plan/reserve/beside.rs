@@ -7,7 +7,7 @@
 //! keep a gang from starting: they are made anew.
 
 use super::earliest::lay_out;
-use super::future::{Basis, Start};
+use super::future::Start;
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::progress::Progress;
 use crate::gangs::wanted;
@@ -83,23 +83,13 @@ impl Planner {
         others: &[Start],
         work: &mut u64,
     ) -> bool {
-        let own = Start {
-            gang: asker.gang,
-            queue: asker.queue,
-            at_ms: asker.now_ms,
-            runtime_ms: state.gangs[asker.gang].spec.expected_runtime_ms,
-        };
+        let own = Start::now(state, asker);
         let placed = txn.placed_since(begin);
         if self.is_apart(placed.iter().map(|(_, node)| *node), &own, others) {
             return true;
         }
         let present = placed.iter().map(|(pod, _)| *pod).collect();
-        let basis = Basis {
-            settings: asker.settings,
-            progress: asker.progress,
-            ends: &self.reservations.ends,
-            now_ms: asker.now_ms,
-        };
+        let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
         let present = Some((own.end_ms(), present));
         if let Some(places) = lay_out(state, basis, others, present, work) {
             self.reservations.adopt(others, places);

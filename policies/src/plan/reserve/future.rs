@@ -41,6 +41,16 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// The start of a gang at the present.
+    pub(super) fn now(state: &ClusterState, asker: Asker<'_>) -> Self {
+        Self {
+            gang: asker.gang,
+            queue: asker.queue,
+            at_ms: asker.now_ms,
+            runtime_ms: state.gangs[asker.gang].spec.expected_runtime_ms,
+        }
+    }
+
     /// When the gang is expected to end, after its start at the earliest; far in the future if it
     /// never does.
     pub(super) fn end_ms(&self) -> UnixMs {
