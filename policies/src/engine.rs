@@ -173,7 +173,7 @@ impl Engine {
     fn claims_deadline(&self) -> Option<UnixMs> {
         let may_evict = self.settings.evictions.in_flight > 0;
         let acts = self.binder.leading && !self.leader.stopping;
-        let deadline = self.planner.claims.deadline();
+        let deadline = self.planner.claims_deadline();
         deadline.filter(|_| may_evict && acts)
     }
 

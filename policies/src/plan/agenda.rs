@@ -169,6 +169,12 @@ impl Agenda {
         }
     }
 
+    /// Whether a gang that was refused for room or for a bound waits.
+    pub(crate) fn has_refused(&self) -> bool {
+        let wait_in_line = !self.lacking.is_empty() || !self.unfinished_lacking.is_empty();
+        wait_in_line || !self.any_room.is_empty() || !self.queues.is_empty()
+    }
+
     pub(crate) fn unpark(&mut self, gang: GangId, wake: &Wake, queue: QueueId, key: &CandidateKey) {
         // The entry of a parked gang is found by the key with which it was parked.
         let entry = (key.clone(), gang);

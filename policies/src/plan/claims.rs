@@ -87,9 +87,12 @@ impl Claims {
     }
 
     /// When the next round begins, or the present one goes on; `None`: when something happens.
-    pub(crate) fn deadline(&self) -> Option<UnixMs> {
+    fn deadline(&self, has_refused: bool) -> Option<UnixMs> {
         if self.round.is_some() {
             return Some(self.paused_until_ms);
+        }
+        if !has_refused {
+            return None;
         }
         let due_ms = self.is_stale.then_some(self.due_ms);
         let times = due_ms.into_iter().chain(self.next_ms);
@@ -135,6 +138,12 @@ impl Claims {
 }
 
 impl Planner {
+    /// When the next round of refused gangs begins, or the present one goes on; `None`: when
+    /// something happens, or a gang is refused.
+    pub(crate) fn claims_deadline(&self) -> Option<UnixMs> {
+        self.claims.deadline(self.agenda.has_refused())
+    }
+
     /// The refused gang that is to be tried next with the room of others, and its queue.
     pub(crate) fn next_claim(
         &mut self,
@@ -147,7 +156,7 @@ impl Planner {
             return None;
         }
         if self.claims.round.is_none() {
-            if self.claims.deadline().is_none_or(|at_ms| at_ms > now_ms) {
+            if self.claims_deadline().is_none_or(|at_ms| at_ms > now_ms) {
                 return None;
             }
             self.begin_round(state, settings, progress, now_ms);
