@@ -20,6 +20,7 @@
 mod apply;
 mod claim;
 mod follow;
+mod forecasts;
 mod lead;
 mod plan;
 mod quarantine;
@@ -46,6 +47,7 @@ use crate::tell::review::Review;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
+use forecasts::Forecasts;
 use quarantine::Quarantine;
 
 /// Decides, from events and the time that it is given. It has one owner, no clock and no I/O.
@@ -65,6 +67,8 @@ pub struct Engine {
     unfinished: bool,
     now_ms: UnixMs,
     quarantine: Quarantine,
+    /// What was foreseen and has happened, until a shell takes it.
+    forecasts: Forecasts,
     /// The gang whose planning and explanation are to panic.
     #[cfg(feature = "planted-panic")]
     planted_panic: Option<alloc::boxed::Box<str>>,
@@ -94,6 +98,7 @@ impl Engine {
             unfinished: false,
             now_ms: 0,
             quarantine: Quarantine::new(),
+            forecasts: Forecasts::default(),
             #[cfg(feature = "planted-panic")]
             planted_panic: None,
             settings,
@@ -163,6 +168,7 @@ impl Engine {
             self.state.holds.deadline(),
             self.claims_deadline(),
             self.planner.reservations.deadline(self.now_ms),
+            self.state.runtimes.deadline(),
             next_use,
         ]
         .into_iter()

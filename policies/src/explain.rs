@@ -2,6 +2,7 @@
 //! `tell::explain` works out explanations.
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
+pub use crate::report::RuntimeSource;
 
 use crate::facts::{Amount, UnixMs};
 use crate::reason::Reason;
@@ -65,6 +66,9 @@ pub struct Explanation {
     pub excess: Option<ExcessReport>,
     /// The gang's place in the order; `None` while something keeps the gang out of the line.
     pub standing: Option<Standing>,
+    /// When the gang is expected to start; `None`: it does not wait for room alone, or no gang has a
+    /// reservation because there are none.
+    pub expected_start: Option<ExpectedStart>,
     /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
     /// not wait for room.
     pub eviction: Option<Result<EvictionPlan, NoEvictionPlan>>,
@@ -74,6 +78,37 @@ pub struct Explanation {
     pub remedies: Vec<String>,
     /// What else the gang's owner should know, a sentence each; nothing of this holds the gang up.
     pub notes: Vec<String>,
+}
+
+/// When a gang is expected to start, if all goes as expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedStart {
+    /// When there is room for the gang at the latest; `None`: that cannot be said.
+    pub at_ms: Option<UnixMs>,
+    /// The gang has a reservation for this time: no other gang starts where that delays it.
+    /// Otherwise the time is a guess, and gangs may still go before it.
+    pub is_promised: bool,
+    /// The gangs whose ends make the room, the first to end first.
+    pub ends: Vec<ExpectedEnd>,
+    /// The gangs that run and of whose runtime nothing is known, by name, at most the first three.
+    pub endless: Vec<String>,
+    /// How many such gangs there are.
+    pub endless_count: usize,
+}
+
+/// When a gang that runs, or is to start, is expected to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedEnd {
+    /// The gang's name.
+    pub gang: String,
+    /// When it is expected to end.
+    pub at_ms: UnixMs,
+    /// Where the expectation comes from.
+    pub source: RuntimeSource,
+    /// The gang was expected to end before now, and has not.
+    pub is_overdue: bool,
+    /// The gang does not run yet: it was promised to start.
+    pub waits: bool,
 }
 
 /// Evictions that would make room for a gang.

@@ -2,6 +2,7 @@
 
 use crate::facts::{Amount, Uid, UnixMs};
 use crate::reason::Reason;
+pub use crate::state::runtimes::RuntimeSource;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 
@@ -84,6 +85,27 @@ pub struct Fragmentation {
     pub weight: u64,
     /// The free GPUs, in thousandths of a card.
     pub free_thousandths: u64,
+}
+
+/// Something that was foreseen and has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Forecast {
+    /// A gang has started that was promised to.
+    Start {
+        /// When the gang was to start at the latest, by what it was promised first.
+        promised_ms: UnixMs,
+        /// When the members of its minimum got their places.
+        started_ms: UnixMs,
+    },
+    /// A gang has ended well.
+    Runtime {
+        /// Where the expectation came from.
+        source: RuntimeSource,
+        /// How long the gang was expected to run.
+        expected_ms: u64,
+        /// How long it ran, from the start of its minimum to its last end.
+        real_ms: u64,
+    },
 }
 
 /// One queue.

@@ -21,6 +21,7 @@ pub(crate) mod offered;
 pub(crate) mod pod;
 mod pods;
 pub(crate) mod reach;
+pub(crate) mod runtimes;
 mod score;
 pub(crate) mod submitted;
 pub(crate) mod tables;
@@ -51,6 +52,7 @@ use minima::Minima;
 use node::Node;
 use offered::Offered;
 use pod::Pod;
+use runtimes::Runtimes;
 use rustc_hash::FxBuildHasher;
 use score::Scores;
 use submitted::Submitted;
@@ -96,6 +98,7 @@ pub(crate) struct ClusterState {
     pub(crate) namespaces: BTreeMap<Box<str>, Labels>,
     pub(crate) priority_classes: BTreeMap<Box<str>, PriorityClassFacts>,
     pub(crate) queues: QueueTree,
+    pub(crate) runtimes: Runtimes,
     pub(crate) submitted: Submitted,
     pub(crate) capacity: Capacity,
     pub(crate) offered: Offered,
@@ -151,6 +154,7 @@ impl ClusterState {
             namespaces: BTreeMap::new(),
             priority_classes: BTreeMap::new(),
             queues: QueueTree::new(),
+            runtimes: Runtimes::default(),
             submitted: Submitted::default(),
             capacity: Capacity::default(),
             offered: Offered::default(),

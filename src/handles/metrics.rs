@@ -5,6 +5,7 @@ use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
 use gpu_batch_policies::facts::Amount;
 use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::report::{Forecast, RuntimeSource};
 use gpu_batch_policies::status::GovernedAmounts;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -13,6 +14,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
+
+/// The bounds of the buckets of errors of promised starts, in seconds.
+const START_ERRORS_S: [f64; 14] = [
+    -86_400.0, -14_400.0, -3_600.0, -600.0, -60.0, -10.0, 0.0, 10.0, 60.0, 600.0, 3_600.0,
+    14_400.0, 86_400.0, 604_800.0,
+];
+/// The bounds of the buckets of runtimes, as parts of what was expected.
+const RUNTIME_RATIOS: [f64; 10] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 2.0, 10.0];
 
 type FloatGauge = Gauge<f64, AtomicU64>;
 
@@ -44,6 +53,11 @@ struct WatchLabels {
 struct GangLabels {
     phase: &'static str,
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabels {
+    source: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -83,6 +97,10 @@ pub(crate) struct Metrics {
     queue_requested: Family<QueueResourceLabels, FloatGauge>,
     queue_fair_share: Family<QueueResourceLabels, FloatGauge>,
     queue_dominant_share: Family<QueueLabels, FloatGauge>,
+    /// How much later than first promised gangs have started, in seconds; negative: earlier.
+    start_error_seconds: Histogram,
+    /// How long gangs ran, as a part of what was expected.
+    runtime_ratio: Family<SourceLabels, Histogram>,
     resident_memory: Gauge,
 }
 
@@ -110,6 +128,8 @@ impl Metrics {
             queue_requested: Family::default(),
             queue_fair_share: Family::default(),
             queue_dominant_share: Family::default(),
+            start_error_seconds: Histogram::new(START_ERRORS_S),
+            runtime_ratio: Family::new_with_constructor(|| Histogram::new(RUNTIME_RATIOS)),
             resident_memory: Gauge::default(),
         };
         metrics.register_loop();
@@ -229,6 +249,16 @@ impl Metrics {
             "The dominant share of a queue in the cluster",
             self.queue_dominant_share.clone(),
         );
+        ours.register(
+            "start_error_seconds",
+            "How much later than first promised gangs have started; negative: earlier",
+            self.start_error_seconds.clone(),
+        );
+        ours.register(
+            "runtime_ratio",
+            "How long gangs ran as a part of what was expected, by where that came from",
+            self.runtime_ratio.clone(),
+        );
         self.registry.register(
             "process_resident_memory_bytes",
             "Resident memory of this process",
@@ -280,6 +310,33 @@ impl Metrics {
             },
         };
         self.evictions.get_or_create(&labels).inc();
+    }
+
+    /// Something that was foreseen has happened.
+    pub(crate) fn foreseen(&self, forecast: Forecast) {
+        match forecast {
+            Forecast::Start {
+                promised_ms,
+                started_ms,
+            } => {
+                let late_ms = started_ms.cast_signed() - promised_ms.cast_signed();
+                self.start_error_seconds.observe(late_ms as f64 / 1_000.0);
+            }
+            Forecast::Runtime {
+                source,
+                expected_ms,
+                real_ms,
+            } => {
+                let source = match source {
+                    RuntimeSource::Said => "said",
+                    RuntimeSource::Owner => "owner",
+                    RuntimeSource::Queue => "queue",
+                };
+                let ratio = real_ms as f64 / expected_ms.max(1) as f64;
+                let labels = SourceLabels { source };
+                self.runtime_ratio.get_or_create(&labels).observe(ratio);
+            }
+        }
     }
 
     pub(crate) fn watch_restarted(&self, kind: Kind, cause: &'static str) {

@@ -20,7 +20,7 @@ pub(crate) use placement::{PLACEMENT_NAMES, Placement, parse_placement};
 pub(crate) use pod_group::Members;
 pub use pod_group::{PodGroup, PodGroupSpec, PodGroupStatus, SubGroup, TopologyConstraint};
 pub(crate) use queue::PodGroupCounts;
-pub use queue::{Queue, QueueResource, QueueSpec, QueueStatus};
+pub use queue::{LearnedRuntimes, Queue, QueueResource, QueueSpec, QueueStatus};
 pub use topology::{Topology, TopologyLevel, TopologySpec};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

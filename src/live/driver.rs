@@ -198,6 +198,9 @@ impl Driver {
             .metrics
             .step_seconds
             .observe(started.elapsed().as_secs_f64());
+        for forecast in self.engine.take_forecasts() {
+            self.handles.metrics.foreseen(forecast);
+        }
 
         if let Some(recording) = &mut self.recording {
             recording.commands(&commands);

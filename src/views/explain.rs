@@ -5,9 +5,11 @@
 mod draw;
 mod eviction;
 mod from_engine;
+mod start;
 
 pub use draw::draw;
 pub use eviction::{EvictedView, EvictionView, PlaceView, TakersView};
+pub use start::{EndView, StartView};
 
 use crate::kube::api::Members;
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,10 @@ pub struct ExplanationView {
     pub excess: Option<ExcessView>,
     /// The gang's place in the order; `null`: something keeps the gang out of the order.
     pub standing: Option<StandingView>,
+    /// When the gang is expected to start. `null`: it does not wait for room alone, or no gang has a
+    /// reservation.
+    #[serde(default)]
+    pub start: Option<StartView>,
     /// Whose room the gang could take, or why nobody's. `null`: the gang does not wait for room.
     #[serde(default)]
     pub eviction: Option<EvictionView>,

@@ -471,7 +471,7 @@ impl World {
             StatusPatch::Queue { name, status, .. } => {
                 let stored = self.objects.get_mut(&ObjectKey::Queue(name));
                 if let Some(Object::Queue(queue)) = stored {
-                    queue.past_use = status.past_use;
+                    (queue.past_use, queue.runtimes) = (status.past_use, status.runtimes);
                 }
             }
         }

@@ -33,6 +33,12 @@ impl Engine {
         );
         let unfinished = self.take_turns(now_ms, work) || self.claim(now_ms);
         self.planner.plan_repeats(&mut self.binder.timers, now_ms);
+        for gang in self.planner.take_promise_news() {
+            if self.state.gangs.get(gang).is_some() {
+                let counts = count(&self.state, gang, now_ms);
+                self.report(gang, &counts);
+            }
+        }
         unfinished
     }
 
@@ -78,9 +84,14 @@ impl Engine {
         }
         self.teller.review.note();
         self.planner.claims.known.disturb();
-        self.planner.waiting[id].wait = Wait::Nothing;
         self.binder.end_taking(&mut self.state, id, true);
-        self.planner.waiting[id].claim.start(now_ms);
+        let waiting = &mut self.planner.waiting[id];
+        waiting.wait = Wait::Nothing;
+        waiting.claim.start(now_ms);
+        waiting.promised_ms = None;
+        if let Some(promised_ms) = waiting.first_promised_ms.take() {
+            self.forecasts.note_start(promised_ms, now_ms);
+        }
         let counts = count(&self.state, id, now_ms);
         self.follow(id, &counts, now_ms);
     }

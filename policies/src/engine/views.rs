@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
 use crate::plan::victims::Later;
 use crate::reason::Reason;
-use crate::report::{Fragmentation, GangReport, Inventory, PodReport, QueueReport};
+use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::settings::Evictions;
 use crate::status::Phase;
 use crate::tell::explain::{Asked, find};
@@ -33,8 +33,17 @@ impl Engine {
         let queue = queue.map(|(queue, _)| *queue);
         let later = queue.map_or_else(Later::default, |queue| self.later(queue, gang));
         let (state, settings) = (&mut self.state, &self.settings);
-        let (progress, waiting) = (&self.progress, &self.planner.waiting);
-        let asked = Asked { gang, pod, later };
+        let progress = &self.progress;
+        let start = self
+            .planner
+            .foresee(state, settings, progress, gang, self.now_ms);
+        let waiting = &self.planner.waiting;
+        let asked = Asked {
+            gang,
+            pod,
+            later,
+            start,
+        };
         Ok(self
             .teller
             .explain(state, settings, progress, waiting, &asked, self.now_ms))
@@ -93,6 +102,12 @@ impl Engine {
     #[must_use]
     pub fn holds_room(&self) -> bool {
         !self.state.holds.is_empty()
+    }
+
+    /// What was foreseen and has happened since the last call, the oldest first; of much, the
+    /// last 1,024.
+    pub fn take_forecasts(&mut self) -> impl Iterator<Item = Forecast> + use<> {
+        self.forecasts.take()
     }
 
     /// How many requests are under way.

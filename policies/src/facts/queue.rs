@@ -1,6 +1,6 @@
 //! What a queue says, and Namespaces and PriorityClasses with it.
 
-use super::status::PastUse;
+use super::status::{LearnedRuntimes, PastUse};
 use super::{Amount, Labels, MatchOperator, PlacementChoice, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
@@ -34,6 +34,9 @@ pub struct QueueFacts {
     /// `status.pastUse`: the past use of the queue, as the scheduler last wrote it; `None`: not
     /// written.
     pub past_use: Option<PastUse>,
+    /// `status.runtimes`: how long gangs of the queue have run, as the scheduler last wrote it;
+    /// `None`: not written.
+    pub runtimes: Option<LearnedRuntimes>,
     /// Labels and annotations of ours that mean nothing on a queue, each with what may have been
     /// meant.
     pub unknown_keys: Vec<Problem>,
@@ -60,6 +63,7 @@ impl QueueFacts {
             namespace_selector: None,
             closed: false,
             past_use: None,
+            runtimes: None,
             unknown_keys: Vec::new(),
             problems: Vec::new(),
         }

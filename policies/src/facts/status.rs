@@ -81,6 +81,9 @@ pub struct PodGroupStatus {
     /// Whether the minimum is within the quota of the queue, so that no other queue can reclaim it;
     /// `None`: the gang holds nothing, or it was not looked at yet.
     pub protected: Option<bool>,
+    /// When the gang is promised to start at the latest, in whole seconds; `None`: it was promised
+    /// nothing.
+    pub estimated_start_ms: Option<UnixMs>,
 }
 
 /// The condition `Stale` of a gang that has had its minimum.
@@ -145,10 +148,31 @@ pub struct QueueStatus {
     pub dominant_share_millionths: u64,
     /// The queue's average past use; `None`: the past does not count, or the queue has none.
     pub past_use: Option<PastUse>,
+    /// How long gangs of the queue have run; `None`: none has ended well.
+    pub runtimes: Option<LearnedRuntimes>,
     /// How many gangs wait.
     pub pending: u32,
     /// How many gangs have their minimum.
     pub running: u32,
+}
+
+/// How long gangs of a queue that ended well have run, in whole seconds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LearnedRuntimes {
+    /// The runtimes of the last gangs of the queue, the newest last.
+    pub seconds: Vec<u32>,
+    /// The runtimes by owner; the owner whose gang ended last comes last.
+    pub owners: Vec<OwnerRuntimes>,
+}
+
+/// How long the gangs of one owner have run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnerRuntimes {
+    /// What makes gangs one after the other: the name of the gangs without its counted or
+    /// generated end, such as `vision/job/nightly`.
+    pub owner: Box<str>,
+    /// The runtimes of the last gangs of the owner, in whole seconds, the newest last.
+    pub seconds: Vec<u32>,
 }
 
 /// What a queue has used on average; older use counts less.

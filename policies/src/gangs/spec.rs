@@ -15,8 +15,17 @@ pub(crate) fn spec_of(state: &ClusterState, gang: &Gang) -> GangSpec {
     let first = members().min_by_key(|pod| (pod.created_ms, &pod.name));
     let oldest = first.and_then(|pod| pod.own.as_deref());
     let lowest = members().map(|pod| pod.priority).min().unwrap_or(0);
+    // A gang ends with the last of its members, which end by their `activeDeadlineSeconds`.
+    let latest = || {
+        let runtimes = members().map(|pod| pod.own.as_ref()?.hints.expected_runtime_ms);
+        let runtimes = runtimes.reduce(|one, other| Some(one?.max(other?)));
+        runtimes.flatten()
+    };
     let mut spec = match &gang.object {
-        Some(object) => spec_of_object(state, object, oldest, lowest),
+        Some(object) => GangSpec {
+            expected_runtime_ms: object.expected_runtime_ms.or_else(latest),
+            ..spec_of_object(state, object, oldest, lowest)
+        },
         None => spec_of_pods(state, gang, oldest, lowest),
     };
     if gang.object.is_none() {
@@ -70,13 +79,15 @@ fn spec_of_pods(state: &ClusterState, gang: &Gang, oldest: Option<&Own>, lowest:
     // bound: the PodGroup named it.
     let bound = bound_queue(state, gang).filter(|_| gang.lacks_object());
     let queue = bound.or(own.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
+    let job = own.owner.as_ref().and_then(|it| state.jobs.get(&it.uid));
+    let deadline_ms = job.and_then(|job| job.active_deadline_ms);
     let mut spec = GangSpec {
         queue: state.submitted.name(queue),
         minimum,
         priority: lowest,
         preemptible: own.hints.preemptible.unwrap_or(true),
         placement: own.hints.placement,
-        expected_runtime_ms: own.hints.expected_runtime_ms,
+        expected_runtime_ms: own.hints.expected_runtime_ms.or(deadline_ms),
         preemption_delay_ms: own.hints.preemption_delay_ms,
         ..GangSpec::default()
     };

@@ -1,7 +1,7 @@
 //! What a gang waits for, why, and what must change before it is looked at again.
 
 use crate::facts::Amount;
-use crate::ids::ClassId;
+use crate::ids::{ClassId, GangId};
 use crate::place::{Refusal, Scope};
 use crate::queues::{Bound, Excess, GovernedId, QueueId};
 use crate::reason::Reason;
@@ -60,14 +60,17 @@ pub(crate) struct Refused {
     pub(crate) reason: Reason,
     /// The refusal by nodes; `None`: the queue has no room for the gang.
     pub(crate) by_nodes: Option<Box<Refusal>>,
+    /// The gang that would start later than it was promised; `None`: that is not the reason.
+    pub(crate) behind: Option<GangId>,
 }
 
 impl Refused {
     /// The gang fits, but would keep another one from starting when it was promised to.
-    pub(crate) fn behind_promises() -> Self {
+    pub(crate) fn behind(promised: GangId) -> Self {
         Self {
             reason: Reason::Reserved,
             by_nodes: None,
+            behind: Some(promised),
         }
     }
 
@@ -76,6 +79,7 @@ impl Refused {
         Self {
             reason: Reason::NotFoundWithinBound,
             by_nodes: Some(Box::new(Refusal::NotTogether { proved: false })),
+            behind: None,
         }
     }
 
@@ -97,6 +101,7 @@ impl From<Excess> for Refused {
         Self {
             reason: over.reason(),
             by_nodes: None,
+            behind: None,
         }
     }
 }

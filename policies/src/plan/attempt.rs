@@ -237,6 +237,7 @@ impl Attempt<'_> {
         let refused = Refused {
             reason: refusal::reason(self.state, progress, &self.counts, request, &refusal),
             by_nodes: Some(Box::new(refusal)),
+            behind: None,
         };
         (refused, wake)
     }

@@ -22,10 +22,12 @@
 //! | `future` | the state at later times, in a Txn |
 //! | `earliest` | when a gang fits beside other promises |
 //! | `beside` | whether a gang may start now |
+//! | `foresight` | when a gang is expected to start, for those who ask |
 
 mod beside;
 mod earliest;
 pub(crate) mod ends;
+pub(crate) mod foresight;
 mod future;
 
 use crate::facts::UnixMs;
@@ -42,7 +44,7 @@ use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use earliest::Rooms;
-use ends::{Ends, News};
+use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
 
 /// A gang that will start at a time.
@@ -71,9 +73,16 @@ pub(crate) struct Reservations {
     is_doubtful: bool,
     /// A gang overran its time, or its room will be there later for another reason.
     is_late: bool,
+    /// The gangs whose promises were made, moved or ended since users were last told.
+    news: BTreeSet<GangId>,
 }
 
 impl Reservations {
+    /// The run of a gang that has just ended well, before [`Self::follow`] forgets it.
+    pub(crate) fn ended(&self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Option<EndedRun> {
+        self.ends.ended(id, counts, now_ms)
+    }
+
     /// Takes in what has become of a gang.
     pub(crate) fn follow(
         &mut self,
@@ -105,8 +114,11 @@ impl Reservations {
 
     /// Forgets all promises, because the queues have other numbers now.
     pub(crate) fn forget_promises(&mut self) {
+        let promised = self.promised.iter().map(|it| it.start.gang);
+        let news = promised.chain(self.news.iter().copied()).collect();
         *self = Self {
             ends: core::mem::take(&mut self.ends),
+            news,
             ..Self::default()
         };
     }
@@ -122,7 +134,10 @@ impl Reservations {
     pub(crate) fn end_of(&mut self, id: GangId) {
         let before = self.promised.len();
         self.promised.retain(|it| it.start.gang != id);
-        self.is_changed |= self.promised.len() < before;
+        if self.promised.len() < before {
+            self.is_changed = true;
+            self.news.insert(id);
+        }
     }
 
     /// Takes a gang out of the lines of those that wait for promises.
@@ -168,11 +183,19 @@ impl Reservations {
         for (start, places) in starts.iter().zip(places) {
             let mut promised = self.promised.iter_mut();
             match promised.find(|it| it.start.gang == start.gang) {
-                Some(known) => (known.start, known.places) = (*start, places),
-                None => self.promised.push(Reservation {
-                    start: *start,
-                    places,
-                }),
+                Some(known) => {
+                    if known.start.at_ms != start.at_ms {
+                        self.news.insert(start.gang);
+                    }
+                    (known.start, known.places) = (*start, places);
+                }
+                None => {
+                    self.news.insert(start.gang);
+                    self.promised.push(Reservation {
+                        start: *start,
+                        places,
+                    });
+                }
             }
         }
     }
@@ -210,6 +233,16 @@ impl Planner {
         for start in due.collect::<Vec<_>>() {
             self.wake(state, settings, progress, start.gang);
         }
+    }
+
+    /// Enters the promises that have changed where users are told of them. Returns their gangs.
+    pub(crate) fn take_promise_news(&mut self) -> Vec<GangId> {
+        let news = core::mem::take(&mut self.reservations.news);
+        for gang in &news {
+            let promised_ms = self.reservations.start_ms(*gang);
+            self.waiting[*gang].note_promise(promised_ms);
+        }
+        news.into_iter().collect()
     }
 
     /// Whether all promises can be kept as they are. Places may be others.

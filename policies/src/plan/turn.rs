@@ -110,7 +110,7 @@ impl Planner {
         };
         let result = result.and_then(|()| {
             let beside = self.place_beside_promises(state, asker, &mut txn, begin, work);
-            beside.map_err(|_| (Refused::behind_promises(), Wake::Promises))
+            beside.map_err(|promised| (Refused::behind(promised), Wake::Promises))
         });
         if result.is_err() {
             txn.rollback(state, start);

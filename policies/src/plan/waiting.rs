@@ -18,6 +18,10 @@ pub(crate) struct Waiting {
     /// wake the gang.
     pub(crate) tried: u64,
     pub(crate) claim: Claim,
+    /// When the gang is promised to start; `None`: it was promised nothing.
+    pub(crate) promised_ms: Option<UnixMs>,
+    /// What the gang was promised first since it waits.
+    pub(crate) first_promised_ms: Option<UnixMs>,
 }
 
 /// What is known of taking room from others for a gang.
@@ -131,6 +135,12 @@ impl Claim {
 }
 
 impl Waiting {
+    /// Takes in what the gang is promised now.
+    pub(crate) fn note_promise(&mut self, promised_ms: Option<UnixMs>) {
+        self.promised_ms = promised_ms;
+        self.first_promised_ms = self.first_promised_ms.or(promised_ms);
+    }
+
     /// Whether the gang was refused, and is parked until something changes.
     pub(crate) fn is_parked(&self) -> bool {
         matches!(self.wait, Wait::Room(..))

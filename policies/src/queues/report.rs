@@ -41,6 +41,7 @@ impl QueueTree {
             fair_share: by_name(view, fair),
             dominant_share_millionths: dominant.max().map_or(0, Fraction::millionths),
             past_use: self.past_use(queue),
+            runtimes: None,
             pending: 0,
             running: 0,
         }

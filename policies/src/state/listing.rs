@@ -12,7 +12,10 @@ impl ClusterState {
         match object {
             Object::Node(facts) => self.apply_node(facts, now_ms),
             Object::Pod(facts) => self.apply_pod(facts),
-            Object::Queue(facts) => self.queues.apply(facts),
+            Object::Queue(mut facts) => {
+                self.runtimes.adopt(&mut facts);
+                self.queues.apply(facts);
+            }
             Object::PodGroup(facts) => self.apply_pod_group(facts),
             Object::Topology(facts) => self.apply_topology(facts),
             Object::PriorityClass(facts) => {
@@ -46,7 +49,10 @@ impl ClusterState {
                 }
             }
             ObjectKey::Pod(uid) => self.delete_pod(uid),
-            ObjectKey::Queue(name) => self.queues.delete(&name),
+            ObjectKey::Queue(name) => {
+                self.runtimes.forget(&name);
+                self.queues.delete(&name);
+            }
             ObjectKey::PodGroup(source, namespace, name) => {
                 self.delete_pod_group(source, &namespace, &name);
             }

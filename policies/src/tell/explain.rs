@@ -23,8 +23,8 @@ mod takers;
 mod together;
 
 use crate::explain::{
-    Ahead, ExcessReport, Explanation, Holder, KeptRoom, NodeCounts, NotFound, Proof, QueueStanding,
-    Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
+    Ahead, ExcessReport, ExpectedEnd, ExpectedStart, Explanation, Holder, KeptRoom, NodeCounts,
+    NotFound, Proof, QueueStanding, Rank, Refused, Rivals, Shortage, Standing, Subject, Together,
 };
 use crate::facts::{GroupSource, PodGroupFacts, Uid, UnixMs};
 use crate::gangs::counts::{Counts, count};
@@ -36,6 +36,7 @@ use crate::ids::{ById, ClassId, GangId};
 use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
+use crate::plan::reserve::foresight::Foresight;
 use crate::plan::victims::{self, Later};
 use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
@@ -67,6 +68,8 @@ pub(crate) struct Asked {
     pub(crate) pod: Option<Uid>,
     /// The takings that end for free if the gang takes room from others.
     pub(crate) later: Later,
+    /// When the gang is expected to start.
+    pub(crate) start: Option<Foresight>,
 }
 
 /// The gang that is to be explained, and the pod that was asked about.
@@ -190,6 +193,8 @@ impl Teller {
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.model_limits = model_limits;
         }
+        let start = asked.start.as_ref();
+        explanation.expected_start = start.map(|start| expected_start(state, start));
         explanation.takers = takers::takers(state, settings, progress, id, now_ms);
         let gang = &state.gangs[id];
         explanation.remedies = remedies(&explanation, &tried, only_anew(state, gang));
@@ -224,11 +229,35 @@ impl Teller {
             shortages: Vec::new(),
             excess: None,
             standing,
+            expected_start: None,
             eviction: None,
             takers: None,
             remedies: Vec::new(),
             notes: faults::notes(state, gang),
         }
+    }
+}
+
+/// How many gangs of whose runtime nothing is known are named.
+const ENDLESS_NAMED: usize = 3;
+
+/// When a gang is expected to start, with names.
+fn expected_start(state: &ClusterState, start: &Foresight) -> ExpectedStart {
+    let name = |gang: GangId| String::from(&*state.name_of(&state.gangs[gang]));
+    let ends = start.ends.iter().map(|end| ExpectedEnd {
+        gang: name(end.gang),
+        at_ms: end.at_ms,
+        source: end.source,
+        is_overdue: end.is_overdue,
+        waits: end.waits,
+    });
+    let endless = start.endless.iter().take(ENDLESS_NAMED);
+    ExpectedStart {
+        at_ms: start.at_ms,
+        is_promised: start.is_promised,
+        ends: ends.collect(),
+        endless: endless.map(|gang| name(*gang)).collect(),
+        endless_count: start.endless.len(),
     }
 }
 

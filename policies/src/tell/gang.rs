@@ -5,6 +5,7 @@ use crate::gangs::counts::Counts;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
+use crate::plan::waiting::Waiting;
 use crate::reason::Reason;
 use crate::state::gang::Gang;
 use crate::status::{MemberCounts, Phase, PodGroupStatus, Staleness};
@@ -62,6 +63,7 @@ impl Teller {
             scheduled_since_ms,
             staleness: staleness(&view.progress[id], told, view.now_ms),
             protected: protected(gang, told, counts),
+            estimated_start_ms: estimated_start_ms(&view.waiting[id], phase),
         }
     }
 }
@@ -105,6 +107,12 @@ fn protected(gang: &Gang, told: &Told, counts: &Counts) -> Option<bool> {
     let shown = || gang.shown().and_then(|shown| shown.protected);
     let holds = counts.bound > 0;
     told.protected.or_else(shown).filter(|_| holds)
+}
+
+/// When a gang that waits is promised to start, rounded up to a whole second.
+fn estimated_start_ms(waiting: &Waiting, phase: Phase) -> Option<UnixMs> {
+    let promised_ms = waiting.promised_ms.filter(|_| phase == Phase::Pending)?;
+    Some(promised_ms.saturating_add(999) / 1_000 * 1_000)
 }
 
 /// Times in statuses have whole seconds.

@@ -77,11 +77,13 @@ impl Teller {
         false
     }
 
-    /// The status of a queue, with the numbers of its gangs and a note on entries that no node has.
+    /// The status of a queue, with the numbers and the runtimes of its gangs, and a note on entries
+    /// that no node has.
     pub(crate) fn queue_status(&self, state: &ClusterState, queue: QueueId) -> QueueStatus {
         let mut status = state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
         (status.pending, status.running) = (pending, running);
+        status.runtimes = state.runtimes.told(state.queues.name(queue)).cloned();
         if status.fault.is_none() {
             let missing = state.offered.missing(state.queues.entries(queue));
             status.note = missing.map(Into::into);

@@ -11,7 +11,7 @@
 use crate::facts::UnixMs;
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
-use crate::gangs::wait::{Verdict, Wait, Wake};
+use crate::gangs::wait::{Refused, Verdict, Wait, Wake};
 use crate::gangs::{demand, wanted};
 use crate::ids::{ById, GangId, PodId};
 use crate::place::{
@@ -26,9 +26,10 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::tell::Teller;
 use crate::tell::taken;
-use crate::tell::words::{Descriptions, model_limits, more_nodes_would_help};
+use crate::tell::words::{Descriptions, date_and_time, model_limits, more_nodes_would_help};
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -127,7 +128,10 @@ impl Teller {
                     wake.clone(),
                 )
             }
-            None if refused.reason == Reason::Reserved => (refused.in_short(), wake.clone()),
+            None if refused.reason == Reason::Reserved => {
+                let verdict = behind(state, waiting, refused);
+                (verdict.unwrap_or_else(|| refused.in_short()), wake.clone())
+            }
             None => {
                 let verdict = Verdict {
                     more_nodes_help: false,
@@ -144,6 +148,21 @@ impl Teller {
         let members = state.gangs[id].members.len() as u64;
         SENTENCE_WORK + 20 * members + self.descriptions.work - described
     }
+}
+
+/// Behind which gang a refused one waits, and until when that is to start; `None`: the gang has gone,
+/// or is promised nothing any more.
+fn behind(
+    state: &ClusterState,
+    waiting: &ById<GangId, Waiting>,
+    refused: &Refused,
+) -> Option<Verdict> {
+    let promised = refused.behind?;
+    let start_ms = waiting[promised].promised_ms?;
+    let name = state.name_of(state.gangs.get(promised)?);
+    let start = date_and_time(start_ms);
+    let message = format!("its start would delay {name}, which is promised to start at {start}");
+    Some(Verdict::new(Reason::Reserved, message))
 }
 
 /// What a gang runs into in the state as it is; `None`: nothing that counting over nodes and the

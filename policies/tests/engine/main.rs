@@ -7,6 +7,7 @@ mod cheapest;
 mod disturbed;
 mod faults;
 mod first_look;
+mod foreseen;
 mod freed;
 mod histories;
 mod impossible;

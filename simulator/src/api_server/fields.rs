@@ -54,7 +54,7 @@ pub(super) fn created(
         }
         Object::Queue(facts) => {
             (facts.uid, facts.created_ms, facts.generation) = (uid, created_ms, 1);
-            facts.past_use = None;
+            (facts.past_use, facts.runtimes) = (None, None);
             Status::Queue(None)
         }
         Object::PodGroup(facts) => {
@@ -121,6 +121,7 @@ pub(super) fn replaced(old: &Object, new: &Object) -> Result<Object, &'static st
             let mut new = new.clone();
             (new.created_ms, new.generation) = (old.created_ms, old.generation);
             new.past_use.clone_from(&old.past_use);
+            new.runtimes.clone_from(&old.runtimes);
             new.generation += i64::from(new != *old);
             Object::Queue(new)
         }

@@ -102,6 +102,7 @@ impl ApiServer {
         }
         if let (Object::Queue(facts), Status::Queue(Some(status))) = (&mut object, &status) {
             facts.past_use.clone_from(&status.past_use);
+            facts.runtimes.clone_from(&status.runtimes);
         }
         found(self.change(name, &old, object, status))
     }
@@ -117,7 +118,7 @@ fn written(source: GroupSource, mut status: PodGroupStatus) -> PodGroupStatus {
         status.phase = Phase::Pending;
         status.members = MemberCounts::default();
         status.staleness = None;
-        status.protected = None;
+        (status.protected, status.estimated_start_ms) = (None, None);
     }
     status
 }

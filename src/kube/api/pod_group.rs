@@ -47,8 +47,8 @@ use serde::{Deserialize, Serialize};
     printcolumn(
         name = "Estimated start",
         type_ = "string",
-        priority = 1,
-        json_path = ".status.estimatedStart"
+        json_path = ".status.estimatedStart",
+        description = "When it is promised to start at the latest"
     ),
     printcolumn(name = "Message", type_ = "string", priority = 1, json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
@@ -257,7 +257,8 @@ pub struct PodGroupStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<bool>,
 
-    /// When it will start, when a reservation exists; omitted otherwise.
+    /// When it will start at the latest, if all runs as expected: it has a reservation for that
+    /// time. Omitted otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_start: Option<Time>,
 }

@@ -239,6 +239,11 @@ pub struct QueueStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub past_use: Option<PastUse>,
 
+    /// How long gangs of the queue have run that ended well; with reservations. Gangs that do not
+    /// say how long they run are expected to run as long. The scheduler reads it at its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtimes: Option<LearnedRuntimes>,
+
     /// How many gangs of the queue, and of all queues below it, wait and run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_groups: Option<PodGroupCounts>,
@@ -256,6 +261,33 @@ pub struct PastUse {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "schema::amounts")]
     pub average: BTreeMap<String, Quantity>,
+}
+
+/// How long gangs of a queue have run, the newest run last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, KubeSchema, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LearnedRuntimes {
+    /// The last gangs of the queue, in seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub seconds: Vec<i64>,
+    /// The last gangs of each owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub owners: Vec<OwnerRuntimes>,
+}
+
+/// How long the gangs of one owner have run, the newest run last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, KubeSchema, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerRuntimes {
+    /// The name of its gangs without the end that is counted or generated, as in
+    /// vision/job/nightly.
+    pub owner: String,
+    /// The last gangs, in seconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub seconds: Vec<i64>,
 }
 
 /// How many gangs wait and how many run.

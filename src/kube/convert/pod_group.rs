@@ -3,7 +3,7 @@
 use super::fields::{self, Fields};
 use super::problems::Problems;
 use super::{Converter, Watched, identity, keys, limits};
-use crate::kube::objects::{Condition, Meta, PodGroup};
+use crate::kube::objects::{Condition, Meta, PodGroup, Timestamp};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
     GroupSource, PodGroupFacts, SubGroupFacts, TopologyConstraint, UnixMs,
@@ -128,6 +128,7 @@ struct WrittenStatus {
     reason: Option<Box<str>>,
     message: Box<str>,
     protected: Option<bool>,
+    estimated_start: Option<Timestamp>,
 }
 
 #[derive(Deserialize)]
@@ -170,6 +171,7 @@ fn written_status(status: Value) -> Option<PodGroupStatus> {
         scheduled_since_ms,
         staleness: staleness.map(|(stale, since_ms)| Staleness { stale, since_ms }),
         protected: written.protected,
+        estimated_start_ms: written.estimated_start.map(|time| time.0),
     })
 }
 

@@ -3,9 +3,12 @@
 use super::fields::{self, Fields};
 use super::problems::Problems;
 use super::{Converter, Watched, identity, keys, limits, quantity, selector};
+use crate::kube::api;
 use crate::kube::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
-use gpu_batch_policies::facts::{Amount, PastUse, QueueFacts, QueueResource};
+use gpu_batch_policies::facts::{
+    Amount, LearnedRuntimes, OwnerRuntimes, PastUse, QueueFacts, QueueResource,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,7 +55,8 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
         closed: spec
             .read("closed", fields::TRUTH, problems)
             .unwrap_or(false),
-        past_use: past_use(queue.status),
+        past_use: past_use(&queue.status),
+        runtimes: runtimes(&queue.status),
         unknown_keys: keys::on_queue(meta),
         name: queue.metadata.name,
         problems: Vec::new(),
@@ -75,12 +79,6 @@ fn min_runtime(spec: &mut Fields, name: &'static str, problems: &mut Problems) -
 
 /// `status.pastUse`, as the scheduler writes it.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Status {
-    past_use: Written,
-}
-
-#[derive(Deserialize)]
 struct Written {
     until: Timestamp,
     average: BTreeMap<Box<str>, String>,
@@ -88,8 +86,8 @@ struct Written {
 
 /// What the scheduler has written of a queue's past use. `None` if the status holds anything else:
 /// the queue's past then begins now.
-fn past_use(status: Value) -> Option<PastUse> {
-    let Status { past_use } = serde_json::from_value(status).ok()?;
+fn past_use(status: &Value) -> Option<PastUse> {
+    let past_use = Written::deserialize(status.get("pastUse")?).ok()?;
     let averages = past_use.average.into_iter().map(|(key, text)| {
         let thousandths = quantity::thousandths(&text).ok()?;
         let of_base_units = if &*key == "cpu" {
@@ -102,6 +100,26 @@ fn past_use(status: Value) -> Option<PastUse> {
     Some(PastUse {
         at_ms: past_use.until.0,
         averages: averages.collect::<Option<_>>()?,
+    })
+}
+
+/// What the scheduler has written of the runtimes of a queue's gangs; of more than it keeps, none.
+/// `None` if the status holds anything else: the scheduler then learns anew.
+fn runtimes(status: &Value) -> Option<LearnedRuntimes> {
+    let written = api::LearnedRuntimes::deserialize(status.get("runtimes")?).ok()?;
+    let seconds = |seconds: Vec<i64>| -> Option<Vec<u32>> {
+        let seconds = seconds.into_iter().map(|it| u32::try_from(it).ok());
+        seconds.collect()
+    };
+    let owners = written.owners.into_iter().map(|own| {
+        Some(OwnerRuntimes {
+            owner: own.owner.into(),
+            seconds: seconds(own.seconds)?,
+        })
+    });
+    Some(LearnedRuntimes {
+        seconds: seconds(written.seconds)?,
+        owners: owners.collect::<Option<_>>()?,
     })
 }
 

@@ -145,6 +145,9 @@ pub(crate) fn pod_group(status: &PodGroupStatus) -> Value {
     if let Some(protected) = status.protected {
         value["protected"] = json!(protected);
     }
+    if let Some(start_ms) = status.estimated_start_ms {
+        value["estimatedStart"] = json!(seconds(start_ms));
+    }
     value
 }
 
@@ -193,6 +196,12 @@ pub(crate) fn queue(status: &QueueStatus) -> Value {
         });
         let averages: Map<String, Value> = averages.collect();
         value["pastUse"] = json!({"until": seconds(past.at_ms), "average": averages});
+    }
+    if let Some(runtimes) = &status.runtimes {
+        let owners = runtimes.owners.iter();
+        let owners = owners.map(|own| json!({"owner": own.owner, "seconds": own.seconds}));
+        let owners: Vec<Value> = owners.collect();
+        value["runtimes"] = json!({"seconds": runtimes.seconds, "owners": owners});
     }
     value
 }

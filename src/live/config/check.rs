@@ -17,7 +17,7 @@ use tracing_subscriber::filter::LevelFilter;
 /// What the number at a key may be.
 pub(super) fn numbers(key: &str) -> RangeInclusive<i64> {
     let first = match key {
-        "evictions.inFlight" | "consolidation.movedGpusMax" => 0,
+        "evictions.inFlight" | "consolidation.movedGpusMax" | "reservations" => 0,
         _ => 1,
     };
     first..=100_000
@@ -199,7 +199,7 @@ fn settings(file: &ConfigurationFile, problems: &mut Problems) -> Settings {
         evictions,
         preemption_delay_ms,
         moved_gpus_max: moved_gpus_max.into(),
-        reservations: defaults.reservations,
+        reservations: problems.number("reservations", file.reservations),
         leadership: leadership(&file.leader_election, request_deadline_ms, problems),
     }
 }

@@ -55,6 +55,11 @@ pub struct ConfigurationFile {
     pub evictions: EvictionsFile,
     /// How running gangs are moved so that others can start.
     pub consolidation: ConsolidationFile,
+    /// How many gangs that wait for room have a reservation, in fair order: a start that they are
+    /// promised, by when gangs that run are expected to end. Other gangs start only where that
+    /// delays none of these starts. 0: nobody has one; 1: only the first (EASY backfilling).
+    #[schemars(range(min = 0, max = 100_000))]
+    pub reservations: i64,
     /// How long a request to the API server may take before its outcome counts as unknown; a
     /// duration, shorter than leaseDuration less renewDeadline.
     pub request_deadline: Duration,
@@ -175,6 +180,7 @@ impl Default for ConfigurationFile {
             preemption_delay: duration(settings.preemption_delay_ms),
             evictions: EvictionsFile::default(),
             consolidation: ConsolidationFile::default(),
+            reservations: settings.reservations.into(),
             request_deadline: duration(settings.request_deadline_ms),
             in_flight: InFlightFile::default(),
             queue_status_interval: duration(settings.queue_status_interval_ms),

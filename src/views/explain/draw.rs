@@ -1,10 +1,10 @@
 //! An explanation for people: the short form first, then what is missing, the turn, and what helps.
 
-use super::eviction;
 use super::{
     ClaimView, ExplanationView, HolderView, KeptRoomView, LeftOutView, LevelView, NodesView,
     ShortageView, SiblingView, StandingView, TogetherView,
 };
+use super::{eviction, start};
 use gpu_batch_policies::explain::nodes_that;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -32,6 +32,10 @@ pub fn draw(view: &ExplanationView) -> String {
         (
             "Its turn",
             view.standing.as_ref().map_or_else(Vec::new, turn),
+        ),
+        (
+            "When it will start",
+            view.start.as_ref().map_or_else(Vec::new, start::lines),
         ),
         (
             "Whose room it could take",

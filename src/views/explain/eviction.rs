@@ -252,7 +252,7 @@ fn listed(names: &BTreeSet<&str>) -> String {
     named.join(", ") + &more
 }
 
-fn counted(count: usize, noun: &str) -> String {
+pub(super) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

@@ -45,6 +45,7 @@ impl From<Explanation> for ExplanationView {
                 }
             }),
             standing: explanation.standing.map(Into::into),
+            start: explanation.expected_start.map(Into::into),
             eviction: explanation.eviction.map(Into::into),
             takers: explanation.takers.map(Into::into),
             remedies: explanation.remedies,

@@ -7,12 +7,14 @@
 //!                                             expected 1, 2, 4 ... minutes later
 //! ```
 //!
-//! A gang whose runtime nobody has told is expected never to end.
+//! A gang of whose runtime nothing is known is expected never to end. What is learned while a gang
+//! runs changes nothing for it.
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
 use crate::ids::{ById, GangId, Id};
 use crate::state::ClusterState;
+use crate::state::runtimes::{Expectation, RuntimeSource};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -34,13 +36,23 @@ pub(crate) struct Ends {
 struct Run {
     /// When the minimum had places.
     began_ms: UnixMs,
-    runtime_ms: Option<u64>,
+    /// How long the gang says that it runs.
+    said_ms: Option<u64>,
+    /// How long the gang was expected to run when it began, or when it last said something else.
+    expectation: Option<Expectation>,
     /// When the gang is expected to end; `None`: never.
     end_ms: Option<UnixMs>,
     /// How often the gang was expected to have ended and had not.
     overruns: u32,
     /// How many members have places.
     places: u32,
+}
+
+/// A gang that has ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EndedRun {
+    pub(crate) runtime_ms: u64,
+    pub(crate) expectation: Option<Expectation>,
 }
 
 /// News of the room of a gang that runs.
@@ -64,19 +76,22 @@ impl Ends {
         now_ms: UnixMs,
     ) -> News {
         let places = counts.bound + counts.assumed;
-        let runtime_ms = state.gangs[id].spec.expected_runtime_ms;
+        let said_ms = state.gangs[id].spec.expected_runtime_ms;
         let Some(run) = self.runs[id] else {
             if places > 0 && counts.needed == 0 {
                 let began_ms = began_ms(state, id, counts, now_ms);
-                self.note(id, Run::new(began_ms, runtime_ms, places, now_ms));
+                let expectation = state.expectation(id);
+                let run = Run::new(began_ms, (said_ms, expectation), places, now_ms);
+                self.note(id, run);
             }
             return News::AsExpected;
         };
         if places == 0 {
             return self.forget(id, now_ms);
         }
-        if run.runtime_ms != runtime_ms {
-            let now = Run::new(run.began_ms, runtime_ms, places, now_ms);
+        if run.said_ms != said_ms {
+            let expectation = state.expectation(id);
+            let now = Run::new(run.began_ms, (said_ms, expectation), places, now_ms);
             self.note(id, now);
             let end_ms = |run: Run| run.end_ms.unwrap_or(UnixMs::MAX);
             return match end_ms(now) < end_ms(run) {
@@ -143,14 +158,36 @@ impl Ends {
     pub(crate) fn of(&self, id: GangId) -> Option<UnixMs> {
         self.runs[id]?.end_ms
     }
+
+    /// Why a gang that runs is expected to end when it is, and whether it has overrun its time.
+    pub(crate) fn source_of(&self, id: GangId) -> Option<(RuntimeSource, bool)> {
+        let run = self.runs[id]?;
+        Some((run.expectation?.source, run.overruns > 0))
+    }
+
+    /// The run of a gang that has just ended well; `None`: it has not, or was not seen to run.
+    pub(crate) fn ended(&self, id: GangId, counts: &Counts, now_ms: UnixMs) -> Option<EndedRun> {
+        let run = self.runs[id]?;
+        let has_ended_well = counts.have_ended() && counts.failed == 0;
+        has_ended_well.then_some(EndedRun {
+            runtime_ms: now_ms.saturating_sub(run.began_ms),
+            expectation: run.expectation,
+        })
+    }
 }
 
 impl Run {
-    fn new(began_ms: UnixMs, runtime_ms: Option<u64>, places: u32, now_ms: UnixMs) -> Self {
+    fn new(
+        began_ms: UnixMs,
+        (said_ms, expectation): (Option<u64>, Option<Expectation>),
+        places: u32,
+        now_ms: UnixMs,
+    ) -> Self {
         let mut run = Self {
             began_ms,
-            runtime_ms,
-            end_ms: runtime_ms.map(|runtime_ms| began_ms.saturating_add(runtime_ms)),
+            said_ms,
+            expectation,
+            end_ms: expectation.map(|it| began_ms.saturating_add(it.runtime_ms)),
             overruns: 0,
             places,
         };

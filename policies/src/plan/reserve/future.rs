@@ -47,7 +47,7 @@ impl Start {
             gang: asker.gang,
             queue: asker.queue,
             at_ms: asker.now_ms,
-            runtime_ms: state.gangs[asker.gang].spec.expected_runtime_ms,
+            runtime_ms: state.expectation(asker.gang).map(|it| it.runtime_ms),
         }
     }
 

@@ -31,13 +31,13 @@ fields! {
     ObjectReference { api_version, kind, namespace, name, uid }
     PodGroupStatus {
         observed_generation, phase, members, reason, message, scheduled, scheduled_since_ms,
-        staleness, protected,
+        staleness, protected, estimated_start_ms,
     }
     Staleness { stale, since_ms }
     MemberCounts { expected, created, bound, running, succeeded, failed }
     QueueStatus {
         observed_generation, fault, note, ready_since_ms, allocated, requested, fair_share,
-        dominant_share_millionths, past_use, pending, running,
+        dominant_share_millionths, past_use, runtimes, pending, running,
     }
 }
 

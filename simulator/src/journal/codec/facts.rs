@@ -3,12 +3,12 @@
 use super::{Codec, Decoder, Encoder, Unreadable, fields, variants};
 use gpu_batch_policies::facts::{
     CardFacts, CardNeed, DisruptionBudgetFacts, GangHints, GroupSource, HostPort, JobFacts,
-    LabelSelector, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts, NodeSelectorTerm,
-    OwnerReference, PastUse, Placement, PlacementChoice, PodFacts, PodGroupFacts, PodKind,
-    PodLabels, PodPhase, PodShape, PriorityClassFacts, Problem, Protocol, QueueFacts,
-    QueueResource, Readiness, ScheduledCondition, SelectorRequirement, SubGroupFacts, Taint,
-    TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint, TopologyFacts,
-    TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
+    LabelSelector, LearnedRuntimes, MatchOperator, MatchRequirement, NamespaceFacts, NodeFacts,
+    NodeSelectorTerm, OwnerReference, OwnerRuntimes, PastUse, Placement, PlacementChoice, PodFacts,
+    PodGroupFacts, PodKind, PodLabels, PodPhase, PodShape, PriorityClassFacts, Problem, Protocol,
+    QueueFacts, QueueResource, Readiness, ScheduledCondition, SelectorRequirement, SubGroupFacts,
+    Taint, TaintEffect, TargetWorkload, Toleration, TolerationOperator, TopologyConstraint,
+    TopologyFacts, TopologyLevel, TypicalPod, Uid, WHOLE_CARD,
 };
 
 impl Codec for Uid {
@@ -86,10 +86,12 @@ fields! {
     DisruptionBudgetFacts { uid, namespace, name, selector, allowed, problems }
     QueueFacts {
         name, uid, generation, created_ms, parent, priority, resources, preempt_min_runtime_ms,
-        reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, unknown_keys,
-        problems,
+        reclaim_min_runtime_ms, placement, namespace_selector, closed, past_use, runtimes,
+        unknown_keys, problems,
     }
     PastUse { at_ms, averages }
+    LearnedRuntimes { seconds, owners }
+    OwnerRuntimes { owner, seconds }
     QueueResource { name, product, quota, limit, weight }
     LabelSelector { match_labels, match_expressions }
     SelectorRequirement { key, operator, values }

@@ -1,0 +1,46 @@
+//! What was foreseen and has happened: of each, how far off it was.
+
+use crate::facts::UnixMs;
+use crate::plan::reserve::ends::EndedRun;
+use crate::report::Forecast;
+use alloc::collections::VecDeque;
+
+/// How many are kept for a shell that does not take them; the oldest are forgotten.
+const FORECASTS_MAX: usize = 1_024;
+
+/// The forecasts that no shell has taken yet, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Forecasts(VecDeque<Forecast>);
+
+impl Forecasts {
+    /// Takes in that a gang has started that was first promised to start at a time.
+    pub(super) fn note_start(&mut self, promised_ms: UnixMs, started_ms: UnixMs) {
+        self.note(Forecast::Start {
+            promised_ms,
+            started_ms,
+        });
+    }
+
+    /// Takes in that a gang has ended well. Of a gang of which nothing was expected nothing is
+    /// noted.
+    pub(super) fn note_run(&mut self, run: EndedRun) {
+        if let Some(expectation) = run.expectation {
+            self.note(Forecast::Runtime {
+                source: expectation.source,
+                expected_ms: expectation.runtime_ms,
+                real_ms: run.runtime_ms,
+            });
+        }
+    }
+
+    fn note(&mut self, forecast: Forecast) {
+        if self.0.len() == FORECASTS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(forecast);
+    }
+
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Forecast> + use<> {
+        core::mem::take(&mut self.0).into_iter()
+    }
+}

@@ -1,0 +1,181 @@
+//! What is foreseen of starts and ends: what users see of promises, and what is learned from earlier
+//! runs.
+
+use gpu_batch_policies::reason::Reason;
+use gpu_batch_policies::report::{Forecast, RuntimeSource};
+use gpu_batch_policies::settings::Settings;
+use gpu_batch_testing::{World, gang, node, pod, queue};
+
+/// A second in milliseconds.
+const S: u64 = 1_000;
+/// Pods that are sketched on a node have run for so long when a world begins.
+const AGE: u64 = 30 * S;
+
+/// A world with so many reservations.
+fn world(reservations: u32) -> World {
+    World::with(Settings {
+        reservations,
+        ..Settings::default()
+    })
+}
+
+/// When a gang is estimated to start, from now.
+fn estimate(world: &World, gang: &str) -> Option<u64> {
+    let start_ms = world.gang(gang).status.estimated_start_ms?;
+    Some(start_ms - world.now_ms)
+}
+
+#[test]
+fn a_promised_start_stands_in_the_status_as_long_as_it_is_promised() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
+    world.apply((gang("g", 2), pod("g-0 g-1", 4).of("g")));
+    world.then(pod("z", 1));
+    assert_eq!(estimate(&world, "g"), Some(100 * S));
+    assert_eq!(estimate(&world, "pod/z"), None, "there is one reservation");
+    world.pass(60 * S);
+    world.end("r");
+    world.settle();
+    assert_eq!(world.places("g-0 g-1"), "n1 n1");
+    assert_eq!(estimate(&world, "g"), None);
+    let errors = world.engine.take_forecasts().filter_map(|it| match it {
+        Forecast::Start {
+            promised_ms,
+            started_ms,
+        } => Some(promised_ms - started_ms),
+        Forecast::Runtime { .. } => None,
+    });
+    assert_eq!(errors.collect::<Vec<_>>(), [40 * S]);
+}
+
+#[test]
+fn a_gang_that_waits_behind_a_promise_says_behind_which() {
+    let mut world = world(1);
+    world.apply((node("n1", 4), pod("r", 3).on("n1").runtime(100 * S + AGE)));
+    world.apply(pod("a-head", 4).runtime(10 * S));
+    world.then(pod("b", 1).runtime(101 * S));
+    world.later(10 * S);
+    assert_eq!(world.reason("pod/b"), Some(Reason::Reserved));
+    let message = world.message("pod/b");
+    let named = "its start would delay default/pod/a-head, which is promised to start at ";
+    assert!(message.starts_with(named), "{message}");
+}
+
+#[test]
+fn an_explanation_names_the_ends_that_make_room() {
+    let mut world = world(1);
+    world.apply(node("n1 n2", 8));
+    world.apply(pod("r1", 8).on("n1").runtime(100 * S + AGE));
+    world.apply(pod("r2", 8).on("n2").runtime(300 * S + AGE));
+    world.apply(pod("a-head", 8).runtime(50 * S));
+    world.then(pod("b-next", 8).runtime(50 * S));
+    let start = world.explain("pod/a-head").expected_start.unwrap();
+    assert!(start.is_promised);
+    assert_eq!(start.at_ms, Some(world.now_ms + 100 * S));
+    let [end] = start.ends.as_slice() else {
+        panic!("{start:?}");
+    };
+    assert_eq!((&*end.gang, end.source), ("default/pod/r1", RuntimeSource::Said));
+    assert!(!end.waits && !end.is_overdue);
+    // Beyond the reservations it is a guess, which rests on a promised start, too.
+    let guess = world.explain("pod/b-next").expected_start.unwrap();
+    assert!(!guess.is_promised);
+    assert_eq!(guess.at_ms, Some(world.now_ms + 150 * S));
+    let ends = guess.ends.iter().map(|end| (&*end.gang, end.waits));
+    let expected = [("default/pod/r1", false), ("default/pod/a-head", true)];
+    assert_eq!(ends.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn where_no_end_is_known_the_gangs_without_one_are_named() {
+    let mut world = world(8);
+    world.apply((node("n1", 8), pod("r", 8).on("n1")));
+    world.then(pod("a", 8));
+    let start = world.explain("pod/a").expected_start.unwrap();
+    assert_eq!(start.at_ms, None);
+    assert_eq!(start.endless, ["default/pod/r"]);
+    assert_eq!(start.endless_count, 1);
+    assert_eq!(estimate(&world, "pod/a"), None);
+}
+
+#[test]
+fn without_reservations_nothing_is_foreseen() {
+    let mut world = world(0);
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
+    world.then(pod("a", 8));
+    assert_eq!(world.explain("pod/a").expected_start, None);
+    assert_eq!(estimate(&world, "pod/a"), None);
+}
+
+/// A world in which two gangs of one owner have run for 60 and 50 seconds in the queue `q`.
+fn after_two_runs() -> World {
+    let mut world = world(1);
+    world.apply((node("n1", 8), queue("q")));
+    for (name, seconds) in [("nightly-1", 60), ("nightly-2", 50)] {
+        world.then(pod(name, 8).queue("q"));
+        world.pass(seconds * S);
+        world.end(name);
+        world.settle();
+        world.delete(name);
+        world.settle();
+    }
+    world.pass(60 * S);
+    world.settle();
+    world
+}
+
+#[test]
+fn a_gang_is_expected_to_run_as_long_as_earlier_ones_of_its_owner() {
+    let mut world = after_two_runs();
+    world.then(pod("nightly-3", 8).queue("q"));
+    world.then(pod("other", 8).queue("q"));
+    assert_eq!(estimate(&world, "pod/other"), Some(60 * S));
+    let start = world.explain("pod/other").expected_start.unwrap();
+    assert_eq!(start.ends[0].source, RuntimeSource::Owner);
+    world.pass(30 * S);
+    world.end("nightly-3");
+    world.settle();
+    let runs = world.engine.take_forecasts();
+    let runs: Vec<Forecast> = runs.collect();
+    let run = Forecast::Runtime {
+        source: RuntimeSource::Owner,
+        expected_ms: 60 * S,
+        real_ms: 30 * S,
+    };
+    assert!(runs.contains(&run), "{runs:?}");
+}
+
+#[test]
+fn what_was_learned_stands_in_the_queue_and_outlives_the_leader() {
+    let mut world = after_two_runs();
+    let told = world.queue("q").runtimes.unwrap();
+    assert_eq!(told.seconds, [60, 50]);
+    assert_eq!(told.owners.len(), 1);
+    assert_eq!(&*told.owners[0].owner, "default/pod/nightly");
+    world.take_over();
+    world.then(pod("nightly-3", 8).queue("q"));
+    world.then(pod("other", 8).queue("q"));
+    assert_eq!(estimate(&world, "pod/other"), Some(60 * S));
+}
+
+#[test]
+fn failed_and_evicted_runs_teach_nothing() {
+    let mut world = world(1);
+    world.apply((node("n1", 8), queue("q")));
+    for name in ["a-1", "a-2", "a-3"] {
+        world.then(pod(name, 8).queue("q"));
+        world.pass(10 * S);
+        match name {
+            "a-1" => world.fail(name),
+            _ => world.delete(name),
+        }
+        world.settle();
+        if name == "a-1" {
+            world.delete(name);
+            world.settle();
+        }
+    }
+    world.pass(60 * S);
+    world.settle();
+    assert_eq!(world.queue("q").runtimes, None);
+}

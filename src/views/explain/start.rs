@@ -1,0 +1,113 @@
+//! When a gang that waits is expected to start, and what that rests on.
+
+use super::eviction::counted;
+use crate::kube::format::seconds;
+use gpu_batch_policies::explain::{ExpectedEnd, ExpectedStart};
+use serde::{Deserialize, Serialize};
+
+/// How many gangs the text names.
+const ENDS_NAMED: usize = 6;
+
+/// When a gang that waits is expected to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StartView {
+    /// When there is room for it at the latest, if all gangs end as expected; `null`: that cannot
+    /// be said.
+    pub at: Option<String>,
+    /// Whether the gang has a reservation for this time. Otherwise the time is a guess, and gangs
+    /// may still go before it.
+    pub promised: bool,
+    /// The gangs whose ends make the room, the first to end first.
+    pub ends: Vec<EndView>,
+    /// The first by name of the gangs that run and of whose runtime nothing is known.
+    pub endless: Vec<String>,
+    /// How many such gangs there are.
+    pub endless_count: usize,
+}
+
+/// When another gang is expected to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndView {
+    /// The gang.
+    pub gang: String,
+    /// When it is expected to end.
+    pub at: String,
+    /// `Said`: the gang says how long it runs. `Owner`, `Queue`: earlier gangs of its owner, or of
+    /// its queue, ran so long.
+    pub source: String,
+    /// Whether it was expected to end before now, and has not.
+    pub overdue: bool,
+    /// Whether it does not run yet: it is promised to start.
+    pub waits: bool,
+}
+
+impl From<ExpectedStart> for StartView {
+    fn from(start: ExpectedStart) -> Self {
+        Self {
+            at: start.at_ms.map(seconds),
+            promised: start.is_promised,
+            ends: start.ends.into_iter().map(Into::into).collect(),
+            endless: start.endless,
+            endless_count: start.endless_count,
+        }
+    }
+}
+
+impl From<ExpectedEnd> for EndView {
+    fn from(end: ExpectedEnd) -> Self {
+        Self {
+            gang: end.gang,
+            at: seconds(end.at_ms),
+            source: end.source.as_str().to_owned(),
+            overdue: end.is_overdue,
+            waits: end.waits,
+        }
+    }
+}
+
+/// The expected start in lines of text.
+pub(super) fn lines(view: &StartView) -> Vec<String> {
+    let Some(at) = &view.at else {
+        return vec![match view.endless.as_slice() {
+            [] => "That cannot be said: no end of a gang that runs makes room for it.".to_owned(),
+            [first, ..] => format!(
+                "That cannot be said: {} no known runtime, such as {first} (`expectedRuntime` says it).",
+                match view.endless_count {
+                    1 => "1 gang that runs has".to_owned(),
+                    count => format!("{count} gangs that run have"),
+                }
+            ),
+        }];
+    };
+    let mut lines = vec![match view.promised {
+        true => format!("By {at}: that is promised, and no other gang starts where it delays it."),
+        false => format!("By {at}, but that is a guess: gangs may still go before it."),
+    }];
+    lines.extend(view.ends.iter().take(ENDS_NAMED).map(end));
+    if view.ends.len() > ENDS_NAMED {
+        let more = counted(view.ends.len() - ENDS_NAMED, "gang");
+        lines.push(format!("  and {more} more"));
+    }
+    lines
+}
+
+/// `  when vision/old ends, expected at 2026-11-21T10:00:00Z as it says`.
+fn end(end: &EndView) -> String {
+    let because = match end.source.as_str() {
+        "Said" => "as it says",
+        "Owner" => "as earlier gangs of its owner did",
+        _ => "as earlier gangs of its queue did",
+    };
+    let overdue = match end.overdue {
+        true => ", and was to end before now",
+        false => "",
+    };
+    let waits = match end.waits {
+        true => ", after a start that it is promised",
+        false => "",
+    };
+    let (gang, at) = (&end.gang, &end.at);
+    format!("  when {gang} ends, expected at {at} {because}{waits}{overdue}")
+}
