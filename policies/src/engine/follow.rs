@@ -30,7 +30,7 @@ impl Engine {
         if self.settings.reservations > 0 {
             let reservations = &mut self.planner.reservations;
             if let Some(run) = reservations.ended(id, counts, now_ms) {
-                self.state.learn_runtime(id, run.runtime_ms, now_ms);
+                self.state.note_runtime(id, run.runtime_ms);
                 self.forecasts.note_run(run);
             }
             reservations.follow(&self.state, id, counts, now_ms);

@@ -34,7 +34,7 @@ impl Engine {
             self.teller.dirty_queues = true;
             self.teller.faults.note_topologies(&self.state);
         }
-        self.teller.dirty_queues |= self.state.runtimes.tell_due(now_ms);
+        self.teller.dirty_queues |= self.state.runtimes.follow(now_ms);
         self.count_use(now_ms);
     }
 

@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// How many runs of one owner are kept.
@@ -64,6 +65,8 @@ impl RuntimeSource {
 #[derive(Debug, Default)]
 pub(crate) struct Runtimes {
     queues: BTreeMap<Box<str>, OfQueue>,
+    /// The runs that have ended in this step: queue, owner, seconds.
+    ended: Vec<(Arc<str>, String, u32)>,
 }
 
 #[derive(Debug, Default)]
@@ -94,9 +97,17 @@ impl Runtimes {
         self.queues.remove(queue);
     }
 
-    /// Takes in that a gang has ended well.
-    fn learn(&mut self, queue: &str, owner: &str, runtime_ms: u64, now_ms: UnixMs) {
-        let seconds = u32::try_from(runtime_ms.div_ceil(1_000)).unwrap_or(u32::MAX);
+    /// Learns from the runs that have ended in this step. In which order gangs were looked at makes
+    /// no difference.
+    fn learn_ended(&mut self, now_ms: UnixMs) {
+        let mut ended = core::mem::take(&mut self.ended);
+        ended.sort();
+        for (queue, owner, seconds) in ended {
+            self.learn(&queue, &owner, seconds, now_ms);
+        }
+    }
+
+    fn learn(&mut self, queue: &str, owner: &str, seconds: u32, now_ms: UnixMs) {
         let known = match self.queues.get_mut(queue) {
             Some(known) => known,
             None => self.queues.entry(queue.into()).or_default(),
@@ -141,9 +152,10 @@ impl Runtimes {
         self.queues.values().filter_map(|known| known.due_ms).min()
     }
 
-    /// Lets the statuses of queues say all that was learned, where it is time for that. Returns
-    /// whether there are any.
-    pub(crate) fn tell_due(&mut self, now_ms: UnixMs) -> bool {
+    /// Learns from the runs that have ended, and lets the statuses of queues say all that was
+    /// learned, where it is time for that. Returns whether there are any.
+    pub(crate) fn follow(&mut self, now_ms: UnixMs) -> bool {
+        self.learn_ended(now_ms);
         let is_due = |known: &&mut OfQueue| known.due_ms.is_some_and(|due_ms| due_ms <= now_ms);
         let mut are_due = false;
         for known in self.queues.values_mut().filter(is_due) {
@@ -175,10 +187,11 @@ impl ClusterState {
     }
 
     /// Takes in that a gang has ended well, and how long it ran.
-    pub(crate) fn learn_runtime(&mut self, id: GangId, runtime_ms: u64, now_ms: UnixMs) {
+    pub(crate) fn note_runtime(&mut self, id: GangId, runtime_ms: u64) {
         if let Some(owner) = self.owner_of_runs(&self.gangs[id]) {
-            let queue = &self.gangs[id].spec.queue;
-            self.runtimes.learn(queue, &owner, runtime_ms, now_ms);
+            let queue = self.gangs[id].spec.queue.clone();
+            let seconds = u32::try_from(runtime_ms.div_ceil(1_000)).unwrap_or(u32::MAX);
+            self.runtimes.ended.push((queue, owner, seconds));
         }
     }
 

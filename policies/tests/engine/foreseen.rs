@@ -75,7 +75,10 @@ fn an_explanation_names_the_ends_that_make_room() {
     let [end] = start.ends.as_slice() else {
         panic!("{start:?}");
     };
-    assert_eq!((&*end.gang, end.source), ("default/pod/r1", RuntimeSource::Said));
+    assert_eq!(
+        (&*end.gang, end.source),
+        ("default/pod/r1", RuntimeSource::Said)
+    );
     assert!(!end.waits && !end.is_overdue);
     // Beyond the reservations it is a guess, which rests on a promised start, too.
     let guess = world.explain("pod/b-next").expected_start.unwrap();

@@ -14,6 +14,7 @@ use crate::report::RuntimeSource;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// When a gang is expected to start.
@@ -142,7 +143,7 @@ impl Planner {
             }
         }
         let mut found: Vec<End> = found.into_values().collect();
-        found.sort_by_key(|end| (end.at_ms, state.gangs[end.gang].name.clone()));
+        found.sort_by_key(|end| (end.at_ms, by_name(state, end.gang)));
         found
     }
 
@@ -155,7 +156,13 @@ impl Planner {
         let others = state.gangs.ids().into_iter().filter(|gang| *gang != id);
         let endless = others.filter(|gang| self.reservations.ends.of(*gang).is_none());
         let mut endless: Vec<GangId> = endless.filter(|gang| runs(*gang)).collect();
-        endless.sort_by_key(|gang| state.gangs[*gang].name.clone());
+        endless.sort_by_key(|gang| by_name(state, *gang));
         endless
     }
+}
+
+/// The order of gangs by name; a number tells those of one name apart.
+fn by_name(state: &ClusterState, id: GangId) -> (Arc<str>, u128) {
+    let gang = &state.gangs[id];
+    (gang.name.clone(), gang.key.namesake())
 }

@@ -5,7 +5,7 @@ use crate::facts::Uid;
 fn after(runs: &[(&str, u32)]) -> Runtimes {
     let mut runtimes = Runtimes::default();
     for (owner, seconds) in runs {
-        runtimes.learn("q", owner, u64::from(*seconds) * 1_000, 0);
+        runtimes.learn("q", owner, *seconds, 0);
     }
     runtimes
 }
@@ -52,7 +52,7 @@ fn old_runs_and_idle_owners_are_forgotten() {
     let owners: Vec<String> = (0..40).map(|owner| format!("o{owner}")).collect();
     let runs: Vec<(&str, u32)> = owners.iter().map(|owner| (&**owner, 60)).collect();
     let mut runtimes = after(&runs);
-    assert!(runtimes.tell_due(0));
+    assert!(runtimes.follow(60_000));
     let told = runtimes.told("q").expect("runs were learned");
     assert_eq!((told.seconds.len(), told.owners.len()), (40, OWNERS_MAX));
     assert_eq!(&*told.owners[0].owner, "o8");
@@ -61,11 +61,11 @@ fn old_runs_and_idle_owners_are_forgotten() {
 #[test]
 fn what_is_told_changes_once_a_minute() {
     let mut runtimes = Runtimes::default();
-    runtimes.learn("q", "a", 5_000, 1_000);
+    runtimes.learn("q", "a", 5, 1_000);
     assert_eq!(runtimes.deadline(), Some(60_000));
-    assert!(!runtimes.tell_due(59_999) && runtimes.told("q").is_none());
-    assert!(runtimes.tell_due(60_000) && runtimes.deadline().is_none());
-    runtimes.learn("q", "a", 6_000, 61_000);
+    assert!(!runtimes.follow(59_999) && runtimes.told("q").is_none());
+    assert!(runtimes.follow(60_000) && runtimes.deadline().is_none());
+    runtimes.learn("q", "a", 6, 61_000);
     assert_eq!(runtimes.deadline(), Some(120_000));
     assert_eq!(runtimes.told("q").map(|told| told.seconds.len()), Some(1));
 }
@@ -73,13 +73,13 @@ fn what_is_told_changes_once_a_minute() {
 #[test]
 fn a_new_leader_reads_what_the_last_one_has_learned() {
     let mut runtimes = after(&[("a", 100), ("a", 90)]);
-    runtimes.tell_due(0);
+    runtimes.follow(60_000);
     let mut facts = QueueFacts::new(Uid(1), "q");
     facts.runtimes = runtimes.told("q").cloned();
     let mut next = Runtimes::default();
     next.adopt(&mut facts.clone());
     assert_eq!(seconds(&next, "a"), Some((100, RuntimeSource::Owner)));
-    next.learn("q", "a", 300_000, 0);
+    next.learn("q", "a", 300, 0);
     next.adopt(&mut facts);
     assert_eq!(seconds(&next, "a"), Some((300, RuntimeSource::Owner)));
 }
