@@ -3,7 +3,7 @@
 use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
-use crate::plan::victims::Later;
+use crate::plan::victims::Others;
 use crate::reason::Reason;
 use crate::report::{Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::settings::Evictions;
@@ -31,10 +31,10 @@ impl Engine {
         let (gang, pod) = find(&self.state, subject)?;
         let queue = self.planner.waiting[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
-        let later = queue.map_or_else(Later::default, |queue| self.later(queue, gang));
+        let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
         let (state, settings) = (&mut self.state, &self.settings);
         let (progress, waiting) = (&self.progress, &self.planner.waiting);
-        let asked = Asked { gang, pod, later };
+        let asked = Asked { gang, pod, others };
         Ok(self
             .teller
             .explain(state, settings, progress, waiting, &asked, self.now_ms))

@@ -3,7 +3,7 @@
 use super::branch::Search;
 use super::shelf::Shelves;
 use super::units::Units;
-use super::{Action, Later, NoPlan, Plan, Why};
+use super::{Action, NoPlan, Others, Plan, Why};
 use crate::ids::GangId;
 use crate::queues::{ClaimKind, QueueId};
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 pub(crate) struct Kept {
     pub(crate) gang: GangId,
     pub(crate) queue: QueueId,
-    /// The takings that were taken to end in the last slice: what their victims hold stays there.
-    pub(super) later: Later,
+    /// The takings of other gangs in the last slice.
+    pub(super) others: Others,
     /// How far the log of changed nodes went when the last slice ended.
     pub(super) cursor: u64,
     /// Something has changed that the log of changed nodes does not tell.

@@ -137,6 +137,11 @@ fn why_none(
             "the queue {} would give what is within its bound",
             queue(state, of)
         ),
+        Why::Promised(of, to) => format!(
+            "the queue {} gives for the gang {}, and would hold too little for that",
+            queue(state, of),
+            state.name_of(&state.gangs[*to])
+        ),
         Why::Claims(of) => too_little_to_claim(state).unwrap_or_else(|| {
             let queue = queue(state, of);
             format!("the queue {queue} would hold more than it may claim")
