@@ -135,6 +135,26 @@ pub(crate) enum Why {
     Never,
 }
 
+impl Why {
+    /// How much it tells users, of several causes for which there is no plan: a bound or a lack of
+    /// room most, whoever could only move least.
+    fn tells(&self) -> u8 {
+        match self {
+            Self::Room(_)
+            | Self::TooLittle
+            | Self::Budget(_)
+            | Self::Gives(_)
+            | Self::Promised(..)
+            | Self::Claims(_)
+            | Self::Outgrows(_)
+            | Self::Never => 3,
+            Self::Unneeded => 2,
+            Self::NoOtherPlace | Self::MovesTooMuch => 1,
+            Self::Nobody => 0,
+        }
+    }
+}
+
 /// A way to make room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
