@@ -42,7 +42,7 @@ pub use owner::OwnerReference;
 pub use pod::{GangHints, PodFacts, PodPhase, ScheduledCondition};
 pub use queue::{
     LabelSelector, NamespaceFacts, PriorityClassFacts, QueueFacts, QueueResource,
-    SelectorRequirement,
+    SelectorRequirement, UNREADABLE_MS,
 };
 pub use shape::{
     HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,

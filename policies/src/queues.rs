@@ -36,6 +36,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 pub use claims::ClaimKind;
+pub(crate) use claims::Giver;
 pub(crate) use keys::{Demand, GovernedId, add_demand};
 pub(crate) use ledger::{Bound, Excess};
 pub(crate) use order::LineUp;

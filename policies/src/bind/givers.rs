@@ -2,13 +2,16 @@
 //!
 //! Between the plan and the first eviction lie the nominations, and the API server may take its
 //! time for them. A queue whose pods have ended meanwhile, or whose bound has risen, may hold no
-//! more than what is its own: then its gangs are protected now, and the plan ends (I9, R9).
+//! more than what is its own: then its gangs are protected now, and the plan ends (I9, R9). Other
+//! plans do not bring that about: until the first victim of this one is asked to leave, they leave
+//! its queues over their bounds, or they end it at once.
 
 use crate::ids::{GangId, PodId};
-use crate::queues::{ClaimKind, Demand, QueueId, add_demand};
+use crate::queues::{ClaimKind, Demand, Giver, QueueId, add_demand};
 use crate::state::ClusterState;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 /// The queues from which a plan reclaims.
 #[derive(Debug)]
@@ -29,37 +32,40 @@ impl Givers {
         reclaimed: impl Iterator<Item = PodId>,
         kind: ClaimKind,
     ) -> Self {
-        let queues = are_over(state, to, reclaimed, kind).into_iter();
-        let over = queues.filter(|(_, is_over)| *is_over);
+        let givers = givers(state, to, reclaimed, kind).into_values();
+        let over = givers.filter(|giver| state.queues.is_over(giver));
         Self {
             kind,
             to: state.queues.name(to).into(),
-            over: over.map(|(id, _)| state.queues.name(id).into()).collect(),
+            over: over
+                .map(|giver| state.queues.name(giver.queue).into())
+                .collect(),
         }
     }
 
-    /// A queue, by name, that is over its bound no more. `reclaimed`: the victims that are there.
-    pub(crate) fn one_within_bounds(
+    /// The queues that were over their bounds, as they are now. `reclaimed`: the victims that are
+    /// there.
+    pub(crate) fn now(
         &self,
         state: &ClusterState,
         reclaimed: impl Iterator<Item = PodId>,
-    ) -> Option<&str> {
-        let to = state.queues.find(&self.to)?;
-        let queues = are_over(state, to, reclaimed, self.kind).into_iter();
-        let within = queues.filter(|(_, is_over)| !is_over);
-        let mut names = within.filter_map(|(id, _)| self.over.get(state.queues.name(id)));
-        names.next().map(|name| &**name)
+    ) -> Vec<Giver> {
+        let Some(to) = state.queues.find(&self.to) else {
+            return Vec::new();
+        };
+        let givers = givers(state, to, reclaimed, self.kind).into_values();
+        let was_over = |giver: &Giver| self.over.contains(state.queues.name(giver.queue));
+        givers.filter(was_over).collect()
     }
 }
 
-/// For each queue that gives, whether it is over its bound in some key until the last victim
-/// leaves: with the largest victim, and without all others (R1).
-fn are_over(
+/// The queues that give, each with the largest of its victims.
+fn givers(
     state: &ClusterState,
     to: QueueId,
     reclaimed: impl Iterator<Item = PodId>,
     kind: ClaimKind,
-) -> BTreeMap<QueueId, bool> {
+) -> BTreeMap<QueueId, Giver> {
     let mut victims: BTreeMap<(QueueId, Option<GangId>), Demand> = BTreeMap::new();
     for pod in reclaimed.map(|id| &state.pods[id]) {
         if let Some(account) = pod.account() {
@@ -68,16 +74,21 @@ fn are_over(
         }
     }
     let gives = |(leaf, _): &(QueueId, _)| state.queues.below_common(*leaf, to);
-    let mut over: BTreeMap<QueueId, bool> = victims
+    let giver = |queue| Giver {
+        queue,
+        kind,
+        largest: Demand::new(),
+    };
+    let mut givers: BTreeMap<QueueId, Giver> = victims
         .keys()
         .flat_map(gives)
-        .map(|queue| (queue, false))
+        .map(|queue| (queue, giver(queue)))
         .collect();
     let holds = victims.iter().map(|((leaf, _), holds)| (*leaf, holds));
-    for ((queue, key), last) in state.queues.largest_of(holds) {
-        if let Some(is_over) = over.get_mut(&queue) {
-            *is_over |= state.queues.stands_over(queue, key, last, kind);
+    for ((queue, key), amount) in state.queues.largest_of(holds) {
+        if let Some(giver) = givers.get_mut(&queue) {
+            giver.largest.push((key, amount));
         }
     }
-    over
+    givers
 }

@@ -27,7 +27,7 @@ use crate::command::{
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, PodId};
-use crate::queues::ClaimKind;
+use crate::queues::{ClaimKind, Giver, QueueId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
@@ -47,7 +47,7 @@ pub(crate) struct Taking {
     pub(crate) claim: Option<ClaimKind>,
     pub(crate) is_optimal: bool,
     /// The queues that give, until a victim may have been evicted: then the plan goes on to its
-    /// end.
+    /// end, whatever they hold.
     pub(crate) givers: Option<Givers>,
     /// Members whose nominations are to be sent, each with its node.
     pub(crate) to_nominate: VecDeque<(Uid, Box<str>)>,
@@ -94,19 +94,31 @@ pub(crate) struct Takings {
     pace: Pace,
     /// This process has begun to lead: it is to read for whom the last leader was making room.
     pub(crate) adopts: bool,
+    /// Since the engine last took this flag, a taking has got so far that it goes on whatever the
+    /// queues hold that give: other plans may take from these again.
+    pub(crate) has_begun: bool,
     /// Gangs whose taking has come to nothing since the engine last took this list, each with a
     /// sentence.
     pub(crate) failed: Vec<(GangId, String)>,
 }
 
 impl Taking {
-    /// A queue, by name, that does not give any more, although no victim of it has left.
-    fn gives_no_more(&self, state: &ClusterState) -> Option<&str> {
-        let givers = self.givers.as_ref().filter(|_| self.under_way.is_empty())?;
-        let victims = self.victims.iter();
+    /// The queues that give and have to stay over their bounds, because no victim has left yet.
+    pub(crate) fn givers(&self, state: &ClusterState) -> Vec<Giver> {
+        let Some(givers) = &self.givers else {
+            return Vec::new();
+        };
+        let victims = self.victims.iter().chain(self.under_way.values());
         let reclaimed = victims.filter(|victim| victim.cause == EvictionCause::Reclaim);
         let there = reclaimed.filter_map(|victim| state.pod_ids.get(&victim.uid).copied());
-        givers.one_within_bounds(state, there)
+        givers.now(state, there)
+    }
+
+    /// A queue that does not give any more, although no victim of it has left.
+    pub(crate) fn gives_no_more(&self, state: &ClusterState) -> Option<QueueId> {
+        let mut givers = self.givers(state).into_iter();
+        let within = givers.find(|giver| !state.queues.is_over(giver));
+        within.map(|giver| giver.queue)
     }
 }
 
@@ -356,7 +368,11 @@ impl Binder {
             if !self.outbox.has_room_for_action() || in_flight >= limit {
                 return Err(());
             }
-            if let Some(queue) = taking.gives_no_more(state) {
+            // An eviction under way may have been carried out.
+            if taking.under_way.is_empty()
+                && let Some(queue) = taking.gives_no_more(state)
+            {
+                let queue = state.queues.name(queue);
                 let sentence =
                     alloc::format!("the queue {queue} does not hold more than its own any more");
                 self.takings.failed.push((gang, sentence));
@@ -446,7 +462,7 @@ impl Binder {
             return true;
         };
         if !matches!(outcome, Outcome::Throttled { .. }) {
-            taking.givers = None;
+            self.takings.has_begun |= taking.givers.take().is_some();
         }
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return true,

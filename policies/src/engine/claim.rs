@@ -9,7 +9,7 @@ use crate::gangs::counts::count;
 use crate::gangs::request;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::turn::SLICE_WORK;
-use crate::plan::victims::{self, Action, Asked, Later, Plan};
+use crate::plan::victims::{self, Action, Asked, Others, Plan, Promised};
 use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
@@ -52,13 +52,13 @@ impl Engine {
     }
 
     fn consider(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs, work: &mut u64) {
-        let later = self.later(queue, gang);
+        let others = self.others(queue, gang);
         let asked = Asked {
             settings: &self.settings,
             progress: &self.progress,
             gang,
             queue,
-            later: &later,
+            others: &others,
             now_ms,
             slice_work: SLICE_WORK,
         };
@@ -80,7 +80,7 @@ impl Engine {
                     claim.delayed_until_ms = delay_ends_ms;
                     self.planner.claims.note_time(delay_ends_ms);
                 } else {
-                    self.begin_taking((queue, gang), &plan, &later.holders, now_ms);
+                    self.begin_taking((queue, gang), &plan, &others.later, now_ms);
                 }
             }
         }
@@ -90,18 +90,29 @@ impl Engine {
         }
     }
 
-    /// The takings of gangs that come after a gang in the order of queues and lines.
-    pub(super) fn later(&mut self, queue: QueueId, gang: GangId) -> Later {
+    /// The takings of other gangs than this one.
+    pub(super) fn others(&mut self, queue: QueueId, gang: GangId) -> Others {
         let (state, settings) = (&mut self.state, &self.settings);
-        let holders = self
+        let later = self
             .planner
             .holders_after(state, settings, &self.progress, (queue, gang));
-        let unsent = holders
-            .iter()
-            .flat_map(|holder| self.unsent_victims(*holder));
-        Later {
-            unsent: unsent.collect(),
-            holders,
+        let unsent = later.iter().flat_map(|holder| self.unsent_victims(*holder));
+        let unsent = unsent.collect();
+        let mut promised = Vec::new();
+        let takings = &self.binder.takings;
+        for to in takings.gangs().filter(|to| *to != gang) {
+            let taking = takings
+                .get(to)
+                .filter(|_| !later.contains(&Holder::Gang(to)));
+            let givers = taking
+                .into_iter()
+                .flat_map(|taking| taking.givers(&self.state));
+            promised.extend(givers.map(|giver| Promised { giver, to }));
+        }
+        Others {
+            later,
+            unsent,
+            promised,
         }
     }
 
@@ -177,6 +188,7 @@ impl Engine {
         }
         self.hold_for_movers(queue, gang, plan, now_ms);
         self.displace_later(later, &on_nodes, now_ms);
+        self.displace_unfounded(later, now_ms);
     }
 
     /// Keeps the places of gangs that only move for the pods that their controllers make anew.
@@ -235,6 +247,19 @@ impl Engine {
             {
                 drop(unsent);
                 self.displace(*rival, now_ms);
+            }
+        }
+    }
+
+    /// Ends the takings of gangs that come later and for which, after a plan, a queue would give what
+    /// is its own.
+    fn displace_unfounded(&mut self, later: &[Holder], now_ms: UnixMs) {
+        for holder in later {
+            if let Holder::Gang(gang) = holder
+                && let Some(taking) = self.binder.takings.get(*gang)
+                && taking.gives_no_more(&self.state).is_some()
+            {
+                self.displace(*gang, now_ms);
             }
         }
     }
@@ -310,6 +335,9 @@ impl Engine {
         if core::mem::take(&mut self.state.holds.queues_changed) {
             self.end_takings_beyond_bounds(now_ms);
         }
+        if core::mem::take(&mut self.binder.takings.has_begun) {
+            self.planner.claims.note();
+        }
         self.state.end_old_holds(now_ms);
         let stirred = core::mem::take(&mut self.state.holds.stirred);
         let mut holders: BTreeSet<Holder> = BTreeSet::new();
@@ -379,8 +407,8 @@ impl Engine {
             let plan = Plan::of_nominations(places);
             // If a victim was not evicted yet, the gang is planned anew.
             if self.is_coming(queue, gang, &plan) {
-                let later = self.later(queue, gang);
-                self.begin_taking((queue, gang), &plan, &later.holders, self.now_ms);
+                let others = self.others(queue, gang);
+                self.begin_taking((queue, gang), &plan, &others.later, self.now_ms);
             }
         }
         self.planner.claims.note();

@@ -3,7 +3,7 @@
 use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
-use crate::plan::victims::Later;
+use crate::plan::victims::Others;
 use crate::reason::Reason;
 use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::settings::Evictions;
@@ -31,7 +31,7 @@ impl Engine {
         let (gang, pod) = find(&self.state, subject)?;
         let queue = self.planner.waiting[gang].place.as_ref();
         let queue = queue.map(|(queue, _)| *queue);
-        let later = queue.map_or_else(Later::default, |queue| self.later(queue, gang));
+        let others = queue.map_or_else(Others::default, |queue| self.others(queue, gang));
         let (state, settings) = (&mut self.state, &self.settings);
         let progress = &self.progress;
         let start = self
@@ -41,7 +41,7 @@ impl Engine {
         let asked = Asked {
             gang,
             pod,
-            later,
+            others,
             start,
         };
         Ok(self

@@ -4,6 +4,9 @@ use super::status::{LearnedRuntimes, PastUse};
 use super::{Amount, Labels, MatchOperator, PlacementChoice, Problem, Uid, UnixMs};
 use alloc::{boxed::Box, vec::Vec};
 
+/// A min-runtime that is there and cannot be read: nobody evicts the gangs of the queue meanwhile.
+pub const UNREADABLE_MS: u64 = u64::MAX;
+
 /// A Queue object as it was last seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueFacts {
@@ -21,9 +24,9 @@ pub struct QueueFacts {
     pub priority: i32,
     /// `spec.resources`.
     pub resources: Vec<QueueResource>,
-    /// `spec.preemptMinRuntime`; `None`: the parent's.
+    /// `spec.preemptMinRuntime`; `None`: the parent's; [`UNREADABLE_MS`]: it cannot be read.
     pub preempt_min_runtime_ms: Option<u64>,
-    /// `spec.reclaimMinRuntime`; `None`: the parent's.
+    /// `spec.reclaimMinRuntime`; `None`: the parent's; [`UNREADABLE_MS`]: it cannot be read.
     pub reclaim_min_runtime_ms: Option<u64>,
     /// `spec.placement`; the parent's where this queue does not say.
     pub placement: PlacementChoice,

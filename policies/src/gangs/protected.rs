@@ -5,6 +5,10 @@
 //! after all minima, so they never push out a gang. Where quotas promise more than there is, a
 //! quota is what the division of the cluster leaves of it.
 //!
+//! Nobody evicts what is not preemptible. Where it does not fit the quota, because that was lowered,
+//! it uses up all that is left of it: a quota protects no more than its amount from others, whose
+//! quotas could not be had by reclaim otherwise.
+//!
 //! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
 //! have changed.
 //!
@@ -15,7 +19,7 @@
 //! Each resource that is divided is looked at by itself: reclaim takes what is over the quota of
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
 
-use crate::facts::{Amount, UnixMs};
+use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
 use crate::gangs::counts::by_leaf;
 use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand};
@@ -43,7 +47,7 @@ pub(crate) struct Holding {
 /// [`QueueTree::divide`](crate::queues::QueueTree::divide).
 pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<Item = Holding> {
     let mut left: BTreeMap<GovernedId, Amount> = BTreeMap::new();
-    let mut fits_quota = move |holds: &Demand| {
+    let mut fits_quota = move |holds: &Demand, stays: bool| {
         let mut deciding = holds.clone();
         state.queues.keep_deciding(queue, &mut deciding);
         let guaranteed = |key: GovernedId| state.queues.guaranteed(queue, key);
@@ -52,6 +56,7 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
             let left = left.entry(*key).or_insert_with(|| guaranteed(*key));
             match left.checked_sub(*amount) {
                 Some(rest) => *left = rest,
+                None if stays => *left = 0,
                 None => fits = false,
             }
         }
@@ -65,15 +70,19 @@ pub(crate) fn holdings(state: &ClusterState, queue: QueueId) -> impl Iterator<It
         fits
     };
     state.minima.of_queue(queue).map(move |minimum| {
-        let fits = fits_quota(&minimum.holds);
+        let stays = !state.gangs[minimum.gang].spec.preemptible;
         Holding {
-            is_protected: fits || !state.gangs[minimum.gang].spec.preemptible,
+            is_protected: fits_quota(&minimum.holds, stays),
             minimum: Arc::clone(minimum),
         }
     })
 }
 
-/// From when on min-runtimes let the minimum of a gang be evicted.
+/// The time from which on a min-runtime that cannot be read lets gangs be evicted: time alone
+/// changes nothing.
+pub(crate) const NEVER_MS: UnixMs = UnixMs::MAX;
+
+/// From when on min-runtimes let the minimum of a gang be evicted, or [`NEVER_MS`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EvictableFrom {
     pub(crate) preempt_ms: UnixMs,
@@ -97,7 +106,10 @@ pub(crate) fn evictable_from(
     // tests plant bugs here: min-runtime
     let since_ms = minimum.since_ms.min(now_ms);
     let (preempt_ms, reclaim_ms) = state.queues.min_runtimes_ms(minimum.queue);
-    let after = |ms: u64| since_ms.saturating_add(ms);
+    let after = |ms: u64| match ms {
+        UNREADABLE_MS => NEVER_MS,
+        ms => since_ms.saturating_add(ms),
+    };
     EvictableFrom {
         preempt_ms: after(preempt_ms),
         reclaim_ms: after(reclaim_ms),

@@ -49,7 +49,7 @@ use crate::gangs::wait::Refused;
 use crate::gangs::wanted;
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::place::Request;
-use crate::queues::{ClaimKind, Demand, QueueId};
+use crate::queues::{ClaimKind, Demand, Giver, QueueId};
 use crate::resources::amount_of;
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -120,6 +120,9 @@ pub(crate) enum Why {
     Unneeded,
     /// This queue would give what is within its bound.
     Gives(QueueId),
+    /// This queue gives for a gang, and would not be over its bound any more before its first
+    /// victim leaves.
+    Promised(QueueId, GangId),
     /// This queue of the claimant would hold more than its bound.
     Claims(QueueId),
     /// This queue of the claimant would grow beyond its fair share.
@@ -130,6 +133,26 @@ pub(crate) enum Why {
     MovesTooMuch,
     /// Pods of the claimant say `preemptionPolicy: Never`.
     Never,
+}
+
+impl Why {
+    /// How much it tells users, of several causes for which there is no plan: a bound or a lack of
+    /// room most, whoever could only move least.
+    fn tells(&self) -> u8 {
+        match self {
+            Self::Room(_)
+            | Self::TooLittle
+            | Self::Budget(_)
+            | Self::Gives(_)
+            | Self::Promised(..)
+            | Self::Claims(_)
+            | Self::Outgrows(_)
+            | Self::Never => 3,
+            Self::Unneeded => 2,
+            Self::NoOtherPlace | Self::MovesTooMuch => 1,
+            Self::Nobody => 0,
+        }
+    }
 }
 
 /// A way to make room.
@@ -178,13 +201,24 @@ pub(crate) struct NoPlan {
     pub(crate) guarded: Option<GangId>,
 }
 
-/// The takings of gangs that come after the claimant, which cost nothing to end.
+/// The takings of other gangs than the claimant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Later {
-    /// The gangs, the last first.
-    pub(crate) holders: Vec<Holder>,
+pub(crate) struct Others {
+    /// The gangs with takings that come after the claimant, the last first. To end these costs
+    /// nothing.
+    pub(crate) later: Vec<Holder>,
     /// Their victims that were not asked to leave, and stay if the takings end.
     pub(crate) unsent: BTreeSet<PodId>,
+    /// What queues give for all others.
+    pub(crate) promised: Vec<Promised>,
+}
+
+/// A queue gives for the taking of a gang, of which no victim has left yet: until then it has to
+/// stay over its bound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Promised {
+    pub(crate) giver: Giver,
+    pub(crate) to: GangId,
 }
 
 /// What a plan is looked for with.
@@ -194,7 +228,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) progress: &'a ById<GangId, Progress>,
     pub(crate) gang: GangId,
     pub(crate) queue: QueueId,
-    pub(crate) later: &'a Later,
+    pub(crate) others: &'a Others,
     pub(crate) now_ms: UnixMs,
     /// How much work is done in this slice, in units of about ten nanoseconds.
     pub(crate) slice_work: u64,
@@ -226,7 +260,7 @@ pub(crate) fn find(
     let kept = kept.filter(|kept| (kept.gang, kept.queue) == (gang, queue));
     let is_current = |kept: &Kept| {
         let is_as_it_was = !kept.is_disturbed && kept.cursor == state.changes.end();
-        is_as_it_was && kept.later == *asked.later
+        is_as_it_was && kept.others == *asked.others
     };
     let restarts = kept.as_ref().map_or(0, |kept| kept.restarts + 1);
     let kept = kept.filter(is_current);
@@ -235,13 +269,13 @@ pub(crate) fn find(
         true => asked.slice_work,
         false => u64::MAX,
     };
-    let mut what_if = WhatIf::begin(state, settings, progress, claimant, asked.later, now_ms);
+    let mut what_if = WhatIf::begin(state, settings, progress, claimant, asked.others, now_ms);
     let begun = match kept {
         Some(kept) => Begun::Searching(kept),
         None => {
             // Shelves know nothing of the victims of takings that would end.
             let shelves = Some(&mut known.shelves);
-            let shelves = shelves.filter(|_| asked.later.holders.is_empty());
+            let shelves = shelves.filter(|_| asked.others.later.is_empty());
             planning.begin(&mut what_if, shelves, restarts)
         }
     };
@@ -256,7 +290,7 @@ pub(crate) fn find(
     };
     *work = work.saturating_add(what_if.finish());
     known.search = unfinished.map(|kept| Kept {
-        later: asked.later.clone(),
+        others: asked.others.clone(),
         cursor: state.changes.end(),
         ..kept
     });
@@ -279,7 +313,7 @@ pub(crate) fn without_all<T>(
         settings,
         progress,
         claimant,
-        asked.later,
+        asked.others,
         asked.now_ms,
     );
     let units = planning.all_that_may_leave(&mut what_if);
@@ -352,7 +386,7 @@ impl Planning<'_> {
         Begun::Searching(Kept {
             gang: self.claimant.gang,
             queue: self.claimant.queue,
-            later: Later::default(),
+            others: Others::default(),
             cursor: 0,
             is_disturbed: false,
             restarts,

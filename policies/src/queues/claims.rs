@@ -22,7 +22,22 @@ pub enum ClaimKind {
     FairShare,
 }
 
+/// A queue that gives for an eviction plan, and the largest victims of the plan that are below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Giver {
+    pub(crate) queue: QueueId,
+    pub(crate) kind: ClaimKind,
+    /// The most that one victim holds, by key.
+    pub(crate) largest: Demand,
+}
+
 impl QueueTree {
+    /// Whether a queue is over its bound in some key until the last victim of a plan leaves (R1).
+    pub(crate) fn is_over(&self, giver: &Giver) -> bool {
+        let mut largest = giver.largest.iter();
+        largest.any(|(key, amount)| self.stands_over(giver.queue, *key, *amount, giver.kind))
+    }
+
     /// Up to what a queue claims a key, in base units; `None`: the key is not divided among the
     /// queue and its siblings, or no fair shares were worked out yet.
     pub(crate) fn bound(&self, queue: QueueId, key: GovernedId, kind: ClaimKind) -> Option<Amount> {

@@ -37,7 +37,7 @@ use crate::names::{Names, suggestion};
 use crate::place::{Scope, widest_scope};
 use crate::plan::bounds;
 use crate::plan::reserve::foresight::Foresight;
-use crate::plan::victims::{self, Later};
+use crate::plan::victims::{self, Others};
 use crate::plan::waiting::Waiting;
 use crate::queues::{Bound, Excess, QueueId};
 use crate::reason::Reason;
@@ -66,8 +66,8 @@ pub(crate) struct Asked {
     pub(crate) gang: GangId,
     /// The pod that was asked about, if one was.
     pub(crate) pod: Option<Uid>,
-    /// The takings that end for free if the gang takes room from others.
-    pub(crate) later: Later,
+    /// The takings of other gangs.
+    pub(crate) others: Others,
     /// When the gang is expected to start.
     pub(crate) start: Option<Foresight>,
 }
@@ -185,7 +185,7 @@ impl Teller {
                 progress,
                 gang: id,
                 queue: *queue,
-                later: &asked.later,
+                others: &asked.others,
                 now_ms,
                 slice_work: u64::MAX,
             };

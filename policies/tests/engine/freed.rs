@@ -2,7 +2,7 @@
 //! can tell: a world in which every gang is tried again at each event goes the same way.
 
 use fastrand::Rng;
-use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
+use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
 use gpu_batch_testing::{World, gang, node, pod, queue, topology};
 
 const WORLDS: u64 = 450;
@@ -36,6 +36,11 @@ impl Both {
                 LeafOrder::ShortestFirst
             } else {
                 LeafOrder::Age
+            },
+            // Nobody is evicted: the two engines would not evict in the same step.
+            evictions: Evictions {
+                in_flight: 0,
+                ..Settings::default().evictions
             },
             ..Settings::default()
         };

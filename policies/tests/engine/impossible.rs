@@ -2,12 +2,19 @@
 //! host port is in the way.
 
 use crate::needed::with_port;
+use gpu_batch_policies::facts::MatchOperator;
 use gpu_batch_testing::{World, gang, node, pod, queue, quota, topology};
 
 /// Why there is no plan for the gang `p`; it is proved.
 fn why_none(world: &mut World) -> String {
     let none = world.explain("p").eviction.unwrap().unwrap_err();
     assert!(none.is_proved, "{none:?}");
+    none.message
+}
+
+/// Why no plan was found for the gang `p`.
+fn why_not_found(world: &mut World) -> String {
+    let none = world.explain("p").eviction.unwrap().unwrap_err();
     none.message
 }
 
@@ -84,4 +91,85 @@ fn a_host_port_that_is_short_is_named() {
     let left = "1 member with 8 nvidia.com/gpu does not fit in the cluster: of 1 node, 1 didn't have \
                 free ports for the requested pod ports";
     assert_eq!(why_none(&mut world), format!("{EVEN_WITHOUT_ALL}: {left}"));
+}
+
+/// To take `x` and `y` leaves `org` within its quota. To take `v`, which is one gang, is cheaper; it
+/// is protected, and has no other place.
+#[test]
+fn a_bound_that_is_in_the_way_is_told_before_gangs_that_cannot_move() {
+    let mut world = World::with_grace(30);
+    let owned = |name: &str, gpus, queue: &str| pod(name, gpus).queue(queue).owned_by(name);
+    world.then((
+        (node("n1 n3", 8).label("disk", "fast"), node("n2", 8)),
+        (quota("a c", 8), quota("org", 6), queue("b").parent("org")),
+        (owned("x", 4, "b").on("n1"), owned("y", 4, "b").on("n1")),
+        pod("z", 2).queue("b").on("n2"),
+        pod("u", 6)
+            .on("n2")
+            .with(|pod| pod.hints.preemptible = Some(false)),
+        owned("v", 8, "c").on("n3"),
+        gang("p", 1).queue("a"),
+        pod("p-0", 8)
+            .of("p")
+            .needs("disk", MatchOperator::In, &["fast"]),
+    ));
+    let gives = "the queue b would give what is within its bound";
+    assert_eq!(why_not_found(&mut world), gives);
+}
+
+/// `x` is over the quota of its queue, and would leave; `y` has no other place.
+#[test]
+fn a_gang_that_would_leave_is_not_told_to_stay() {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1", 8),
+        node("n2", 8).cordoned(),
+        (quota("a", 8), queue("b"), quota("c", 4)),
+        pod("x", 4).queue("b").on("n1"),
+        pod("y", 4).queue("c").owned_by("y").on("n1"),
+        gang("p", 1).queue("a"),
+        pod("p-0", 8).of("p"),
+    ));
+    let stays = "there is too little room for it and for gangs that could only move (within the \
+                 quota of its own queue: default/pod/y)";
+    assert_eq!(why_not_found(&mut world), stays);
+}
+
+/// The queue `b` holds more than its quota of 2. The gang's queue may claim its fair share of 3 only,
+/// and within the one of 5 `b` stays.
+#[test]
+fn the_bound_that_keeps_a_gang_is_named() {
+    let mut world = World::with_grace(30);
+    let gpu = "nvidia.com/gpu";
+    world.then((
+        (node("n1", 7).label("disk", "fast"), node("n2", 1)),
+        queue("a").entry(gpu, None, (2, None), 1),
+        queue("b").entry(gpu, None, (2, None), 3),
+        pod("x", 5).queue("b").on("n1"),
+        pod("y", 2).queue("a").on("n1"),
+        gang("p", 1).queue("a"),
+        pod("p-0", 1)
+            .of("p")
+            .needs("disk", MatchOperator::In, &["fast"]),
+    ));
+    let stays = "no gang that runs may be evicted for it (of a queue that holds no more than its \
+                 fair share: default/pod/x; of no lower priority in its queue: default/pod/y)";
+    assert_eq!(why_none(&mut world), stays);
+}
+
+/// As above, and `b` is below `org`, which holds no more than its quota.
+#[test]
+fn a_queue_above_that_keeps_a_gang_is_told_apart() {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1", 8),
+        node("n2", 8).cordoned(),
+        (quota("a org", 8), queue("b").parent("org")),
+        pod("x", 8).queue("b").on("n1"),
+        gang("p", 1).queue("a"),
+        pod("p-0", 8).of("p"),
+    ));
+    let stays = "no gang that runs may be evicted for it (below a queue that holds no more than its \
+                 quota: default/pod/x)";
+    assert_eq!(why_none(&mut world), stays);
 }

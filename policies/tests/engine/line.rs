@@ -2,7 +2,7 @@
 
 use gpu_batch_policies::facts::PodFacts;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::settings::{LeafOrder, Queueing, Settings};
+use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
 use gpu_batch_testing::{START_MS, Sketch, World, gang, names, node, pod, queue};
 
 /// `x` for each pod that has a node, `-` for each that has none.
@@ -22,19 +22,30 @@ fn full(settings: Settings) -> World {
     world
 }
 
+/// Nobody is evicted: these tests are about who starts in room that comes free.
+fn without_evictions() -> Settings {
+    Settings {
+        evictions: Evictions {
+            in_flight: 0,
+            ..Settings::default().evictions
+        },
+        ..Settings::default()
+    }
+}
+
 /// The shortest first, each behind those who find no room.
 fn shortest() -> Settings {
     Settings {
         leaf_order: LeafOrder::ShortestFirst,
         queueing: Queueing::Strict,
-        ..Settings::default()
+        ..without_evictions()
     }
 }
 
 fn strict() -> Settings {
     Settings {
         queueing: Queueing::Strict,
-        ..Settings::default()
+        ..without_evictions()
     }
 }
 
@@ -44,7 +55,7 @@ fn lasting(name: &str, gpus: u64, runtime_ms: u64) -> Sketch<PodFacts> {
 
 #[test]
 fn those_that_lack_the_same_are_woken_in_line() {
-    let mut world = full(Settings::default());
+    let mut world = full(without_evictions());
     world.then(pod("a b c d", 1));
     assert_eq!(bound(&world, "a b c d"), "----");
     world.end(&names("run-", 3));
@@ -57,7 +68,7 @@ fn those_that_lack_the_same_are_woken_in_line() {
 
 #[test]
 fn who_is_woken_in_line_keeps_its_place_among_others() {
-    let mut world = full(Settings::default());
+    let mut world = full(without_evictions());
     world.then((pod("a", 1), pod("b", 2), pod("c", 1)));
     world.end(&names("run-", 3));
     world.settle();
@@ -67,7 +78,7 @@ fn who_is_woken_in_line_keeps_its_place_among_others() {
 #[test]
 fn who_leaves_the_line_lets_the_next_one_go() {
     // The first in line loses its turn in the very step in which it is woken.
-    let mut world = full(Settings::default());
+    let mut world = full(without_evictions());
     world.then(pod("a b", 1));
     world.apply(pod("a", 1).gate("wait"));
     world.end("run-0");
@@ -75,7 +86,7 @@ fn who_leaves_the_line_lets_the_next_one_go() {
     assert_eq!(world.reason_of_pod("a"), Some(Reason::SchedulingGated));
     assert_eq!(bound(&world, "b"), "x");
 
-    let mut world = full(Settings::default());
+    let mut world = full(without_evictions());
     world.then(pod("a b", 1));
     world.end("run-0");
     world.delete("a");
@@ -85,7 +96,7 @@ fn who_leaves_the_line_lets_the_next_one_go() {
 
 #[test]
 fn who_is_kept_by_its_queue_does_not_keep_others() {
-    let mut world = full(Settings::default());
+    let mut world = full(without_evictions());
     world.then((queue("team"), pod("a b", 1).queue("team"), pod("c", 1)));
     world.apply(queue("team").limit(0));
     world.end("run-0");
@@ -183,7 +194,7 @@ fn order(world: &mut World, names: &[&str]) -> Vec<String> {
 fn each_minute_of_waiting_counts_as_a_priority() {
     let aging = |aging_ms| Settings {
         aging_ms,
-        ..Settings::default()
+        ..without_evictions()
     };
     let names = ["a", "b", "c"];
     let wait = |world: &mut World| {

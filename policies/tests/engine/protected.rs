@@ -2,8 +2,9 @@
 
 use fastrand::Rng;
 use gpu_batch_policies::explain::Takers;
+use gpu_batch_policies::facts::UNREADABLE_MS;
 use gpu_batch_policies::settings::Settings;
-use gpu_batch_testing::{START_MS, World, gang, leaf, node, pod, queue};
+use gpu_batch_testing::{START_MS, World, gang, leaf, node, pod, queue, quota};
 use std::collections::BTreeMap;
 
 /// Whether the gangs are protected, as their statuses say.
@@ -64,6 +65,29 @@ fn what_is_not_preemptible_is_always_protected() {
     world.settle();
     world.later(2_000);
     assert_eq!(protected(&world, &["fixed", "old", "one"]), [YES, NO, YES]);
+}
+
+/// The quota was lowered: `fixed` holds more than all of it. Another queue could not have its own
+/// quota if a second gang were protected beside it.
+#[test]
+fn what_is_not_preemptible_uses_up_a_quota_that_it_does_not_fit() {
+    let mut world = World::of((
+        queue("team").entry("nvidia.com/gpu", None, (6, None), 1),
+        queue("other").entry("nvidia.com/gpu", None, (6, None), 1),
+        node("n1", 12),
+    ));
+    let fixed = gang("fixed", 1)
+        .queue("team")
+        .with(|group| group.preemptible = Some(false));
+    world.apply((fixed, pod("fixed-0", 7).of("fixed").on("n1")));
+    runs(&mut world, "two", 2, (0, 9));
+    world.settle();
+    world.later(2_000);
+    assert_eq!(protected(&world, &["fixed", "two"]), [YES, NO]);
+    world.apply((gang("p", 1).queue("other"), pod("p-0", 5).of("p")));
+    world.settle();
+    assert_eq!(world.evicted, ["two-0"]);
+    assert!(world.is_placed("p-0"));
 }
 
 /// Only the A100 has an entry: of the gang's GPUs four are left to the quota of GPUs. All six use
@@ -256,6 +280,36 @@ fn who_could_take_the_room_of_a_gang_is_told_with_the_time() {
             "gangs of its queue with a priority above 50 could preempt it at any time",
         ]
     );
+}
+
+#[test]
+fn a_min_runtime_that_cannot_be_read_is_told_and_no_date() {
+    let mut world = World::with_grace(30);
+    world.then((
+        queue("team").with(|queue| queue.reclaim_min_runtime_ms = Some(UNREADABLE_MS)),
+        node("n1", 2),
+        quota("other", 2),
+        gang("old", 1).queue("team"),
+        pod("old-0", 2).of("old").owned_by("old").on("n1"),
+    ));
+    let taken = world.explain("old").takers.unwrap();
+    assert_eq!((taken.reclaim_from_ms, taken.move_from_ms), (None, None));
+    assert_eq!(
+        taken.sentences,
+        [
+            "other queues could reclaim its minimum, which the quota of its queue does not \
+             protect, at no time: reclaimMinRuntime of its queue cannot be read",
+            "gangs of its queue with a priority above 0 could preempt it at any time",
+            "gangs of any queue could have it moved to other nodes at no time: reclaimMinRuntime \
+             of its queue cannot be read",
+        ]
+    );
+    world.then(pod("p", 2).queue("other"));
+    let none = world.explain("pod/p").eviction.unwrap().unwrap_err();
+    assert_eq!(none.next_ms, None);
+    let stays = "no gang that runs may be evicted for it (since reclaimMinRuntime of its queue \
+                 cannot be read: default/old)";
+    assert_eq!(none.message, stays);
 }
 
 #[test]

@@ -452,6 +452,60 @@ fn a_queue_that_holds_no_more_than_its_own_by_then_gives_nothing() {
     assert!(told.ends_with(why), "{told}");
 }
 
+/// The queue `b` gives `v` to `p`, and would hold no more than its own if `w` gave way to the small
+/// gang `q` before that.
+#[test]
+fn a_plan_that_would_spoil_another_one_waits_until_that_one_has_begun() {
+    let mut world = World::with_grace(30);
+    let on =
+        |pod: Sketch<PodFacts>, disk: &'static str| pod.needs("disk", MatchOperator::In, &[disk]);
+    let of_b = |name: &str, gpus, priority| prio(name, gpus, priority).queue("b");
+    world.then((
+        node("n1", 2).label("disk", "fast"),
+        node("n2", 8).label("disk", "large"),
+        (quota("a", 2), quota("b", 8)),
+        (of_b("v", 2, 0).on("n1"), of_b("w", 8, 10).on("n2")),
+        on(pod("p", 2).queue("a"), "fast"),
+        on(of_b("q", 1, 100), "large"),
+    ));
+    world.run(200);
+    assert_eq!(world.evicted, ["v"]);
+    let none = world.explain("pod/q").eviction.unwrap();
+    assert!(none.is_ok(), "{none:?}");
+    world.run(2_000);
+    assert_eq!(world.evicted, ["v", "w"]);
+    assert_eq!(world.told_of("Pod p: EvictionPlanFailed"), [""; 0]);
+    world.delete("v w");
+    world.run(1_000);
+    assert_eq!(world.places("p q"), "n1 n2");
+}
+
+/// While the API server puts the eviction of `v` off, `w` stays.
+#[test]
+fn what_a_queue_has_promised_is_told_to_a_gang_that_waits_for_it() {
+    let mut world = World::with_grace(30);
+    world.answers(To::EvictionOf("v"), throttled());
+    let of_b = |name: &str, gpus, priority| prio(name, gpus, priority).queue("b");
+    let large = |pod: Sketch<PodFacts>| pod.needs("disk", MatchOperator::In, &["large"]);
+    world.then((
+        node("n1", 2),
+        node("n2", 8).label("disk", "large"),
+        (quota("a", 2), quota("b", 8)),
+        (of_b("v", 2, 0).on("n1"), of_b("w", 8, 10).on("n2")),
+        pod("p", 2).queue("a"),
+        large(of_b("q", 1, 100)),
+    ));
+    world.run(5_000);
+    assert_eq!(world.evicted, [""; 0]);
+    let none = world.explain("pod/q").eviction.unwrap().unwrap_err();
+    let promised =
+        "the queue b gives for the gang default/pod/p, and would hold too little for that";
+    assert_eq!(none.message, promised);
+    world.answers_again(&To::EvictionOf("v"));
+    world.run(3_000);
+    assert_eq!(world.evicted, ["v", "w"]);
+}
+
 #[test]
 fn a_beneficiary_that_asks_for_less_or_for_another_queue_is_planned_anew() {
     let mut world = one_a_second();

@@ -117,6 +117,9 @@ struct Findings {
     /// The most evictions in one world.
     most: usize,
     restless: Vec<u64>,
+    /// Worlds in which plans have brought a queue within its bound that was to give for another
+    /// plan, and how many such plans were spoilt.
+    spoilt: Vec<(u64, usize)>,
 }
 
 impl Findings {
@@ -127,6 +130,13 @@ impl Findings {
             println!("seed {seed}: {why}\n{case:#?}");
             self.restless.push(seed);
         }
+        let spoilt = world.world.told.iter();
+        let spoilt = spoilt
+            .filter(|told| told.contains("does not hold more than its own"))
+            .count();
+        if spoilt > 0 {
+            self.spoilt.push((seed, spoilt));
+        }
         let evictions = world.world.evictions;
         self.evictions += evictions;
         self.most = self.most.max(evictions);
@@ -136,6 +146,7 @@ impl Findings {
         self.evictions += other.evictions;
         self.most = self.most.max(other.most);
         self.restless.extend(other.restless);
+        self.spoilt.extend(other.spoilt);
     }
 }
 
@@ -179,5 +190,6 @@ fn decisions_end_whatever_comes_back() {
     println!("{all:?}");
     all.restless.sort_unstable();
     assert!(all.restless.is_empty(), "worlds that do not come to rest");
+    assert!(all.spoilt.is_empty(), "plans that other plans have spoilt");
     assert!(all.evictions > 0, "nobody was ever evicted");
 }

@@ -7,7 +7,7 @@ use crate::kube::api;
 use crate::kube::objects::{LabelSelector, Meta, Quantity, Queue, Timestamp};
 use gpu_batch_policies::event::{Kind, Object, ObjectKey};
 use gpu_batch_policies::facts::{
-    Amount, LearnedRuntimes, OwnerRuntimes, PastUse, QueueFacts, QueueResource,
+    Amount, LearnedRuntimes, OwnerRuntimes, PastUse, QueueFacts, QueueResource, UNREADABLE_MS,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,15 +66,12 @@ pub(super) fn queue(queue: Queue, converter: &Converter) -> QueueFacts {
     facts
 }
 
-/// A hundred years, in milliseconds.
-const NEVER_MS: u64 = 100 * 365 * 24 * 3_600_000;
-
 /// How long gangs run before they may be evicted. While that cannot be read they are left alone: a
 /// slip in writing must not cost anybody's work.
 fn min_runtime(spec: &mut Fields, name: &'static str, problems: &mut Problems) -> Option<u64> {
     let is_there = spec.has(name);
     let runtime_ms = spec.duration(name, problems);
-    runtime_ms.or(is_there.then_some(NEVER_MS))
+    runtime_ms.or(is_there.then_some(UNREADABLE_MS))
 }
 
 /// `status.pastUse`, as the scheduler writes it.

@@ -303,7 +303,7 @@ impl Search {
                     self.largest = Largest::Asked;
                 }
                 let gives_no_more = match failure.why {
-                    Why::Gives(queue) => Some(queue),
+                    Why::Gives(queue) | Why::Promised(queue, _) => Some(queue),
                     _ => None,
                 };
                 if gives_no_more.is_some() {

@@ -3,7 +3,7 @@
 use super::branch::Search;
 use super::shelf::Shelves;
 use super::units::Units;
-use super::{Action, Later, NoPlan, Plan, Why};
+use super::{Action, NoPlan, Others, Plan, Why};
 use crate::ids::GangId;
 use crate::queues::{ClaimKind, QueueId};
 use alloc::vec::Vec;
@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 pub(crate) struct Kept {
     pub(crate) gang: GangId,
     pub(crate) queue: QueueId,
-    /// The takings that were taken to end in the last slice: what their victims hold stays there.
-    pub(super) later: Later,
+    /// The takings of other gangs in the last slice.
+    pub(super) others: Others,
     /// How far the log of changed nodes went when the last slice ended.
     pub(super) cursor: u64,
     /// Something has changed that the log of changed nodes does not tell.
@@ -72,7 +72,8 @@ impl Kept {
     /// The action that has to be looked at first.
     pub(super) fn answer(&self) -> Result<Result<Plan, NoPlan>, Action> {
         let moved = self.of(Action::Consolidate).ok_or(Action::Consolidate)?;
-        let taken = match self.reclaimed(Action::Reclaim)? {
+        let reclaimed = self.reclaimed(Action::Reclaim)?;
+        let taken = match reclaimed.clone() {
             Ok(taken) => Ok(taken),
             Err(_) => self.of(Action::Preempt).ok_or(Action::Preempt)?.clone(),
         };
@@ -85,11 +86,16 @@ impl Kept {
             (Err(no_move), Err(no_taking)) => {
                 let is_proved = self.has_no_room && no_move.is_proved && no_taking.is_proved;
                 self.reclaimed(Action::Mixed)?.map_err(|no_mix| NoPlan {
-                    // Where nobody leaves for good, gangs could only move.
-                    why: match no_mix.why {
-                        Why::Nobody => no_move.why.clone(),
-                        why => why,
-                    },
+                    why: most_telling(
+                        [
+                            Some(&no_mix),
+                            reclaimed.err().as_ref(),
+                            Some(&no_taking),
+                            Some(no_move),
+                        ]
+                        .into_iter()
+                        .flatten(),
+                    ),
                     is_proved: no_mix.is_proved && is_proved,
                     ..no_mix
                 })
@@ -117,4 +123,14 @@ impl Kept {
             }),
         })
     }
+}
+
+/// The cause that tells users most; of equals the first.
+fn most_telling<'a>(no_plans: impl Iterator<Item = &'a NoPlan>) -> Why {
+    let causes = no_plans.map(|no_plan| &no_plan.why);
+    let most = causes.reduce(|first, other| match other.tells() > first.tells() {
+        true => other,
+        false => first,
+    });
+    most.cloned().unwrap_or(Why::Nobody)
 }

@@ -4,7 +4,7 @@ use super::cost::{Cost, Loss};
 use super::{Action, NoPlan, Why};
 use crate::facts::{Uid, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, come_back, evictable_from, follow, holdings};
+use crate::gangs::protected::{Holding, NEVER_MS, come_back, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, NodeId, PodId};
 use crate::queues::{Demand, QueueId, add_demand};
 use crate::resources::{ResourceNames, Resources, amount_of};
@@ -394,6 +394,7 @@ fn giver(
     let next_ms = times_ms
         .into_iter()
         .filter_map(|(counts, at_ms)| (counts && at_ms > now_ms).then_some(at_ms))
+        .filter(|at_ms| *at_ms < NEVER_MS)
         .min();
     let giver = Giver {
         minimum,

@@ -3,7 +3,7 @@
 use super::rules::{self, Victim};
 use super::sums::amount_in;
 use super::units::{Claimant, Guard, May, Unit, add_guard, right_of};
-use super::{Action, Later, Why};
+use super::{Action, Others, Promised, Why};
 use crate::facts::{Amount, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
@@ -44,6 +44,8 @@ pub(super) struct WhatIf<'a> {
     began: Checkpoint,
     /// What the queues above the claimant held before anything was tried.
     before: BTreeMap<(QueueId, GovernedId), Amount>,
+    /// What queues give for the takings of other gangs.
+    promised: Vec<&'a Promised>,
 }
 
 /// Where pods would stand in the end.
@@ -94,18 +96,18 @@ impl<'a> WhatIf<'a> {
         settings: &'a Settings,
         progress: &'a ById<GangId, Progress>,
         claimant: Claimant,
-        later: &Later,
+        others: &'a Others,
         now_ms: UnixMs,
     ) -> Self {
         let mut txn = Txn::default();
         let began = txn.checkpoint();
         let (gang, queue) = (claimant.gang, claimant.queue);
-        for pod in leaving(state, gang, later) {
+        for pod in leaving(state, gang, others) {
             txn.end(state, pod);
         }
         state.queues.let_leave(true);
         txn.give_up_own(state, gang);
-        for holder in &later.holders {
+        for holder in &others.later {
             txn.give_up(state, *holder);
         }
         let asked = wanted::demand_of(state, settings, progress, gang, queue, now_ms);
@@ -115,6 +117,10 @@ impl<'a> WhatIf<'a> {
                 before.insert((queue, key), amount);
             }
         }
+        // What something else has spoilt is no matter of the claimant's.
+        let promised = others.promised.iter();
+        let promised = promised.filter(|promised| state.queues.is_over(&promised.giver));
+        let promised = promised.collect();
         Self {
             state,
             settings,
@@ -126,6 +132,7 @@ impl<'a> WhatIf<'a> {
             txn,
             began,
             before,
+            promised,
         }
     }
 
@@ -346,6 +353,8 @@ impl<'a> WhatIf<'a> {
         }
         let gpus: Amount = places.iter().map(|(pod, _)| self.gpus_of(*pod)).sum();
         if action != Action::Consolidate {
+            // Only gangs that are evicted to be moved have their places kept.
+            self.keeps_promises()?;
             match self.check(units, set, action, gpus) {
                 Ok(()) => {
                     let moved = Vec::new();
@@ -375,6 +384,9 @@ impl<'a> WhatIf<'a> {
                 failure.is_proved &= certain;
                 failure
             })?;
+        if action == Action::Consolidate {
+            self.keeps_promises()?;
+        }
         Ok(End { places, moved })
     }
 
@@ -511,6 +523,21 @@ impl<'a> WhatIf<'a> {
         }
     }
 
+    /// Whether every queue that gives for the taking of another gang stays over its bound, so that
+    /// this plan does not end that taking.
+    fn keeps_promises(&self) -> Result<(), Failure> {
+        let queues = &self.state.queues;
+        let mut promised = self.promised.iter();
+        let Some(Promised { giver, to }) = promised.find(|it| !queues.is_over(&it.giver)) else {
+            return Ok(());
+        };
+        // What a queue holds of a GPU model may depend on the nodes of the claimant.
+        let mut keys = giver.largest.iter().map(|(key, _)| *key);
+        let is_proved = keys.all(|key| queues.plain_of(key) == key);
+        let why = Why::Promised(giver.queue, *to);
+        Err(Failure::of_rule(why, is_proved))
+    }
+
     /// Whether no queue above the claimant grows beyond its fair share (R15).
     fn keeps_share(&self) -> Result<(), Failure> {
         let queues = &self.state.queues;
@@ -537,21 +564,21 @@ pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves
 /// for a hold of others frees nothing for the claimant, so it may stay; there can be thousands of
 /// them. All have to end where holds are given up, or if the claimant itself loses members.
-fn leaving(state: &ClusterState, gang: GangId, later: &Later) -> Vec<PodId> {
+fn leaving(state: &ClusterState, gang: GangId, others: &Others) -> Vec<PodId> {
     let priority = state.gangs[gang].spec.priority;
     let members = &state.gangs[gang].members;
     let owner_holds = |pod: &PodId| {
         let owner = state.pods[*pod].owner();
         owner.is_some_and(|owner| state.holds.get(Holder::Owner(owner.uid)).is_some())
     };
-    let gives_up = !later.holders.is_empty()
+    let gives_up = !others.later.is_empty()
         || state.holds.get(Holder::Gang(gang)).is_some()
         || state.holds.foreign_below(priority).next().is_some()
         || members.iter().any(owner_holds);
     let mut leaving: Vec<PodId> =
         match gives_up || members.iter().any(|pod| state.pods[*pod].leaving) {
             true => {
-                let stays = |pod: &PodId| later.unsent.contains(pod);
+                let stays = |pod: &PodId| others.unsent.contains(pod);
                 state.holds.leaving().filter(|pod| !stays(pod)).collect()
             }
             false => {

@@ -4,12 +4,13 @@ use crate::explain::{EvictedPod, EvictionAction, EvictionPlan, NoEvictionPlan};
 use crate::facts::{Amount, DisruptionBudgetFacts, UnixMs, quantity};
 use crate::gangs::counts::count;
 use crate::gangs::demand::{demand_of_pods, waiting_pods};
-use crate::gangs::protected::{Holding, evictable_from, holdings};
+use crate::gangs::protected::{Holding, NEVER_MS, evictable_from, holdings};
 use crate::gpu::GPU;
 use crate::ids::{GangId, NodeId, PodId};
 use crate::plan::victims::{self, Action, Asked, Known, NoPlan, Plan, Why};
-use crate::queues::{ClaimKind, GovernedId, QueueId};
+use crate::queues::{ClaimKind, Demand, GovernedId, QueueId};
 use crate::state::ClusterState;
+use crate::state::minima::Minimum;
 use crate::state::node::Lacking;
 use crate::tell::explain::takers::SWITCHED_OFF;
 use crate::tell::why::obstacle_in_words;
@@ -137,6 +138,11 @@ fn why_none(
             "the queue {} would give what is within its bound",
             queue(state, of)
         ),
+        Why::Promised(of, to) => format!(
+            "the queue {} gives for the gang {}, and would hold too little for that",
+            queue(state, of),
+            state.name_of(&state.gangs[*to])
+        ),
         Why::Claims(of) => too_little_to_claim(state).unwrap_or_else(|| {
             let queue = queue(state, of);
             format!("the queue {queue} would hold more than it may claim")
@@ -210,14 +216,8 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
             let gang = holding.minimum.gang;
             let runs = asked.progress[gang].start.complete_ms().is_some();
             if gang != asked.gang && runs {
-                let rule = rule_that_keeps(state, asked, &holding);
-                let rule = rule.map(|rule| match ports.get(&gang) {
-                    // Queues stand over their bounds in amounts alone (R2).
-                    Some(port) if rule == OF_A_SMALL_QUEUE => Cow::from(format!(
-                        "has the host port {port}, which is missing, and no queue gives back ports"
-                    )),
-                    _ => rule.into(),
-                });
+                let port = ports.get(&gang).copied();
+                let rule = rule_that_keeps(state, asked, &holding, port);
                 let name = state.name_of(&state.gangs[gang]);
                 rule.map(|rule| by_rule.entry(rule).or_default().insert(name));
             }
@@ -238,15 +238,14 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
     }
 }
 
-/// The rule that keeps a gang whose queue is over no bound in anything that is short.
-const OF_A_SMALL_QUEUE: &str = "of a queue that holds no more than its own";
-
-/// The rule on a gang alone that keeps others from evicting it for good.
+/// The rule that keeps others from evicting a gang for good; `None`: nothing but what all victims of
+/// a plan are judged by together. `port`: a host port of the gang that the claimant lacks.
 fn rule_that_keeps(
     state: &ClusterState,
     asked: &Asked<'_>,
     holding: &Holding,
-) -> Option<&'static str> {
+    port: Option<u16>,
+) -> Option<Cow<'static, str>> {
     let Holding {
         minimum,
         is_protected,
@@ -256,25 +255,71 @@ fn rule_that_keeps(
         &state.gangs[minimum.gang].spec,
     );
     let from = evictable_from(state, minimum, asked.now_ms);
+    let too_young = |field: &str, from_ms: UnixMs| {
+        (from_ms > asked.now_ms).then(|| match from_ms {
+            NEVER_MS => format!("since {field} of its queue cannot be read").into(),
+            _ => format!("before {field}").into(),
+        })
+    };
     if !other.preemptible {
-        Some("not preemptible")
+        Some("not preemptible".into())
     } else if minimum.queue == asked.queue {
-        let too_young = from.preempt_ms > asked.now_ms;
         match other.priority < own.priority {
-            true => too_young.then_some("before preemptMinRuntime"),
-            false => Some("of no lower priority in its queue"),
+            true => too_young("preemptMinRuntime", from.preempt_ms),
+            false => Some("of no lower priority in its queue".into()),
         }
     } else if *is_protected {
-        Some("within the quota of its own queue")
+        Some("within the quota of its own queue".into())
     } else if count(state, asked.gang, asked.now_ms).needed == 0 {
-        Some("since surplus breaks no gang")
-    } else if from.reclaim_ms > asked.now_ms {
-        Some("before reclaimMinRuntime")
+        Some("since surplus breaks no gang".into())
+    } else if !state.queues.takes_part(minimum.queue) {
+        Some("of a queue of which nothing is divided, since it is not Ready or no leaf".into())
+    } else if !minimum.is_settled {
+        Some("since it is still being bound".into())
+    } else if let Some(young) = too_young("reclaimMinRuntime", from.reclaim_ms) {
+        Some(young)
     } else if minimum.core.iter().any(|pod| is_guarded(state, *pod)) {
-        Some("guarded by disruption budgets")
+        Some("guarded by disruption budgets".into())
+    } else if let Some(port) = port {
+        // Queues stand over their bounds in amounts alone (R2).
+        let missing = format!("has the host port {port}, which is missing");
+        Some(format!("{missing}, and no queue gives back ports").into())
     } else {
-        Some(OF_A_SMALL_QUEUE)
+        bound_that_keeps(state, asked, minimum).map(Cow::from)
     }
+}
+
+/// Which queue on the path of a minimum is within its bound in all that the minimum holds: in its
+/// quota, if the claimant's queue may claim its own quota, else in its fair share. `None`: none is.
+fn bound_that_keeps(
+    state: &ClusterState,
+    asked: &Asked<'_>,
+    minimum: &Minimum,
+) -> Option<&'static str> {
+    let queues = &state.queues;
+    let claims = asked_for(state, asked.gang, asked.now_ms);
+    let more = |key| claims.iter().find(|(asked, _)| *asked == key);
+    let more = |key| more(key).map_or(0, |(_, amount)| *amount);
+    let mut kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();
+    let kind = kinds.find(|kind| queues.beyond(asked.queue, &claims, *kind, more).is_none());
+    let kind = kind.unwrap_or(ClaimKind::FairShare);
+    let is_over = |queue: QueueId, key: GovernedId| {
+        let key = queues.deciding(queue, queues.plain_of(key), Some(key));
+        queues.stands_over(queue, key, 0, kind)
+    };
+    let levels = queues.below_common(minimum.queue, asked.queue);
+    let gives = |key: GovernedId| levels.iter().all(|queue| is_over(*queue, key));
+    let mut keys = minimum.holds.iter().map(|(key, _)| *key);
+    if keys.clone().any(gives) {
+        return None;
+    }
+    let leaf_is_over = keys.any(|key| is_over(minimum.queue, key));
+    Some(match (kind, leaf_is_over) {
+        (ClaimKind::Quota, false) => "of a queue that holds no more than its quota",
+        (ClaimKind::Quota, true) => "below a queue that holds no more than its quota",
+        (ClaimKind::FairShare, false) => "of a queue that holds no more than its fair share",
+        (ClaimKind::FairShare, true) => "below a queue that holds no more than its fair share",
+    })
 }
 
 /// Whether disruption budgets keep a pod from being evicted now. A pod under two is never evicted.
@@ -305,6 +350,13 @@ fn name_of(budget: &DisruptionBudgetFacts) -> String {
     format!("{}/{}", budget.namespace, budget.name)
 }
 
+/// What a gang asks for next.
+fn asked_for(state: &ClusterState, gang: GangId, now_ms: UnixMs) -> Demand {
+    let needed = count(state, gang, now_ms).needed.max(1) as usize;
+    let pods = waiting_pods(state, gang, now_ms);
+    demand_of_pods(state, pods.iter().take(needed))
+}
+
 /// How much a gang's queue may still claim from others, where that is less than the gang asks for;
 /// `None`: it is enough.
 fn too_little_to_claim(
@@ -312,9 +364,7 @@ fn too_little_to_claim(
     (gang, queue): (GangId, QueueId),
     now_ms: UnixMs,
 ) -> Option<String> {
-    let needed = count(state, gang, now_ms).needed.max(1) as usize;
-    let pods = waiting_pods(state, gang, now_ms);
-    let asked = demand_of_pods(state, pods.iter().take(needed));
+    let asked = asked_for(state, gang, now_ms);
     let queues = &state.queues;
     let short = asked.iter().filter_map(|(key, asked)| {
         let kinds = [ClaimKind::Quota, ClaimKind::FairShare].into_iter();

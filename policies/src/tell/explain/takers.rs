@@ -6,7 +6,7 @@
 use crate::explain::Takers;
 use crate::facts::{DisruptionBudgetFacts, UnixMs};
 use crate::gangs::progress::Progress;
-use crate::gangs::protected::{Holding, come_back, evictable_from, follow, holdings};
+use crate::gangs::protected::{Holding, NEVER_MS, come_back, evictable_from, follow, holdings};
 use crate::ids::{ById, GangId, PodId};
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -61,8 +61,19 @@ pub(super) fn takers(
     takers.reclaim_from_ms = Some(from.reclaim_ms).filter(|_| !holding.is_protected);
     takers.move_from_ms = Some(from.move_ms).filter(|_| could_move);
     takers.sentences = sentences(state, &takers, &holding, now_ms);
+    for from_ms in [
+        &mut takers.preempt_from_ms,
+        &mut takers.reclaim_from_ms,
+        &mut takers.move_from_ms,
+    ] {
+        *from_ms = from_ms.filter(|from_ms| *from_ms < NEVER_MS);
+    }
     Some(takers)
 }
+
+/// The fields of a queue that let its gangs run for a while.
+const PREEMPT: &str = "preemptMinRuntime";
+const RECLAIM: &str = "reclaimMinRuntime";
 
 /// The queues and gangs that could take the room, in a sentence each.
 fn sentences(
@@ -71,9 +82,10 @@ fn sentences(
     holding: &Holding,
     now_ms: UnixMs,
 ) -> Vec<String> {
-    let when = |from_ms: UnixMs, why: &str| match from_ms <= now_ms {
-        true => String::from("at any time"),
-        false => format!("from {} on: {why} of its queue", date_and_time(from_ms)),
+    let when = |from_ms: UnixMs, why: &str| match from_ms {
+        NEVER_MS => format!("at no time: {why} of its queue cannot be read"),
+        _ if from_ms <= now_ms => String::from("at any time"),
+        _ => format!("from {} on: {why} of its queue", date_and_time(from_ms)),
     };
     let priority = state.gangs[holding.minimum.gang].spec.priority;
     let guard = guard(state, &holding.minimum.core);
@@ -83,17 +95,21 @@ fn sentences(
         Some(from_ms) => format!(
             "other queues could reclaim its minimum, which the quota of its queue does not \
              protect, {}",
-            when(from_ms, "reclaimMinRuntime")
+            when(from_ms, RECLAIM)
         ),
     });
     if let Some(from_ms) = takers.preempt_from_ms {
         sentences.push(format!(
             "gangs of its queue with a priority above {priority} could preempt it {}",
-            when(from_ms, "preemptMinRuntime")
+            when(from_ms, PREEMPT)
         ));
     }
     if let Some(from_ms) = takers.move_from_ms {
-        let why = "the longer of preemptMinRuntime and reclaimMinRuntime";
+        let why = match (takers.preempt_from_ms, from_ms) {
+            (Some(NEVER_MS), _) => PREEMPT,
+            (_, NEVER_MS) => RECLAIM,
+            _ => "the longer of preemptMinRuntime and reclaimMinRuntime",
+        };
         sentences.push(format!(
             "gangs of any queue could have it moved to other nodes {}",
             when(from_ms, why)

@@ -102,7 +102,7 @@ impl Oracle<'_> {
 
     /// Whether the minimum of a gang is within the quota of its queue: on GPUs of a model that is
     /// divided within that one's, all others within the quota of GPUs. What is protected uses up
-    /// both.
+    /// both; a gang that is not preemptible always is, and uses up what there is.
     pub(super) fn is_protected(&self, of: usize) -> bool {
         let running = &self.case.gangs[..self.case.gangs.len() - 1];
         let mut order: Vec<(usize, &Gang)> = running
@@ -140,6 +140,7 @@ impl Oracle<'_> {
                 };
                 match left.checked_sub(decides) {
                     Some(rest) => *left = rest,
+                    None if !gang.preemptible => *left = 0,
                     None => fits = false,
                 }
             }
