@@ -154,6 +154,22 @@ impl Reservations {
             .map(|it| it.start.at_ms)
     }
 
+    /// Whether a gang was promised a start.
+    pub(crate) fn has_promises(&self) -> bool {
+        !self.promised.is_empty()
+    }
+
+    /// The gangs with promises and when each is to start, in the order of promises.
+    pub(crate) fn promised_starts(&self) -> impl Iterator<Item = (GangId, UnixMs)> + '_ {
+        let promised = self.promised.iter();
+        promised.map(|it| (it.start.gang, it.start.at_ms))
+    }
+
+    /// The gangs that would fit now, but for promises to others.
+    pub(crate) fn behind(&self) -> impl Iterator<Item = GangId> + '_ {
+        self.behind.iter().copied()
+    }
+
     fn starts(&self) -> Vec<Start> {
         self.promised.iter().map(|it| it.start).collect()
     }
