@@ -51,6 +51,8 @@ pub(crate) struct Reservation {
     start: Start,
     /// Where the members that it needs will be.
     places: Places,
+    /// When it was made.
+    made_ms: UnixMs,
 }
 
 /// What refused gangs were promised.
@@ -180,7 +182,7 @@ impl Reservations {
     }
 
     /// Takes in where the gangs with reservations are to be, in the order of promises.
-    fn adopt(&mut self, starts: &[Start], places: Vec<Places>) {
+    fn adopt(&mut self, starts: &[Start], places: Vec<Places>, now_ms: UnixMs) {
         for (start, places) in starts.iter().zip(places) {
             let mut promised = self.promised.iter_mut();
             match promised.find(|it| it.start.gang == start.gang) {
@@ -188,6 +190,7 @@ impl Reservations {
                 None => self.promised.push(Reservation {
                     start: *start,
                     places,
+                    made_ms: now_ms,
                 }),
             }
         }
@@ -241,7 +244,8 @@ impl Planner {
         let basis = self.basis(settings, progress, now_ms);
         let places = earliest::lay_out(state, basis, &starts, None, work);
         let are_kept = places.is_some();
-        self.reservations.adopt(&starts, places.unwrap_or_default());
+        self.reservations
+            .adopt(&starts, places.unwrap_or_default(), now_ms);
         are_kept
     }
 
@@ -299,7 +303,7 @@ impl Planner {
             start.at_ms = at_ms;
             let mut starts = earliest::others_of(&promised, start.gang);
             starts.push(start);
-            self.reservations.adopt(&starts, places);
+            self.reservations.adopt(&starts, places, now_ms);
             rooms.forget();
         }
     }
@@ -349,10 +353,17 @@ impl Planner {
             self.reservations.end_of(id);
         }
         let is_new = self.reservations.start_ms(id).is_none();
-        let later = match is_new {
+        let mut later = match is_new {
             true => self.promised_after(state, settings, progress, (queue, id)),
             false => BTreeSet::new(),
         };
+        // Across queues the order has circles: a small gang comes before the gang of another queue
+        // that comes before the large one in front of it. So what was promised just now stays.
+        let made = self.reservations.promised.iter();
+        let made = made.filter(|known| known.made_ms == now_ms);
+        for known in made {
+            later.remove(&known.start.gang);
+        }
         let left = self.reservations.promised.len() - later.len();
         if is_new && left >= settings.reservations as usize {
             let line = self.reservations.unpromised.entry(queue).or_default();
