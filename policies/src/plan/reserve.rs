@@ -344,12 +344,11 @@ impl Planner {
             self.reservations.behind.insert(id);
         }
         let start = Start::now(state, asker);
-        if self
-            .reservations
-            .start_ms(id)
-            .is_some_and(|start_ms| start_ms <= now_ms)
-        {
-            // The promise could not be kept.
+        let mut promised = self.reservations.promised.iter();
+        let own = promised.find(|known| known.start.gang == id);
+        if own.is_some_and(|own| own.start.at_ms <= now_ms && own.made_ms < now_ms) {
+            // The promise could not be kept. One that was made just now would be made again, for
+            // ever, and waits for another time.
             self.reservations.end_of(id);
         }
         let is_new = self.reservations.start_ms(id).is_none();

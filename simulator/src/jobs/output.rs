@@ -3,7 +3,7 @@
 use super::evictions::{Losses, Pair};
 use super::fairness::{Fairness, fairness};
 use super::promises::{Truth, truth};
-use super::sizes::{Waits, waits};
+use super::sizes::{CLASSES, Waits, class, waits};
 use super::summary::{Summary, seconds, summaries};
 use super::{Run, Workload};
 use crate::report;
@@ -279,6 +279,10 @@ pub fn record(run: &Run, workload: Workload<'_>) -> Record {
             submit_s: job.submit_s,
             runs_s: run.runs_s(index, job).collect(),
         });
+        if let Some(wait_s) = run.waited_s(index, job) {
+            let class = class(job.num_gpus);
+            record.waited_by_size((class, CLASSES[class].0), wait_s);
+        }
     }
     for share in &run.fair_shares {
         record.fair_share(share.at_s, share.queue, of_gpus(share.gpus));

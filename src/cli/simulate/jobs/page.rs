@@ -182,13 +182,13 @@ fn sizes(runs: &[Evaluated]) -> Table {
         ]
         .concat(),
     );
-    for class in 0..CLASSES.len() {
+    for (class, (name, _)) in CLASSES.iter().enumerate() {
         for run in runs {
             let Some(waits) = waits_of(run, class) else {
                 continue;
             };
             let mut row = vec![
-                CLASSES[class].0.to_owned(),
+                (*name).to_owned(),
                 run.run.policy.name().to_owned(),
                 waits.jobs.to_string(),
                 seconds(waits.mean),
