@@ -160,6 +160,60 @@ fn evictions_are_told_where_they_are_asked_for() {
 }
 
 #[test]
+fn reservations_stand_beside_the_policies_without_them() {
+    let folder = Folder::new("reservations");
+    folder.write("queues.csv", "vc,node num\na,2\n");
+    // The job of 16 GPUs waits for the first one. The third one is done by then, the last is not.
+    let jobs = "row,submit_s,duration_s,num_gpus,vc,expected_s\n1,0,100,8,a,100\n\
+                2,1,10,16,a,20\n3,2,50,8,a,60\n4,3,200,8,a,150\n";
+    folder.write("trace.csv", jobs);
+    let policies = "drf,drf+reservations,drf+evictions,drf+evictions+reservations";
+    let jobs = format!("jobs --trace trace.csv --queues queues.csv --policy {policies}");
+    let run = simulate(&folder.0, &format!("{jobs} --out results"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let shown = text(&run.stdout);
+    assert!(shown.contains("KEPT, %") && shown.contains("MEDIAN WAIT, S"));
+    let sizes = folder.read("results/sizes.csv");
+    for row in [
+        "drf,8-63,4,75.00,49,251",
+        "drf+reservations,8-63,4,51.50,99,107",
+    ] {
+        assert!(sizes.contains(row), "{sizes}");
+    }
+    let promises = folder.read("results/promises.csv");
+    let first = "drf+reservations,2,a,16,1,100,100\ndrf+reservations,4,a,8,3,120,110\n\
+                 drf+evictions+reservations,2,a,16,1,100,100\n";
+    assert!(promises.contains(first), "{promises}");
+    assert_eq!(
+        folder.read("results/expectations.csv"),
+        "gpus,jobs,expected,ratio_median,ratio_p95,overruns\n\
+         8-63,4,4,1.000,1.333,1\nALL,4,4,1.000,1.333,1\n"
+    );
+    let report = folder.read("results/report.json");
+    for part in [
+        "Waits by size",
+        "Promised starts",
+        "Expectations",
+        "used without",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    assert!(report.contains("[\"reservations\",\"8\"]"), "{report}");
+
+    let run = simulate(&folder.0, &format!("{jobs} --reservations 1 --out one"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let promises = folder.read("one/promises.csv");
+    // The last job is promised nothing before the second one has started.
+    assert!(
+        promises.contains("drf+reservations,4,a,8,100,120,110\n"),
+        "{promises}"
+    );
+    let run = simulate(&folder.0, &format!("{JOBS} --out without"));
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert!(!folder.0.join("without/promises.csv").exists());
+}
+
+#[test]
 fn options_that_contradict_each_other_are_refused() {
     let folder = Folder::new("options");
     let both = "generate --like philly --seed 1 --out x --jobs 5 --gpus 8 --load 7";

@@ -9,6 +9,7 @@
 //! at once, and submit jobs again that have failed.
 
 mod draw;
+mod expected;
 pub mod profile;
 mod scale;
 pub mod statistics;
@@ -19,6 +20,7 @@ use crate::random::Random;
 use crate::trace::jobs::{Job, Jobs};
 use crate::trace::queues::TraceQueue;
 use draw::{Fraction, Weighted, shuffle};
+pub use expected::Expected;
 use profile::{Like, Profile};
 pub use scale::{Scale, ScaleError};
 

@@ -1,8 +1,8 @@
 //! The jobs of a trace under a policy: when does each start?
 //!
 //! A job is a gang of pods that take whole nodes each, and of one more pod for the GPUs that are
-//! left over. The job runs for its duration from the start of its gang; only under
-//! [`Policy::DrfEvictions`] it may be evicted before. Every start is a `Bind` of the engine and
+//! left over. The job runs for its duration from the start of its gang; only under a policy that
+//! [evicts](Policy::evicts) it may be evicted before. Every start is a `Bind` of the engine and
 //! every eviction an `Evict`: a [`Policy`] is a setting of the engine, not a scheduler of its own.
 //!
 //! Under [`Policy::Fifo`], [`Policy::Sjf`] and [`Policy::FirstFit`] every queue has its nodes for
@@ -17,10 +17,13 @@
 
 mod cluster;
 pub mod evictions;
+pub mod expectations;
 pub mod fairness;
 pub mod nearness;
 mod objects;
 pub mod output;
+pub mod promises;
+pub mod sizes;
 pub mod summary;
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ use cluster::{Cluster, Outcome};
 use evictions::Eviction;
 use gpu_batch_policies::facts::Placement;
 use gpu_batch_policies::settings::{Evictions, LeafOrder, Queueing, Settings};
+use promises::Promise;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -57,11 +61,19 @@ pub enum Policy {
     Drf,
     /// What the live scheduler does: as [`Policy::Drf`], and queues take back what is theirs.
     DrfEvictions,
+    /// As [`Policy::Drf`], and so many jobs that find no room are promised a start; others pass
+    /// where they do not delay it. 0: nobody is promised anything.
+    DrfReservations(u32),
+    /// As [`Policy::DrfEvictions`], with promises as under [`Policy::DrfReservations`].
+    DrfEvictionsReservations(u32),
 }
 
+/// How many jobs at a time are promised a start, where nothing else is said.
+pub const RESERVATIONS: u32 = 8;
+
 impl Policy {
-    /// All policies.
-    pub const ALL: [Self; 7] = [
+    /// All policies, those with reservations with [`RESERVATIONS`] of them.
+    pub const ALL: [Self; 9] = [
         Self::Fifo,
         Self::Sjf,
         Self::FirstFit,
@@ -69,6 +81,8 @@ impl Policy {
         Self::Conservative,
         Self::Drf,
         Self::DrfEvictions,
+        Self::DrfReservations(RESERVATIONS),
+        Self::DrfEvictionsReservations(RESERVATIONS),
     ];
 
     /// The name of the policy, as users write it.
@@ -82,6 +96,8 @@ impl Policy {
             Self::Conservative => "conservative",
             Self::Drf => "drf",
             Self::DrfEvictions => "drf+evictions",
+            Self::DrfReservations(_) => "drf+reservations",
+            Self::DrfEvictionsReservations(_) => "drf+evictions+reservations",
         }
     }
 
@@ -94,22 +110,39 @@ impl Policy {
     /// Whether jobs are evicted so that others can start.
     #[must_use]
     pub fn evicts(self) -> bool {
-        self == Self::DrfEvictions
+        matches!(self, Self::DrfEvictions | Self::DrfEvictionsReservations(_))
     }
 
-    /// Whether jobs are promised starts, which later jobs that pass do not delay. All jobs stand in
-    /// one line then, whatever their queues.
+    /// Whether all jobs stand in one line, whatever their queues.
     #[must_use]
-    pub fn backfills(self) -> bool {
+    pub fn is_one_line(self) -> bool {
+        matches!(self, Self::Easy | Self::Conservative)
+    }
+
+    /// Whether jobs are promised starts, which later jobs that pass do not delay.
+    #[must_use]
+    pub fn reserves(self) -> bool {
         self.reservations() > 0
     }
 
-    /// How many jobs at a time are promised a start.
-    fn reservations(self) -> u32 {
+    /// How many jobs at a time are promised a start; [`u32::MAX`]: all that wait.
+    #[must_use]
+    pub fn reservations(self) -> u32 {
         match self {
             Self::Easy => 1,
             Self::Conservative => u32::MAX,
+            Self::DrfReservations(count) | Self::DrfEvictionsReservations(count) => count,
             _ => 0,
+        }
+    }
+
+    /// The policy that differs only in that nobody is promised a start; `None`: there is none.
+    #[must_use]
+    pub fn without_reservations(self) -> Option<Self> {
+        match self {
+            Self::DrfReservations(_) => Some(Self::Drf),
+            Self::DrfEvictionsReservations(_) => Some(Self::DrfEvictions),
+            _ => None,
         }
     }
 
@@ -194,6 +227,8 @@ pub struct Run {
     pub starts_s: Vec<Option<u64>>,
     /// The evictions, by job and then by time.
     pub evictions: Vec<Eviction>,
+    /// What jobs were promised before they started for the first time, by job.
+    pub promises: Vec<Promise>,
     /// The jobs that never started and why, sorted by their index in the trace.
     pub never: Vec<Never>,
     /// How many steps the engines made, for figures of speed.
@@ -246,6 +281,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
             policy: *policy,
             starts_s: vec![None; workload.jobs.jobs.len()],
             evictions: Vec::new(),
+            promises: Vec::new(),
             never,
             steps: 0,
             fair_shares: Vec::new(),
@@ -277,6 +313,7 @@ pub fn simulate(policies: &[Policy], workload: Workload<'_>, execution: Executio
     for run in &mut runs {
         run.never.sort_by_key(|never| never.job);
         run.evictions.sort_by_key(|it| (it.job, it.at_s));
+        run.promises.sort_by_key(|promise| promise.job);
     }
     runs
 }
@@ -318,6 +355,7 @@ impl Run {
         self.fair_shares.extend(outcome.fair_shares);
         self.never.extend(outcome.never);
         self.evictions.extend(outcome.evictions);
+        self.promises.extend(outcome.promises.into_values());
         for (job, start_s) in outcome.starts {
             self.starts_s[job] = start_s;
         }

@@ -27,6 +27,7 @@ mod course;
 mod gang;
 mod output;
 mod page;
+mod promised;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ mod world;
 
 pub use comparison::{Comparison, Figures, GangDifference, PodDifference, QueueFigures};
 pub use course::{Course, Start};
+pub use promised::{Promise, PromiseFigures, PromiseKept, Promised};
 
 use crate::journal::Damage;
 use gpu_batch_policies::event::{Event, Object, ObjectKey};

@@ -101,7 +101,7 @@ fn what_if(args: &Args, mut reader: Reader<BufReader<File>>) -> Result<(), Failu
         results.write("pods.csv", |file| session.write_pods(&course, file))?;
         results.write_report(&session.report(&course, &comparison, facts(args, &session)))?;
     }
-    let report = WhatIfReport::new(&session, &comparison, course.evictions);
+    let report = WhatIfReport::new(&session, &comparison, &course);
     print(&match args.output {
         Output::Table => replay::draw_what_if(&report, Screen::of_stdout()),
         Output::Json => serde_json::to_string_pretty(&report)? + "\n",

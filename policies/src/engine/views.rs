@@ -3,6 +3,7 @@
 use crate::bind::Binder;
 use crate::engine::Engine;
 use crate::explain::{Explanation, NotFound, Subject};
+use crate::facts::UnixMs;
 use crate::plan::victims::Others;
 use crate::reason::Reason;
 use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport};
@@ -108,6 +109,23 @@ impl Engine {
     /// last 1,024.
     pub fn take_forecasts(&mut self) -> impl Iterator<Item = Forecast> + use<> {
         self.forecasts.take()
+    }
+
+    /// The gangs that are promised a start, each with the time of it, in the order in which they
+    /// were promised. Empty without [`Settings::reservations`](crate::settings::Settings). Reads
+    /// what is known, so it is cheap enough for every step.
+    ///
+    /// A time may have passed: the gang is tried in the next step.
+    pub fn promised_starts(&self) -> impl Iterator<Item = (&str, UnixMs)> {
+        let promised = self.planner.reservations.promised_starts();
+        promised.map(|(gang, at_ms)| (&*self.state.gangs[gang].name, at_ms))
+    }
+
+    /// The gangs that would fit now and wait because others were promised a start, in no order that
+    /// means anything. As cheap as [`Engine::promised_starts`].
+    pub fn gangs_behind_promises(&self) -> impl Iterator<Item = &str> {
+        let behind = self.planner.reservations.behind();
+        behind.map(|gang| &*self.state.gangs[gang].name)
     }
 
     /// How many requests are under way.

@@ -141,7 +141,9 @@ impl Planner {
     /// When the next round of refused gangs begins, or the present one goes on; `None`: when
     /// something happens, or a gang is refused.
     pub(crate) fn claims_deadline(&self) -> Option<UnixMs> {
-        self.claims.deadline(self.agenda.has_refused())
+        // A gang with a promise was refused, too, and waits for nothing in the agenda.
+        let has_refused = self.agenda.has_refused() || self.reservations.has_promises();
+        self.claims.deadline(has_refused)
     }
 
     /// The refused gang that is to be tried next with the room of others, and its queue.

@@ -53,6 +53,8 @@ pub(crate) struct Reservation {
     start: Start,
     /// Where the members that it needs will be.
     places: Places,
+    /// When it was made.
+    made_ms: UnixMs,
 }
 
 /// What refused gangs were promised.
@@ -169,6 +171,22 @@ impl Reservations {
             .map(|it| it.start.at_ms)
     }
 
+    /// Whether a gang was promised a start.
+    pub(crate) fn has_promises(&self) -> bool {
+        !self.promised.is_empty()
+    }
+
+    /// The gangs with promises and when each is to start, in the order of promises.
+    pub(crate) fn promised_starts(&self) -> impl Iterator<Item = (GangId, UnixMs)> + '_ {
+        let promised = self.promised.iter();
+        promised.map(|it| (it.start.gang, it.start.at_ms))
+    }
+
+    /// The gangs that would fit now, but for promises to others.
+    pub(crate) fn behind(&self) -> impl Iterator<Item = GangId> + '_ {
+        self.behind.iter().copied()
+    }
+
     fn starts(&self) -> Vec<Start> {
         self.promised.iter().map(|it| it.start).collect()
     }
@@ -179,7 +197,7 @@ impl Reservations {
     }
 
     /// Takes in where the gangs with reservations are to be, in the order of promises.
-    fn adopt(&mut self, starts: &[Start], places: Vec<Places>) {
+    fn adopt(&mut self, starts: &[Start], places: Vec<Places>, now_ms: UnixMs) {
         for (start, places) in starts.iter().zip(places) {
             let mut promised = self.promised.iter_mut();
             match promised.find(|it| it.start.gang == start.gang) {
@@ -194,6 +212,7 @@ impl Reservations {
                     self.promised.push(Reservation {
                         start: *start,
                         places,
+                        made_ms: now_ms,
                     });
                 }
             }
@@ -258,7 +277,8 @@ impl Planner {
         let basis = self.basis(settings, progress, now_ms);
         let places = earliest::lay_out(state, basis, &starts, None, work);
         let are_kept = places.is_some();
-        self.reservations.adopt(&starts, places.unwrap_or_default());
+        self.reservations
+            .adopt(&starts, places.unwrap_or_default(), now_ms);
         are_kept
     }
 
@@ -316,7 +336,7 @@ impl Planner {
             start.at_ms = at_ms;
             let mut starts = earliest::others_of(&promised, start.gang);
             starts.push(start);
-            self.reservations.adopt(&starts, places);
+            self.reservations.adopt(&starts, places, now_ms);
             rooms.forget();
         }
     }
@@ -357,19 +377,25 @@ impl Planner {
             self.reservations.behind.insert(id);
         }
         let start = Start::now(state, asker);
-        if self
-            .reservations
-            .start_ms(id)
-            .is_some_and(|start_ms| start_ms <= now_ms)
-        {
-            // The promise could not be kept.
+        let mut promised = self.reservations.promised.iter();
+        let own = promised.find(|known| known.start.gang == id);
+        if own.is_some_and(|own| own.start.at_ms <= now_ms && own.made_ms < now_ms) {
+            // The promise could not be kept. One that was made just now would be made again, for
+            // ever, and waits for another time.
             self.reservations.end_of(id);
         }
         let is_new = self.reservations.start_ms(id).is_none();
-        let later = match is_new {
+        let mut later = match is_new {
             true => self.promised_after(state, settings, progress, (queue, id)),
             false => BTreeSet::new(),
         };
+        // Across queues the order has circles: a small gang comes before the gang of another queue
+        // that comes before the large one in front of it. So what was promised just now stays.
+        let made = self.reservations.promised.iter();
+        let made = made.filter(|known| known.made_ms == now_ms);
+        for known in made {
+            later.remove(&known.start.gang);
+        }
         let left = self.reservations.promised.len() - later.len();
         if is_new && left >= settings.reservations as usize {
             let line = self.reservations.unpromised.entry(queue).or_default();

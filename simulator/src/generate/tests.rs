@@ -1,5 +1,6 @@
 use super::statistics::Statistics;
 use super::*;
+use crate::jobs::expectations::expectations;
 use crate::trace::queues;
 use std::collections::BTreeSet;
 
@@ -91,8 +92,44 @@ fn a_seed_gives_the_same_bytes_for_ever() {
 }
 
 #[test]
+fn expectations_are_a_column_more_and_change_nothing_else() {
+    let month = Settings {
+        scale: Scale::Both {
+            jobs: 40_000,
+            gpus: 6_216,
+        },
+        ..month(Like::Helios, 1)
+    };
+    let plain = generate(&month).unwrap();
+    let told = |expected| {
+        let mut trace = plain.clone();
+        trace.expect(expected, month.seed);
+        trace
+    };
+    let exact = told(Expected::Exact);
+    let is_exact = |job: &Job| job.expected_s == Some(job.duration_s);
+    assert!(exact.jobs.jobs.iter().all(is_exact));
+    let mut rough = told(Expected::Rough);
+    assert!(rough == told(Expected::Rough));
+    let all = expectations(&rough.jobs).pop().unwrap();
+    println!("{all:?}");
+    assert_eq!(all.expected, all.jobs);
+    // Of jobs of a few seconds a minute is expected at least, so the ratios are smaller than those
+    // that are drawn, and fewer than one of twenty run for longer.
+    assert!((200..413).contains(&all.ratio_median.unwrap()));
+    assert!((990..1_100).contains(&all.ratio_p95.unwrap()));
+    assert!((30..50).contains(&all.overruns_per_mille().unwrap()));
+    for job in &mut rough.jobs.jobs {
+        assert!(job.expected_s.is_some_and(|it| it >= 60 && it % 60 == 0));
+        job.expected_s = None;
+    }
+    assert!(rough == plain);
+}
+
+#[test]
 fn what_is_written_is_read_again() {
-    let trace = generate(&small(Like::Helios)).unwrap();
+    let mut trace = generate(&small(Like::Helios)).unwrap();
+    trace.expect(Expected::Rough, 7);
     let folder = std::env::temp_dir().join(format!("gpu-batch-generate-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (jobs, nodes) = written(&trace);

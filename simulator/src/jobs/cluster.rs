@@ -2,6 +2,7 @@
 
 use super::evictions::{Courses, Eviction};
 use super::objects::{Arrival, GPU, Objects};
+use super::promises::Promise;
 use super::{Execution, FairShare, Never, Policy, Workload};
 use crate::timeline::{Moment, Timeline};
 use crate::trace::jobs::Job;
@@ -9,6 +10,7 @@ use gpu_batch_policies::command::Evict;
 use gpu_batch_policies::engine::Engine;
 use gpu_batch_policies::event::{Event, ObjectKey};
 use gpu_batch_policies::facts::{UnixMs, amount};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// The nodes of a cluster, and the jobs that compete for them.
@@ -30,6 +32,8 @@ pub(super) struct Outcome {
     /// last entry counts.
     pub(super) starts: Vec<(usize, Option<u64>)>,
     pub(super) evictions: Vec<Eviction>,
+    /// The first promise to each job that waited for its first start.
+    pub(super) promises: BTreeMap<usize, Promise>,
     pub(super) never: Vec<Never>,
     pub(super) steps: u64,
     pub(super) fair_shares: Vec<FairShare>,
@@ -111,9 +115,7 @@ struct World<'a> {
     places: Vec<Option<usize>>,
     objects: Objects,
     timeline: Timeline,
-    /// All jobs stand in one line and may pass others where these are not delayed: what their
-    /// owners expect counts. Otherwise only an order by runtime asks for it, and it is the truth.
-    backfills: bool,
+    policy: Policy,
     /// `None`: no job is evicted.
     courses: Option<Courses>,
     outcome: Outcome,
@@ -131,11 +133,12 @@ impl<'a> World<'a> {
             places: workload.queues_of_trace(),
             objects,
             timeline: Timeline::new(policy.settings(), 0, world),
-            backfills: policy.backfills(),
+            policy,
             courses: policy.evicts().then(Courses::default),
             outcome: Outcome {
                 starts: Vec::with_capacity(cluster.jobs.len()),
                 evictions: Vec::new(),
+                promises: BTreeMap::new(),
                 never: Vec::new(),
                 steps: 0,
                 fair_shares: Vec::new(),
@@ -149,20 +152,30 @@ impl<'a> World<'a> {
         let Some(queue) = self.places[job.queue as usize] else {
             return;
         };
-        let queue = match self.backfills {
+        let queue = match self.policy.is_one_line() {
             true => ONE_LINE,
             false => &self.workload.queues[queue].name,
         };
         let arrival = Arrival {
             run,
             at_s,
-            expected_s: match self.backfills {
-                true => job.expected_s,
-                false => Some(self.left_s(number)),
-            },
+            expected_s: self.expected_s(number),
             ..Arrival::first(number, job, queue)
         };
         self.objects.arrive(arrival, batch);
+    }
+
+    /// How long a job is said to have still to run. Where jobs are promised starts, its owner says
+    /// it, who knows what is saved. Otherwise only an order by runtime asks, and it is the truth.
+    fn expected_s(&self, number: usize) -> Option<u64> {
+        let job = &self.workload.jobs.jobs[number];
+        let left_s = self.left_s(number);
+        if !self.policy.reserves() {
+            return Some(left_s);
+        }
+        let saved_s = job.duration_s - left_s;
+        let expected_s = job.expected_s?;
+        Some(expected_s.saturating_sub(saved_s))
     }
 
     /// How long a job has still to run.
@@ -182,7 +195,28 @@ impl<'a> World<'a> {
             let moment = self.timeline.advance(at_ms, []);
             events += self.follow(at_ms, moment);
         }
+        self.note_promises(at_ms);
         events
+    }
+
+    /// Keeps the first promise to each job that has not started yet.
+    fn note_promises(&mut self, at_ms: UnixMs) {
+        for (gang, start_ms) in self.timeline.engine().promised_starts() {
+            let Some(job) = Objects::job_of_gang(gang) else {
+                continue;
+            };
+            let courses = self.courses.as_ref();
+            if courses.is_none_or(|courses| !courses.has_started(job)) {
+                let promises = &mut self.outcome.promises;
+                promises.entry(job).or_insert_with(|| Promise {
+                    job,
+                    made_s: at_s(at_ms),
+                    // As everything that the engine waits for, a start between two seconds happens
+                    // with the second one.
+                    start_s: start_ms.div_ceil(1_000),
+                });
+            }
+        }
     }
 
     /// Takes in what the engine has done. Returns how many events follow.

@@ -151,6 +151,11 @@ impl Courses {
         self.0.entry(number).or_default().start_s = Some(at_s);
     }
 
+    /// Whether a job has ever started.
+    pub(super) fn has_started(&self, number: usize) -> bool {
+        self.0.contains_key(&number)
+    }
+
     /// How long a job has still to run, in seconds, after its last save.
     pub(super) fn left_s(&self, number: usize, job: &Job) -> u64 {
         let saved_s = self.0.get(&number).map_or(0, |course| course.saved_s);

@@ -2,6 +2,8 @@
 
 use super::evictions::{Losses, Pair};
 use super::fairness::{Fairness, fairness};
+use super::promises::{Truth, truth};
+use super::sizes::{CLASSES, Waits, class, waits};
 use super::summary::{Summary, seconds, summaries};
 use super::{Run, Workload};
 use crate::report;
@@ -19,6 +21,10 @@ pub struct Evaluated {
     pub run: Run,
     /// A summary for each queue that has jobs, and as the last one that of all queues.
     pub summaries: Vec<Summary>,
+    /// How long jobs waited by their size, the smallest first.
+    pub sizes: Vec<Waits>,
+    /// How true promised starts were.
+    pub promises: Truth,
     /// How evenly the run served the queues.
     pub fairness: Fairness,
     /// What evictions have taken, by who gave and who got.
@@ -47,11 +53,20 @@ pub fn any_evicts(runs: &[Evaluated]) -> bool {
     runs.iter().any(|run| run.run.policy.evicts())
 }
 
-/// Works out the summaries and the fairness of a run.
+/// Whether jobs may be promised starts in one of the runs. Only then files and pages tell of
+/// promises.
+#[must_use]
+pub fn any_reserves(runs: &[Evaluated]) -> bool {
+    runs.iter().any(|run| run.run.policy.reserves())
+}
+
+/// Works out the figures of a run.
 #[must_use]
 pub fn evaluate(run: Run, workload: Workload<'_>) -> Evaluated {
     Evaluated {
         summaries: summaries(&run, workload),
+        sizes: waits(&run, workload),
+        promises: truth(&run),
         fairness: fairness(&run, workload),
         losses: run.losses(workload),
         run,
@@ -264,6 +279,10 @@ pub fn record(run: &Run, workload: Workload<'_>) -> Record {
             submit_s: job.submit_s,
             runs_s: run.runs_s(index, job).collect(),
         });
+        if let Some(wait_s) = run.waited_s(index, job) {
+            let class = class(job.num_gpus);
+            record.waited_by_size((class, CLASSES[class].0), wait_s);
+        }
     }
     for share in &run.fair_shares {
         record.fair_share(share.at_s, share.queue, of_gpus(share.gpus));

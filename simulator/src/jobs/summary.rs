@@ -73,20 +73,27 @@ impl Figures {
     fn summary(mut self, queue: Option<usize>) -> Summary {
         let jobs = self.waits_s.len();
         let wait_s = self.waits_s.iter().copied().map(u128::from).sum();
-        let place = jobs * 99 / 100;
-        let p99 = (jobs > 0).then(|| *self.waits_s.select_nth_unstable(place).1);
         Summary {
             queue,
             jobs: jobs as u64,
             completion: mean(self.completion_s, jobs),
             wait: mean(wait_s, jobs),
-            wait_p99_s: p99.unwrap_or(0),
+            wait_p99_s: quantile(&mut self.waits_s, 99).unwrap_or(0),
             makespan_s: self.last_s.saturating_sub(self.first_s),
         }
     }
 }
 
-fn mean(sum_s: u128, count: usize) -> Hundredths {
+/// The value at index `count * percent / 100` from 0, in order of size; `None`: there are no
+/// values.
+/// `percent` is below 100. Reorders the values.
+pub(crate) fn quantile<N: Copy + Ord>(values: &mut [N], percent: usize) -> Option<N> {
+    let place = values.len() * percent / 100;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(place).1)
+}
+
+/// The mean of so many values with this sum, in seconds.
+pub(super) fn mean(sum_s: u128, count: usize) -> Hundredths {
     let count = count as u128;
     let rounded = (sum_s * 200 + count).checked_div(2 * count)?;
     u64::try_from(rounded).ok()

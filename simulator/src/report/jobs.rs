@@ -5,6 +5,7 @@
 use super::buckets::{Buckets, as_float};
 use super::waits::Waits;
 use super::{Arrangement, Axis, Kind, Panel, Scale, Series, Style};
+use std::collections::BTreeMap;
 
 /// How many queues have a colour of their own; all other queues are one area.
 const COLOURS: usize = 9;
@@ -45,6 +46,8 @@ pub struct Record {
     capacity: u64,
     queues: Vec<Queue>,
     rows: Vec<Row>,
+    /// The waits by the size of jobs, the smallest first: each class with its name.
+    sizes: BTreeMap<usize, (String, Waits)>,
 }
 
 /// One queue in one run.
@@ -68,6 +71,7 @@ impl Record {
             capacity,
             queues,
             rows,
+            sizes: BTreeMap::new(),
         }
     }
 
@@ -94,6 +98,15 @@ impl Record {
         if let Some((row, start_s)) = self.rows.get_mut(queue).zip(start_s) {
             row.waits.add(start_s.saturating_sub(submit_s));
         }
+    }
+
+    /// Counts how long a job of a class of sizes waited in all. The classes are shown in the order
+    /// of
+    /// their numbers, by their names.
+    pub fn waited_by_size(&mut self, (number, name): (usize, &str), wait_s: u64) {
+        let named = || (name.to_owned(), Waits::default());
+        let (_, waits) = self.sizes.entry(number).or_insert_with(named);
+        waits.add(wait_s);
     }
 
     fn waits_between(&mut self, queue: usize, from_s: u64, to_s: Option<u64>) {
@@ -136,6 +149,13 @@ impl Record {
             row.fair_share.merge(more.fair_share);
             row.waits.merge(&more.waits);
         }
+        for (number, (name, more)) in other.sizes {
+            let (_, waits) = self
+                .sizes
+                .entry(number)
+                .or_insert_with(|| (name, Waits::default()));
+            waits.merge(&more);
+        }
     }
 }
 
@@ -156,7 +176,11 @@ pub fn panels(records: &[Record], work: &str) -> Vec<Panel> {
     if first.queues.len() > 1 || plots.has_fair_shares() {
         panels.push(plots.shares());
     }
-    panels.extend([plots.waits(work), plots.waiting(work)]);
+    panels.push(plots.waits(work));
+    if records.iter().any(|record| !record.sizes.is_empty()) {
+        panels.push(plots.waits_by_size(work));
+    }
+    panels.push(plots.waiting(work));
     panels
 }
 
@@ -338,6 +362,35 @@ impl<'a> Plots<'a> {
             arrangement: Arrangement::Together,
             choice: Some("Queue".to_owned()),
             series: self.by_choice(points),
+        }
+    }
+
+    fn waits_by_size(&self, work: &str) -> Panel {
+        let sizes = self.records.iter().flat_map(|record| &record.sizes);
+        let names: BTreeMap<usize, &str> = sizes.map(|(at, (name, _))| (*at, &**name)).collect();
+        let mut series = Vec::new();
+        // The largest first: what a policy does for them is seen least elsewhere.
+        for (number, name) in names.into_iter().rev() {
+            for (run, record) in self.records.iter().enumerate() {
+                let waits = record.sizes.get(&number);
+                series.push(Series {
+                    name: record.name.clone(),
+                    run: Some(run),
+                    choice: Some(name.to_owned()),
+                    points: waits.map_or_else(Vec::new, |(_, waits)| waits.distribution()),
+                    ..Series::default()
+                });
+            }
+        }
+        Panel {
+            title: "Waiting time by size".to_owned(),
+            note: format!("As above, for the {work} that ask for so many GPUs."),
+            x: Axis::new("waited at most", Scale::LogSeconds),
+            y: Axis::new(&format!("of the {work}"), Scale::Percent),
+            kind: Kind::Distribution,
+            arrangement: Arrangement::Together,
+            choice: Some("GPUs".to_owned()),
+            series,
         }
     }
 

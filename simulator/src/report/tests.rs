@@ -91,6 +91,31 @@ fn parts_of_a_run_add_up() {
 }
 
 #[test]
+fn waits_by_size_have_a_plot_with_the_largest_first() {
+    let mut parts = record();
+    parts.waited_by_size((0, "1"), 5);
+    let mut more = Record::new("fifo", vec![queue("a", 4), queue("b", 8)], 12_000);
+    more.waited_by_size((0, "1"), 0);
+    more.waited_by_size((3, "64+"), 70);
+    parts.merge(more);
+    let panels = jobs::panels(&[parts, record()], "jobs");
+    let panel = panels.iter().find(|it| it.title == "Waiting time by size");
+    let series = panel.unwrap().series.iter();
+    let shown: Vec<_> = series
+        .map(|it| (it.choice.as_deref(), &*it.points))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (Some("64+"), &[(0.0, 0.0), (70.0, 100.0)][..]),
+            (Some("64+"), &[]),
+            (Some("1"), &[(0.0, 50.0), (5.0, 100.0)]),
+            (Some("1"), &[]),
+        ]
+    );
+}
+
+#[test]
 fn the_smallest_of_many_queues_share_a_colour() {
     let names: Vec<String> = (0..11).map(|at| format!("q{at}")).collect();
     let queues = names.iter().map(|name| queue(name, 1)).collect();

@@ -1,5 +1,6 @@
 //! What one scheduler did with the pods of a session.
 
+use super::Promised;
 use gpu_batch_policies::facts::{Uid, UnixMs};
 use std::collections::BTreeMap;
 
@@ -10,6 +11,9 @@ pub struct Course {
     pub starts: BTreeMap<Uid, Start>,
     /// How many pods were evicted.
     pub evictions: u64,
+    /// What gangs were promised; `None`: nobody is to be promised anything, or it is the recorded
+    /// course, of which it is not known.
+    pub promised: Option<Promised>,
 }
 
 /// One binding.

@@ -3,26 +3,37 @@
 use super::page::milliseconds;
 use super::{Course, Session, Start};
 use gpu_batch_policies::facts::UnixMs;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 impl Session {
     /// Writes `gang,queue,arrived_s,recorded_s,other_s`, a line for each gang, by name. Times are
     /// seconds since the recorded scheduler began to decide; a gang that never started has no time.
-    /// The queue is that of the other course.
+    /// The queue is that of the other course. Where gangs may be promised starts there,
+    /// `promised_s` follows: the first promise; empty: none.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write_gangs(&self, other: &Course, file: impl Write) -> io::Result<()> {
         let mut table = csv::Writer::from_writer(file);
-        table.write_record(["gang", "queue", "arrived_s", "recorded_s", "other_s"])?;
+        let columns = ["gang", "queue", "arrived_s", "recorded_s", "other_s"];
+        let promised: Option<BTreeMap<_, _>> = self.promises_kept(other).map(|kept| {
+            let kept = kept.into_iter();
+            kept.map(|it| (it.gang, it.promised_ms)).collect()
+        });
+        let more = promised.as_ref().map(|_| "promised_s");
+        table.write_record(columns.into_iter().chain(more))?;
         for (name, gang) in self.gangs() {
-            table.write_record([
-                &*name,
-                &*gang.queue(self, other),
-                &self.after(Some(gang.arrived_ms)),
-                &self.after(gang.started_ms(&self.course)),
-                &self.after(gang.started_ms(other)),
-            ])?;
+            let fields = [
+                name.clone(),
+                gang.queue(self, other).into(),
+                self.after(Some(gang.arrived_ms)),
+                self.after(gang.started_ms(&self.course)),
+                self.after(gang.started_ms(other)),
+            ];
+            let promised = promised.as_ref();
+            let promised = promised.map(|known| self.after(known.get(&*name).copied()));
+            table.write_record(fields.into_iter().chain(promised))?;
         }
         table.flush()
     }

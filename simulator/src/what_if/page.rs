@@ -27,6 +27,12 @@ impl Session {
             .zip(courses)
             .map(|(name, course)| self.record(name, course, comparison))
             .collect();
+        let mut tables = vec![
+            queues(comparison),
+            self.gang_table(comparison),
+            pod_table(comparison),
+        ];
+        tables.extend(self.promise_table(other));
         Report {
             title: "What if".to_owned(),
             subtitle: format!(
@@ -40,11 +46,7 @@ impl Session {
             facts,
             runs: COURSES.map(str::to_owned).into(),
             panels: panels(&records, "gangs"),
-            tables: vec![
-                queues(comparison),
-                self.gang_table(comparison),
-                pod_table(comparison),
-            ],
+            tables,
         }
     }
 
@@ -95,10 +97,7 @@ impl Session {
         );
         for gang in &comparison.gangs {
             let both = gang.recorded_ms.zip(gang.other_ms);
-            let later = both.map_or_else(String::new, |(recorded, other)| {
-                let sign = if other < recorded { "-" } else { "" };
-                format!("{sign}{}", milliseconds(other.abs_diff(recorded)))
-            });
+            let later = both.map_or_else(String::new, |(recorded, other)| later(recorded, other));
             table.row(vec![
                 gang.gang.clone(),
                 gang.queue.to_string(),
@@ -109,6 +108,39 @@ impl Session {
         }
         table
     }
+
+    /// What gangs would have been promised, and what would have come of it; `None`: nobody is to be
+    /// promised anything.
+    fn promise_table(&self, other: &Course) -> Option<Table> {
+        let figures = self.promise_figures(other)?;
+        let mut table = Table::new(
+            "Promised starts",
+            &format!(
+                "What gangs of the other course were told first, in seconds since the recorded \
+                 scheduler began to decide. {} of {} started then or before. {} gangs waited \
+                 behind promises to others.",
+                figures.kept, figures.promised, figures.behind,
+            ),
+            &["gang", "promised, s", "started, s", "later by, s"],
+        );
+        for kept in self.promises_kept(other)? {
+            let started_ms = kept.started_ms;
+            let later = started_ms.map(|started_ms| later(kept.promised_ms, started_ms));
+            table.row(vec![
+                kept.gang.into(),
+                self.after(Some(kept.promised_ms)),
+                self.after(started_ms),
+                later.unwrap_or_default(),
+            ]);
+        }
+        Some(table)
+    }
+}
+
+/// By how much the second time is later than the first one, in seconds.
+fn later(one: UnixMs, other: UnixMs) -> String {
+    let sign = if other < one { "-" } else { "" };
+    format!("{sign}{}", milliseconds(other.abs_diff(one)))
 }
 
 fn queues(comparison: &Comparison) -> Table {

@@ -1,6 +1,6 @@
 //! The world of a session under other settings, in virtual time.
 
-use super::{Course, Moment, Session, Start, wholes};
+use super::{Course, Moment, Promised, Session, Start, wholes};
 use crate::timeline::{self, Timeline};
 use gpu_batch_policies::command::{Bind, Evict};
 use gpu_batch_policies::event::{Event, Object, ObjectKey};
@@ -63,6 +63,7 @@ impl<'session> World<'session> {
             leadership: Leadership::Assumed,
             ..settings
         };
+        let reserves = settings.reservations > 0;
         let mut world = Self {
             session,
             happenings: &session.happenings,
@@ -73,7 +74,10 @@ impl<'session> World<'session> {
             leaving: BTreeSet::new(),
             due: BTreeMap::new(),
             now_ms: session.start_ms,
-            course: Course::default(),
+            course: Course {
+                promised: reserves.then(Promised::default),
+                ..Course::default()
+            },
         };
         for object in &session.objects {
             if let Object::Pod(pod) = object
@@ -235,6 +239,9 @@ impl<'session> World<'session> {
                     self.timeline.schedule(self.now_ms, event);
                 }
             }
+        }
+        if let Some(promised) = &mut self.course.promised {
+            promised.follow(self.timeline.engine(), self.now_ms);
         }
     }
 

@@ -4,7 +4,7 @@ use crate::views::table::{self, Screen};
 use clap::ValueEnum;
 use gpu_batch_simulator::generate::profile::{self, Profile};
 use gpu_batch_simulator::generate::statistics::Statistics;
-use gpu_batch_simulator::generate::{Scale, Settings, Trace, generate};
+use gpu_batch_simulator::generate::{Expected, Scale, Settings, Trace, generate};
 use gpu_batch_simulator::trace::queues;
 use std::path::PathBuf;
 
@@ -22,6 +22,7 @@ const LOAD_PERCENT: u32 = 90;
 Examples:
   gpu-batch simulate generate --like philly --seed 1 --out month
   gpu-batch simulate generate --like helios --seed 1 --days 7 --gpus 512 --load 110 --out week
+  gpu-batch simulate generate --like helios --seed 1 --expected rough --out told
   gpu-batch simulate generate --like openb --seed 1 --jobs 1000000 --out million
 
 Writes trace.csv and queues.csv, which `gpu-batch simulate jobs` reads. Of --jobs, --gpus and
@@ -51,6 +52,9 @@ pub(super) struct Args {
     /// How many queues share the cluster. Without it: as many as the real one had
     #[arg(long)]
     queues: Option<u32>,
+    /// How long owners expect their jobs to run: the column expected_s
+    #[arg(long, value_enum, default_value_t = Expect::None)]
+    expected: Expect,
     /// The folder for the files; it is made if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -69,6 +73,16 @@ enum Like {
     Openb,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Expect {
+    /// Nobody expects anything: there is no column
+    None,
+    /// Exactly as long as they run
+    Exact,
+    /// As users do: most expect far too much, and some too little
+    Rough,
+}
+
 pub(super) fn run(args: Args) -> Result<(), Failure> {
     let like = match args.like {
         Like::Philly => profile::Like::Philly,
@@ -82,10 +96,15 @@ pub(super) fn run(args: Args) -> Result<(), Failure> {
         scale: scale(&args)?,
         queues: args.queues,
     };
-    let trace = generate(&settings).map_err(|error| {
+    let mut trace = generate(&settings).map_err(|error| {
         let error = anyhow::Error::from(error);
         Failure::BadInput(error.context("no trace can be made of these options"))
     })?;
+    match args.expected {
+        Expect::None => {}
+        Expect::Exact => trace.expect(Expected::Exact, args.seed),
+        Expect::Rough => trace.expect(Expected::Rough, args.seed),
+    }
     let results = Results::make(&args.out)?;
     results.write(TRACE, |file| trace.jobs.write(file))?;
     results.write(QUEUES, |file| queues::write(&trace.queues, file))?;

@@ -6,8 +6,10 @@ use super::super::output::{Results, print};
 use crate::cli::progress::Progress;
 use clap::ValueEnum;
 use gpu_batch_simulator::input::InputError;
+use gpu_batch_simulator::jobs::expectations;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
-use gpu_batch_simulator::jobs::{Execution, Policy, Workload, simulate};
+use gpu_batch_simulator::jobs::{Execution, Policy, RESERVATIONS, Workload, simulate};
+use gpu_batch_simulator::jobs::{promises, sizes};
 use gpu_batch_simulator::trace::jobs::Jobs;
 use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
 use std::num::NonZeroUsize;
@@ -25,15 +27,18 @@ Examples:
   gpu-batch simulate jobs --trace trace.csv.gz --queues queues.csv --node-scale 0.5 \\
     --policy fifo,drf --out results
   gpu-batch simulate jobs --trace trace.csv --queues queues.csv --policy drf,drf+evictions
+  gpu-batch simulate jobs --trace trace.csv --queues queues.csv --policy drf,drf+reservations
 
 The trace has the columns row,submit_s,duration_s,num_gpus,vc and, if jobs save their work,
 checkpoint_s, and, if owners know how long they run, expected_s; the file of queues vc,node num.
 Under fifo, sjf and first-fit every queue has its own nodes. Under the others all nodes are one
-cluster: with easy and conservative all jobs stand in one line, and expected_s says when jobs are
-expected to end (without it: never); with drf and drf+evictions a queue's nodes are its quota. An
-evicted job goes back to its queue and loses what it has not saved: checkpoint_s says
-after how many seconds of running it saves its work, each time; without it all is lost. Writes
-jobs.csv, summary.csv, fairness.csv, report.html, report.json and, with drf+evictions, evictions.csv.
+cluster: with easy and conservative all jobs stand in one line; with drf a queue's nodes are its
+quota. With easy, conservative and +reservations jobs that find no room are promised a start, and
+expected_s says when jobs are expected to end (without it: never). With +evictions a job that is
+evicted goes back to its queue and loses what it has not saved: checkpoint_s says after how many
+seconds of running it saves its work, each time; without it all is lost. Writes jobs.csv,
+summary.csv, sizes.csv, fairness.csv, report.html, report.json and, where they say something,
+evictions.csv, promises.csv and expectations.csv.
 The same files give the same bytes, whatever the number of threads.")]
 pub(super) struct Args {
     /// The jobs, plain or compressed with gzip
@@ -57,6 +62,9 @@ pub(super) struct Args {
         default_value = "fifo,sjf,first-fit,drf"
     )]
     policy: Vec<Name>,
+    /// With +reservations: how many jobs at a time are promised a start
+    #[arg(long, value_name = "N", default_value_t = RESERVATIONS)]
+    reservations: u32,
     /// The folder for the files; it is made if it does not exist. Without it only the summary is
     /// printed
     #[arg(long, value_name = "DIR")]
@@ -85,10 +93,19 @@ enum Name {
     /// it
     #[value(name = "drf+evictions")]
     DrfEvictions,
+    /// As drf, and jobs that find no room are promised a start that others do not delay
+    #[value(name = "drf+reservations")]
+    DrfReservations,
+    /// As drf+evictions, with promised starts
+    #[value(
+        name = "drf+evictions+reservations",
+        alias = "drf+reservations+evictions"
+    )]
+    DrfEvictionsReservations,
 }
 
 impl Name {
-    fn policy(self) -> Policy {
+    fn policy(self, reservations: u32) -> Policy {
         match self {
             Self::Fifo => Policy::Fifo,
             Self::Sjf => Policy::Sjf,
@@ -97,6 +114,8 @@ impl Name {
             Self::Conservative => Policy::Conservative,
             Self::Drf => Policy::Drf,
             Self::DrfEvictions => Policy::DrfEvictions,
+            Self::DrfReservations => Policy::DrfReservations(reservations),
+            Self::DrfEvictionsReservations => Policy::DrfEvictionsReservations(reservations),
         }
     }
 }
@@ -151,8 +170,9 @@ fn scale(queues: &mut [TraceQueue], args: &Args) -> Result<(), Failure> {
 fn simulated(args: &Args, workload: Workload<'_>) -> Vec<Evaluated> {
     let mut policies: Vec<Policy> = Vec::new();
     for name in &args.policy {
-        if !policies.contains(&name.policy()) {
-            policies.push(name.policy());
+        let policy = name.policy(args.reservations);
+        if !policies.contains(&policy) {
+            policies.push(policy);
         }
     }
     let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
@@ -179,6 +199,7 @@ fn write(
     results.write("summary.csv", |file| {
         output::write_summary(runs, workload, file)
     })?;
+    results.write("sizes.csv", |file| sizes::write(runs, file))?;
     results.write("fairness.csv", |file| {
         output::write_fairness(runs, workload, file)
     })?;
@@ -187,7 +208,16 @@ fn write(
             output::write_evictions(runs, workload, file)
         })?;
     }
-    results.write_report(&page::report(runs, workload, args))
+    if output::any_reserves(runs) {
+        results.write("promises.csv", |file| promises::write(runs, workload, file))?;
+    }
+    let expected = expectations::expectations(workload.jobs);
+    if !expected.is_empty() {
+        results.write("expectations.csv", |file| {
+            expectations::write(&expected, file)
+        })?;
+    }
+    results.write_report(&page::report(runs, workload, &expected, args))
 }
 
 #[cfg(test)]

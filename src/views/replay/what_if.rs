@@ -4,7 +4,8 @@ use super::time;
 use crate::views::table::{Entry, Screen, draw as draw_table};
 use gpu_batch_policies::facts::UnixMs;
 use gpu_batch_simulator::what_if::{
-    Comparison, Figures, GangDifference, PodDifference, QueueFigures, Session,
+    Comparison, Course, Figures, GangDifference, PodDifference, PromiseFigures, QueueFigures,
+    Session,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -24,6 +25,8 @@ pub(crate) struct WhatIfReport {
     pub evictions_recorded: u64,
     /// Pods that would have been evicted.
     pub evictions_other: u64,
+    /// What gangs would have been promised; `null`: nobody was to be promised anything.
+    pub promises: Option<PromisesRow>,
     /// All queues together.
     pub total: QueueRow,
     /// By queue.
@@ -32,6 +35,25 @@ pub(crate) struct WhatIfReport {
     pub gangs: Vec<GangRow>,
     /// Pods that would have been bound to another node.
     pub pods: Vec<PodRow>,
+}
+
+/// What gangs would have been promised. The record has no promises to put beside them.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PromisesRow {
+    /// Gangs that would have been promised a start.
+    pub promised: u32,
+    /// Those of them that would have started then, or before.
+    pub kept: u32,
+    /// Those that were to start after the end of the record, and would not have started by then.
+    pub open: u32,
+    /// The median of the promised start minus the real one: above 0 gangs start earlier than
+    /// promised. `null`: none of the gangs starts.
+    pub error_median_seconds: Option<f64>,
+    /// The 95th percentile of these errors.
+    pub error_p95_seconds: Option<f64>,
+    /// Gangs that would have waited at some time for what was promised to others.
+    pub behind: u32,
 }
 
 /// One queue, side by side.
@@ -94,12 +116,13 @@ pub(crate) struct PodRow {
 impl WhatIfReport {
     /// The report of a comparison.
     #[must_use]
-    pub(crate) fn new(session: &Session, comparison: &Comparison, evictions_other: u64) -> Self {
+    pub(crate) fn new(session: &Session, comparison: &Comparison, other: &Course) -> Self {
         Self {
             from: time(session.start_ms),
             to: time(session.end_ms),
             evictions_recorded: session.course.evictions,
-            evictions_other,
+            evictions_other: other.evictions,
+            promises: session.promise_figures(other).map(promises_row),
             total: queue_row(&comparison.total),
             queues: comparison.queues.iter().map(queue_row).collect(),
             gangs: comparison
@@ -109,6 +132,18 @@ impl WhatIfReport {
                 .collect(),
             pods: comparison.pods.iter().map(pod_row).collect(),
         }
+    }
+}
+
+fn promises_row(figures: PromiseFigures) -> PromisesRow {
+    let seconds = |error_ms: Option<i64>| error_ms.map(|error_ms| error_ms as f64 / 1e3);
+    PromisesRow {
+        promised: figures.promised,
+        kept: figures.kept,
+        open: figures.open,
+        error_median_seconds: seconds(figures.error_median_ms),
+        error_p95_seconds: seconds(figures.error_p95_ms),
+        behind: figures.behind,
     }
 }
 
@@ -197,6 +232,14 @@ pub(crate) fn draw(report: &WhatIfReport, screen: Screen) -> String {
             report.evictions_other.to_string()
         ),
     );
+    if let Some(promises) = &report.promises {
+        let _ = writeln!(
+            text,
+            "{} gangs would have been promised a start, and {} would have started then or before; \
+             {} gangs would have waited behind promises to others.",
+            promises.promised, promises.kept, promises.behind,
+        );
+    }
     if !report.gangs.is_empty() {
         text += "\n";
         let shown = report.gangs.iter().take(GANGS_SHOWN).map(gang_cells);

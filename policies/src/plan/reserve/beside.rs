@@ -92,7 +92,7 @@ impl Planner {
         let basis = self.basis(asker.settings, asker.progress, asker.now_ms);
         let present = Some((own.end_ms(), present));
         if let Some(places) = lay_out(state, basis, others, present, work) {
-            self.reservations.adopt(others, places);
+            self.reservations.adopt(others, places, asker.now_ms);
             return true;
         }
         txn.rollback(state, begin);

@@ -3,19 +3,33 @@
 use super::{Args, screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::evictions::Losses;
+use gpu_batch_simulator::jobs::expectations::{Expectations, ratio};
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::sizes::{CLASSES, Waits};
 use gpu_batch_simulator::jobs::summary::seconds;
 use gpu_batch_simulator::report::jobs::panels;
 use gpu_batch_simulator::report::{Report, Table};
 
-pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) -> Report {
+pub(super) fn report(
+    runs: &[Evaluated],
+    workload: Workload<'_>,
+    expected: &[Expectations],
+    args: &Args,
+) -> Report {
     let (nodes, gpus) = (workload.nodes(), workload.gpus());
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let records: Vec<_> = runs
         .iter()
         .map(|run| output::record(&run.run, workload))
         .collect();
-    let mut tables = vec![policies(runs, workload), queues(runs, workload)];
+    let mut tables = vec![policies(runs, workload), sizes(runs)];
+    if output::any_reserves(runs) {
+        tables.push(promises(runs));
+    }
+    if !expected.is_empty() {
+        tables.push(expectations(expected));
+    }
+    tables.push(queues(runs, workload));
     if output::any_evicts(runs) {
         tables.push(takings(runs, workload));
     }
@@ -24,6 +38,21 @@ pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) ->
         .iter()
         .map(|run| run.run.policy.name().into())
         .collect();
+    let mut facts = vec![
+        fact("trace", args.trace.display().to_string()),
+        fact("queues", args.queues.display().to_string()),
+        fact(
+            "nodes",
+            format!("{nodes} of {} GPUs", workload.gpus_per_node),
+        ),
+    ];
+    if runs
+        .iter()
+        .any(|run| run.run.policy.without_reservations().is_some())
+    {
+        facts.push(fact("reservations", args.reservations.to_string()));
+    }
+    facts.push(fact("version", env!("CARGO_PKG_VERSION").to_owned()));
     Report {
         title: "Jobs of a trace".to_owned(),
         subtitle: format!(
@@ -32,15 +61,7 @@ pub(super) fn report(runs: &[Evaluated], workload: Workload<'_>, args: &Args) ->
             workload.queues.len(),
             names.join(", ")
         ),
-        facts: vec![
-            fact("trace", args.trace.display().to_string()),
-            fact("queues", args.queues.display().to_string()),
-            fact(
-                "nodes",
-                format!("{nodes} of {} GPUs", workload.gpus_per_node),
-            ),
-            fact("version", env!("CARGO_PKG_VERSION").to_owned()),
-        ],
+        facts,
         runs: names,
         panels: panels(&records, "jobs"),
         tables,
@@ -138,6 +159,136 @@ fn queues(runs: &[Evaluated], workload: Workload<'_>) -> Table {
             row.extend(lost(runs, run.lost_by(Some(queue))));
             table.row(row);
         }
+    }
+    table
+}
+
+fn sizes(runs: &[Evaluated]) -> Table {
+    let mut table = Table::new(
+        "Waits by size",
+        "How long jobs waited by how many GPUs they ask for. Less than without: by how much the \
+         mean and the p99 are smaller than under the policy without reservations, where it is \
+         among the runs.",
+        &[
+            &[
+                "GPUs",
+                "policy",
+                "jobs",
+                "mean wait, s",
+                "median wait, s",
+                "p99 wait, s",
+            ],
+            beside_titles(runs),
+        ]
+        .concat(),
+    );
+    for (class, (name, _)) in CLASSES.iter().enumerate() {
+        for run in runs {
+            let Some(waits) = waits_of(run, class) else {
+                continue;
+            };
+            let mut row = vec![
+                (*name).to_owned(),
+                run.run.policy.name().to_owned(),
+                waits.jobs.to_string(),
+                seconds(waits.mean),
+                screen::shown(waits.median_s),
+                screen::shown(waits.p99_s),
+            ];
+            if !beside_titles(runs).is_empty() {
+                let without = without(runs, run).and_then(|run| waits_of(run, class));
+                let less =
+                    |of: fn(&Waits) -> Option<u64>| less_percent(without.and_then(of), of(waits));
+                row.extend([less(|waits| waits.mean), less(|waits| waits.p99_s)]);
+            }
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// The titles of the columns that compare a policy with the one without reservations, where both
+/// are among the runs.
+fn beside_titles(runs: &[Evaluated]) -> &'static [&'static str] {
+    if runs.iter().any(|run| without(runs, run).is_some()) {
+        &["mean less than without, %", "p99 less than without, %"]
+    } else {
+        &[]
+    }
+}
+
+/// The run of the policy that differs only in that nobody is promised a start.
+fn without<'a>(runs: &'a [Evaluated], run: &Evaluated) -> Option<&'a Evaluated> {
+    let without = run.run.policy.without_reservations()?;
+    runs.iter().find(|run| run.run.policy == without)
+}
+
+fn waits_of(run: &Evaluated, class: usize) -> Option<&Waits> {
+    run.sizes.iter().find(|waits| waits.class == class)
+}
+
+/// By how many percent the second number is smaller than the first one.
+fn less_percent(before: Option<u64>, after: Option<u64>) -> String {
+    let both = before.filter(|before| *before > 0).zip(after);
+    both.map_or_else(String::new, |(before, after)| {
+        format!("{:.1}", 100.0 - 100.0 * after as f64 / before as f64)
+    })
+}
+
+fn promises(runs: &[Evaluated]) -> Table {
+    let mut table = Table::new(
+        "Promised starts",
+        "What jobs were told first when they began to wait. Kept: they started then or before. \
+         The error is the promised start minus the real one: above 0 the job started earlier.",
+        &[
+            "policy",
+            "promised",
+            "kept",
+            "kept, %",
+            "late by, median, s",
+            "late by, p95, s",
+            "error, median, s",
+            "error, p95, s",
+            "used, %",
+            "used without, %",
+        ],
+    );
+    for run in runs.iter().filter(|run| run.run.policy.reserves()) {
+        let used = |run: &Evaluated| format!("{:.2}", run.fairness.utilisation * 100.0);
+        let mut row = vec![run.run.policy.name().to_owned()];
+        row.extend(screen::truth(run));
+        row.push(used(run));
+        row.push(without(runs, run).map_or_else(String::new, used));
+        table.row(row);
+    }
+    table
+}
+
+fn expectations(rows: &[Expectations]) -> Table {
+    let mut table = Table::new(
+        "Expectations",
+        "How long jobs ran, over how long their owners expected them to run. Under 1: they were \
+         done earlier. An overrun ran for longer than expected.",
+        &[
+            "GPUs",
+            "jobs",
+            "with expectation",
+            "real / expected, median",
+            "real / expected, p95",
+            "overruns, %",
+        ],
+    );
+    for row in rows {
+        table.row(vec![
+            row.class
+                .map_or(output::ALL, |class| CLASSES[class].0)
+                .to_owned(),
+            row.jobs.to_string(),
+            row.expected.to_string(),
+            ratio(row.ratio_median),
+            ratio(row.ratio_p95),
+            screen::tenths(row.overruns_per_mille()),
+        ]);
     }
     table
 }

@@ -4,6 +4,7 @@
 use crate::views::table::{self, Entry, Screen};
 use gpu_batch_simulator::jobs::Workload;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
+use gpu_batch_simulator::jobs::sizes::CLASSES;
 use gpu_batch_simulator::jobs::summary::{Summary, seconds};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,6 +21,26 @@ const QUEUES: [&str; 7] = [
     "P99 WAIT, S",
     "MEAN JCT, S",
     "MAKESPAN, S",
+];
+
+const SIZES: [&str; 6] = [
+    "GPUS",
+    "POLICY",
+    "JOBS",
+    "MEAN WAIT, S",
+    "MEDIAN WAIT, S",
+    "P99 WAIT, S",
+];
+
+const PROMISES: [&str; 8] = [
+    "POLICY",
+    "PROMISED",
+    "KEPT",
+    "KEPT, %",
+    "LATE, MEDIAN, S",
+    "LATE, P95, S",
+    "ERROR, MEDIAN, S",
+    "ERROR, P95, S",
 ];
 
 /// The columns that follow where jobs may be evicted.
@@ -44,6 +65,17 @@ pub(super) fn text(runs: &[Evaluated], workload: Workload<'_>, out: Option<&Path
     let screen = Screen::of_stdout();
     let mut text = table::draw(&QUEUES, queues.collect(), screen);
     text.push('\n');
+    if output::any_reserves(runs) {
+        text += &table::draw(&SIZES, sizes(runs), screen);
+        text.push('\n');
+        let reserve = runs.iter().filter(|run| run.run.policy.reserves());
+        let promises = reserve.map(|run| {
+            let policy = [run.run.policy.name().into()].into_iter();
+            policy.chain(truth(run).map(Entry::from)).collect()
+        });
+        text += &table::draw(&PROMISES, promises.collect(), screen);
+        text.push('\n');
+    }
     let mut titles = POLICIES.to_vec();
     let mut policies: Vec<_> = runs.iter().map(|run| policy(run, workload)).collect();
     if output::any_evicts(runs) {
@@ -89,6 +121,51 @@ fn policy(run: &Evaluated, workload: Workload<'_>) -> Vec<Entry> {
     }
     row.extend(fairness(run, workload).map(Entry::from));
     row
+}
+
+/// How long jobs waited, by size and policy.
+fn sizes(runs: &[Evaluated]) -> Vec<Vec<Entry>> {
+    let mut rows = Vec::new();
+    for (class, (name, _)) in CLASSES.iter().enumerate() {
+        for run in runs {
+            for waits in run.sizes.iter().filter(|waits| waits.class == class) {
+                rows.push(vec![
+                    (*name).into(),
+                    run.run.policy.name().into(),
+                    waits.jobs.to_string().into(),
+                    seconds(waits.mean).into(),
+                    shown(waits.median_s).into(),
+                    shown(waits.p99_s).into(),
+                ]);
+            }
+        }
+    }
+    rows
+}
+
+/// How true the promises of a run were: how many there were, how many and how many percent were
+/// kept, how late the others were, and the error of the estimate; median and p95 of both in seconds.
+pub(super) fn truth(run: &Evaluated) -> [String; 7] {
+    let truth = &run.promises;
+    [
+        truth.promised.to_string(),
+        truth.kept.to_string(),
+        tenths(truth.kept_per_mille()),
+        shown(truth.late_median_s),
+        shown(truth.late_p95_s),
+        shown(truth.error_median_s),
+        shown(truth.error_p95_s),
+    ]
+}
+
+/// A part in tenths of a percent, in percent; empty if there is none.
+pub(super) fn tenths(per_mille: Option<u64>) -> String {
+    per_mille.map_or_else(String::new, |it| format!("{}.{}", it / 10, it % 10))
+}
+
+/// A figure; empty if there is none.
+pub(super) fn shown(figure: Option<impl ToString>) -> String {
+    figure.map_or_else(String::new, |figure| figure.to_string())
 }
 
 /// The use of the cluster in percent, Jain's index, and the queue that got the least of its quota.
