@@ -16,7 +16,7 @@ pub use lease::LeaseName;
 pub use translate::{Stamp, outcome, request};
 
 #[cfg(test)]
-pub(crate) use telling::pod_group as pod_group_status;
+pub(crate) use telling::{pod_group as pod_group_status, queue as queue_status};
 
 use crate::handles::Handles;
 use crate::handles::health::Outage;

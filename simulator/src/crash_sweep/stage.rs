@@ -53,7 +53,7 @@ enum Happening {
     /// A request arrives at the API server; `answered`: its answer reaches the process.
     Arrives {
         process: usize,
-        command: Command,
+        command: Box<Command>,
         answered: bool,
     },
     Answered(usize, CommandId, Outcome),
@@ -218,7 +218,7 @@ impl<'a> Stage<'a> {
                 process,
                 command,
                 answered,
-            } => self.arrive(process, command, answered)?,
+            } => self.arrive(process, *command, answered)?,
             Happening::Answered(process, id, outcome) => {
                 self.processes[process].answered(id, outcome);
             }
@@ -284,10 +284,9 @@ impl<'a> Stage<'a> {
             }
         }
         for (wait_ms, answered) in arrivals.into_iter().take(copies) {
-            let command = command.clone();
             let arrival = Happening::Arrives {
                 process,
-                command,
+                command: Box::new(command.clone()),
                 answered,
             };
             self.after(wait_ms, arrival);

@@ -171,6 +171,76 @@ pub fn write_evictions(
     table.flush()
 }
 
+/// Writes `policy,row,queue,num_gpus,promised_at_s,promised_s,start_s`: the first promise to each
+/// job that was promised a start, when it was made, and when the job started; a job that never
+/// started has no start.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_promises(
+    runs: &[Evaluated],
+    workload: Workload<'_>,
+    file: impl Write,
+) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record([
+        "policy",
+        "row",
+        "queue",
+        "num_gpus",
+        "promised_at_s",
+        "promised_s",
+        "start_s",
+    ])?;
+    for Evaluated { run, .. } in runs {
+        for promise in &run.promises {
+            let job = &workload.jobs.jobs[promise.job];
+            let start_s = run.first_start_s(promise.job);
+            table.write_record([
+                run.policy.name(),
+                &job.row.to_string(),
+                &workload.jobs.queues[job.queue as usize],
+                &job.num_gpus.to_string(),
+                &promise.made_s.to_string(),
+                &promise.start_s.to_string(),
+                &start_s.map_or_else(String::new, |start_s| start_s.to_string()),
+            ])?;
+        }
+    }
+    table.flush()
+}
+
+/// Writes `policy,gpus,jobs,avg_queue_s,median_queue_s,p99_queue_s`: a line for each class of sizes
+/// under each policy.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_sizes(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(file);
+    table.write_record([
+        "policy",
+        "gpus",
+        "jobs",
+        "avg_queue_s",
+        "median_queue_s",
+        "p99_queue_s",
+    ])?;
+    for evaluated in runs {
+        for waits in &evaluated.sizes {
+            let text = |figure: Option<u64>| figure.map_or_else(String::new, |it| it.to_string());
+            table.write_record([
+                evaluated.run.policy.name(),
+                CLASSES[waits.class].0,
+                &waits.jobs.to_string(),
+                &seconds(waits.mean),
+                &text(waits.median_s),
+                &text(waits.p99_s),
+            ])?;
+        }
+    }
+    table.flush()
+}
+
 /// Writes `policy,queue,jobs,avg_jct_s,avg_queue_s,p99_queue_s,makespan_s`: a line for each queue,
 /// and a line for `ALL`, which has neither p99 nor makespan, as in published summaries. Where jobs
 /// may be evicted, `evictions,gpu_seconds_lost` follow: what was taken from the queue.

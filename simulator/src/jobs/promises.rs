@@ -7,10 +7,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::output::Evaluated;
+use super::Run;
 use super::summary::quantile;
-use super::{Run, Workload};
-use std::io::{self, Write};
 
 /// The first promise to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,39 +69,4 @@ pub fn truth(run: &Run) -> Truth {
 
 fn signed(seconds: u64) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
-}
-
-/// Writes `policy,row,queue,num_gpus,promised_at_s,promised_s,start_s`: the first promise to each
-/// job that was promised a start, when it was made, and when the job started; a job that never
-/// started has no start.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write(runs: &[Evaluated], workload: Workload<'_>, file: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(file);
-    table.write_record([
-        "policy",
-        "row",
-        "queue",
-        "num_gpus",
-        "promised_at_s",
-        "promised_s",
-        "start_s",
-    ])?;
-    for Evaluated { run, .. } in runs {
-        for promise in &run.promises {
-            let job = &workload.jobs.jobs[promise.job];
-            let start_s = run.first_start_s(promise.job);
-            table.write_record([
-                run.policy.name(),
-                &job.row.to_string(),
-                &workload.jobs.queues[job.queue as usize],
-                &job.num_gpus.to_string(),
-                &promise.made_s.to_string(),
-                &promise.start_s.to_string(),
-                &start_s.map_or_else(String::new, |start_s| start_s.to_string()),
-            ])?;
-        }
-    }
-    table.flush()
 }

@@ -1,10 +1,8 @@
 //! How long jobs waited by how large they are: small jobs find room soon, and what a policy does
 //! for the large ones is lost in the mean over all jobs.
 
-use super::output::Evaluated;
-use super::summary::{Hundredths, mean, quantile, seconds};
+use super::summary::{Hundredths, mean, quantile};
 use super::{Run, Workload};
-use std::io::{self, Write};
 
 /// The classes of sizes: their names, and the fewest GPUs of a job of the class. A job is of the
 /// last class whose number it reaches.
@@ -53,37 +51,6 @@ pub fn waits(run: &Run, workload: Workload<'_>) -> Vec<Waits> {
         })
     });
     waits.collect()
-}
-
-/// Writes `policy,gpus,jobs,avg_queue_s,median_queue_s,p99_queue_s`: a line for each class of sizes
-/// under each policy.
-///
-/// # Errors
-/// If the file cannot be written.
-pub fn write(runs: &[Evaluated], file: impl Write) -> io::Result<()> {
-    let mut table = csv::Writer::from_writer(file);
-    table.write_record([
-        "policy",
-        "gpus",
-        "jobs",
-        "avg_queue_s",
-        "median_queue_s",
-        "p99_queue_s",
-    ])?;
-    for evaluated in runs {
-        for waits in &evaluated.sizes {
-            let text = |figure: Option<u64>| figure.map_or_else(String::new, |it| it.to_string());
-            table.write_record([
-                evaluated.run.policy.name(),
-                CLASSES[waits.class].0,
-                &waits.jobs.to_string(),
-                &seconds(waits.mean),
-                &text(waits.median_s),
-                &text(waits.p99_s),
-            ])?;
-        }
-    }
-    table.flush()
 }
 
 #[cfg(test)]

@@ -85,8 +85,7 @@ impl Figures {
 }
 
 /// The value at index `count * percent / 100` from 0, in order of size; `None`: there are no
-/// values.
-/// `percent` is below 100. Reorders the values.
+/// values. `percent` is below 100. Reorders the values.
 pub(crate) fn quantile<N: Copy + Ord>(values: &mut [N], percent: usize) -> Option<N> {
     let place = values.len() * percent / 100;
     (!values.is_empty()).then(|| *values.select_nth_unstable(place).1)

@@ -101,8 +101,7 @@ impl Record {
     }
 
     /// Counts how long a job of a class of sizes waited in all. The classes are shown in the order
-    /// of
-    /// their numbers, by their names.
+    /// of their numbers, by their names.
     pub fn waited_by_size(&mut self, (number, name): (usize, &str), wait_s: u64) {
         let named = || (name.to_owned(), Waits::default());
         let (_, waits) = self.sizes.entry(number).or_insert_with(named);

@@ -9,7 +9,6 @@ use gpu_batch_simulator::input::InputError;
 use gpu_batch_simulator::jobs::expectations;
 use gpu_batch_simulator::jobs::output::{self, Evaluated};
 use gpu_batch_simulator::jobs::{Execution, Policy, RESERVATIONS, Workload, simulate};
-use gpu_batch_simulator::jobs::{promises, sizes};
 use gpu_batch_simulator::trace::jobs::Jobs;
 use gpu_batch_simulator::trace::queues::{self, NODES_MAX, TraceQueue};
 use std::num::NonZeroUsize;
@@ -199,7 +198,7 @@ fn write(
     results.write("summary.csv", |file| {
         output::write_summary(runs, workload, file)
     })?;
-    results.write("sizes.csv", |file| sizes::write(runs, file))?;
+    results.write("sizes.csv", |file| output::write_sizes(runs, file))?;
     results.write("fairness.csv", |file| {
         output::write_fairness(runs, workload, file)
     })?;
@@ -209,7 +208,9 @@ fn write(
         })?;
     }
     if output::any_reserves(runs) {
-        results.write("promises.csv", |file| promises::write(runs, workload, file))?;
+        results.write("promises.csv", |file| {
+            output::write_promises(runs, workload, file)
+        })?;
     }
     let expected = expectations::expectations(workload.jobs);
     if !expected.is_empty() {

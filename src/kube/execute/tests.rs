@@ -257,6 +257,7 @@ fn gang_status() -> PodGroupStatus {
         scheduled_since_ms: TEN_O_CLOCK_MS,
         staleness: None,
         protected: None,
+        estimated_start_ms: Some(TEN_O_CLOCK_MS + 3_600_000),
     }
 }
 
@@ -298,6 +299,7 @@ async fn the_status_of_a_pod_group_is_replaced_under_its_uid() {
         "phase": "Pending",
         "reason": "OverLimit",
         "message": "the queue team is at its limit",
+        "estimatedStart": "2026-11-21T11:00:00Z",
         "members": {
             "expected": 8, "created": 8, "bound": 0, "running": 0, "succeeded": 0, "failed": 0,
         },

@@ -11,7 +11,8 @@ use gpu_batch_policies::command::{
 };
 use gpu_batch_policies::event::{Kind, Object};
 use gpu_batch_policies::facts::{
-    GroupSource, PastUse, PodFacts, PodPhase, ScheduledCondition, Uid,
+    GroupSource, LearnedRuntimes, OwnerRuntimes, PastUse, PodFacts, PodPhase, ScheduledCondition,
+    Uid,
 };
 use gpu_batch_policies::lease::LeaseCall;
 use gpu_batch_policies::reason::Reason;
@@ -405,6 +406,13 @@ impl Sequence {
                 at_ms: TEN_O_CLOCK_MS,
                 averages: vec![("nvidia.com/gpu".into(), 1_500), ("cpu".into(), 2_000_000)],
             }),
+            runtimes: self.random.percent(30).then(|| LearnedRuntimes {
+                seconds: vec![60, 3_600],
+                owners: vec![OwnerRuntimes {
+                    owner: "default/job/nightly".into(),
+                    seconds: vec![60, 3_600],
+                }],
+            }),
             pending: 1,
             running: 0,
         }
@@ -434,6 +442,7 @@ impl Sequence {
                 since_ms: TEN_O_CLOCK_MS,
             }),
             protected: scheduled.then(|| self.random.percent(50)),
+            estimated_start_ms: (!scheduled).then_some(TEN_O_CLOCK_MS + 3_600_000),
         }
     }
 

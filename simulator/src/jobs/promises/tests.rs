@@ -1,6 +1,6 @@
 //! Small traces whose promises can be worked out by hand.
 
-use super::super::output::evaluate;
+use super::super::output::{evaluate, write_promises};
 use super::super::tests::{queues, run, trace, workload};
 use super::super::{Policy, RESERVATIONS};
 use super::*;
@@ -55,7 +55,7 @@ fn an_early_end_and_an_overrun_are_errors_of_the_promise() {
     let runs = [evaluate(run(POLICY, &jobs, &queues), workload)];
     assert_eq!(runs[0].run.starts_s, [0, 40, 140].map(Some));
     let mut file = Vec::new();
-    write(&runs, workload, &mut file).unwrap();
+    write_promises(&runs, workload, &mut file).unwrap();
     assert_eq!(
         String::from_utf8(file).unwrap(),
         "policy,row,queue,num_gpus,promised_at_s,promised_s,start_s\n\

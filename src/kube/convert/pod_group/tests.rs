@@ -264,6 +264,7 @@ fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
             since_ms: 1_800_000_001_000,
         }),
         protected: Some(false),
+        estimated_start_ms: Some(1_800_000_060_000),
     };
     let written = crate::kube::execute::pod_group_status(&status);
     assert_eq!(written_status(written.clone()), Some(status.clone()));
@@ -277,6 +278,7 @@ fn a_status_is_read_back_as_it_was_written_and_anything_else_is_none() {
         let status = PodGroupStatus {
             staleness,
             protected: staleness.map(|_| true),
+            estimated_start_ms: None,
             ..status.clone()
         };
         let written = crate::kube::execute::pod_group_status(&status);

@@ -2,6 +2,7 @@ use super::*;
 use gpu_batch_policies::facts::{
     MatchOperator, Placement, PlacementChoice, Problem, SelectorRequirement,
 };
+use gpu_batch_policies::status::QueueStatus;
 use serde_json::{Value, json};
 
 const NOW_MS: u64 = 1_795_255_200_000;
@@ -214,4 +215,46 @@ fn more_resources_than_the_limit_are_refused() {
         (more.resources.len(), more.problems.len()),
         (limits::QUEUE_RESOURCES, 1)
     );
+}
+
+#[test]
+fn what_was_learned_is_read_back_as_it_was_written_and_anything_else_is_nothing() {
+    let learned = LearnedRuntimes {
+        seconds: vec![60, u32::MAX],
+        owners: vec![OwnerRuntimes {
+            owner: "vision/job/nightly".into(),
+            seconds: vec![60],
+        }],
+    };
+    let status = QueueStatus {
+        runtimes: Some(learned.clone()),
+        past_use: Some(PastUse {
+            at_ms: NOW_MS,
+            averages: vec![("nvidia.com/gpu".into(), 1_500)],
+        }),
+        ..QueueStatus::default()
+    };
+    let read = |status: Value| {
+        let object = json!({"metadata": {"name": "q"}, "spec": {}, "status": status});
+        let decoded = serde_json::from_value(object).unwrap();
+        queue(decoded, &Converter::new("gpu-batch", NOW_MS))
+    };
+    let written = crate::kube::execute::queue_status(&status);
+    let facts = read(written.clone());
+    assert_eq!(
+        (facts.runtimes, facts.past_use),
+        (Some(learned), status.past_use)
+    );
+    for runtimes in [
+        json!(7),
+        json!({"seconds": [-1]}),
+        json!({"seconds": [1.5]}),
+        json!({"seconds": [1], "owners": [{"seconds": [1]}]}),
+    ] {
+        let mut other = written.clone();
+        other["runtimes"] = runtimes;
+        let facts = read(other);
+        assert_eq!(facts.runtimes, None);
+        assert!(facts.past_use.is_some(), "one does not spoil the other");
+    }
 }
