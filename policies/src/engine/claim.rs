@@ -251,8 +251,8 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs that come later and for which, after a plan, a queue would give what
-    /// is its own.
+    /// Ends the takings of gangs that come later and for which, after a plan, a queue would give
+    /// what is its own.
     fn displace_unfounded(&mut self, later: &[Holder], now_ms: UnixMs) {
         for holder in later {
             if let Holder::Gang(gang) = holder

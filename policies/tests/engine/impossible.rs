@@ -93,8 +93,8 @@ fn a_host_port_that_is_short_is_named() {
     assert_eq!(why_none(&mut world), format!("{EVEN_WITHOUT_ALL}: {left}"));
 }
 
-/// To take `x` and `y` leaves `org` within its quota. To take `v`, which is one gang, is cheaper; it
-/// is protected, and has no other place.
+/// To take `x` and `y` leaves `org` within its quota. To take `v`, which is one gang, is cheaper;
+/// it is protected, and has no other place.
 #[test]
 fn a_bound_that_is_in_the_way_is_told_before_gangs_that_cannot_move() {
     let mut world = World::with_grace(30);
@@ -135,8 +135,8 @@ fn a_gang_that_would_leave_is_not_told_to_stay() {
     assert_eq!(why_not_found(&mut world), stays);
 }
 
-/// The queue `b` holds more than its quota of 2. The gang's queue may claim its fair share of 3 only,
-/// and within the one of 5 `b` stays.
+/// The queue `b` holds more than its quota of 2. The gang's queue may claim its fair share of 3
+/// only, and within the one of 5 `b` stays.
 #[test]
 fn the_bound_that_keeps_a_gang_is_named() {
     let mut world = World::with_grace(30);

@@ -238,8 +238,8 @@ fn who_stays(state: &ClusterState, asked: &Asked<'_>) -> String {
     }
 }
 
-/// The rule that keeps others from evicting a gang for good; `None`: nothing but what all victims of
-/// a plan are judged by together. `port`: a host port of the gang that the claimant lacks.
+/// The rule that keeps others from evicting a gang for good; `None`: nothing but what all victims
+/// of a plan are judged by together. `port`: a host port of the gang that the claimant lacks.
 fn rule_that_keeps(
     state: &ClusterState,
     asked: &Asked<'_>,
