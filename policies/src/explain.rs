@@ -2,9 +2,8 @@
 //! `tell::explain` works out explanations.
 
 pub use crate::queues::{Claim, DecidedBy, DominantShare, Level, QuotaClaim, Sibling};
-pub use crate::report::RuntimeSource;
 
-use crate::facts::{Amount, UnixMs};
+use crate::facts::{Amount, RuntimeSource, UnixMs};
 use crate::reason::Reason;
 use crate::report::PodReport;
 use crate::status::{MemberCounts, Phase};
@@ -66,8 +65,8 @@ pub struct Explanation {
     pub excess: Option<ExcessReport>,
     /// The gang's place in the order; `None` while something keeps the gang out of the line.
     pub standing: Option<Standing>,
-    /// When the gang is expected to start; `None`: it does not wait for room alone, or no gang has a
-    /// reservation because there are none.
+    /// When the gang is expected to start; `None`: it does not wait for room alone, or there are no
+    /// reservations.
     pub expected_start: Option<ExpectedStart>,
     /// Whom the gang would have to take its room from, or why nobody can give it; `None`: it does
     /// not wait for room.

@@ -48,7 +48,7 @@ pub use shape::{
     HostPort, MatchOperator, MatchRequirement, NodeSelectorTerm, PodShape, Protocol, Toleration,
     TolerationOperator,
 };
-pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse};
+pub use status::{LearnedRuntimes, OwnerRuntimes, PastUse, RuntimeSource};
 pub use uid::Uid;
 pub use workload::{PodKind, TargetWorkload, TypicalPod};
 

@@ -1,8 +1,7 @@
 //! Views of the engine's state for `plan`, `queues`, metrics and tests.
 
-use crate::facts::{Amount, Uid, UnixMs};
+use crate::facts::{Amount, RuntimeSource, Uid, UnixMs};
 use crate::reason::Reason;
-pub use crate::state::runtimes::RuntimeSource;
 use crate::status::{PodGroupStatus, QueueStatus};
 use alloc::{boxed::Box, collections::BTreeMap, string::String, vec::Vec};
 

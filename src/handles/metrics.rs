@@ -3,9 +3,9 @@
 use crate::handles::inbox::Reports;
 use gpu_batch_policies::command::{ClaimKind, Evict, EvictionCause};
 use gpu_batch_policies::event::Kind;
-use gpu_batch_policies::facts::Amount;
+use gpu_batch_policies::facts::{Amount, RuntimeSource};
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::report::{Forecast, RuntimeSource};
+use gpu_batch_policies::report::Forecast;
 use gpu_batch_policies::status::GovernedAmounts;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;

@@ -175,6 +175,29 @@ pub struct OwnerRuntimes {
     pub seconds: Vec<u32>,
 }
 
+/// Where an expected runtime comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RuntimeSource {
+    /// The gang says so: `expectedRuntime`, the annotation for it, or `activeDeadlineSeconds`.
+    Said,
+    /// Earlier gangs of the gang's owner ran so long.
+    Owner,
+    /// Earlier gangs of the gang's queue ran so long.
+    Queue,
+}
+
+impl RuntimeSource {
+    /// The word that users see.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Said => "Said",
+            Self::Owner => "Owner",
+            Self::Queue => "Queue",
+        }
+    }
+}
+
 /// What a queue has used on average; older use counts less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PastUse {

@@ -1,15 +1,15 @@
 //! How long gangs have run, by queue and by owner: how long others like them are expected to run.
 //!
 //! Each queue keeps the runtimes of its last gangs that ended well, and those of each owner's last
-//! gangs. An owner is what makes gangs one after the other: the part of a name that is not generated
-//! or counted, such as `vision/job/nightly` of the Job `nightly-29012345`. A gang that does not say
+//! gangs. An owner is what makes gangs one after the other: the part of a name that is neither
+//! generated nor counted, such as `vision/job/nightly` of the Job `nightly-29012345`. A gang that does not say
 //! how long it runs is expected to run for as long as nine of ten of these runs took at most.
 //!
 //! All of it stands in the status of the Queue, where the next leader reads it.
 
 use super::ClusterState;
 use super::gang::{Gang, GangKey};
-use crate::facts::{LearnedRuntimes, OwnerRuntimes, QueueFacts, UnixMs};
+use crate::facts::{LearnedRuntimes, OwnerRuntimes, QueueFacts, RuntimeSource, UnixMs};
 use crate::ids::GangId;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -36,29 +36,6 @@ const TELL_INTERVAL_MS: u64 = 60_000;
 pub(crate) struct Expectation {
     pub(crate) runtime_ms: u64,
     pub(crate) source: RuntimeSource,
-}
-
-/// Where an expected runtime comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RuntimeSource {
-    /// The gang says so: `expectedRuntime`, the annotation for it, or `activeDeadlineSeconds`.
-    Said,
-    /// Earlier gangs of the gang's owner ran so long.
-    Owner,
-    /// Earlier gangs of the gang's queue ran so long.
-    Queue,
-}
-
-impl RuntimeSource {
-    /// The word that users see.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Said => "Said",
-            Self::Owner => "Owner",
-            Self::Queue => "Queue",
-        }
-    }
 }
 
 /// The runtimes of gangs that have ended, by queue.

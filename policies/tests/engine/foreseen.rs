@@ -1,8 +1,9 @@
-//! What is foreseen of starts and ends: what users see of promises, and what is learned from earlier
-//! runs.
+//! What is foreseen of starts and ends: what users see of promises, and what is learned from
+//! earlier runs.
 
+use gpu_batch_policies::facts::RuntimeSource;
 use gpu_batch_policies::reason::Reason;
-use gpu_batch_policies::report::{Forecast, RuntimeSource};
+use gpu_batch_policies::report::Forecast;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{World, gang, node, pod, queue};
 

@@ -10,11 +10,11 @@
 //! A gang of whose runtime nothing is known is expected never to end. What is learned while a gang
 //! runs changes nothing for it.
 
-use crate::facts::UnixMs;
+use crate::facts::{RuntimeSource, UnixMs};
 use crate::gangs::counts::Counts;
 use crate::ids::{ById, GangId, Id};
 use crate::state::ClusterState;
-use crate::state::runtimes::{Expectation, RuntimeSource};
+use crate::state::runtimes::Expectation;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 

@@ -2,7 +2,7 @@
 
 use super::earliest::{Rooms, earliest};
 use super::future::{Places, Start};
-use crate::facts::UnixMs;
+use crate::facts::{RuntimeSource, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;
 use crate::gangs::wait::Wait;
@@ -10,7 +10,7 @@ use crate::ids::{ById, GangId, NodeId};
 use crate::plan::Planner;
 use crate::plan::attempt::Asker;
 use crate::reason::Reason;
-use crate::report::RuntimeSource;
+
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};

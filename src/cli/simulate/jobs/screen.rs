@@ -144,7 +144,8 @@ fn sizes(runs: &[Evaluated]) -> Vec<Vec<Entry>> {
 }
 
 /// How true the promises of a run were: how many there were, how many and how many percent were
-/// kept, how late the others were, and the error of the estimate; median and p95 of both in seconds.
+/// kept, how late the others were, and the error of the estimate; median and p95 of both in
+/// seconds.
 pub(super) fn truth(run: &Evaluated) -> [String; 7] {
     let truth = &run.promises;
     [
