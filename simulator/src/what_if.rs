@@ -25,6 +25,7 @@
 mod comparison;
 mod course;
 mod gang;
+mod kept;
 mod output;
 mod page;
 mod promised;
@@ -35,7 +36,8 @@ mod world;
 
 pub use comparison::{Comparison, Figures, GangDifference, PodDifference, QueueFigures};
 pub use course::{Course, Start};
-pub use promised::{Promise, PromiseFigures, PromiseKept, Promised};
+pub use kept::{PromiseFigures, PromiseKept};
+pub use promised::{Promise, Promised};
 
 use crate::journal::Damage;
 use gpu_batch_policies::event::{Event, Object, ObjectKey};

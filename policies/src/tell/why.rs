@@ -150,8 +150,8 @@ impl Teller {
     }
 }
 
-/// Behind which gang a refused one waits, and until when that one is to start; `None`: it has gone, or
-/// is promised nothing any more.
+/// Behind which gang a refused one waits, and until when that one is to start; `None`: it has gone,
+/// or is promised nothing any more.
 fn behind(
     state: &ClusterState,
     waiting: &ById<GangId, Waiting>,
