@@ -189,7 +189,10 @@ impl Teller {
                 now_ms,
                 slice_work: u64::MAX,
             };
-            explanation.eviction = eviction::eviction(state, &asked, level, delay_ends_ms);
+            // Who waits behind a promise has room, and takes none.
+            if reason != Reason::Reserved {
+                explanation.eviction = eviction::eviction(state, &asked, level, delay_ends_ms);
+            }
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.model_limits = model_limits;
         }
@@ -385,7 +388,7 @@ impl Explained<'_> {
         }
         let (state, now_ms) = (self.view.state, self.view.now_ms);
         let of_queue = reason.is_of_queue();
-        if !of_queue {
+        if !of_queue && reason != Reason::Reserved {
             explanation.proof = Some(match (wake, reason) {
                 (Wake::Eased(_), _) | (_, Reason::DoesNotFit) => Proof::Proved,
                 _ => Proof::Bounded,

@@ -60,6 +60,12 @@ fn a_gang_that_waits_behind_a_promise_says_behind_which() {
     let message = world.message("pod/b");
     let named = "its start would delay default/pod/a-head, which is promised to start at ";
     assert!(message.starts_with(named), "{message}");
+    let explanation = world.explain("pod/b");
+    assert_eq!((explanation.proof, explanation.eviction), (None, None));
+    let [remedy] = explanation.remedies.as_slice() else {
+        panic!("{:?}", explanation.remedies);
+    };
+    assert!(remedy.contains("`expectedRuntime`"), "{remedy}");
 }
 
 #[test]

@@ -71,14 +71,14 @@ impl From<ExpectedEnd> for EndView {
 pub(super) fn lines(view: &StartView) -> Vec<String> {
     let Some(at) = &view.at else {
         return vec![match view.endless.as_slice() {
-            [] => "That cannot be said: no end of a gang that runs makes room for it.".to_owned(),
-            [first, ..] => format!(
-                "That cannot be said: {} no known runtime, such as {first} (`expectedRuntime` says it).",
-                match view.endless_count {
-                    1 => "1 gang that runs has".to_owned(),
-                    count => format!("{count} gangs that run have"),
-                }
-            ),
+            [] => "Nobody can say: no end of a gang that runs makes room for it.".to_owned(),
+            [first, ..] => {
+                let who = match view.endless_count {
+                    1 => format!("{first} runs"),
+                    count => format!("{count} gangs run, such as {first}"),
+                };
+                format!("Nobody can say: how long {who} is not known (`expectedRuntime` says it).")
+            }
         }];
     };
     let mut lines = vec![match view.promised {

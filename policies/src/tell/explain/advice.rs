@@ -436,7 +436,9 @@ fn of_other_reason(reason: Reason) -> Option<&'static str> {
         | Reason::QueueClosed
         | Reason::NamespaceNotAllowed
         | Reason::WaitingForEviction
-        | Reason::Reserved
         | Reason::PreemptionDelay => return None,
+        Reason::Reserved => {
+            "an `expectedRuntime` with which it ends before that start, if that is how long it runs"
+        }
     })
 }
