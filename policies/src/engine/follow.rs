@@ -31,7 +31,10 @@ impl Engine {
             let reservations = &mut self.planner.reservations;
             if let Some(run) = reservations.ended(id, counts, now_ms) {
                 self.state.note_runtime(id, run.runtime_ms);
-                self.forecasts.note_run(run);
+                // A replica that does not lead learns, too, and counts nothing twice.
+                if leading {
+                    self.forecasts.note_run(run);
+                }
             }
             reservations.follow(&self.state, id, counts, now_ms);
         }
