@@ -54,7 +54,16 @@ async fn a_gang_starts_whole_and_its_user_sees_it() {
     assert_eq!(
         lines[0],
         [
-            "NAME", "QUEUE", "PHASE", "MIN", "BOUND", "RUNNING", "REASON", "AGE"
+            "NAME",
+            "QUEUE",
+            "PHASE",
+            "MIN",
+            "BOUND",
+            "RUNNING",
+            "REASON",
+            "ESTIMATED",
+            "START",
+            "AGE"
         ]
     );
     assert_eq!(lines[1][..5], ["train", "Running", "3", "3", "3"]);
