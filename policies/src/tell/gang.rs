@@ -109,10 +109,10 @@ fn protected(gang: &Gang, told: &Told, counts: &Counts) -> Option<bool> {
     told.protected.or_else(shown).filter(|_| holds)
 }
 
-/// When a gang that waits is promised to start, rounded up to a whole second.
+/// When a gang that waits is promised to start, in whole seconds.
 fn estimated_start_ms(waiting: &Waiting, phase: Phase) -> Option<UnixMs> {
     let promised_ms = waiting.promised_ms.filter(|_| phase == Phase::Pending)?;
-    Some(promised_ms.saturating_add(999) / 1_000 * 1_000)
+    Some(whole_seconds(promised_ms))
 }
 
 /// Times in statuses have whole seconds.
