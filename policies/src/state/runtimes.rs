@@ -3,8 +3,8 @@
 //! Each queue keeps the runtimes of its last gangs that ended well, and those of each owner's last
 //! gangs. An owner is what makes gangs one after the other: the part of a name that is neither
 //! generated nor counted, such as `vision/job/nightly` of the Job `nightly-29012345`. A gang that
-//! does not say how long it runs is expected to run for as long as nine of ten of these runs took at
-//! most.
+//! does not say how long it runs is expected to run for as long as nine of ten of these runs took
+//! at most.
 //!
 //! All of it stands in the status of the Queue, where the next leader reads it.
 
