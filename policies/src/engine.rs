@@ -67,7 +67,7 @@ pub struct Engine {
     unfinished: bool,
     now_ms: UnixMs,
     quarantine: Quarantine,
-    /// What was foreseen and has happened, until a shell takes it.
+    /// The forecasts that have come to pass, until a shell takes them.
     forecasts: Forecasts,
     /// The gang whose planning and explanation are to panic.
     #[cfg(feature = "planted-panic")]

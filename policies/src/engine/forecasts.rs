@@ -1,4 +1,4 @@
-//! What was foreseen and has happened: of each, how far off it was.
+//! Forecasts that have come to pass: promised starts and expected runtimes beside the real ones.
 
 use crate::facts::UnixMs;
 use crate::plan::reserve::ends::EndedRun;

@@ -105,7 +105,7 @@ impl Engine {
         !self.state.holds.is_empty()
     }
 
-    /// What was foreseen and has happened since the last call, the oldest first; of much, the
+    /// The forecasts that have come to pass since the last call, the oldest first; of many, the
     /// last 1,024.
     pub fn take_forecasts(&mut self) -> impl Iterator<Item = Forecast> + use<> {
         self.forecasts.take()

@@ -32,7 +32,7 @@ const OWNERS_MAX: usize = 32;
 /// The least time between two changes of what is told of one queue.
 const TELL_INTERVAL_MS: u64 = 60_000;
 
-/// What is known of a gang's runtime.
+/// The runtime that is expected of a gang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expectation {
     pub(crate) runtime_ms: u64,

@@ -189,7 +189,7 @@ impl Teller {
                 now_ms,
                 slice_work: u64::MAX,
             };
-            // Who waits behind a promise has room, and takes none.
+            // A gang that waits behind a promise has room, and takes none from others.
             if reason != Reason::Reserved {
                 explanation.eviction = eviction::eviction(state, &asked, level, delay_ends_ms);
             }

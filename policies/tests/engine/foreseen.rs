@@ -1,5 +1,4 @@
-//! What is foreseen of starts and ends: what users see of promises, and what is learned from
-//! earlier runs.
+//! Promised starts as users see them, and runtimes that are learned from earlier runs.
 
 use gpu_batch_policies::facts::RuntimeSource;
 use gpu_batch_policies::reason::Reason;
