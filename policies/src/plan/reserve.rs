@@ -359,13 +359,7 @@ impl Planner {
             counts,
             now_ms,
         } = asker;
-        let for_room = matches!(
-            reason,
-            Reason::DoesNotFit
-                | Reason::NotFoundWithinBound
-                | Reason::MembersLost
-                | Reason::Reserved
-        );
+        let for_room = waits_for_room(reason);
         let place = self.waiting[id].place.clone();
         let Some((_, key)) = place.filter(|(_, key)| key.kind != CandidateKind::Unfinished) else {
             return false;
@@ -463,4 +457,12 @@ impl Planner {
             now_ms,
         }
     }
+}
+
+/// Whether a gang that was refused for this reason waits for room only: a promise may help it.
+fn waits_for_room(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::DoesNotFit | Reason::NotFoundWithinBound | Reason::MembersLost | Reason::Reserved
+    )
 }

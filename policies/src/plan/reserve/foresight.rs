@@ -9,7 +9,6 @@ use crate::gangs::wait::Wait;
 use crate::ids::{ById, GangId, NodeId};
 use crate::plan::Planner;
 use crate::plan::attempt::Asker;
-use crate::reason::Reason;
 
 use crate::settings::Settings;
 use crate::state::ClusterState;
@@ -57,13 +56,7 @@ impl Planner {
         let (Wait::Room(refused, _), Some((queue, _))) = (&waiting.wait, &waiting.place) else {
             return None;
         };
-        let for_room = matches!(
-            refused.reason,
-            Reason::DoesNotFit
-                | Reason::NotFoundWithinBound
-                | Reason::MembersLost
-                | Reason::Reserved
-        );
+        let for_room = super::waits_for_room(refused.reason);
         if settings.reservations == 0 || !for_room || waiting.claim.awaited.is_some() {
             return None;
         }
