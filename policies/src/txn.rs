@@ -18,7 +18,7 @@ pub(crate) struct Txn {
     placed: Vec<(PodId, NodeId)>,
     ended: Vec<Ended>,
     holds: Vec<HoldChange>,
-    /// The amounts on nodes that count as taken, whoever asks, in the order in which they were
+    /// The amounts on nodes that count as taken for every gang, in the order in which they were
     /// withheld.
     withheld: Vec<(NodeId, Resources)>,
 }
@@ -48,6 +48,7 @@ pub(crate) struct Checkpoint {
     placed: usize,
     ended: usize,
     holds: usize,
+    withheld: usize,
 }
 
 impl Txn {
@@ -116,22 +117,25 @@ impl Txn {
         state.begin_hold(hold);
     }
 
-    /// Counts amounts on a node as taken, whoever asks.
+    /// Counts amounts on a node as taken for every gang.
     pub(crate) fn withhold(&mut self, state: &mut ClusterState, node: NodeId, amounts: Resources) {
         state.nodes[node].count_withheld(&amounts, true);
         state.node_changed(node, false);
         self.withheld.push((node, amounts));
     }
 
-    /// Ends all that was begun by [`Txn::withhold`]. Pods that were placed meanwhile stay.
-    pub(crate) fn give_back_withheld(&mut self, state: &mut ClusterState) {
-        for (node, amounts) in core::mem::take(&mut self.withheld) {
+    /// Ends what was begun by [`Txn::withhold`] since a checkpoint. Pods that were placed meanwhile
+    /// stay.
+    pub(crate) fn give_back_withheld(&mut self, state: &mut ClusterState, since: Checkpoint) {
+        let kept = since.withheld.min(self.withheld.len());
+        for (node, amounts) in self.withheld.split_off(kept) {
             state.nodes[node].count_withheld(&amounts, false);
             state.node_changed(node, false);
         }
     }
 
-    /// Gives up what is held for somebody, if anything is: who is placed takes the room itself.
+    /// Gives up what is held for a holder, if anything is: the pods that are placed take the room
+    /// themselves.
     pub(crate) fn give_up(&mut self, state: &mut ClusterState, holder: Holder) {
         if let Some(hold) = state.take_hold(holder, false) {
             let victims = state.uncount_victims(&hold);
@@ -144,13 +148,14 @@ impl Txn {
             placed: self.placed.len(),
             ended: self.ended.len(),
             holds: self.holds.len(),
+            withheld: self.withheld.len(),
         }
     }
 
     /// Undoes everything since the checkpoint: the state is as it was when the checkpoint was
-    /// taken. Nothing is withheld any more.
+    /// taken.
     pub(crate) fn rollback(&mut self, state: &mut ClusterState, to: Checkpoint) {
-        self.give_back_withheld(state);
+        self.give_back_withheld(state, to);
         // The last change goes first: a pod may be placed after it was displaced, and end after it
         // was placed.
         loop {
@@ -219,8 +224,12 @@ impl Txn {
     }
 
     /// Keeps all changes, and returns the placed pods, each with its node. Refused gangs hear of
-    /// room that was held and is not taken.
+    /// room that was held and is not taken. Nothing may be withheld any more.
     pub(crate) fn commit(self, state: &mut ClusterState) -> Vec<(PodId, NodeId)> {
+        debug_assert!(
+            self.withheld.is_empty(),
+            "what was withheld for an attempt is given back before it is kept"
+        );
         for change in self.holds {
             if let HoldChange::GaveUp(mut hold, victims) = change {
                 if let Holder::Foreign(..) = hold.holder {

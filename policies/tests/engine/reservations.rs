@@ -1,5 +1,6 @@
 //! Reservations, and gangs that start beside them.
 
+use gpu_batch_policies::facts::PodShape;
 use gpu_batch_policies::reason::Reason;
 use gpu_batch_policies::settings::Settings;
 use gpu_batch_testing::{World, gang, node, pod, queue, topology};
@@ -39,6 +40,28 @@ fn a_reservation_is_on_nodes_and_not_on_a_sum() {
     world.end("a-head b-third");
     world.settle();
     assert_eq!(world.places("c-fourth"), "n1");
+}
+
+/// Members without GPUs are tried on nodes without GPUs first. There are none here, so they are
+/// tried on all nodes, where the room that is promised must still count as taken.
+#[test]
+fn members_without_gpus_leave_promised_room_on_nodes_with_gpus() {
+    let mut world = world(1);
+    let cpus = |cpu: u64| {
+        move |shape: &mut PodShape| {
+            let own = shape.requests.iter_mut();
+            own.filter(|(name, _)| &**name == "cpu")
+                .for_each(|(_, amount)| *amount = cpu);
+        }
+    };
+    world.apply((node("n1", 8), pod("r", 8).on("n1").runtime(100 * S + AGE)));
+    let head = pod("a-head", 8).runtime(10 * S).shape(cpus(90_000));
+    world.then(head);
+    assert_eq!(world.reason("pod/a-head"), Some(Reason::DoesNotFit));
+    let members = pod("z0 z1", 0).of("z").shape(cpus(10_000));
+    world.then((gang("z", 2), members));
+    assert_eq!(world.places("a-head z0 z1"), "- - -");
+    assert_eq!(world.reason("z"), Some(Reason::Reserved));
 }
 
 #[test]

@@ -127,7 +127,17 @@ fn hash(engine: &mut Engine) -> u64 {
         let resources: Vec<_> = resources.filter(|(_, has, used)| has + used > 0).collect();
         let coming = node.coming().filter(|(_, leaves, held)| leaves + held > 0);
         let coming: Vec<_> = coming.collect();
-        format!("{id:?} {resources:?} {coming:?} {:?} {pods:?}", node.cards).hash(&mut hasher);
+        let room: Vec<_> = state
+            .classes
+            .ids()
+            .into_iter()
+            .map(|class| node.multiplicity(&state.classes[class]))
+            .collect();
+        format!(
+            "{id:?} {resources:?} {coming:?} {room:?} {:?} {pods:?}",
+            node.cards
+        )
+        .hash(&mut hasher);
         (node.standing(), node.is_whole()).hash(&mut hasher);
     }
     for (_, pod) in state.pods.iter() {
@@ -149,12 +159,13 @@ fn hash(engine: &mut Engine) -> u64 {
     hasher.finish()
 }
 
-/// Places a pod that waits somewhere, ends or displaces one that has a place, or changes what is
-/// held for a gang.
+/// Places a pod that waits somewhere, ends or displaces one that has a place, withholds room, or
+/// changes what is held.
 fn change(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
-    if rng.u8(0..6) == 0 {
-        change_hold(state, txn, rng);
-        return;
+    match rng.u8(0..12) {
+        0 | 1 => return change_hold(state, txn, rng),
+        2 => return withhold(state, txn, rng),
+        _ => {}
     }
     let pods: Vec<PodId> = state.pods.ids();
     let pod = pods[rng.usize(..pods.len())];
@@ -174,9 +185,23 @@ fn change(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
     }
 }
 
+/// Counts what a class asks for as taken on a node.
+fn withhold(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
+    let class = *rng.choice(&state.classes.ids()).unwrap();
+    let node = *rng.choice(&state.nodes.ids()).unwrap();
+    let amounts = state.classes[class].requests.clone();
+    txn.withhold(state, node, amounts);
+}
+
 fn change_hold(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
     let gangs: Vec<GangId> = state.gangs.ids();
-    let holder = Holder::Gang(gangs[rng.usize(..gangs.len())]);
+    let gang = gangs[rng.usize(..gangs.len())];
+    let holder = match rng.u8(0..8) {
+        0 => return txn.give_up_own(state, gang),
+        1 => Holder::Owner(Uid(rng.u128(0..4))),
+        2 => Holder::Foreign(rng.i32(-1..2), Uid(rng.u128(0..4))),
+        _ => Holder::Gang(gang),
+    };
     if state.holds.get(holder).is_some() {
         txn.give_up(state, holder);
         return;
@@ -192,7 +217,8 @@ fn change_hold(state: &mut ClusterState, txn: &mut Txn, rng: &mut Rng) {
     let queue = queues[rng.usize(..queues.len())];
     let victims = state.pods.iter().map(|(_, pod)| pod.uid);
     let victims = victims.filter(|_| rng.u8(0..8) == 0).collect();
-    let hold = Hold::new(holder, Some((queue, rng.bool())), rooms);
+    let to = (!matches!(holder, Holder::Foreign(..))).then(|| (queue, rng.bool()));
+    let hold = Hold::new(holder, to, rooms);
     txn.hold(state, Hold { victims, ..hold });
 }
 

@@ -100,7 +100,7 @@ impl Planner {
             txn.withhold(state, node, amounts);
         }
         let is_placed = in_one_slice(state, txn, asker, work).is_ok();
-        txn.give_back_withheld(state);
+        txn.give_back_withheld(state, begin);
         is_placed
     }
 
