@@ -13,6 +13,7 @@ pub(crate) mod first_look;
 pub(crate) mod judge;
 pub(crate) mod lifecycle;
 pub(crate) mod near;
+pub(crate) mod needed;
 pub(crate) mod places;
 pub(crate) mod progress;
 pub(crate) mod protected;

@@ -20,7 +20,7 @@
 //! the resource that is short. A gang that is over in one of them can be reclaimed for that one.
 
 use crate::facts::{Amount, UNREADABLE_MS, UnixMs};
-use crate::gangs::counts::by_leaf;
+use crate::gangs::needed;
 use crate::ids::{GangId, PodId};
 use crate::queues::{Demand, GovernedId, QueueId, add_demand};
 use crate::state::ClusterState;
@@ -142,7 +142,7 @@ pub(crate) fn minima_of(state: &ClusterState, id: GangId) -> SmallVec<[Arc<Minim
         return SmallVec::new();
     }
     members.sort_unstable_by(|one, other| by_age(&state.pods[*one], &state.pods[*other]));
-    let core = core(state, id, &members);
+    let core = needed::core(state, id, &members);
     let minima = queues.into_iter();
     minima
         .map(|queue| Arc::new(minimum(state, id, queue, &members, &core)))
@@ -169,9 +169,6 @@ fn minimum(
     }
     let since_ms = core.iter().map(|pod| bound_ms(&state.pods[*pod])).max();
     let is_settled = |pod: &Pod| matches!(pod.stage, Stage::Bound(_)) && is_here(pod);
-    let mut in_core = core.to_vec();
-    in_core.sort_unstable();
-    let surplus = members.iter().rev().copied();
     Minimum {
         gang: id,
         queue,
@@ -184,9 +181,7 @@ fn minimum(
             id,
         ),
         core: core.iter().copied().collect(),
-        surplus: surplus
-            .filter(|pod| in_core.binary_search(pod).is_err())
-            .collect(),
+        surplus: needed::surplus(state, id, members, core),
         holds,
         since_ms: since_ms.unwrap_or(UnixMs::MAX),
         is_settled: pods.into_iter().all(is_settled),
@@ -197,40 +192,6 @@ fn minimum(
 fn by_age(one: &Pod, other: &Pod) -> core::cmp::Ordering {
     let by_age = bound_ms(one).cmp(&bound_ms(other));
     by_age.then_with(|| one.name.cmp(&other.name))
-}
-
-/// The members with a place that the gang cannot lose without going below its minimum. Of members
-/// that could stand for each other the newest are surplus: they leave first.
-///
-/// `members`: those with a place, the oldest first.
-fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId; 2]> {
-    let gang = &state.gangs[id];
-    let mut members: SmallVec<[PodId; 2]> = members.iter().copied().collect();
-    if let ([_], None) = (&*gang.members, gang.tree())
-        && gang.spec.minimum > 0
-    {
-        return members;
-    }
-    // A member that has succeeded counts, also if it was asked to leave just before.
-    let counts = |pod: &Pod| pod.stays() || pod.stage == Stage::Ended { succeeded: true };
-    let mut held = by_leaf(state, gang, &counts);
-    let Some(tree) = gang.tree() else {
-        let surplus = held[0].saturating_sub(gang.spec.minimum) as usize;
-        members.truncate(members.len().saturating_sub(surplus));
-        return members;
-    };
-    let mut core = SmallVec::new();
-    while let Some(pod) = members.pop() {
-        let Some(leaf) = gang.leaf_of(&state.pods[pod]) else {
-            continue;
-        };
-        held[leaf] = held[leaf].saturating_sub(1);
-        if !tree.is_met(&held) {
-            held[leaf] += 1;
-            core.push(pod);
-        }
-    }
-    core
 }
 
 /// When a member was bound; a member that is being bound is the newest.

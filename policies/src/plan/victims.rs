@@ -669,8 +669,8 @@ fn lacks(state: &ClusterState, request: &Request, units: &[Unit], action: Action
     let given = |resource| {
         let leaves = |unit: &Unit| unit.goes && unit.may.leave_for_good(action);
         let follows = |unit: &Unit| {
-            let mut kin = unit.kin.iter();
-            !unit.is_core && kin.any(|core| leaves(&units[*core]))
+            let mut leaders = unit.leaders.iter();
+            leaders.any(|leader| leaves(&units[*leader]))
         };
         let given = units.iter().filter(|unit| leaves(unit) || follows(unit));
         let frees = given.flat_map(|unit| &unit.frees);

@@ -25,14 +25,35 @@ pub(crate) struct Minimum {
     pub(crate) order: QuotaOrder,
     /// The members with a place that the gang cannot lose without going below its minimum.
     pub(crate) core: SmallVec<[PodId; 2]>,
-    /// The other members with a place, those that leave first before the others.
-    pub(crate) surplus: SmallVec<[PodId; 2]>,
+    /// What leaves together of the other members with a place, those that leave first before the
+    /// others.
+    pub(crate) surplus: Vec<Surplus>,
     /// What the core holds in the queue.
     pub(crate) holds: Demand,
     /// When the last member of the core was bound; far in the future if one does not say when.
     pub(crate) since_ms: UnixMs,
     /// All members with a place are bound, and count in the queue.
     pub(crate) is_settled: bool,
+}
+
+/// Members that a gang does not need and that leave together: one, or the minimum of a sub-group
+/// that the gang can go without.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Surplus {
+    pub(crate) pods: SmallVec<[PodId; 1]>,
+    /// The places in [`Minimum::surplus`] of the minima of sub-groups with which the members leave,
+    /// the widest sub-group first.
+    pub(crate) leaves_with: Vec<usize>,
+}
+
+impl Surplus {
+    /// One member, and with what it leaves.
+    pub(crate) fn one(pod: PodId, leaves_with: &[usize]) -> Self {
+        Self {
+            pods: SmallVec::from([pod]),
+            leaves_with: leaves_with.to_vec(),
+        }
+    }
 }
 
 /// The minima of all gangs, by queue and by gang.

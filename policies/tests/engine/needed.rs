@@ -137,3 +137,37 @@ fn gangs_of_a_queue_that_is_not_ready_any_more_are_nobodys_victims() {
     world.run(10_000);
     assert_eq!(sorted(&world), ["v"]);
 }
+
+/// The gang holds 2 members that it needs, 2 of a sub-group that it can go without, and one beyond
+/// the minimum of that sub-group. What a claim for so many GPUs takes of it.
+fn taken_of_an_optional_sub_group(gpus: u64) -> Vec<String> {
+    let mut world = World::with_grace(30);
+    world.then((
+        node("n1", 5),
+        quota("a", gpus),
+        queue("b"),
+        gang("x", 1)
+            .queue("b")
+            .at_least(1)
+            .sub_groups([leaf("needed", "", 2), leaf("optional", "", 2)]),
+        pod("x-0 x-1", 1).of_leaf("x", "needed").on("n1"),
+        pod("x-2 x-3 x-4", 1).of_leaf("x", "optional").on("n1"),
+    ));
+    // The newest members leave first.
+    for (minutes, name) in (1..).zip(["x-4", "x-3", "x-2", "x-1", "x-0"]) {
+        world.change(name, |pod| {
+            pod.bound_ms = pod.bound_ms.map(|at_ms| at_ms - minutes * 60_000);
+        });
+    }
+    world.settle();
+    world.then(pod("p", gpus).queue("a"));
+    world.run(2_000);
+    sorted(&world).into_iter().map(Into::into).collect()
+}
+
+#[test]
+fn a_sub_group_that_its_gang_can_go_without_leaves_as_a_whole() {
+    assert_eq!(taken_of_an_optional_sub_group(1), ["x-4"]);
+    assert_eq!(taken_of_an_optional_sub_group(2), ["x-2", "x-3", "x-4"]);
+    assert_eq!(taken_of_an_optional_sub_group(3), ["x-2", "x-3", "x-4"]);
+}

@@ -59,6 +59,8 @@ pub(crate) struct Gang {
     pub(crate) has_controller: bool,
     /// One role, or two, which are sub-groups.
     pub(crate) roles: Vec<Role>,
+    /// The gang needs one of its roles only.
+    pub(crate) needs_one_role: bool,
     /// The GPU model that its pods name.
     pub(crate) model: Option<usize>,
     /// The pods that run, the oldest first.
@@ -96,11 +98,58 @@ impl Gang {
 
     /// The pods that run without which it would be below its minimum, if the newest leave first.
     pub(crate) fn core(&self) -> Vec<usize> {
-        let of_role = |role: usize| {
-            let pods = (0..self.at.len()).filter(move |pod| self.at[*pod].role == role);
-            pods.take(self.roles[role].minimum)
+        let mut stays: Vec<usize> = (0..self.at.len()).collect();
+        for pod in (0..self.at.len()).rev() {
+            let place = stays.iter().position(|other| *other == pod).unwrap();
+            stays.remove(place);
+            if !self.has_minimum(&stays) {
+                stays.insert(place, pod);
+            }
+        }
+        stays
+    }
+
+    /// What leaves together of the other pods that run: of a role of which nothing is needed the
+    /// minimum, which takes the others of the role along. The places of those come last.
+    pub(crate) fn surplus(&self) -> Vec<(Vec<usize>, Vec<usize>)> {
+        let core = self.core();
+        let mut surplus = Vec::new();
+        for (number, role) in self.roles.iter().enumerate() {
+            let pods: Vec<usize> = self.of_role(number).collect();
+            let is_needed = pods.iter().any(|pod| core.contains(pod));
+            let together = match is_needed || pods.len() < role.minimum {
+                true => &[],
+                false => &pods[..role.minimum],
+            };
+            let others = pods.iter().filter(|pod| !together.contains(pod));
+            let others = others.filter(|pod| !core.contains(pod)).copied();
+            let mut followers = Vec::new();
+            for pod in others {
+                followers.extend((!together.is_empty()).then_some(surplus.len()));
+                surplus.push((vec![pod], Vec::new()));
+            }
+            if !together.is_empty() {
+                surplus.push((together.to_vec(), followers));
+            }
+        }
+        surplus
+    }
+
+    fn of_role(&self, role: usize) -> impl Iterator<Item = usize> {
+        (0..self.at.len()).filter(move |pod| self.at[*pod].role == role)
+    }
+
+    fn has_minimum(&self, pods: &[usize]) -> bool {
+        let is_met = |role: &usize| {
+            let held = pods.iter().filter(|pod| self.at[**pod].role == *role);
+            held.count() >= self.roles[*role].minimum
         };
-        (0..self.roles.len()).flat_map(of_role).collect()
+        let met = (0..self.roles.len()).filter(is_met).count();
+        met >= if self.needs_one_role {
+            1
+        } else {
+            self.roles.len()
+        }
     }
 }
 
@@ -110,6 +159,8 @@ struct More {
     port: bool,
     roles: bool,
     rng: Rng,
+    /// Which gangs of two roles need one of them only.
+    optional: Rng,
 }
 
 impl More {
@@ -120,6 +171,7 @@ impl More {
             port: false,
             roles: false,
             rng: Rng::with_seed(0),
+            optional: Rng::with_seed(0),
         }
     }
 
@@ -131,6 +183,7 @@ impl More {
             port: rng.u8(0..4) == 0,
             roles: rng.u8(0..4) == 0,
             rng,
+            optional: Rng::with_seed(world.get_seed().rotate_left(32)),
         }
     }
 
@@ -171,6 +224,7 @@ impl More {
                 asks: [gpus, 1, 0],
                 waiting: minimum + usize::from(self.one_of(4)),
             });
+            gang.needs_one_role = self.optional.bool();
         }
     }
 }
@@ -207,6 +261,7 @@ impl Case {
                 asks: [8, 1, 0],
                 waiting: usize::from(at.is_none()),
             }],
+            needs_one_role: false,
             model: None,
             at: Vec::from_iter(at.map(|node| At {
                 node,
@@ -260,6 +315,7 @@ impl Case {
         claimant.never = rng.u8(0..20) == 0;
         claimant.preemptible = rng.u8(0..8) > 0;
         more.add_to_gang(&mut claimant, size);
+        claimant.needs_one_role = false;
         for role in &mut claimant.roles {
             role.waiting = role.minimum;
         }
@@ -358,8 +414,8 @@ impl Case {
             let age_s = age_s - (number as u64).min(age_s - 1);
             gang.at.push(At { node, age_s, role });
         }
-        let needs: usize = gang.roles.iter().map(|role| role.minimum).sum();
-        if gang.core().len() < needs || self.exceeds_limit(&gang) {
+        let pods: Vec<usize> = (0..gang.at.len()).collect();
+        if !gang.has_minimum(&pods) || self.exceeds_limit(&gang) {
             free.copy_from_slice(&before);
             return Err(waiting);
         }
@@ -470,6 +526,9 @@ impl Case {
                 leaf(&format!("r{number}"), "", minimum)
             });
             sketch = sketch.sub_groups(leaves.collect::<Sketch<_>>());
+            if one.needs_one_role {
+                sketch = sketch.at_least(1);
+            }
         }
         if one.in_one_rack {
             sketch = sketch.required("rack");
@@ -593,6 +652,7 @@ fn draw_gang(rng: &mut Rng, leaves: &[usize], size: u64) -> Gang {
         preemptible,
         has_controller,
         roles: vec![role],
+        needs_one_role: false,
         model: None,
         at: Vec::new(),
         in_one_rack: false,

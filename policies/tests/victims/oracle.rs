@@ -56,12 +56,16 @@ struct State {
     held: Vec<Entries>,
 }
 
-/// Pods that leave together: the minimum of a gang, or one surplus pod.
+/// Pods that leave together: the minimum of a gang, one surplus pod, or the minimum of a role that
+/// is not needed.
 #[derive(Debug, Clone)]
 struct Unit {
+    number: usize,
     gang: usize,
     pods: Vec<usize>,
     is_core: bool,
+    /// The units with which it leaves, the core first.
+    leaders: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,15 +89,28 @@ impl<'a> Oracle<'a> {
             for (pod, at) in gang.at.iter().enumerate() {
                 now.place(case, gang.queue, gang.asks_of(pod), at.node);
             }
-            let unit = |pods, is_core| Unit {
+            let core = units.len();
+            units.push(Unit {
+                number: core,
                 gang: number,
-                pods,
-                is_core,
-            };
-            let core = gang.core();
-            let surplus = (0..gang.at.len()).filter(|pod| !core.contains(pod));
-            let surplus = surplus.map(|pod| unit(vec![pod], false));
-            units.extend([unit(core.clone(), true)].into_iter().chain(surplus));
+                pods: gang.core(),
+                is_core: true,
+                leaders: Vec::new(),
+            });
+            for (pods, followers) in gang.surplus() {
+                let own = units.len();
+                for follower in followers {
+                    let follower: &mut Unit = &mut units[core + 1 + follower];
+                    follower.leaders.push(own);
+                }
+                units.push(Unit {
+                    number: own,
+                    gang: number,
+                    pods,
+                    is_core: false,
+                    leaders: vec![core],
+                });
+            }
         }
         Self {
             case,
@@ -193,13 +210,11 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// A core leaves with the surplus of its gang.
+    /// A core leaves with the surplus of its gang, and the minimum of a role with that of the role.
     fn is_closed(&self, set: &[usize]) -> bool {
-        let cores = set.iter().map(|unit| &self.units[*unit]);
-        cores.filter(|unit| unit.is_core).all(|core| {
-            let kin = (0..self.units.len()).filter(|unit| self.units[*unit].gang == core.gang);
-            kin.into_iter().all(|unit| set.contains(&unit))
-        })
+        let stays = self.units.iter().filter(|unit| !set.contains(&unit.number));
+        let mut leaders = stays.flat_map(|unit| &unit.leaders);
+        !leaders.any(|leader| set.contains(leader))
     }
 
     /// The rules on a unit alone.
@@ -273,11 +288,8 @@ impl<'a> Oracle<'a> {
     /// Every unit is needed for room or a limit.
     fn is_minimal(&self, set: &[usize]) -> bool {
         let follows = |unit: usize| {
-            let kin = |core: &usize| {
-                let core = &self.units[*core];
-                core.is_core && core.gang == self.units[unit].gang
-            };
-            !self.units[unit].is_core && set.iter().any(kin)
+            let mut leaders = self.units[unit].leaders.iter();
+            leaders.any(|leader| set.contains(leader))
         };
         set.iter().filter(|unit| !follows(**unit)).all(|unit| {
             let rest: Vec<usize> = set.iter().copied().filter(|one| one != unit).collect();
@@ -412,15 +424,10 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// Surplus returns only to a gang that has its minimum.
+    /// Surplus returns only to a gang that has its minimum, and to a role that has its own.
     fn is_open(&self, set: &[usize], back: &[usize]) -> bool {
-        let lost = |gang: usize| {
-            let core =
-                |unit: &&usize| self.units[**unit].is_core && self.units[**unit].gang == gang;
-            set.iter().filter(core).any(|core| !back.contains(core))
-        };
-        let mut surplus = back.iter().filter(|unit| !self.units[**unit].is_core);
-        !surplus.any(|unit| lost(self.units[*unit].gang))
+        let mut leaders = back.iter().flat_map(|unit| &self.units[*unit].leaders);
+        leaders.all(|leader| !set.contains(leader) || back.contains(leader))
     }
 
     /// Whether these pods all find places so that something holds in the end. Pods of one role are

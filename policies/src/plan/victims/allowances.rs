@@ -24,8 +24,8 @@ pub(super) struct Allowances {
     beyond: Vec<Amount>,
     /// The gang of each unit that is reclaimed, and what it takes, by unit.
     units: BTreeMap<usize, (GangId, Takes)>,
-    /// The core with which each of these units may leave, if it is surplus.
-    cores: BTreeMap<usize, usize>,
+    /// The units with which each of these units may leave, if it follows any.
+    leaders: BTreeMap<usize, Vec<usize>>,
 }
 
 /// What the gangs that leave take from each row of [`Allowances::beyond`].
@@ -36,7 +36,7 @@ impl Allowances {
     pub(super) fn of(state: &ClusterState, to: QueueId, units: &[Unit], kind: ClaimKind) -> Self {
         let mut rows: BTreeMap<(QueueId, GovernedId), usize> = BTreeMap::new();
         let mut beyond = Vec::new();
-        let (mut by_unit, mut cores) = (BTreeMap::new(), BTreeMap::new());
+        let (mut by_unit, mut leaders) = (BTreeMap::new(), BTreeMap::new());
         let is_reclaimed = |(_, unit): &(usize, &Unit)| unit.goes && unit.queue != to;
         for (index, unit) in units.iter().enumerate().filter(is_reclaimed) {
             let levels = state.queues.below_common(unit.queue, to);
@@ -57,16 +57,13 @@ impl Allowances {
                 levels.iter().map(of_level).collect()
             });
             by_unit.insert(index, (unit.gang, takes.collect()));
-            let mut kin = unit
-                .kin
-                .iter()
-                .filter(|core| !unit.is_core && units[**core].goes);
-            cores.extend(kin.next().map(|core| (index, *core)));
+            let goes = unit.leaders.iter().filter(|leader| units[**leader].goes);
+            leaders.insert(index, goes.copied().collect());
         }
         Self {
             beyond,
             units: by_unit,
-            cores,
+            leaders,
         }
     }
 
@@ -86,8 +83,8 @@ impl Allowances {
         let open = self.units.keys().copied();
         let open = open.filter(|unit| !decided.contains_key(unit));
         open.filter(|unit| {
-            let core = self.cores.get(unit);
-            let mut rights = [Some(unit), core].into_iter().flatten();
+            let leaders = self.leaders.get(unit).into_iter().flatten();
+            let mut rights = leaders.chain([unit]);
             !rights.any(|unit| self.may_leave(*unit, &leaving))
         })
         .collect()

@@ -127,12 +127,9 @@ impl Rooms {
             cost = cost.max(best.cost);
             set.extend(best.units);
         }
-        let surplus: Vec<usize> = set
-            .iter()
-            .filter(|unit| units[**unit].is_core)
-            .flat_map(|unit| units[*unit].kin.iter().copied())
-            .collect();
-        set.extend(surplus);
+        let followers = set.iter().flat_map(|unit| &units[*unit].followers);
+        let followers: Vec<usize> = followers.copied().collect();
+        set.extend(followers);
         set.sort_unstable();
         set.dedup();
         Some(Bounded { cost, set })

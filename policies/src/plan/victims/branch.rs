@@ -252,9 +252,9 @@ impl Search {
         let mut all = AllDecided::new();
         for (unit, how) in decided {
             let unit_of = &self.units.all[*unit];
-            let follows: &[usize] = match (how, unit_of.is_core) {
-                (Decided::Leaves, true) | (Decided::Stays, false) => &unit_of.kin,
-                _ => &[],
+            let follows = match how {
+                Decided::Leaves => &unit_of.followers,
+                Decided::Stays => &unit_of.leaders,
             };
             for one in [*unit].iter().chain(follows) {
                 let goes = self.units.all[*one].goes;

@@ -126,12 +126,11 @@ impl Greedy<'_> {
 
     /// Lets units leave with all that leaves with them, or come back.
     fn decide(&mut self, units: &[usize], leave: bool, zero: &Cost, work: &mut u64) {
-        let with_kin = units.iter().flat_map(|unit| {
-            let kin = self.units[*unit].kin.iter();
-            let kin = kin.filter(|_| self.units[*unit].is_core);
-            kin.chain([unit]).copied()
+        let with_followers = units.iter().flat_map(|unit| {
+            let followers = self.units[*unit].followers.iter();
+            followers.chain([unit]).copied()
         });
-        for unit in with_kin.collect::<Vec<_>>() {
+        for unit in with_followers.collect::<Vec<_>>() {
             match leave {
                 true => drop(self.left.insert(unit, Decided::Leaves)),
                 false => drop(self.left.remove(&unit)),
@@ -147,10 +146,9 @@ impl Greedy<'_> {
         let mut by_cost: Vec<usize> = self.left.keys().copied().collect();
         by_cost.sort_by(|one, other| self.units[*other].cost.cmp(&self.units[*one].cost));
         for unit in by_cost {
-            let follows = |core: &usize| self.left.contains_key(core);
-            let stays_with_core =
-                !self.units[unit].is_core && self.units[unit].kin.iter().any(follows);
-            if stays_with_core || !self.left.contains_key(&unit) {
+            let leaves = |leader: &usize| self.left.contains_key(leader);
+            let follows = self.units[unit].leaders.iter().any(leaves);
+            if follows || !self.left.contains_key(&unit) {
                 continue;
             }
             self.decide(&[unit], false, zero, work);

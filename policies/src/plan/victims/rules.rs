@@ -28,8 +28,8 @@ impl Victim {
     /// The victims of which these are the units, in rising order.
     pub(super) fn of(units: &[Unit], gone: &[usize]) -> Vec<Self> {
         let follows = |unit: &usize| {
-            let one = &units[*unit];
-            !one.is_core && one.kin.iter().any(|core| gone.binary_search(core).is_ok())
+            let mut leaders = units[*unit].leaders.iter();
+            leaders.any(|leader| gone.binary_search(leader).is_ok())
         };
         let first = gone.iter().filter(|unit| !follows(unit));
         let victims = first.map(|unit| {
@@ -40,13 +40,10 @@ impl Victim {
                 frees: one.frees.clone(),
                 may: one.may,
             };
-            for kin in one
-                .kin
-                .iter()
-                .filter(|kin| one.is_core && gone.binary_search(kin).is_ok())
-            {
-                add_demand(&mut victim.holds, &units[*kin].holds);
-                for (node, frees) in &units[*kin].frees {
+            let followers = one.followers.iter();
+            for follower in followers.filter(|unit| gone.binary_search(unit).is_ok()) {
+                add_demand(&mut victim.holds, &units[*follower].holds);
+                for (node, frees) in &units[*follower].frees {
                     add_on(&mut victim.frees, *node, frees);
                 }
             }

@@ -173,9 +173,8 @@ impl Shelf {
         let mut changed: BTreeSet<NodeId> = changed.into_iter().flatten().collect();
         let all = &self.units.all;
         let there = changed.iter().filter_map(|node| self.nodes.get(node));
-        let kin = there
-            .flat_map(|node| &node.units)
-            .flat_map(|unit| &all[*unit].kin);
+        let units = there.flat_map(|node| &node.units).map(|unit| &all[*unit]);
+        let kin = units.flat_map(|unit| unit.leaders.iter().chain(&unit.followers));
         let of_kin = kin.flat_map(|unit| &all[*unit].pods).map(|(_, node)| *node);
         changed.extend(of_kin.collect::<Vec<_>>());
         self.cursor = what_if.state.changes.end();
@@ -218,8 +217,8 @@ impl Shelf {
             let unit = &all[*index];
             // A core leaves with what is left of its surplus, and then costs more than counting
             // sees.
-            let surplus = unit.kin.iter().map(|kin| &all[*kin]);
-            let mut left = surplus.filter(|one| unit.is_core && is_there(one));
+            let followers = unit.followers.iter().map(|follower| &all[*follower]);
+            let mut left = followers.filter(|one| is_there(one));
             let follows = |unit: &Unit| unit.can.leave(Action::Reclaim(kind));
             if !is_there(unit) || !may_leave(unit) || !left.all(follows) {
                 continue;
@@ -253,9 +252,9 @@ impl Shelf {
         };
         let mut set: Vec<usize> = step.units.to_vec();
         let units = &self.units.all;
-        let cores = step.units.iter().filter(|unit| units[**unit].is_core);
-        let surplus = cores.flat_map(|core| units[*core].kin.iter().copied());
-        set.extend(surplus.filter(|unit| stands(what_if.state, &units[*unit])));
+        let followers = step.units.iter().flat_map(|unit| &units[*unit].followers);
+        let followers = followers.copied();
+        set.extend(followers.filter(|unit| stands(what_if.state, &units[*unit])));
         set.sort_unstable();
         set.dedup();
         let mut cost = self.units.zero.clone();

@@ -14,7 +14,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// Pods that are evicted together or not at all: the minimum of a gang, or one surplus member.
+/// Pods that are evicted together or not at all: the minimum of a gang, one surplus member, or
+/// surplus members of which a part would be of no use.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     pub(super) gang: GangId,
@@ -22,10 +23,12 @@ pub(super) struct Unit {
     pub(super) queue: QueueId,
     /// The pods, each with its node.
     pub(super) pods: Vec<(PodId, NodeId)>,
-    /// The pods are the minimum of their gang.
-    pub(super) is_core: bool,
-    /// Of a core: the units of the surplus of its gang, which leaves with it. Of surplus: the core.
-    pub(super) kin: Vec<usize>,
+    /// The units that leave whenever this one does: those of the surplus of a core.
+    pub(super) followers: Vec<usize>,
+    /// The units with which this one leaves: the core of its gang first.
+    pub(super) leaders: Vec<usize>,
+    /// How many units the gang may have that this one follows.
+    pub(super) depth: usize,
     /// What the pods hold in their queue.
     pub(super) holds: Demand,
     /// What the pods give back on each node.
@@ -111,13 +114,11 @@ impl Unit {
 
 impl Giver {
     fn could_leave_for_good(&self, action: Action) -> impl Iterator<Item = PodId> {
-        let parts = [
-            (self.may, &self.minimum.core),
-            (self.surplus_may, &self.minimum.surplus),
-        ];
-        let leaves = parts.into_iter();
-        let leaves = leaves.filter(move |(may, _)| may.leave_for_good(action));
-        leaves.flat_map(|(_, pods)| pods).copied()
+        let leaves = move |may: May| may.leave_for_good(action);
+        let core = self.minimum.core.iter().filter(move |_| leaves(self.may));
+        let surplus = self.minimum.surplus.iter().flat_map(|one| &one.pods);
+        let surplus = surplus.filter(move |_| leaves(self.surplus_may));
+        core.chain(surplus).copied()
     }
 }
 
@@ -274,13 +275,14 @@ fn choose(units: &mut [Unit], action: Action, mut judge: impl FnMut(&Unit, May) 
     }
     for index in 0..units.len() {
         let unit = &units[index];
-        // A core leaves with its surplus only, which then leaves by the right of the core.
-        let stays = |kin: &usize| !units[*kin].can.leave(action);
-        units[index].goes = unit.may.leave(action) && !(unit.is_core && unit.kin.iter().any(stays));
+        // A core leaves with its surplus only, which then leaves by the right of the core. So does
+        // the minimum of a sub-group.
+        let stays = |follower: &usize| !units[*follower].can.leave(action);
+        units[index].goes = unit.may.leave(action) && !unit.followers.iter().any(stays);
     }
     for index in 0..units.len() {
         let unit = &units[index];
-        let follows = !unit.is_core && unit.kin.iter().any(|core| units[*core].goes);
+        let follows = unit.leaders.iter().any(|leader| units[*leader].goes);
         units[index].goes |= follows;
     }
     units.iter().any(|unit| unit.goes)
@@ -289,15 +291,9 @@ fn choose(units: &mut [Unit], action: Action, mut judge: impl FnMut(&Unit, May) 
 /// For what a unit of a set may be evicted: surplus that leaves with its core for what the core
 /// may be.
 pub(super) fn right_of(units: &[Unit], set: &[usize], unit: usize) -> May {
-    let one = &units[unit];
-    let mut cores = one
-        .kin
-        .iter()
-        .filter(|core| set.binary_search(core).is_ok());
-    match cores.next() {
-        Some(core) if !one.is_core => units[*core].may,
-        _ => one.may,
-    }
+    let mut leaders = units[unit].leaders.iter();
+    let leader = leaders.find(|leader| set.binary_search(leader).is_ok());
+    units[leader.copied().unwrap_or(unit)].may
 }
 
 /// Adds the units of a gang.
@@ -313,15 +309,14 @@ fn add(
     let place = priorities.binary_search(&priority).unwrap_or_default();
     let count = priorities.len();
     if giver.surplus_may != May::default() || giver.may != May::default() {
-        for pod in &giver.minimum.surplus {
-            let unit = unit(
-                state,
-                giver,
-                core::slice::from_ref(pod),
-                None,
-                count,
-                now_ms,
-            );
+        for one in &giver.minimum.surplus {
+            let mut unit = unit(state, giver, &one.pods, None, count, now_ms);
+            unit.leaders = one.leaves_with.iter().map(|place| first + place).collect();
+            unit.depth = 1 + unit.leaders.len();
+            for leader in &unit.leaders {
+                let follower = all.len();
+                all[*leader].followers.push(follower);
+            }
             all.push(unit);
         }
     }
@@ -331,7 +326,7 @@ fn add(
     let surplus: Vec<usize> = (first..all.len()).collect();
     let core = all.len();
     for unit in &surplus {
-        all[*unit].kin = Vec::from([core]);
+        all[*unit].leaders.insert(0, core);
     }
     let mut core = unit(
         state,
@@ -341,7 +336,7 @@ fn add(
         count,
         now_ms,
     );
-    core.kin = surplus;
+    core.followers = surplus;
     all.push(core);
 }
 
@@ -454,8 +449,9 @@ fn unit(
     Unit {
         gang: giver.minimum.gang,
         queue: giver.minimum.queue,
-        is_core: core.is_some(),
-        kin: Vec::new(),
+        followers: Vec::new(),
+        leaders: Vec::new(),
+        depth: 0,
         holds,
         frees,
         cost: Cost::new(priorities, core.map(|place| (place, has_weight)), loss),

@@ -243,12 +243,19 @@ impl<'a> WhatIf<'a> {
         let placed = self.place(self.claimant.gang, self.claimant.queue);
         let left = placed.map(|()| {
             let mut by_cost: Vec<usize> = set.to_vec();
-            by_cost.sort_by(|one, other| units[*other].cost.cmp(&units[*one].cost));
+            // A unit comes after those that it follows.
+            by_cost.sort_by(|one, other| {
+                let (one, other) = (&units[*one], &units[*other]);
+                let by_depth = one.depth.cmp(&other.depth);
+                by_depth.then_with(|| other.cost.cmp(&one.cost))
+            });
             let mut kept = BTreeSet::new();
             for unit in by_cost {
-                let lacks_core = |kin: &usize| kept.contains(kin);
-                let stays = !units[unit].is_core && units[unit].kin.iter().any(lacks_core);
-                if stays || !rules::fits_back(self.state, &units[unit]) {
+                let follows = units[unit]
+                    .leaders
+                    .iter()
+                    .any(|leader| kept.contains(leader));
+                if follows || !rules::fits_back(self.state, &units[unit]) {
                     kept.insert(unit);
                     continue;
                 }
@@ -557,8 +564,8 @@ impl<'a> WhatIf<'a> {
 
 /// Whether a unit leaves because the minimum of its gang does: it is surplus.
 pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
-    let one = &units[unit];
-    !one.is_core && one.kin.iter().any(|core| set.binary_search(core).is_ok())
+    let mut leaders = units[unit].leaders.iter();
+    leaders.any(|leader| set.binary_search(leader).is_ok())
 }
 
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves

@@ -196,12 +196,16 @@ impl GroupTree {
         self.needs(&none)[0]
     }
 
+    /// A group and all above it, up to the gang itself.
+    pub(crate) fn path(&self, group: usize) -> impl Iterator<Item = usize> {
+        core::iter::successors(Some(group), |group| {
+            (*group != 0).then(|| self.groups[*group].parent)
+        })
+    }
+
     /// Whether `group` is `above` or somewhere below it.
-    pub(crate) fn is_below(&self, mut group: usize, above: usize) -> bool {
-        while group != above && group != 0 {
-            group = self.groups[group].parent;
-        }
-        group == above
+    pub(crate) fn is_below(&self, group: usize, above: usize) -> bool {
+        self.path(group).any(|group| group == above)
     }
 }
 

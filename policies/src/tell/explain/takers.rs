@@ -35,7 +35,9 @@ pub(super) fn takers(
     follow(state);
     let state = &*state;
     let holding = holdings(state, queue).find(|holding| holding.minimum.gang == gang)?;
-    let surplus = u32::try_from(holding.minimum.surplus.len()).unwrap_or(u32::MAX);
+    let surplus = holding.minimum.surplus.iter();
+    let surplus: usize = surplus.map(|one| one.pods.len()).sum();
+    let surplus = u32::try_from(surplus).unwrap_or(u32::MAX);
     let mut takers = Takers {
         preemptible: state.gangs[gang].spec.preemptible,
         surplus,

@@ -122,12 +122,9 @@ impl Oracle<'_> {
         let bounds = &self.bounds[running[of].queue];
         let mut left = bounds.map(|bounds| bounds.map(|(quota, _)| quota));
         for (number, gang) in order {
-            let core = Unit {
-                gang: number,
-                pods: gang.core(),
-                is_core: true,
-            };
-            let holds = self.holds(&core);
+            let is_core = |unit: &&Unit| unit.is_core && unit.gang == number;
+            let core = self.units.iter().find(is_core);
+            let holds = core.map_or([0; 4], |core| self.holds(core));
             let models = FIRST_MODEL..4;
             let by_model = models.filter(|entry| bounds[*entry].is_some());
             let by_model: u64 = by_model.map(|entry| holds[entry]).sum();
@@ -222,10 +219,9 @@ impl Oracle<'_> {
     /// By whose right a unit of a set leaves: surplus that leaves with the minimum of its gang
     /// leaves by the right of that.
     fn judged_by(&self, unit: usize, set: &[usize]) -> &Unit {
-        let one = &self.units[unit];
-        let mut set = set.iter().map(|other| &self.units[*other]);
-        let core = set.find(|other| other.is_core && other.gang == one.gang);
-        core.unwrap_or(one)
+        let mut leaders = self.units[unit].leaders.iter();
+        let leader = leaders.find(|leader| set.contains(leader));
+        &self.units[leader.copied().unwrap_or(unit)]
     }
 
     /// Whether the claimant's queues, up to just below the lowest one above a victim, too, are
@@ -324,14 +320,13 @@ impl Oracle<'_> {
 /// The victims: gangs as a whole, with their surplus, and surplus alone.
 fn victims<'a>(gone: impl Iterator<Item = &'a Unit>) -> Vec<Unit> {
     let mut victims: Vec<Unit> = gone.cloned().collect();
-    victims.sort_by_key(|unit| !unit.is_core);
+    victims.sort_by_key(|unit| unit.leaders.len());
     let mut whole: Vec<Unit> = Vec::new();
     for unit in victims {
-        let core = whole
-            .iter_mut()
-            .find(|one| one.is_core && one.gang == unit.gang);
-        match core {
-            Some(core) => core.pods.extend(unit.pods),
+        let mut leaders = whole.iter_mut();
+        let leader = leaders.find(|one| unit.leaders.contains(&one.number));
+        match leader {
+            Some(leader) => leader.pods.extend(unit.pods),
             None => whole.push(unit),
         }
     }
