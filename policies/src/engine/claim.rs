@@ -152,6 +152,9 @@ impl Engine {
             losers.extend(state.pods[*pod].gang());
         }
         let hold = hold_of(state, queue, gang, plan);
+        for (pod, node) in &plan.places {
+            state.take_place_of_owner(*pod, *node);
+        }
         state.begin_hold(hold);
         let nominate = plan.places.iter().map(|(pod, node)| {
             let node = state.nodes[*node].name.clone();

@@ -203,6 +203,27 @@ impl ClusterState {
         }
     }
 
+    /// Takes one place out of what is held for the owner of a pod: the pod is to have that place.
+    /// Nothing happens where no room for its class is held on the node.
+    pub(crate) fn take_place_of_owner(&mut self, pod: PodId, node: NodeId) {
+        let Some(owner) = self.pods[pod].owner().map(|owner| owner.uid) else {
+            return;
+        };
+        let room = (self.pods[pod].class, node);
+        let held = self.holds.get(Holder::Owner(owner));
+        let Some(place) = held.and_then(|hold| hold.rooms.iter().position(|own| *own == room))
+        else {
+            return;
+        };
+        if let Some(mut hold) = self.take_hold(Holder::Owner(owner), false) {
+            hold.rooms.remove(place);
+            self.leave_class(room.0);
+            if !hold.rooms.is_empty() {
+                self.put_hold(hold);
+            }
+        }
+    }
+
     /// Ends a hold. Refused gangs hear of the room.
     pub(crate) fn end_hold(&mut self, holder: Holder) {
         if let Some(hold) = self.take_hold(holder, true) {

@@ -14,11 +14,12 @@ use super::allowances::Allowances;
 use super::bound::{AllDecided, Bounded, Decided, Rooms};
 use super::cost::Cost;
 use super::greedy;
-use super::units::{Units, cost_of};
+use super::units::{Unit, Units, cost_of};
 use super::what_if::{End, Failure, Needed, WhatIf, follows};
 use super::{Action, Why};
+use crate::ids::{NodeId, PodId};
 use crate::queues::QueueId;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 /// How many branches are looked at, at most.
@@ -206,7 +207,12 @@ impl Search {
     fn conclude(&mut self, cut: Option<Cost>) -> Searched {
         let doubts = [&self.doubted, &cut].into_iter().flatten().min().cloned();
         match self.best.take() {
-            Some((set, end, cost)) => {
+            Some((set, end, mut cost)) => {
+                let before = set.len();
+                let (set, end) = let_stay(&self.units.all, set, end);
+                if set.len() < before {
+                    cost = self.cost_of(&set, &Cost::default());
+                }
                 let bound = doubts.map_or_else(|| cost.clone(), |doubt| doubt.min(cost.clone()));
                 Searched::Found(Best {
                     set,
@@ -493,4 +499,28 @@ impl Search {
             self.push(decided, what_if);
         }
     }
+}
+
+/// Lets units stay whose pods would all come back to the nodes where they are, unless all would.
+fn let_stay(units: &[Unit], set: Vec<usize>, mut end: End) -> (Vec<usize>, End) {
+    let moved: BTreeSet<(PodId, NodeId)> = end.moved.iter().copied().collect();
+    let mut by_depth = set.clone();
+    by_depth.sort_by_key(|unit| units[*unit].depth);
+    let mut stays = BTreeSet::new();
+    for unit in by_depth {
+        let mut leaders = units[unit].leaders.iter();
+        let goes = |leader: &usize| set.binary_search(leader).is_ok() && !stays.contains(leader);
+        let returns = units[unit].pods.iter().all(|place| moved.contains(place));
+        if returns && !leaders.any(goes) {
+            stays.insert(unit);
+        }
+    }
+    if stays.len() < set.len() {
+        let pods = stays.iter().flat_map(|unit| &units[*unit].pods);
+        let pods: BTreeSet<PodId> = pods.map(|(pod, _)| *pod).collect();
+        end.moved.retain(|(pod, _)| !pods.contains(pod));
+        let set = set.into_iter().filter(|unit| !stays.contains(unit));
+        return (set.collect(), end);
+    }
+    (set, end)
 }

@@ -1,0 +1,159 @@
+//! Which members with a place a gang needs, and what of the others leaves together.
+//!
+//! A gang needs the members of its minimum: they leave together or not at all. The others are
+//! surplus. A surplus member leaves alone, with one exception: of a sub-group that the gang can go
+//! without, the minimum leaves as a whole, and takes the other members of that sub-group along. A
+//! part of a sub-group would be of no use.
+
+use crate::gangs::counts::by_leaf;
+use crate::ids::{GangId, PodId};
+use crate::state::ClusterState;
+use crate::state::gang::{Gang, GroupTree};
+use crate::state::minima::Surplus;
+use crate::state::pod::{Pod, Stage};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use smallvec::SmallVec;
+
+/// The members with a place that the gang cannot lose without going below its minimum. Of members
+/// that could stand for each other the newest are surplus: they leave first.
+///
+/// `members`: those with a place, the oldest first.
+pub(crate) fn core(state: &ClusterState, id: GangId, members: &[PodId]) -> SmallVec<[PodId; 2]> {
+    let gang = &state.gangs[id];
+    let mut members: SmallVec<[PodId; 2]> = members.iter().copied().collect();
+    if let ([_], None) = (&*gang.members, gang.tree())
+        && gang.spec.minimum > 0
+    {
+        return members;
+    }
+    let held = held(state, gang);
+    let Some(tree) = gang.tree() else {
+        let surplus = held[0].saturating_sub(gang.spec.minimum) as usize;
+        members.truncate(members.len().saturating_sub(surplus));
+        return members;
+    };
+    members.reverse();
+    core_of(state, gang, tree, (0, held), &members)
+}
+
+/// How many members of each leaf count: also one that has succeeded, even if it was asked to leave
+/// just before.
+fn held(state: &ClusterState, gang: &Gang) -> Vec<u32> {
+    let counts = |pod: &Pod| pod.stays() || pod.stage == Stage::Ended { succeeded: true };
+    by_leaf(state, gang, &counts)
+}
+
+/// The members that a group cannot lose. `members`: those below the group, the newest first.
+fn core_of(
+    state: &ClusterState,
+    gang: &Gang,
+    tree: &GroupTree,
+    (group, mut held): (usize, Vec<u32>),
+    members: &[PodId],
+) -> SmallVec<[PodId; 2]> {
+    let mut core = SmallVec::new();
+    for pod in members {
+        let Some(leaf) = gang.leaf_of(&state.pods[*pod]) else {
+            continue;
+        };
+        held[leaf] = held[leaf].saturating_sub(1);
+        if tree.needs(&held)[group] > 0 {
+            held[leaf] += 1;
+            core.push(*pod);
+        }
+    }
+    core
+}
+
+/// What leaves together of the members that a gang does not need, the newest first.
+///
+/// `members`: all with a place, the oldest first. `core`: those that the gang needs.
+pub(crate) fn surplus(
+    state: &ClusterState,
+    id: GangId,
+    members: &[PodId],
+    core: &[PodId],
+) -> Vec<Surplus> {
+    let gang = &state.gangs[id];
+    let mut in_core = core.to_vec();
+    in_core.sort_unstable();
+    let pods = members.iter().rev().copied();
+    let pods = pods.filter(|pod| in_core.binary_search(pod).is_err());
+    let Some(tree) = gang.tree() else {
+        return pods.map(|pod| Surplus::one(pod, &[])).collect();
+    };
+    let pods: Vec<PodId> = pods.collect();
+    if pods.is_empty() {
+        return Vec::new();
+    }
+    let mut division = Division {
+        state,
+        gang,
+        tree,
+        held: held(state, gang),
+        needed: BTreeSet::new(),
+        surplus: Vec::new(),
+    };
+    division.need(core);
+    division.divide(0, pods, &[]);
+    division.surplus
+}
+
+/// The surplus of a gang with sub-groups, while it is divided.
+struct Division<'a> {
+    state: &'a ClusterState,
+    gang: &'a Gang,
+    tree: &'a GroupTree,
+    /// How many members each leaf holds.
+    held: Vec<u32>,
+    /// The groups of which members are needed by the group above.
+    needed: BTreeSet<usize>,
+    surplus: Vec<Surplus>,
+}
+
+impl Division<'_> {
+    /// Notes all groups in which these members are.
+    fn need(&mut self, pods: &[PodId]) {
+        for pod in pods {
+            let leaf = self.gang.leaf_of(&self.state.pods[*pod]);
+            let path = leaf.into_iter().flat_map(|leaf| self.tree.path(leaf));
+            self.needed.extend(path);
+        }
+    }
+
+    /// The widest group below another one in which a member is and of which nothing is needed.
+    fn optional(&self, pod: PodId, above: usize) -> Option<usize> {
+        let leaf = self.gang.leaf_of(&self.state.pods[pod])?;
+        let path = self.tree.path(leaf).take_while(|group| *group != above);
+        path.filter(|group| !self.needed.contains(group)).last()
+    }
+
+    /// Divides surplus of a group, the newest first, that leaves with what is at these places of
+    /// the surplus.
+    fn divide(&mut self, above: usize, pods: Vec<PodId>, leaves_with: &[usize]) {
+        let needs = self.tree.needs(&self.held);
+        let mut by_group: BTreeMap<usize, Vec<PodId>> = BTreeMap::new();
+        for pod in pods {
+            match self.optional(pod, above).filter(|group| needs[*group] == 0) {
+                Some(group) => by_group.entry(group).or_default().push(pod),
+                None => self.surplus.push(Surplus::one(pod, leaves_with)),
+            }
+        }
+        for (group, pods) in by_group {
+            let within = (group, self.held.clone());
+            let core = core_of(self.state, self.gang, self.tree, within, &pods);
+            self.need(&core);
+            let mut leaves_with = leaves_with.to_vec();
+            if !core.is_empty() {
+                self.surplus.push(Surplus {
+                    pods: core.iter().copied().collect(),
+                    leaves_with: leaves_with.clone(),
+                });
+                leaves_with.push(self.surplus.len() - 1);
+            }
+            let rest = pods.into_iter().filter(|pod| !core.contains(pod));
+            self.divide(group, rest.collect(), &leaves_with);
+        }
+    }
+}
