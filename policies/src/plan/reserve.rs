@@ -20,6 +20,7 @@
 //! |---|---|
 //! | `ends` | when gangs that run are expected to end |
 //! | `future` | the state at later times, in a Txn |
+//! | `rooms` | how much room there is at later times |
 //! | `earliest` | when a gang fits beside other promises |
 //! | `beside` | whether a gang may start now |
 //! | `foresight` | when a gang is expected to start, for those who ask |
@@ -29,6 +30,7 @@ mod earliest;
 pub(crate) mod ends;
 pub(crate) mod foresight;
 mod future;
+mod rooms;
 
 use crate::facts::UnixMs;
 use crate::gangs::counts::Counts;
@@ -43,9 +45,9 @@ use crate::settings::Settings;
 use crate::state::ClusterState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use earliest::Rooms;
 use ends::{EndedRun, Ends, News};
 use future::{Basis, Places, Start};
+use rooms::Rooms;
 
 /// A gang that will start at a time.
 #[derive(Debug, Clone)]

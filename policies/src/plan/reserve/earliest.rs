@@ -6,55 +6,17 @@
 //! after which, fewer fit beside the others as they are laid out.
 
 use super::future::{Basis, Future, Places, Start};
+use super::rooms::{self, Need, Reach, Rooms};
 use crate::facts::UnixMs;
 use crate::gangs::wanted;
-use crate::ids::{ClassId, GangId, PodId};
-use crate::place::{self, Area};
+use crate::ids::{GangId, PodId};
+use crate::place;
 use crate::state::ClusterState;
-use alloc::collections::BTreeMap;
-use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// How many times are tried for one gang before it is left without a reservation.
 const TRIES_MAX: u32 = 64;
-
-/// So many pods of a class that must fit in one of some areas.
-struct Need {
-    class: ClassId,
-    areas: Vec<Area>,
-    pods: u64,
-}
-
-/// From each of these times until the next one, how many pods of a class fit beside all promises,
-/// in the area in which most do.
-type Room = Rc<[(UnixMs, u64)]>;
-
-/// How much room there is at each time, counted once for all gangs that ask for it.
-#[derive(Debug, Default)]
-pub(super) struct Rooms {
-    known: BTreeMap<(ClassId, Vec<Area>), Room>,
-}
-
-impl Rooms {
-    /// Forgets what was counted: other promises were made.
-    pub(super) fn forget(&mut self) {
-        self.known.clear();
-    }
-
-    fn of(
-        &mut self,
-        state: &mut ClusterState,
-        basis: Basis<'_>,
-        promised: &[Start],
-        need: &Need,
-        work: &mut u64,
-    ) -> Room {
-        let key = (need.class, need.areas.clone());
-        let known = self.known.entry(key);
-        Rc::clone(known.or_insert_with(|| room(state, basis, promised, need, work)))
-    }
-}
 
 /// Where gangs will be that start at these times, in the order given; `None`: not all have a place.
 /// Of gangs that start at one time the first one given comes first. `present`: pods that were
@@ -99,23 +61,36 @@ pub(super) fn earliest(
 ) -> Option<(UnixMs, Vec<Places>)> {
     let needs = needs(state, basis, start);
     let own = promised.iter().find(|it| it.gang == start.gang);
-    let rooms = needs.iter().map(|need| {
-        let room = rooms.of(state, basis, promised, need, work);
-        // Its own place is free for the gang.
-        let holds = |at_ms| own.is_some_and(|own| own.at_ms <= at_ms && at_ms < own.end_ms());
-        let fits = move |(at_ms, room): &(UnixMs, u64)| {
-            let own = if holds(*at_ms) { need.pods } else { 0 };
-            (*at_ms, room + own >= need.pods)
-        };
-        room.iter().map(fits).collect::<Vec<_>>()
-    });
-    let points = rooms.reduce(both);
-    let points = points.unwrap_or_else(|| times(state, basis, promised));
+    let mut reach = match own {
+        _ if needs.is_empty() => Reach::Last,
+        // From its promise on, its own place is free for a gang that is pulled forward.
+        Some(own) if before_ms <= own.at_ms && start.runtime_ms == own.runtime_ms => {
+            let starts = promised.iter().map(|it| it.at_ms);
+            starts.max().map_or(Reach::Last, Reach::Before)
+        }
+        _ => Reach::Met,
+    };
+    let mut points = match needs.is_empty() {
+        true => rooms::times(state, basis, promised, TRIES_MAX as usize),
+        false => rooms.points(state, (basis, promised), (&needs, own), reach, work),
+    };
     *work += points.len() as u64;
     let mut starts = others_of(promised, start.gang);
     starts.push(*start);
     let (mut first, mut tries) = (0, 0);
-    while let Some((at_ms, _)) = points.get(first).filter(|(at_ms, _)| *at_ms < before_ms) {
+    while tries < TRIES_MAX {
+        let Some((at_ms, _)) = points.get(first) else {
+            if reach != Reach::Met {
+                break;
+            }
+            // Counting said that the gang fits from the last time on, and it has no place.
+            reach = Reach::Last;
+            points = rooms.points(state, (basis, promised), (&needs, own), reach, work);
+            continue;
+        };
+        if *at_ms >= before_ms {
+            break;
+        }
         let own = Start {
             at_ms: *at_ms,
             ..*start
@@ -134,9 +109,6 @@ pub(super) fn earliest(
             return Some((own.at_ms, places));
         }
         tries += 1;
-        if tries == TRIES_MAX {
-            break;
-        }
         first += 1;
     }
     None
@@ -146,70 +118,6 @@ pub(super) fn earliest(
 pub(super) fn others_of(promised: &[Start], gang: GangId) -> Vec<Start> {
     let others = promised.iter().filter(|start| start.gang != gang);
     others.copied().collect()
-}
-
-/// Whether both fit, at times at which both were counted.
-fn both(one: Vec<(UnixMs, bool)>, other: Vec<(UnixMs, bool)>) -> Vec<(UnixMs, bool)> {
-    let pairs = one.into_iter().zip(other);
-    pairs
-        .map(|((at_ms, fits), (_, other))| (at_ms, fits && other))
-        .collect()
-}
-
-/// How many pods fit beside all promises, from now on and from each time at which pods leave or
-/// gangs start.
-fn room(
-    state: &mut ClusterState,
-    basis: Basis<'_>,
-    promised: &[Start],
-    need: &Need,
-    work: &mut u64,
-) -> Room {
-    let mut points = Vec::new();
-    let mut future = Future::begin(state, basis);
-    walk(&mut future, basis.now_ms, promised, |at_ms, future| {
-        let areas = need.areas.iter();
-        let room = areas.map(|area| place::counted(future.state, need.class, *area));
-        let room = room.max().unwrap_or(0);
-        future.work += need.areas.len() as u64;
-        points.push((at_ms, room));
-    });
-    *work += future.finish();
-    points.into()
-}
-
-/// The times at which pods leave or gangs start, for a gang of which nothing is counted.
-fn times(state: &mut ClusterState, basis: Basis<'_>, promised: &[Start]) -> Vec<(UnixMs, bool)> {
-    let mut points = Vec::new();
-    let mut future = Future::begin(state, basis);
-    walk(&mut future, basis.now_ms, promised, |at_ms, _| {
-        points.push((at_ms, true));
-    });
-    future.finish();
-    points
-}
-
-/// Visits the present and each time at which pods leave or gangs start, with these gangs in their
-/// places.
-fn walk<'a>(
-    future: &mut Future<'a>,
-    now_ms: UnixMs,
-    promised: &[Start],
-    mut look: impl FnMut(UnixMs, &mut Future<'a>),
-) {
-    let mut promised = promised.to_vec();
-    promised.sort_by_key(|start| start.at_ms);
-    let mut promised = promised.into_iter().peekable();
-    let mut next_ms = Some(now_ms);
-    while let Some(at_ms) = next_ms {
-        future.advance(at_ms);
-        while let Some(start) = promised.next_if(|start| start.at_ms <= at_ms) {
-            future.place(&start);
-        }
-        look(at_ms, future);
-        let start_ms = promised.peek().map(|start| start.at_ms);
-        next_ms = future.next_end_ms().into_iter().chain(start_ms).min();
-    }
 }
 
 /// What a gang needs, whichever of its members are placed. Of gangs with sub-groups nothing is

@@ -15,8 +15,9 @@ use crate::gangs::counts::Counts;
 use crate::ids::{ById, GangId, Id};
 use crate::state::ClusterState;
 use crate::state::runtimes::Expectation;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, btree_set};
 use alloc::vec::Vec;
+use core::iter::Copied;
 
 /// How long after the time at which a gang was expected to end it is expected for the first time
 /// again; each time after that is twice as far away (Tsafrir, Etsion, Feitelson, TPDS 2007).
@@ -150,7 +151,7 @@ impl Ends {
     }
 
     /// The gangs that are expected to end, in the order of time.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = (UnixMs, GangId)> + '_ {
+    pub(crate) fn in_order(&self) -> Copied<btree_set::Iter<'_, (UnixMs, GangId)>> {
         self.by_time.iter().copied()
     }
 

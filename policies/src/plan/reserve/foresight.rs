@@ -1,7 +1,8 @@
 //! When a refused gang is expected to start, and what that rests on: for those who ask.
 
-use super::earliest::{Rooms, earliest};
+use super::earliest::earliest;
 use super::future::{Places, Start};
+use super::rooms::Rooms;
 use crate::facts::{RuntimeSource, UnixMs};
 use crate::gangs::counts::count;
 use crate::gangs::progress::Progress;

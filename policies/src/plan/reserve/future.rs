@@ -13,8 +13,9 @@ use crate::queues::QueueId;
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::txn::{Checkpoint, Txn};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, btree_set};
 use alloc::vec::Vec;
+use core::iter::{Copied, Peekable};
 
 /// How much work it is to end a pod, in units of about ten nanoseconds.
 const END_WORK: u64 = 50;
@@ -62,6 +63,9 @@ impl Start {
 /// The members of a gang, each with its node.
 pub(super) type Places = Vec<(PodId, NodeId)>;
 
+/// Gangs that run, by the time of their ends.
+type Running<'a> = Peekable<Copied<btree_set::Iter<'a, (UnixMs, GangId)>>>;
+
 /// The state at one time after the other.
 pub(super) struct Future<'a> {
     pub(super) state: &'a mut ClusterState,
@@ -69,7 +73,7 @@ pub(super) struct Future<'a> {
     txn: Txn,
     began: Checkpoint,
     /// The gangs that run and have not ended yet.
-    running: Vec<(UnixMs, GangId)>,
+    running: Running<'a>,
     /// Pods that are leaving, and gangs that were placed here, by the time of their ends.
     others: BTreeMap<UnixMs, Vec<PodId>>,
     pub(super) work: u64,
@@ -78,8 +82,6 @@ pub(super) struct Future<'a> {
 impl<'a> Future<'a> {
     /// The present.
     pub(super) fn begin(state: &'a mut ClusterState, basis: Basis<'a>) -> Self {
-        let mut running: Vec<(UnixMs, GangId)> = basis.ends.in_order().collect();
-        running.reverse();
         let mut others: BTreeMap<UnixMs, Vec<PodId>> = BTreeMap::new();
         for pod in state.holds.leaving() {
             let at_ms = state.pods[pod].deletion_ms.unwrap_or(0);
@@ -89,18 +91,23 @@ impl<'a> Future<'a> {
         let txn = Txn::default();
         Self {
             began: txn.checkpoint(),
-            work: (running.len() / 8) as u64,
+            work: 0,
             state,
             basis,
             txn,
-            running,
+            running: basis.ends.in_order().peekable(),
             others,
         }
     }
 
+    /// When the future begins.
+    pub(super) fn now_ms(&self) -> UnixMs {
+        self.basis.now_ms
+    }
+
     /// When the next pods leave.
-    pub(super) fn next_end_ms(&self) -> Option<UnixMs> {
-        let running = self.running.last().map(|(end_ms, _)| *end_ms);
+    pub(super) fn next_end_ms(&mut self) -> Option<UnixMs> {
+        let running = self.running.peek().map(|(end_ms, _)| *end_ms);
         let others = self.others.first_key_value().map(|(end_ms, _)| *end_ms);
         running.into_iter().chain(others).min()
     }
@@ -112,7 +119,7 @@ impl<'a> Future<'a> {
 
     /// Lets everything leave that is expected to leave by a time.
     pub(super) fn advance(&mut self, to_ms: UnixMs) {
-        while let Some((_, gang)) = self.running.pop_if(|(end_ms, _)| *end_ms <= to_ms) {
+        while let Some((_, gang)) = self.running.next_if(|(end_ms, _)| *end_ms <= to_ms) {
             for pod in self.state.gangs[gang].members.clone() {
                 self.end(pod);
             }
