@@ -322,7 +322,7 @@ impl Binder {
             return;
         };
         let Some(node) = taking.asked.remove(&uid) else {
-            // It was asked for by an earlier taking of the gang.
+            // The nomination was asked for by an earlier taking of the gang.
             self.takings.to_clear.push_back(uid);
             return;
         };

@@ -1,7 +1,8 @@
 //! What one queue may claim from others, and what others may claim from it.
 //!
 //! A claim is for what the quota of a queue guarantees, or for the queue's fair share. Both are
-//! bounds: who claims must stay within its bound, and who gives keeps what is within its own.
+//! bounds: a queue that claims stays within its bound, and one that gives keeps what is within
+//! its own.
 //!
 //! A fair share of GPUs is of all models together. A queue may claim of one model what its members
 //! that need other models leave of that share, and at least its quota of the model. Members that

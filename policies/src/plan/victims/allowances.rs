@@ -1,4 +1,4 @@
-//! How much may be taken from each queue, whoever its victims are (R1).
+//! How much may be taken from each queue, for any choice of its victims (R1).
 //!
 //! A queue gives until it is within its bound: with the largest victim, and without all others, it
 //! must be over it. So a set of victims soon leaves no room for more of the queue, and a search

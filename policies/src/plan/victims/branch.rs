@@ -26,7 +26,8 @@ const BRANCHES_MAX: u64 = 4_000;
 /// How much work a search may do in all its slices, in units of about ten nanoseconds.
 const WORK_MAX: u64 = 2_000_000;
 
-/// How much of it may be done until it is known that each unit of a plan is needed.
+/// How much work may be done until it is known that each unit of a plan is needed, in units of
+/// about ten nanoseconds.
 const NEEDED_WORK_MAX: u64 = 10 * WORK_MAX;
 
 /// How much work it is to see whether a unit may leave beside others, in units of about ten
@@ -77,8 +78,8 @@ enum Largest {
     Asked,
     /// These units are enough for the places that the claimant would be given.
     Enough(Vec<usize>),
-    /// These make a plan with this end, if each is needed, wherever the claimant is placed. So many
-    /// have been looked at.
+    /// These units make a plan with this end, if each of them is needed, wherever the claimant is
+    /// placed. The number says how many units have been looked at.
     Plan(Vec<usize>, End, usize),
     Done,
 }
