@@ -57,7 +57,7 @@ use crate::state::holds::Holder;
 use crate::state::pod::Stage;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use bound::Rooms;
+use bound::BoundTables;
 use branch::{Best, Search, Searched};
 use kept::{Kept, RESTARTS_MAX};
 use shelf::Shelves;
@@ -551,8 +551,8 @@ impl Planning<'_> {
         if lacks(what_if.state, request, &units.all, action) {
             return Err(units.no_plan(Why::TooLittle, true));
         }
-        let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
-        Ok(Search::new(core::mem::take(units), rooms, action))
+        let tables = BoundTables::read(what_if.state, request, &units.all, units.zero.clone());
+        Ok(Search::new(core::mem::take(units), tables, action))
     }
 
     /// The units, of which those go that may leave in any plan.

@@ -45,9 +45,9 @@ impl Allowances {
                 let of_level = |queue: &QueueId| {
                     let key = state.queues.deciding(*queue, plain, model);
                     let row = *rows.entry((*queue, key)).or_insert_with(|| {
-                        let held = state.queues.held(*queue, key);
+                        let allocated = state.queues.allocated_of(*queue, key);
                         let keeps = state.queues.keeps(*queue, key, kind);
-                        beyond.push(keeps.map_or(0, |keeps| held.saturating_sub(keeps)));
+                        beyond.push(keeps.map_or(0, |keeps| allocated.saturating_sub(keeps)));
                         beyond.len() - 1
                     });
                     let mut holds = unit.holds.iter();

@@ -394,5 +394,5 @@ fn stays(state: &ClusterState, gang: GangId, queue: QueueId, key: GovernedId) ->
     let amounts = leaves.flat_map(|minimum| &minimum.holds);
     let amounts = amounts.filter(|(held, _)| *held == key);
     let leaves = amounts.fold(0, |sum: Amount, (_, amount)| sum.saturating_add(*amount));
-    state.queues.held(queue, key).saturating_sub(leaves)
+    state.queues.allocated_of(queue, key).saturating_sub(leaves)
 }
