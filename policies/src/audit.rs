@@ -24,7 +24,7 @@ use alloc::{collections::BTreeMap, format, string::String, vec::Vec};
 /// Every violation, as sentences.
 pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
     let mut found = Vec::new();
-    rooms(state, &mut found);
+    node_sums(state, &mut found);
     coming(state, &mut found);
     members(state, &mut found);
     accounts(state, &mut found);
@@ -39,7 +39,7 @@ pub(crate) fn violations(state: &ClusterState) -> Vec<String> {
 }
 
 /// I1: the used amounts and cards of each node are the sums over its pods.
-fn rooms(state: &ClusterState, found: &mut Vec<String>) {
+fn node_sums(state: &ClusterState, found: &mut Vec<String>) {
     let mut on_node: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
     for (id, pod) in state.pods.iter() {
         if let Some(node) = pod.stage.node() {

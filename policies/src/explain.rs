@@ -137,7 +137,7 @@ pub struct EvictionPlan {
 /// By what right pods are evicted for a gang.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvictionAction {
-    /// Nobody is evicted: the room is being left.
+    /// No gang is evicted: the room is being left.
     Free,
     /// Gangs move: they have another place.
     Consolidate,
@@ -392,7 +392,7 @@ pub struct Holder {
     pub ends_ms: Option<UnixMs>,
 }
 
-/// Room that nobody uses, and that is kept for somebody else.
+/// Room that no pod uses, and that is kept for another gang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptRoom {
     /// Those who are to have the room, in words: `the gang default/a, for which others leave`.
@@ -414,11 +414,12 @@ pub struct ExcessReport {
     pub resource: Box<str>,
     /// `limit`, or `quota`, which only gangs that are not preemptible may not exceed.
     pub bound: &'static str,
-    /// The bound itself.
+    /// How much the bound allows, in base units.
     pub allowed: Amount,
-    /// How much is held already under the bound; under a quota, by gangs that are not preemptible.
-    pub held: Amount,
-    /// How much the gang asks for beyond what is held.
+    /// How much is allocated already under the bound, in base units; under a quota, by gangs that are
+    /// not preemptible.
+    pub allocated: Amount,
+    /// How much the gang asks for beyond what is allocated, in base units.
     pub asked: Amount,
 }
 

@@ -61,7 +61,7 @@ pub struct GangReport {
     /// When the gang's minimum was bound; `None` while the gang waits.
     pub bound_ms: Option<UnixMs>,
     /// How many GPUs the bound members hold.
-    pub gpus_held: Amount,
+    pub gpus_allocated: Amount,
     /// How many GPUs the waiting members ask for.
     pub gpus_asked: Amount,
     /// The nodes of the bound members, each once, sorted.

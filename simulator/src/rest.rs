@@ -164,7 +164,7 @@ fn apart(
 /// What is told of a refused gang only until it is told why.
 const NOT_WHY: [&str; 2] = ["about to be tried again", "when it was last tried"];
 
-/// I11: whoever waits is told why.
+/// I11: the user of each gang that waits is told why.
 fn unsaid(name: &str, message: &str, found: &mut Vec<String>) {
     if message.is_empty() || NOT_WHY.iter().any(|end| message.ends_with(end)) {
         found.push(format!("I11: {name} is not told why it waits: {message:?}"));

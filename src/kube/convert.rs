@@ -115,7 +115,7 @@ impl Converter {
     }
 }
 
-/// One copy of each value, as long as somebody holds it.
+/// One copy of each value, as long as a fact holds it.
 #[derive(Debug)]
 struct Shared<T> {
     values: HashSet<Arc<T>>,

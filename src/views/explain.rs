@@ -213,7 +213,7 @@ pub struct RefusedView {
     pub would_hold: u64,
 }
 
-/// Room that nobody uses, and that is kept for somebody else.
+/// Room that no pod uses, and that is kept for another gang.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptRoomView {
@@ -373,7 +373,7 @@ pub struct ClaimView {
     pub weightless: bool,
     /// The share that is compared: the dominant share over the weight, as the weight counts.
     pub share: String,
-    /// That share after the start of the gang.
+    /// The dominant share over the weight after the start of the gang.
     #[serde(default)]
     pub share_after: String,
     /// The queue's dominant share: its largest share of a resource that is divided.

@@ -85,7 +85,7 @@ impl From<&GangReport> for GangView {
             phase: status.phase.as_str().to_owned(),
             members: status.members.into(),
             gpus: Gpus {
-                held: gpus(report.gpus_held),
+                held: gpus(report.gpus_allocated),
                 asked: gpus(report.gpus_asked),
             },
             waits,

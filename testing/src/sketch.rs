@@ -152,7 +152,7 @@ impl<F> FromIterator<Self> for Sketch<F> {
 }
 
 impl Sketch<NodeFacts> {
-    /// They have a label.
+    /// Gives the nodes a label.
     #[must_use]
     pub fn label(self, key: &str, value: &str) -> Self {
         self.with(|node| {
@@ -161,19 +161,19 @@ impl Sketch<NodeFacts> {
         })
     }
 
-    /// Their GPUs are of this model.
+    /// Gives the nodes GPUs of this model.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.label(MODEL, model)
     }
 
-    /// They name so many cards with so much memory each.
+    /// Lets the nodes name so many cards with so much memory each.
     #[must_use]
     pub fn cards(self, count: usize, memory_mib: u64) -> Self {
         self.with(|node| node.cards = vec![CardFacts { memory_mib }; count])
     }
 
-    /// They have so much of a resource.
+    /// Gives the nodes so much of a resource, in base units.
     #[must_use]
     pub fn has(self, resource: &str, amount: u64) -> Self {
         self.with(|node| {
@@ -183,7 +183,7 @@ impl Sketch<NodeFacts> {
         })
     }
 
-    /// They are cordoned.
+    /// Cordons the nodes.
     #[must_use]
     pub fn cordoned(self) -> Self {
         self.with(|node| node.unschedulable = true)
@@ -191,19 +191,19 @@ impl Sketch<NodeFacts> {
 }
 
 impl Sketch<PodFacts> {
-    /// Changes of their shapes what has no word of its own here.
+    /// Changes of the shapes of the pods what has no word of its own here.
     #[must_use]
     pub fn shape(self, change: impl Fn(&mut PodShape)) -> Self {
         self.with(|pod| change(Arc::make_mut(&mut pod.shape)))
     }
 
-    /// They are another scheduler's.
+    /// Makes the pods another scheduler's.
     #[must_use]
     pub fn foreign(self) -> Self {
         self.with(|pod| pod.ours = false)
     }
 
-    /// They ask for cards that the engine chooses.
+    /// Lets the pods ask for cards that the engine chooses.
     ///
     /// # Panics
     /// Without a request.
@@ -213,19 +213,19 @@ impl Sketch<PodFacts> {
         self.shape(|shape| shape.cards = cards)
     }
 
-    /// They hold these cards of their node.
+    /// Lets the pods hold these cards of their node.
     #[must_use]
     pub fn holds(self, cards: &[CardIndex]) -> Self {
         self.with(|pod| pod.cards = cards.into())
     }
 
-    /// They were created after all others were bound.
+    /// Lets the pods be created after all others were bound.
     #[must_use]
     pub fn late(self) -> Self {
         self.with(|pod| pod.created_ms = START_MS)
     }
 
-    /// They are bound to this node, since 30 s before the start.
+    /// Binds the pods to this node, since 30 s before the start.
     #[must_use]
     pub fn on(self, node: &str) -> Self {
         self.with(|pod| {
@@ -234,13 +234,13 @@ impl Sketch<PodFacts> {
         })
     }
 
-    /// They are members of this PodGroup.
+    /// Makes the pods members of this PodGroup.
     #[must_use]
     pub fn of(self, group: &str) -> Self {
         self.with(|pod| pod.pod_group = Some(group.into()))
     }
 
-    /// A Job of this name controls them, which makes them anew.
+    /// Lets a Job of this name control the pods, which makes them anew.
     #[must_use]
     pub fn owned_by(self, job: &str) -> Self {
         let owner = OwnerReference {
@@ -252,31 +252,31 @@ impl Sketch<PodFacts> {
         self.with(|pod| pod.owner = Some(owner.clone()))
     }
 
-    /// They are members of this leaf of a PodGroup.
+    /// Makes the pods members of this leaf of a PodGroup.
     #[must_use]
     pub fn of_leaf(self, group: &str, leaf: &str) -> Self {
         self.of(group).with(|pod| pod.sub_group = Some(leaf.into()))
     }
 
-    /// They name a queue.
+    /// Lets the pods name a queue.
     #[must_use]
     pub fn queue(self, queue: &str) -> Self {
         self.with(|pod| pod.queue = Some(queue.into()))
     }
 
-    /// They wait behind a scheduling gate.
+    /// Lets the pods wait behind a scheduling gate.
     #[must_use]
     pub fn gate(self, gate: &str) -> Self {
         self.with(|pod| pod.gates.push(gate.into()))
     }
 
-    /// They run on GPUs of this model alone.
+    /// Lets the pods run on GPUs of this model alone.
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.shape(|shape| shape.node_selector.push((MODEL.into(), model.into())))
     }
 
-    /// They run only on nodes of which a label is like this.
+    /// Lets the pods run only on nodes of which a label is like this.
     #[must_use]
     pub fn needs(self, key: &str, operator: MatchOperator, values: &[&str]) -> Self {
         let requirement = MatchRequirement {
@@ -291,7 +291,7 @@ impl Sketch<PodFacts> {
         self.shape(|shape| shape.node_affinity = Some(vec![term.clone()]))
     }
 
-    /// They ask for one of this, too.
+    /// Lets the pods ask for one of this resource, too.
     #[must_use]
     pub fn with_one(self, resource: &str) -> Self {
         self.shape(|shape| {
@@ -300,7 +300,7 @@ impl Sketch<PodFacts> {
         })
     }
 
-    /// They are expected to run so long.
+    /// Lets the pods be expected to run so long.
     #[must_use]
     pub fn runtime(self, runtime_ms: u64) -> Self {
         self.with(|pod| pod.hints.expected_runtime_ms = Some(runtime_ms))
@@ -308,38 +308,38 @@ impl Sketch<PodFacts> {
 }
 
 impl Sketch<PodGroupFacts> {
-    /// They have these sub-groups.
+    /// Gives the PodGroups these sub-groups.
     #[must_use]
     pub fn sub_groups(self, groups: impl Into<Sketch<SubGroupFacts>>) -> Self {
         let Sketch(groups) = groups.into();
         self.with(|gang| gang.sub_groups.clone_from(&groups))
     }
 
-    /// They need so many of their sub-groups without a parent.
+    /// Lets the PodGroups need so many of their sub-groups without a parent.
     #[must_use]
     pub fn at_least(self, min_sub_groups: u32) -> Self {
         self.with(|gang| gang.min_sub_groups = Some(min_sub_groups))
     }
 
-    /// They may be below their minimum for so long; negative: for ever.
+    /// Lets the PodGroups be below their minimum for so long; negative: for ever.
     #[must_use]
     pub fn grace(self, grace_ms: i64) -> Self {
         self.with(|gang| gang.staleness_grace_ms = Some(grace_ms))
     }
 
-    /// They name a queue.
+    /// Lets the PodGroups name a queue.
     #[must_use]
     pub fn queue(self, queue: &str) -> Self {
         self.with(|gang| gang.queue = Some(queue.into()))
     }
 
-    /// Their `spec` has been changed so often.
+    /// Lets the `spec` of the PodGroups have been changed so often.
     #[must_use]
     pub fn generation(self, generation: i64) -> Self {
         self.with(|gang| gang.generation = generation)
     }
 
-    /// They say how GPU nodes are chosen.
+    /// Lets the PodGroups say how GPU nodes are chosen.
     #[must_use]
     pub fn placed(self, placement: Placement) -> Self {
         self.with(|gang| gang.placement.gpu = Some(placement))
@@ -347,25 +347,25 @@ impl Sketch<PodGroupFacts> {
 }
 
 impl Sketch<QueueFacts> {
-    /// They are below this queue.
+    /// Puts the queues below this queue.
     #[must_use]
     pub fn parent(self, parent: &str) -> Self {
         self.with(|queue| queue.parent = Some(parent.into()))
     }
 
-    /// They may hold so many GPUs, and are promised none.
+    /// Lets the queues hold so many GPUs, and promises them none.
     #[must_use]
     pub fn limit(self, gpus: u64) -> Self {
         self.entry(GPU, None, (0, Some(gpus)), 1)
     }
 
-    /// They may hold so many GPUs of this model, and are promised none.
+    /// Lets the queues hold so many GPUs of this model, and promises them none.
     #[must_use]
     pub fn limit_of(self, model: &str, gpus: u64) -> Self {
         self.entry(GPU, Some(model), (0, Some(gpus)), 1)
     }
 
-    /// They have an entry for a resource, or for a model of it: quota and limit, and a weight.
+    /// Gives the queues an entry for a resource, or for a model of it: quota, limit and weight.
     #[must_use]
     pub fn entry(
         self,
@@ -384,7 +384,7 @@ impl Sketch<QueueFacts> {
         self.with(|queue| queue.resources.push(entry.clone()))
     }
 
-    /// They start nothing.
+    /// Closes the queues: they start nothing.
     #[must_use]
     pub fn closed(self) -> Self {
         self.with(|queue| queue.closed = true)
@@ -393,7 +393,7 @@ impl Sketch<QueueFacts> {
 
 /// A PodGroup or a sub-group.
 pub trait Near {
-    /// What it says of where its members are; empty if it had said nothing.
+    /// What the PodGroup or sub-group says of where its members are; empty if it had said nothing.
     fn nearness(&mut self) -> &mut TopologyConstraint;
 }
 
@@ -410,19 +410,19 @@ impl Near for SubGroupFacts {
 }
 
 impl<F: Near> Sketch<F> {
-    /// All members must be in one domain of this level.
+    /// Requires all members to be in one domain of this level.
     #[must_use]
     pub fn required(self, level: &str) -> Self {
         self.with(|group| group.nearness().required = Some(level.into()))
     }
 
-    /// All members should be in one domain of this level.
+    /// Prefers all members in one domain of this level.
     #[must_use]
     pub fn preferred(self, level: &str) -> Self {
         self.with(|group| group.nearness().preferred = Some(level.into()))
     }
 
-    /// The levels are those of the Topology of this name.
+    /// Takes the levels from the Topology of this name.
     #[must_use]
     pub fn in_topology(self, name: &str) -> Self {
         self.with(|group| group.nearness().name = Some(name.into()))

@@ -76,7 +76,7 @@ async fn arrive(cluster: &Cluster, gangs: Range<usize>) {
 /// Two replicas, of which the first leads and is amid binding.
 async fn leader_and_standby(cluster: &Cluster, witness: &Witness) -> (Replica, Replica) {
     let first = Replica::start(cluster, "a", None);
-    // Whoever binds has the lease.
+    // A process that binds has the lease.
     witness.bound(1).await;
     let standby = Replica::start(cluster, "b", None);
     witness.bound(60).await;

@@ -1,4 +1,5 @@
-//! Whoever waits is told why: in the PodGroup's status, in the pods' conditions and in events.
+//! Users are told why a gang waits: in the status of the PodGroup, in conditions of pods and in
+//! events.
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,8 @@ use crate::{check, hold};
 
 const FILE_LINES_MAX: usize = 800;
 const FILE_LINES_MEDIAN_MAX: usize = 250;
-const FUNCTION_LINES_MAX: usize = 70;
+/// Of code: blank lines and comments do not count.
+const FUNCTION_LINES_MAX: usize = 69;
 const COLUMNS_MAX: usize = 100;
 
 fn long_files(source: &Source) -> Vec<String> {
@@ -112,8 +113,8 @@ fn no_function_is_too_long() {
         format!("impl A {{\n    pub(crate) const fn b(\n    ) {{\n{body}    }}\n}}\n")
     };
     // The line that closes the parameters counts too.
-    check(long_functions, "src/a.rs", &function(69), &[]);
-    check(long_functions, "src/a.rs", &function(70), &[2]);
+    check(long_functions, "src/a.rs", &function(68), &[]);
+    check(long_functions, "src/a.rs", &function(69), &[2]);
     check(long_functions, "src/tests.rs", &function(70), &[]);
 }
 

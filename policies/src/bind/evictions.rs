@@ -85,7 +85,7 @@ impl Binder {
                 "Unwind",
                 "was bound in part, and the rest of its minimum has no place",
             ),
-            // Whoever makes room for others tells for whom.
+            // The event of an eviction for a claimant names the claimant: `taken` words it.
             EvictionCause::Reclaim | EvictionCause::Preempt | EvictionCause::Consolidate => return,
         };
         self.outbox.announce(Announcement {

@@ -20,7 +20,7 @@ pub(crate) struct Givers {
     /// The queue of the gang for which the plan is.
     to: Box<str>,
     /// The queues, by name, that were over their bounds when the plan was made.
-    over: BTreeSet<Box<str>>,
+    above_bounds: BTreeSet<Box<str>>,
 }
 
 impl Givers {
@@ -33,11 +33,11 @@ impl Givers {
         kind: ClaimKind,
     ) -> Self {
         let givers = givers(state, to, reclaimed, kind).into_values();
-        let over = givers.filter(|giver| state.queues.is_over(giver));
+        let above = givers.filter(|giver| state.queues.is_over(giver));
         Self {
             kind,
             to: state.queues.name(to).into(),
-            over: over
+            above_bounds: above
                 .map(|giver| state.queues.name(giver.queue).into())
                 .collect(),
         }
@@ -54,7 +54,7 @@ impl Givers {
             return Vec::new();
         };
         let givers = givers(state, to, reclaimed, self.kind).into_values();
-        let was_over = |giver: &Giver| self.over.contains(state.queues.name(giver.queue));
+        let was_over = |giver: &Giver| self.above_bounds.contains(state.queues.name(giver.queue));
         givers.filter(was_over).collect()
     }
 }

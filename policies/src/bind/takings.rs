@@ -138,10 +138,10 @@ impl Pace {
     /// When there will be one.
     fn take(&mut self, per_second: u32, now_ms: UnixMs) -> Result<(), UnixMs> {
         let per_ms = u64::from(per_second.max(1));
-        let most = (per_ms * 100).max(1_000);
+        let credit_max = (per_ms * 100).max(1_000);
         let passed_ms = now_ms.saturating_sub(self.as_of_ms);
         let credit = self.credit.saturating_add(passed_ms.saturating_mul(per_ms));
-        self.credit = credit.min(most);
+        self.credit = credit.min(credit_max);
         self.as_of_ms = now_ms;
         match self.credit.checked_sub(1_000) {
             Some(rest) => {
@@ -322,7 +322,7 @@ impl Binder {
             return;
         };
         let Some(node) = taking.asked.remove(&uid) else {
-            // It was asked for by an earlier taking of the gang.
+            // The nomination was asked for by an earlier taking of the gang.
             self.takings.to_clear.push_back(uid);
             return;
         };

@@ -364,8 +364,8 @@ impl Engine {
         }
     }
 
-    /// Ends the takings of gangs whose queues have got bounds that keep them from starting, whoever
-    /// leaves.
+    /// Ends the takings of gangs whose queues have got bounds that keep them from starting,
+    /// whichever victims leave.
     fn end_takings_beyond_bounds(&mut self, now_ms: UnixMs) {
         for gang in self.binder.takings.gangs().collect::<Vec<_>>() {
             let hold = self.state.holds.get(Holder::Gang(gang));
@@ -377,7 +377,7 @@ impl Engine {
             if !queues.keeps_bounds(*queue, demand, preemptible) {
                 self.end_taking(gang, now_ms);
                 self.planner.waiting[gang].claim.change();
-                // It is refused for the bound now.
+                // The gang is refused for the bound now.
                 let (state, settings) = (&mut self.state, &self.settings);
                 self.planner.wake(state, settings, &self.progress, gang);
             }

@@ -22,7 +22,7 @@ impl Engine {
         let consequences =
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
         self.carry_out(id, consequences);
-        // Nobody takes the room of a gang that is being bound; once it is bound, others may.
+        // A gang that is being bound gives no room to claimants; once it is bound, it may.
         let was_binding = core::mem::replace(&mut self.progress[id].is_binding, counts.assumed > 0);
         if was_binding && counts.assumed == 0 {
             self.planner.claims.note();

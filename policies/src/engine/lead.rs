@@ -9,9 +9,9 @@ impl Engine {
     /// Keeps the lease, and notices when leadership comes or goes.
     pub(super) fn lead(&mut self, now_ms: UnixMs) {
         let settled = self.binder.is_settled();
-        if let Some(request) = self.leader.poll(now_ms, settled) {
+        if let Some(call) = self.leader.poll(now_ms, settled) {
             let deadline_ms = now_ms.saturating_add(self.settings.request_deadline_ms);
-            let action = Action::Lease(request);
+            let action = Action::Lease(call);
             self.binder.outbox.send(Flight::Lease, deadline_ms, action);
         }
         let leads = self.leader.leads(now_ms);

@@ -52,7 +52,7 @@ impl Engine {
                     engine.attempt(queue, gang, now_ms, &mut work);
                 }),
                 Turn::Unclear => {}
-                Turn::Over => return false,
+                Turn::Ended => return false,
             }
         }
         true

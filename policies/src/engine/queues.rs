@@ -5,7 +5,7 @@ use crate::facts::UnixMs;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
 use crate::plan::agenda::Agenda;
-use crate::plan::waiting::Claim;
+use crate::plan::waiting::ClaimState;
 use crate::queues::QueueId;
 use crate::tell::protection::Protection;
 use alloc::collections::BTreeSet;
@@ -44,7 +44,7 @@ impl Engine {
                 self.planner.waiting[id].wait = Wait::Nothing;
             }
             self.binder.end_taking(&mut self.state, id, true);
-            self.planner.waiting[id].claim = Claim::default();
+            self.planner.waiting[id].claim = ClaimState::default();
             self.state.leave_queue(id, queue);
             self.state.touched.insert(id);
         }

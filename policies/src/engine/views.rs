@@ -9,7 +9,7 @@ use crate::reason::Reason;
 use crate::report::{Forecast, Fragmentation, GangReport, Inventory, PodReport, QueueReport};
 use crate::settings::Evictions;
 use crate::status::Phase;
-use crate::tell::explain::{Asked, find};
+use crate::tell::explain::{Question, find};
 use crate::tell::{Teller, View, reports};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl Engine {
             .planner
             .foresee(state, settings, progress, gang, self.now_ms);
         let waiting = &self.planner.waiting;
-        let asked = Asked {
+        let question = Question {
             gang,
             pod,
             others,
@@ -47,7 +47,7 @@ impl Engine {
         };
         Ok(self
             .teller
-            .explain(state, settings, progress, waiting, &asked, self.now_ms))
+            .explain(state, settings, progress, waiting, &question, self.now_ms))
     }
 
     /// Lets pods be evicted for others so from now on. For shells that explain a state in which

@@ -45,7 +45,7 @@ pub(crate) enum FirstLook {
         /// When the gang lost the members that it lacks; `None`: the gang lacks none.
         lost_ms: Option<UnixMs>,
         /// The condition `Stale` of its PodGroup, if it tells of the present members.
-        told: Option<Staleness>,
+        shown: Option<Staleness>,
     },
 }
 
@@ -57,13 +57,13 @@ pub(crate) fn first_look(
     now_ms: UnixMs,
 ) -> FirstLook {
     let gang = &state.gangs[id];
-    let told = told_staleness(state, gang, now_ms);
-    let complete = |lost_ms| FirstLook::Complete { lost_ms, told };
+    let shown = shown_staleness(state, gang, now_ms);
+    let complete = |lost_ms| FirstLook::Complete { lost_ms, shown };
     // Times of the API server have whole seconds: no pod is evicted early because of the rounding.
     let at_the_latest = |ms: UnixMs| ms.saturating_add(999).min(now_ms);
     let whole = counts.met || lacks(state, id, &has_started)[0] == 0;
-    match told {
-        Some(told) if told.stale => complete(Some(at_the_latest(told.since_ms))),
+    match shown {
+        Some(shown) if shown.stale => complete(Some(at_the_latest(shown.since_ms))),
         Some(_) => {
             let lost = has_lost_since(gang, counts.bound + counts.succeeded, whole);
             complete(lost.then_some(now_ms))
@@ -101,7 +101,7 @@ fn replaced_since(state: &ClusterState, gang: &Gang) -> Option<UnixMs> {
 /// Pods that another scheduler bound may lack the time of their binding, where a late write to
 /// their status replaced the condition. Where no member has that time, the creation of the first
 /// one counts.
-fn told_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
+fn shown_staleness(state: &ClusterState, gang: &Gang, now_ms: UnixMs) -> Option<Staleness> {
     let shown = gang.shown()?;
     let told = shown.staleness?;
     let created = || members_on_nodes(state, gang).map(|pod| pod.created_ms);

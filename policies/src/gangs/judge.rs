@@ -82,7 +82,7 @@ fn admitted(
         return Err(verdict);
     }
     admit(state, progress, id, counts)?;
-    near::resolve_topologies(state, id)
+    near::check_topologies(state, id)
 }
 
 fn missing_object(state: &ClusterState, id: GangId) -> Option<Verdict> {
@@ -258,7 +258,7 @@ fn makes_room(state: &ClusterState, id: GangId) -> Option<Verdict> {
 /// nodes may come back with their labels.
 fn domain_unknown(state: &ClusterState, id: GangId) -> Option<Verdict> {
     // tests plant bugs here: domain-unknown
-    near::resolve_topology_now(state, id)?.required?;
+    near::topology_of_gang(state, id)?.required?;
     if places::anchor(state, id).is_some() {
         return None;
     }

@@ -120,11 +120,11 @@ fn follow_start(
             gang.staleness = None;
             Start::NotBegun
         }
-        (_, Some(FirstLook::Complete { lost_ms, told })) => {
+        (_, Some(FirstLook::Complete { lost_ms, shown })) => {
             // tests plant bugs here: loss-before-a-start
             lost = lost_ms.is_some();
             gang.lost_ms = lost_ms;
-            gang.staleness = told;
+            gang.staleness = shown;
             complete
         }
         (_, None) if finished => complete,

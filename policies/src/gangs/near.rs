@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 
 /// Checks that the Topology and the levels that the gang names exist; makes the topology of a
 /// native group's label.
-fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> {
+fn check_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> {
     let spec = &state.gangs[id].spec;
     if let Some(label) = spec.required_label.clone() {
         state.label_topology(&label);
@@ -34,16 +34,16 @@ fn resolve_topology(state: &mut ClusterState, id: GangId) -> Result<(), String> 
 }
 
 /// Checks that a Topology and the levels that a constraint names exist.
-fn check_levels(state: &ClusterState, request: &TopologyConstraint) -> Result<(), String> {
-    let topology = &state.topologies[state.topology_of(request)?];
-    for level in request.levels() {
+fn check_levels(state: &ClusterState, constraint: &TopologyConstraint) -> Result<(), String> {
+    let topology = &state.topologies[state.topology_of(constraint)?];
+    for level in constraint.levels() {
         if topology.level(level).is_none() {
             let known: Vec<&str> = topology.levels.iter().map(|l| &*l.name).collect();
             let known: String = match known.as_slice() {
                 [] => "no level but node".into(),
                 known => format!("{} and node", known.join(", ")),
             };
-            let name = request.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
+            let name = constraint.name.as_deref().unwrap_or(DEFAULT_TOPOLOGY);
             return Err(format!(
                 "Topology {name:?} has no level {level:?}; it has {known}"
             ));
@@ -52,7 +52,8 @@ fn check_levels(state: &ClusterState, request: &TopologyConstraint) -> Result<()
     Ok(())
 }
 
-pub(crate) fn resolve_topology_now(state: &ClusterState, id: GangId) -> Option<Near> {
+/// The topology constraint of the gang itself, resolved; `None`: there is none, or no such Topology.
+pub(crate) fn topology_of_gang(state: &ClusterState, id: GangId) -> Option<Near> {
     let spec = &state.gangs[id].spec;
     if let Some(label) = &spec.required_label {
         let topology = state.known_label_topology(label)?;
@@ -68,12 +69,12 @@ pub(crate) fn resolve_topology_now(state: &ClusterState, id: GangId) -> Option<N
 
 /// A topology constraint, resolved; `None`: there is no such Topology. A level that does not exist
 /// is left out.
-fn near(state: &ClusterState, request: &TopologyConstraint) -> Option<Near> {
-    let id = state.topology_of(request).ok()?;
+fn near(state: &ClusterState, constraint: &TopologyConstraint) -> Option<Near> {
+    let id = state.topology_of(constraint).ok()?;
     let topology = &state.topologies[id];
     let level = |name: Option<&str>| topology.level(name?);
-    let required = level(request.required.as_deref());
-    let mut preferred = level(request.preferred.as_deref());
+    let required = level(constraint.required.as_deref());
+    let mut preferred = level(constraint.preferred.as_deref());
     let implied = required.is_none() && preferred.is_none();
     if implied {
         // No level is named: the finest one is preferred.
@@ -95,7 +96,7 @@ pub(crate) fn near_of(
     group: &SubGroup,
 ) -> Option<Near> {
     if index == 0 {
-        return resolve_topology_now(state, id);
+        return topology_of_gang(state, id);
     }
     // tests plant bugs here: domain-of-a-sub-group
     near(state, group.topology.as_ref()?)
@@ -105,20 +106,20 @@ pub(crate) fn near_of(
 ///
 /// # Errors
 /// A Topology or level does not exist, or a level is wider than that of a group above.
-pub(crate) fn resolve_topologies(state: &mut ClusterState, id: GangId) -> Result<(), Verdict> {
+pub(crate) fn check_topologies(state: &mut ClusterState, id: GangId) -> Result<(), Verdict> {
     let missing = |message| Verdict::new(Reason::TopologyNotFound, message);
-    resolve_topology(state, id).map_err(missing)?;
+    check_topology(state, id).map_err(missing)?;
     let Some(tree) = state.gangs[id].tree().map(Arc::clone) else {
         return Ok(());
     };
     for (index, group) in tree.groups().skip(1) {
-        let Some(request) = &group.topology else {
+        let Some(constraint) = &group.topology else {
             continue;
         };
         let name = &group.name;
-        check_levels(state, request)
+        check_levels(state, constraint)
             .map_err(|message| missing(format!("sub-group {name}: {message}")))?;
-        if let Some(message) = wider_than_above(state, id, &tree, index, request) {
+        if let Some(message) = wider_than_above(state, id, &tree, index, constraint) {
             return Err(Verdict::new(Reason::InvalidSpec, message));
         }
     }
@@ -131,9 +132,9 @@ fn wider_than_above(
     id: GangId,
     tree: &GroupTree,
     index: usize,
-    request: &TopologyConstraint,
+    constraint: &TopologyConstraint,
 ) -> Option<String> {
-    let own = near(state, request)?;
+    let own = near(state, constraint)?;
     let level = own.required?;
     let mut above = index;
     while above != 0 {
@@ -150,7 +151,7 @@ fn wider_than_above(
             } else {
                 &*group.name
             };
-            let level = request.required.as_deref().unwrap_or_default();
+            let level = constraint.required.as_deref().unwrap_or_default();
             return Some(format!(
                 "sub-group {}: topology.required: {level} is wider than the level that \
                  {parent} requires",

@@ -43,7 +43,7 @@ pub(crate) fn anchor(state: &ClusterState, id: GangId) -> Option<NodeId> {
     if occupied.is_empty() {
         return None;
     }
-    anchor_among(state, &occupied, near::resolve_topology_now(state, id))
+    anchor_among(state, &occupied, near::topology_of_gang(state, id))
 }
 
 /// The first of the nodes that exist. If one domain is required and the nodes are in several (they

@@ -5,9 +5,9 @@
 //! after all minima, so they never push out a gang. Where quotas promise more than there is, a
 //! quota is what the division of the cluster leaves of it.
 //!
-//! Nobody evicts what is not preemptible. Where it does not fit the quota, because that was
-//! lowered, it uses up all that is left of it. Else more gangs would be protected beside it, and
-//! other queues could not get back their own quotas.
+//! A gang that is not preemptible is never evicted. Where such a gang does not fit the quota,
+//! because the quota was lowered, it uses up all that is left of the quota. Else more gangs would
+//! be protected beside it, and other queues could not get back their own quotas.
 //!
 //! What each gang holds is kept ([`crate::state::minima`]) and worked out anew only for gangs that
 //! have changed.

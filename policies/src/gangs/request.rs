@@ -93,7 +93,7 @@ pub(crate) fn request(
 ) -> Request {
     // The topology was checked when the gang was assessed. If the topology has gone since, the gang
     // is touched, and is assessed before it is tried again.
-    let near = near::resolve_topology_now(state, id);
+    let near = near::topology_of_gang(state, id);
     let leaf = RequestGroup {
         need,
         pods: demand::by_size(state, pods),

@@ -3,7 +3,7 @@
 
 use super::memo::{Known, Memo, Question, Running};
 use super::method::Method;
-use super::problem::{Problem, Progress};
+use super::problem::{Problem, SliceResult};
 use super::request::Request;
 use super::{Area, Refusal};
 use crate::ids::{NodeId, PodId};
@@ -105,13 +105,13 @@ fn look(
     memo.spend(used);
     *work += WORK * used;
     match progress {
-        Progress::Found(placed) => Some(Known::Found(placed)),
-        Progress::Impossible => Some(Known::Impossible),
-        Progress::Unfinished if patience.is_some() && running.left > 0 && memo.left > 0 => {
+        SliceResult::Found(placed) => Some(Known::Found(placed)),
+        SliceResult::Impossible => Some(Known::Impossible),
+        SliceResult::Unfinished if patience.is_some() && running.left > 0 && memo.left > 0 => {
             memo.suspend(question, running);
             None
         }
-        Progress::Unfinished => Some(Known::GivenUp),
+        SliceResult::Unfinished => Some(Known::GivenUp),
     }
 }
 

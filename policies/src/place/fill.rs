@@ -114,18 +114,18 @@ pub(super) fn fill(
             continue;
         }
         *work += parts.len() as u64;
-        let mut rooms: Vec<(u64, Area)> = parts
+        let mut parts_by_room: Vec<(u64, Area)> = parts
             .iter()
             .map(|part| (room(state, request, class, *part), *part))
             .collect();
-        rooms.retain(|(fits, _)| *fits > 0);
-        rooms.sort_by_key(|(fits, _)| Reverse(*fits));
-        let mut rooms = rooms.into_iter().peekable();
+        parts_by_room.retain(|(fits, _)| *fits > 0);
+        parts_by_room.sort_by_key(|(fits, _)| Reverse(*fits));
+        let mut parts_by_room = parts_by_room.into_iter().peekable();
         while !pods.is_empty() {
-            let Some((mut fits, mut part)) = rooms.next() else {
+            let Some((mut fits, mut part)) = parts_by_room.next() else {
                 break;
             };
-            while let Some(next) = rooms.next_if(|(next, _)| *next >= pods.len() as u64) {
+            while let Some(next) = parts_by_room.next_if(|(next, _)| *next >= pods.len() as u64) {
                 // The tightest part, and of equals the first, so that neighbours stay neighbours.
                 if next.0 < fits {
                     (fits, part) = next;

@@ -3,7 +3,7 @@
 //! Both work on a [`Problem`], a copy of the numbers, so they can stop at the end of a slice and go
 //! on in the next.
 
-use super::problem::{Problem, Progress};
+use super::problem::{Problem, SliceResult};
 use super::search::Search;
 use super::two_shapes::TwoShapes;
 
@@ -23,7 +23,7 @@ impl Method {
         }
     }
 
-    pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
+    pub(super) fn run(&mut self, steps: &mut u64) -> SliceResult {
         match self {
             Self::Counting(counting) => counting.run(steps),
             Self::Search(search) => search.run(steps),

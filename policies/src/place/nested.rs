@@ -312,7 +312,7 @@ fn has_room(state: &mut ClusterState, request: &Request, area: Area) -> bool {
 }
 
 /// Groups that are still to be placed, each inside a region. The last group is placed next.
-type Agenda = Vec<(usize, Region)>;
+type Open = Vec<(usize, Region)>;
 
 /// Packing under way.
 struct Packing<'a> {
@@ -324,17 +324,17 @@ struct Packing<'a> {
 }
 
 impl Packing<'_> {
-    /// Places all groups of the agenda, or none.
-    fn descend(&mut self, state: &mut ClusterState, txn: &mut Txn, mut agenda: Agenda) -> bool {
-        let Some((index, region)) = agenda.pop() else {
+    /// Places all open groups, or none.
+    fn descend(&mut self, state: &mut ClusterState, txn: &mut Txn, mut open: Open) -> bool {
+        let Some((index, region)) = open.pop() else {
             return true;
         };
         for (position, region) in self.regions(state, index, &region).iter().enumerate() {
-            if position > 0 && self.is_over() {
+            if position > 0 && self.is_used_up() {
                 return false;
             }
             self.tries = self.tries.saturating_sub(1);
-            if self.in_region(state, txn, index, region, &agenda) {
+            if self.in_region(state, txn, index, region, &open) {
                 return true;
             }
         }
@@ -342,7 +342,7 @@ impl Packing<'_> {
     }
 
     /// Whether the tries or the work are used up, so that no alternative is tried any more.
-    fn is_over(&self) -> bool {
+    fn is_used_up(&self) -> bool {
         self.tries == 0 || *self.work > self.work_max
     }
 
@@ -352,14 +352,14 @@ impl Packing<'_> {
         txn: &mut Txn,
         index: usize,
         region: &Region,
-        agenda: &Agenda,
+        open: &Open,
     ) -> bool {
         let group = &self.tree.groups[index];
         let start = txn.checkpoint();
         if group.children.is_empty() {
             let (request, area) = self.request(index, region, group.pods.clone(), group.need);
             if in_area(state, txn, &request, area, self.work)
-                && self.descend(state, txn, agenda.clone())
+                && self.descend(state, txn, open.clone())
             {
                 return true;
             }
@@ -367,10 +367,10 @@ impl Packing<'_> {
             return false;
         }
         for chosen in combinations(group.children.len(), group.need) {
-            let mut next = agenda.clone();
+            let mut next = open.clone();
             let mut children: Vec<usize> = chosen.iter().map(|c| group.children[*c]).collect();
             // Children that need the finest domains are placed first, then the largest: the last of
-            // the agenda is placed next.
+            // the open groups is placed next.
             children.sort_by_cached_key(|child| Reverse(self.difficulty(state, *child)));
             children.reverse();
             next.extend(children.into_iter().map(|child| (child, region.clone())));
@@ -378,7 +378,7 @@ impl Packing<'_> {
                 return true;
             }
             txn.rollback(state, start);
-            if self.is_over() {
+            if self.is_used_up() {
                 return false;
             }
         }

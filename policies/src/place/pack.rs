@@ -30,9 +30,9 @@ pub(super) fn several_classes(
     let scopes = scopes(state, root.near, root.anchor);
     let widest = scopes.len().saturating_sub(1);
     for (position, scope) in scopes.into_iter().enumerate() {
-        let (candidates, rooms) = candidates(state, request, scope, work);
+        let (candidates, room_by_group) = candidates(state, request, scope, work);
         if candidates.is_empty() {
-            refusal = counted(state, request, scope, &rooms);
+            refusal = counted(state, request, scope, &room_by_group);
             continue;
         }
         for area in candidates.iter().take(AREAS_PACKED) {
@@ -61,9 +61,9 @@ pub(super) fn counting_refusal(
     request: &Request,
     scope: Scope,
 ) -> Option<Refusal> {
-    let (candidates, rooms) = candidates(state, request, scope, &mut 0);
+    let (candidates, room_by_group) = candidates(state, request, scope, &mut 0);
     let refused = candidates.is_empty();
-    refused.then(|| counted(state, request, scope, &rooms))
+    refused.then(|| counted(state, request, scope, &room_by_group))
 }
 
 /// How many pods of a class fit in the area that has most room for the class, and that area.
@@ -79,10 +79,10 @@ fn candidates(
 ) -> (Vec<Area>, Vec<MostRoom>) {
     let groups = &request.root().pods;
     let mut candidates: Vec<(u64, Area)> = Vec::new();
-    let mut rooms: Vec<MostRoom> = vec![(0, None); groups.len()];
+    let mut room_by_group: Vec<MostRoom> = vec![(0, None); groups.len()];
     for area in areas(state, scope) {
         let (mut fits, mut size) = (0, 0);
-        for (group, most) in groups.iter().zip(&mut rooms) {
+        for (group, most) in groups.iter().zip(&mut room_by_group) {
             let room = room(state, request, group.class, area);
             fits += room.min(group.pods.len() as u64);
             size += room;
@@ -98,7 +98,7 @@ fn candidates(
     }
     candidates.sort_by_key(|(size, _)| *size);
     let candidates = candidates.into_iter().map(|(_, area)| area).collect();
-    (candidates, rooms)
+    (candidates, room_by_group)
 }
 
 /// The room of an area: how many pods of each class fit there alone, summed over the classes.
@@ -110,12 +110,17 @@ pub(super) fn area_size(state: &mut ClusterState, request: &Request, area: Area)
 /// The refusal that counting alone proves. It names the class with the most pods that lack room in
 /// every area; but first a class that asks for what no node has, because it is refused whichever
 /// pods end. If each class has room in some area, none is named: room for any of them may help.
-fn counted(state: &ClusterState, request: &Request, scope: Scope, rooms: &[MostRoom]) -> Refusal {
+fn counted(
+    state: &ClusterState,
+    request: &Request,
+    scope: Scope,
+    room_by_group: &[MostRoom],
+) -> Refusal {
     // Only if every member is needed does room for one class alone decide when to try again.
     let root = request.root();
     let decides = root.pods.len() == 1 || root.need == request.members();
     let mut shortest: Option<((bool, u64), Refusal)> = None;
-    for (group, (fits, best)) in root.pods.iter().zip(rooms) {
+    for (group, (fits, best)) in root.pods.iter().zip(room_by_group) {
         let (class, fits, best) = (group.class, *fits, *best);
         let need = group.pods.len().min(root.need) as u64;
         let short = (!state.classes[class].is_offered, need.saturating_sub(fits));

@@ -88,7 +88,7 @@ pub(super) struct Rule {
 
 /// The result of an exact method after a slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum SliceResult {
     /// The members fit: each with its node.
     Found(Vec<(PodId, NodeId)>),
     /// It is proved that the members do not fit.

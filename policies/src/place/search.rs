@@ -6,7 +6,7 @@
 //! rules, so it is found. A branch ends as soon as counting shows that the remaining members cannot
 //! fit.
 
-use super::problem::{ANY_DOMAIN, Problem, Progress, Step, fits, has};
+use super::problem::{ANY_DOMAIN, Problem, SliceResult, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{vec, vec::Vec};
@@ -69,21 +69,21 @@ impl Search {
     }
 
     /// Searches on until there is an answer or `steps` are used up; takes those used from `steps`.
-    pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
+    pub(super) fn run(&mut self, steps: &mut u64) -> SliceResult {
         if !self.started {
             self.started = true;
             let Some(step) = self.open(0) else {
-                return Progress::Found(self.placed());
+                return SliceResult::Found(self.placed());
             };
             if self.is_hopeless(step, steps) {
-                return Progress::Impossible;
+                return SliceResult::Impossible;
             }
             self.push(step);
         }
         while let Some(mut frame) = self.stack.pop() {
             if *steps == 0 {
                 self.stack.push(frame);
-                return Progress::Unfinished;
+                return SliceResult::Unfinished;
             }
             self.take_back(&mut frame);
             let Some(next) = self.decide(&mut frame, steps) else {
@@ -91,13 +91,13 @@ impl Search {
             };
             self.stack.push(frame);
             let Some(next) = self.open(next) else {
-                return Progress::Found(self.placed());
+                return SliceResult::Found(self.placed());
             };
             if !self.is_hopeless(next, steps) {
                 self.push(next);
             }
         }
-        Progress::Impossible
+        SliceResult::Impossible
     }
 
     fn push(&mut self, step: usize) {
@@ -375,8 +375,8 @@ impl Search {
             }
         }
         let waiting = waiting.iter().enumerate().filter(|(_, pods)| **pods > 0);
-        let most: usize = waiting.map(|(shape, pods)| room(shape, *pods)).sum();
-        self.begun[leaf] + most < rule.need
+        let placeable: usize = waiting.map(|(shape, pods)| room(shape, *pods)).sum();
+        self.begun[leaf] + placeable < rule.need
     }
 
     /// The pods that have been placed, each with its node.

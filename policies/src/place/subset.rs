@@ -8,7 +8,7 @@ use super::Area;
 use super::domains::{areas, nodes_of, scopes};
 use super::greedy::Greedy;
 use super::method::Method;
-use super::problem::{Problem, Progress, Step, nowhere};
+use super::problem::{Problem, SliceResult, Step, nowhere};
 use super::request::Request;
 use crate::facts::Amount;
 use crate::ids::{ClassId, NodeId, PodId};
@@ -96,7 +96,7 @@ fn leaving_out(
         // Copying is work, too.
         *steps = steps.saturating_sub((problem.free.len() / 4) as u64);
         match Method::new(problem.leaving_out(pods)).run(steps) {
-            Progress::Found(found) => {
+            SliceResult::Found(found) => {
                 let (left, placed) = found.into_iter().partition(|(_, node)| *node == nowhere());
                 let left: Vec<(PodId, NodeId)> = left;
                 return Some(Some(Subset {
@@ -106,8 +106,8 @@ fn leaving_out(
                     proved: false,
                 }));
             }
-            Progress::Impossible => {}
-            Progress::Unfinished => sure = false,
+            SliceResult::Impossible => {}
+            SliceResult::Unfinished => sure = false,
         }
     }
     sure.then_some(None)
@@ -148,8 +148,8 @@ pub(crate) fn places(
     }
     let mut steps = TRIAL_STEPS;
     match Method::new(problem).run(&mut steps) {
-        Progress::Found(placed) => Some(placed),
-        Progress::Impossible | Progress::Unfinished => None,
+        SliceResult::Found(placed) => Some(placed),
+        SliceResult::Impossible | SliceResult::Unfinished => None,
     }
 }
 

@@ -14,7 +14,7 @@
 //! take `n p` steps, and the sums at most `n c a`, or `g a² log n` if that is less. For the way
 //! back, `g log n` rows of `a` numbers are kept, at most `n` rows.
 
-use super::problem::{Problem, Progress, Step, fits, has};
+use super::problem::{Problem, SliceResult, Step, fits, has};
 use crate::facts::Amount;
 use crate::ids::{NodeId, PodId};
 use alloc::{collections::BTreeMap, vec, vec::Vec};
@@ -50,7 +50,7 @@ pub(super) struct TwoShapes {
     /// The sum under way.
     sum: Option<Sum>,
     /// The staircase of all blocks that have been added.
-    most: Row,
+    staircase: Row,
     added: Vec<Block>,
 }
 
@@ -121,16 +121,16 @@ impl TwoShapes {
             group: 0,
             doubled: 0,
             sum: None,
-            most: vec![0],
+            staircase: vec![0],
             added: Vec::new(),
         }
     }
 
     /// Counts on until there is an answer or `steps` are used up; takes those used from `steps`.
-    pub(super) fn run(&mut self, steps: &mut u64) -> Progress {
+    pub(super) fn run(&mut self, steps: &mut u64) -> SliceResult {
         loop {
             if *steps == 0 {
-                return Progress::Unfinished;
+                return SliceResult::Unfinished;
             }
             if self.grouped < self.problem.nodes.len() {
                 self.put_into_group(steps);
@@ -141,17 +141,17 @@ impl TwoShapes {
                     return progress;
                 }
             } else {
-                return self.answer().unwrap_or(Progress::Impossible);
+                return self.answer().unwrap_or(SliceResult::Impossible);
             }
         }
     }
 
     /// The members with their nodes, if the blocks so far have room for enough.
-    fn answer(&self) -> Option<Progress> {
+    fn answer(&self) -> Option<SliceResult> {
         let enough = |(first, second): (usize, &u32)| first + *second as usize >= self.need;
-        let mut numbers = self.most.iter().enumerate().rev();
+        let mut numbers = self.staircase.iter().enumerate().rev();
         let first = numbers.find_map(|(first, second)| enough((first, second)).then_some(first))?;
-        Some(Progress::Found(self.way_back(first)))
+        Some(SliceResult::Found(self.way_back(first)))
     }
 
     /// Puts the next node into the group of its staircase.
@@ -173,7 +173,7 @@ impl TwoShapes {
 
     /// Does the next doubling or adding for the group at work, of which `nodes` nodes count.
     /// Returns an answer as soon as there is room for enough.
-    fn go_on(&mut self, nodes: usize, steps: &mut u64) -> Option<Progress> {
+    fn go_on(&mut self, nodes: usize, steps: &mut u64) -> Option<SliceResult> {
         let (group, power) = (self.group, self.doubled);
         let wanted = self.pods.each_ref().map(Vec::len);
         let is_made = self.groups[group].powers.len() > power;
@@ -184,7 +184,7 @@ impl TwoShapes {
         }
         let powers = &self.groups[group].powers;
         let (first, second) = if adds {
-            (&powers[power], &self.most)
+            (&powers[power], &self.staircase)
         } else {
             (&powers[power - 1], &powers[power - 1])
         };
@@ -199,7 +199,7 @@ impl TwoShapes {
             self.groups[group].powers.push(sum);
             return None;
         }
-        let before = core::mem::replace(&mut self.most, sum);
+        let before = core::mem::replace(&mut self.staircase, sum);
         self.added.push(Block {
             group,
             power,
@@ -250,7 +250,7 @@ impl TwoShapes {
         let mut firsts = self.pods[0].iter();
         let mut seconds = self.pods[1].iter();
         let mut placed = Vec::new();
-        let (mut first, mut second) = (first, self.most[first]);
+        let (mut first, mut second) = (first, self.staircase[first]);
         for block in self.added.iter().rev() {
             let group = &self.groups[block.group];
             let (here, more) = split(&group.powers[block.power], &block.before, first, second);

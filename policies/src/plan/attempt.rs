@@ -219,8 +219,8 @@ impl Attempt<'_> {
         let refusal = request.told_by_sub_groups(refusal);
         let first = choices.as_ref().and_then(|choices| choices.first());
         let first = first.map(|first| request.flat_choice(first));
-        let told = first.as_ref().unwrap_or(request);
-        let (refused, wake) = self.judge(told, refusal);
+        let worded = first.as_ref().unwrap_or(request);
+        let (refused, wake) = self.judge(worded, refusal);
         let wake = match wake {
             // All choices were tried: their classes may be more than those of the first choice.
             // tests plant bugs here: wake-of-other-choices

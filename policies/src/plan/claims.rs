@@ -177,7 +177,7 @@ impl Planner {
                 self.claims.pass(queue, gang);
                 return Some((queue, gang));
             }
-            // It has gone, or changed, since a slice before this one.
+            // The gang has gone, or changed, since a slice before this one.
             self.advance_claims(state, settings, progress, queue, now_ms);
         }
         self.claims.round = None;

@@ -25,7 +25,7 @@ pub(crate) enum Turn {
     /// Not known yet: the head of a line has changed, and the queues are compared once more.
     Unclear,
     /// No gang has a turn: all gangs that could start have been tried.
-    Over,
+    Ended,
 }
 
 /// What became of an attempt.
@@ -57,7 +57,7 @@ impl Planner {
         let line_up = self.line_up(state, settings, progress, work);
         let Some(queue) = state.queues.next_leaf(line_up) else {
             self.forget_freed(state, settings, progress);
-            return Turn::Over;
+            return Turn::Ended;
         };
         match self.agenda.head(line_up, queue) {
             // Other gangs have taken what this gang lacks: another gang of the queue comes forward.

@@ -57,7 +57,7 @@ use crate::state::holds::Holder;
 use crate::state::pod::Stage;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use bound::Rooms;
+use bound::BoundTables;
 use branch::{Best, Search, Searched};
 use kept::{Kept, RESTARTS_MAX};
 use shelf::Shelves;
@@ -72,7 +72,7 @@ const UNIT_WORK: u64 = 50;
 /// How a gang gets its room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Nobody is evicted: the room is free, or is being left.
+    /// No gang is evicted: the room is free, or is being left.
     Free,
     /// Gangs move: they are evicted, and have another place.
     Consolidate,
@@ -110,9 +110,9 @@ impl Action {
 pub(crate) enum Why {
     /// There is too little room for the claimant.
     Room(Refused),
-    /// Nobody may be evicted for the claimant.
+    /// No gang may be evicted for the claimant.
     Nobody,
-    /// Counting shows that there is too little room even without everybody who may be evicted.
+    /// Counting shows that there is too little room even without all gangs that may be evicted.
     TooLittle,
     /// This disruption budget allows fewer evictions.
     Budget(Uid),
@@ -137,7 +137,7 @@ pub(crate) enum Why {
 
 impl Why {
     /// How much it tells users, of several causes for which there is no plan: a bound or a lack of
-    /// room most, whoever could only move least.
+    /// room most, gangs that could only move least.
     fn tells(&self) -> u8 {
         match self {
             Self::Room(_)
@@ -551,8 +551,8 @@ impl Planning<'_> {
         if lacks(what_if.state, request, &units.all, action) {
             return Err(units.no_plan(Why::TooLittle, true));
         }
-        let rooms = Rooms::read(what_if.state, request, &units.all, units.zero.clone());
-        Ok(Search::new(core::mem::take(units), rooms, action))
+        let tables = BoundTables::read(what_if.state, request, &units.all, units.zero.clone());
+        Ok(Search::new(core::mem::take(units), tables, action))
     }
 
     /// The units, of which those go that may leave in any plan.
@@ -574,7 +574,7 @@ impl Planning<'_> {
         units
     }
 
-    /// Why nobody leaves. `any_goes`: somebody would if the claimant's queue held nothing.
+    /// Why no gang leaves. `any_goes`: one would if the claimant's queue held nothing.
     fn why_nobody(&self, any_goes: bool) -> Why {
         match any_goes {
             true => Why::Claims(self.claimant.queue),

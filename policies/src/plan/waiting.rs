@@ -17,7 +17,7 @@ pub(crate) struct Waiting {
     /// The fingerprint of the last attempt: an event that does not change the fingerprint does not
     /// wake the gang.
     pub(crate) tried: u64,
-    pub(crate) claim: Claim,
+    pub(crate) claim: ClaimState,
     /// When the gang is promised to start; `None`: it was promised nothing.
     pub(crate) promised_ms: Option<UnixMs>,
     /// What the gang was promised first since it waits.
@@ -26,7 +26,7 @@ pub(crate) struct Waiting {
 
 /// What is known of taking room from others for a gang.
 #[derive(Debug, Default)]
-pub(crate) struct Claim {
+pub(crate) struct ClaimState {
     /// Since when the gang is complete and refused.
     pub(crate) blocked_ms: Option<UnixMs>,
     /// How many eviction plans were made for the gang since it last changed, or got its room to
@@ -61,7 +61,7 @@ const PAUSE_MS: u64 = 30 * 60_000;
 /// How often the pause is doubled, at most.
 const DOUBLINGS_MAX: u32 = 4;
 
-impl Claim {
+impl ClaimState {
     /// Takes in that a plan was made for the gang.
     pub(crate) fn begin_plan(&mut self) {
         if self.started_ms.take().is_some() && !self.has_lost {

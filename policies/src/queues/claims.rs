@@ -1,7 +1,8 @@
 //! What one queue may claim from others, and what others may claim from it.
 //!
 //! A claim is for what the quota of a queue guarantees, or for the queue's fair share. Both are
-//! bounds: who claims must stay within its bound, and who gives keeps what is within its own.
+//! bounds: a queue that claims stays within its bound, and one that gives keeps what is within
+//! its own.
 //!
 //! A fair share of GPUs is of all models together. A queue may claim of one model what its members
 //! that need other models leave of that share, and at least its quota of the model. Members that
@@ -67,14 +68,14 @@ impl QueueTree {
             return Some(bound);
         };
         let elsewhere = self
-            .held(queue, plain)
-            .saturating_sub(self.held(queue, key));
+            .allocated_of(queue, plain)
+            .saturating_sub(self.allocated_of(queue, key));
         let left = self.fair.of(queue, plain).saturating_sub(elsewhere);
         Some(bound.min(left.max(self.guaranteed(queue, key))))
     }
 
     /// How much of a key a queue holds, in base units.
-    pub(crate) fn held(&self, queue: QueueId, key: GovernedId) -> Amount {
+    pub(crate) fn allocated_of(&self, queue: QueueId, key: GovernedId) -> Amount {
         let row = self.ledger.allocated.row(queue);
         row.get(key.index()).copied().unwrap_or(0)
     }
@@ -89,7 +90,7 @@ impl QueueTree {
         kind: ClaimKind,
     ) -> bool {
         let keeps = self.keeps(queue, key, kind);
-        keeps.is_some_and(|keeps| self.held(queue, key).saturating_add(more) > keeps)
+        keeps.is_some_and(|keeps| self.allocated_of(queue, key).saturating_add(more) > keeps)
     }
 
     /// The most that one of several victims holds of each key, in each queue on their paths. A
@@ -142,7 +143,7 @@ impl QueueTree {
         let mut terms = node.quota_terms(&self.keys, asks).map(|(key, _)| *key);
         terms.find(|key| {
             let bound = self.bound(queue, *key, kind);
-            let holds = self.held(queue, *key).saturating_add(more(*key));
+            let holds = self.allocated_of(queue, *key).saturating_add(more(*key));
             bound.is_none_or(|bound| holds > bound)
         })
     }
@@ -159,7 +160,7 @@ impl QueueTree {
         let mut keys = asked.iter().map(|(key, _)| *key).filter(divided);
         keys.find(|key| {
             let share = self.bound(queue, *key, ClaimKind::FairShare).unwrap_or(0);
-            self.held(queue, *key) > share.max(before(*key))
+            self.allocated_of(queue, *key) > share.max(before(*key))
         })
     }
 

@@ -43,7 +43,7 @@ impl QueueTree {
         let promised = children.filter_map(|id| {
             let terms = self.structure.node(*id).terms_of(key)?;
             let waits = self.ledger.requested.row(*id).get(key.index());
-            let wanted = self.held(*id, key).saturating_add(waits.copied()?);
+            let wanted = self.allocated_of(*id, key).saturating_add(waits.copied()?);
             Some(u128::from(terms.quota.min(wanted)))
         });
         promised.sum()

@@ -226,11 +226,12 @@ pub(crate) struct Excess {
     pub key: GovernedId,
     /// The kind of the bound.
     pub bound: Bound,
-    /// How much the bound allows.
+    /// How much the bound allows, in base units.
     pub allowed: Amount,
-    /// How much is allocated already; for [`Bound::Quota`] to non-preemptible gangs alone.
+    /// How much is allocated already, in base units; for [`Bound::Quota`] to non-preemptible gangs
+    /// alone.
     pub allocated: Amount,
-    /// How much more the gang asks for.
+    /// How much more the gang asks for, in base units.
     pub asked: Amount,
 }
 

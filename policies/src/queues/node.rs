@@ -61,6 +61,7 @@ impl Terms {
 /// One queue in the hierarchy. The root has no name, no parent and no terms.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
+    /// The name of the Queue object; empty for the root.
     pub name: Arc<str>,
     /// Whether a queue has this number now; false for the root.
     pub exists: bool,
@@ -75,14 +76,21 @@ pub(super) struct Node {
     pub below: Range<usize>,
     /// The depth in the hierarchy; the root has 0.
     pub depth: usize,
+    /// When the Queue object was created.
     pub created_ms: UnixMs,
+    /// The `priority` of the queue: among siblings within their quotas, the higher one is first.
     pub priority: i32,
     /// The keys that are divided among the queue and its siblings, sorted, and the queue's terms.
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
+    /// Why nothing starts in the queue; `None`: gangs may start.
     pub fault: Option<Fault>,
+    /// Since when the `fault` is what it is.
     pub ready_since_ms: UnixMs,
+    /// The placements that the queue chooses for its gangs.
     pub placement: PlacementChoice,
+    /// How long a gang of the queue runs before a gang of the queue may preempt it.
     pub preempt_min_runtime_ms: u64,
+    /// How long a gang of the queue runs before another queue may reclaim its room.
     pub reclaim_min_runtime_ms: u64,
     /// Rises with every change of the rules for the queue's gangs: admission, placement, models.
     pub rules: u64,

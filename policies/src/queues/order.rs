@@ -46,7 +46,7 @@ struct Key {
     weightless: bool,
     /// The dominant share over the weight.
     share: Fraction,
-    /// That share after the start of the gang.
+    /// The dominant share over the weight after the start of the gang.
     share_after: Fraction,
     created_ms: UnixMs,
     name: Arc<str>,

@@ -141,11 +141,11 @@ fn adjusted(siblings: &[(u16, u128)]) -> Vec<u64> {
 /// What a queue is entitled to over its own use, in parts of [`WEIGHT_ONE`], rounded to the
 /// nearest; within [`FACTOR_MAX`] either way.
 fn factor(entitled: u128, own: u128) -> u64 {
-    let most = u128::from(FACTOR_MAX);
-    if own * most <= entitled {
+    let factor_max = u128::from(FACTOR_MAX);
+    if own * factor_max <= entitled {
         return WEIGHT_ONE * FACTOR_MAX;
     }
-    if entitled * most <= own {
+    if entitled * factor_max <= own {
         return WEIGHT_ONE / FACTOR_MAX;
     }
     // Neither number is more than four times the other, so dropped digits make no difference.

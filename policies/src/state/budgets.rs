@@ -2,7 +2,7 @@
 //!
 //! Pods of ours in one namespace with the same stated labels share a label set, and a selector is
 //! held against each set once. A selector that also asks for a label that pods of one set may
-//! differ in (see [`PodLabels`]) is held against the pod when somebody asks about the pod.
+//! differ in (see [`PodLabels`]) is held against the pod when the pod is asked about.
 //!
 //! | what changes | what is looked at |
 //! |---|---|

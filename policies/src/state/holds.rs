@@ -1,15 +1,15 @@
 //! Room that is coming, and the gangs for which it is held.
 //!
 //! A pod *is leaving* while it is being deleted, and from the moment at which its eviction for a
-//! gang that waits was decided. A *hold* keeps room for such a gang. For everybody else a node, and
-//! a limit, counts as taken
+//! gang that waits was decided. A *hold* keeps room for such a gang. For all other gangs a node,
+//! and a limit, counts as taken
 //!
 //! ```text
 //! what stays + the larger of what is leaving and what is held
 //! ```
 //!
-//! so that nobody gets the room of a hold, and nobody is kept from room that is free beside it. The
-//! gang itself gives its hold up in the transaction in which it is placed.
+//! so that no other gang gets the room of a hold, and none is kept from room that is free beside
+//! it. The gang itself gives its hold up in the Txn in which it is placed.
 //!
 //! A pod that is not gone a minute after its time is *stuck*: its room is not coming any more.
 
@@ -46,8 +46,8 @@ pub(crate) struct Hold {
     /// For a pod of each class on each node.
     pub(crate) rooms: Vec<(ClassId, NodeId)>,
     /// The pods that leave for the holder. What is held for others does not come out of their room
-    /// when the holder is placed: nobody takes the room of another's victims first and leaves that
-    /// other to wait for its own.
+    /// when the holder is placed: no holder takes the room of another's victims first and leaves
+    /// that other to wait for its own.
     pub(crate) victims: Vec<Uid>,
     /// What the queue is charged for, while the hold is in force.
     pub(crate) booked: Option<(QueueId, Demand)>,
@@ -57,7 +57,7 @@ pub(crate) struct Hold {
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     holds: BTreeMap<Holder, Hold>,
-    /// Who has a hold on each node.
+    /// The holders that have a hold on each node.
     by_node: BTreeMap<NodeId, BTreeSet<Holder>>,
     /// The pods that are leaving.
     leaving: BTreeSet<PodId>,
@@ -88,7 +88,7 @@ impl Holds {
         self.holds.is_empty()
     }
 
-    /// Who has a hold on a node.
+    /// The holders that have a hold on a node.
     pub(crate) fn on_node(&self, node: NodeId) -> impl Iterator<Item = Holder> {
         self.by_node.get(&node).into_iter().flatten().copied()
     }

@@ -48,7 +48,7 @@ impl ClusterState {
     pub(crate) fn delete_job(&mut self, uid: Uid) {
         if self.jobs.remove(&uid).is_some() {
             self.regroup_owned(uid);
-            // Nobody makes its pods anew, so room need not be kept for them.
+            // No controller makes the pods of the Job anew, so room need not be kept for them.
             self.end_hold(Holder::Owner(uid));
         }
     }

@@ -71,7 +71,7 @@ pub(crate) enum Lacking {
 struct Slot {
     resource: ResourceId,
     allocatable: Amount,
-    /// What everybody may take who has no hold; kept because it is asked for again and again.
+    /// What a gang without a hold may take; kept because it is asked for again and again.
     free: Amount,
     /// The exact sum over the pods on the node: pods of other schedulers may use more than an
     /// [`Amount`] holds.
@@ -86,7 +86,7 @@ struct Coming {
     leaving: u128,
     /// What is held for gangs that wait for room that is coming.
     held: u128,
-    /// The amount that counts as taken in a what-if, whoever asks.
+    /// The amount that counts as taken in a what-if, for holders of room too.
     withheld: u128,
 }
 
@@ -104,7 +104,7 @@ impl Coming {
 }
 
 impl Slot {
-    /// What is taken for everybody who has no hold: holds come out of what is leaving first.
+    /// What is taken for a gang without a hold: holds come out of what is leaving first.
     fn taken(&self, coming: &[Coming]) -> u128 {
         let coming = coming
             .iter()
@@ -282,7 +282,7 @@ impl Node {
         self.held_for > 0
     }
 
-    /// Whether no pod uses this much of a resource, whoever it is held for.
+    /// Whether no pod uses this much of a resource. What is held counts as unused.
     pub(crate) fn is_unused(&self, resource: ResourceId, amount: u128) -> bool {
         let slot = self.find(resource);
         slot.is_some_and(|slot| slot.used.saturating_add(amount) <= slot.allocatable.into())

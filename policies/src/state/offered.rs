@@ -160,7 +160,7 @@ impl Offered {
         if let Some(whole) = whole.next() {
             return Some(format!("{what}; did you mean {whole}?"));
         }
-        // CPU and memory are not listed: every node has them, under names that everybody knows.
+        // CPU and memory are not listed: every node has them, under well-known names.
         let instead = self.resources.instead(name, |known| known.contains('/'));
         Some(with_instead(what, instead))
     }

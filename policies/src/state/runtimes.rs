@@ -51,10 +51,10 @@ pub(crate) struct Runtimes {
 struct OfQueue {
     learned: LearnedRuntimes,
     /// What the status of the queue says.
-    told: LearnedRuntimes,
-    /// When `told` may change; `None`: it says everything.
+    published: LearnedRuntimes,
+    /// When `published` may change; `None`: it says everything.
     due_ms: Option<UnixMs>,
-    told_ms: UnixMs,
+    published_ms: UnixMs,
 }
 
 impl Runtimes {
@@ -65,7 +65,7 @@ impl Runtimes {
         };
         let known = self.queues.entry(facts.name.clone()).or_default();
         if known.learned == LearnedRuntimes::default() {
-            known.told = learned.clone();
+            known.published = learned.clone();
             known.learned = learned;
         }
     }
@@ -105,7 +105,7 @@ impl Runtimes {
         owners.push(own);
         let too_many = owners.len().saturating_sub(OWNERS_MAX);
         owners.drain(..too_many);
-        let due_ms = known.told_ms.saturating_add(TELL_INTERVAL_MS);
+        let due_ms = known.published_ms.saturating_add(TELL_INTERVAL_MS);
         known.due_ms.get_or_insert(due_ms.max(now_ms));
     }
 
@@ -137,16 +137,16 @@ impl Runtimes {
         let is_due = |known: &&mut OfQueue| known.due_ms.is_some_and(|due_ms| due_ms <= now_ms);
         let mut are_due = false;
         for known in self.queues.values_mut().filter(is_due) {
-            known.told.clone_from(&known.learned);
-            (known.due_ms, known.told_ms, are_due) = (None, now_ms, true);
+            known.published.clone_from(&known.learned);
+            (known.due_ms, known.published_ms, are_due) = (None, now_ms, true);
         }
         are_due
     }
 
     /// What the status of a queue says; `None`: nothing.
-    pub(crate) fn told(&self, queue: &str) -> Option<&LearnedRuntimes> {
-        let told = &self.queues.get(queue)?.told;
-        (!told.seconds.is_empty()).then_some(told)
+    pub(crate) fn published(&self, queue: &str) -> Option<&LearnedRuntimes> {
+        let published = &self.queues.get(queue)?.published;
+        (!published.seconds.is_empty()).then_some(published)
     }
 }
 

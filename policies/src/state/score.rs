@@ -69,14 +69,14 @@ impl ClusterState {
         placement: Placement,
     ) -> Box<[CardIndex]> {
         let class = &self.classes[self.pods[pod].class];
-        let Some(request) = class.cards else {
+        let Some(need) = class.cards else {
             return Box::default();
         };
         let (kind, node) = (&self.kinds[class.kind], &self.nodes[node]);
-        let fitting = node.cards.fitting(request);
-        if !request.is_fraction() {
+        let fitting = node.cards.fitting(need);
+        if !need.is_fraction() {
             // For whole cards all fitting ones are alike: entirely free.
-            let first = fitting.take(request.count().into());
+            let first = fitting.take(need.count().into());
             return first.map(|(index, _)| index).collect();
         }
         let card = match placement {

@@ -60,9 +60,9 @@ use room::{Missing, level, shortage};
 /// How many shapes of members are explained, at most.
 const SHAPES_EXPLAINED: usize = 4;
 
-/// The gang that is to be explained, with what the state does not tell.
+/// What is asked about one gang, with what the state does not tell.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Question {
     pub(crate) gang: GangId,
     /// The pod that was asked about, if one was.
     pub(crate) pod: Option<Uid>,
@@ -101,10 +101,10 @@ impl Teller {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
-        asked: &Asked,
+        question: &Question,
         now_ms: UnixMs,
     ) -> Explanation {
-        let gang = asked.gang;
+        let gang = question.gang;
         // What is held for the gang itself is not in its way.
         let mut txn = Txn::default();
         let start = txn.checkpoint();
@@ -113,7 +113,8 @@ impl Teller {
         let told = &mut self.told[gang];
         let before = (told.said.take(), told.is_stale);
         self.say(state, settings, progress, waiting, gang, now_ms);
-        let mut explanation = self.explain_gang(state, settings, progress, waiting, asked, now_ms);
+        let mut explanation =
+            self.explain_gang(state, settings, progress, waiting, question, now_ms);
         let view = View {
             state,
             settings,
@@ -121,7 +122,7 @@ impl Teller {
             waiting,
             now_ms,
         };
-        let pod = asked.pod.and_then(|uid| state.pod_ids.get(&uid));
+        let pod = question.pod.and_then(|uid| state.pod_ids.get(&uid));
         explanation.pod = pod.map(|pod| self.pod_report(view, &state.pods[*pod]));
         let told = &mut self.told[gang];
         (told.said, told.is_stale) = before;
@@ -139,10 +140,10 @@ impl Teller {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
         waiting: &ById<GangId, Waiting>,
-        asked: &Asked,
+        question: &Question,
         now_ms: UnixMs,
     ) -> Explanation {
-        let id = asked.gang;
+        let id = question.gang;
         let standing = line::standing(state, settings, progress, waiting, id, now_ms);
         let view = View {
             state,
@@ -185,7 +186,7 @@ impl Teller {
                 progress,
                 gang: id,
                 queue: *queue,
-                others: &asked.others,
+                others: &question.others,
                 now_ms,
                 slice_work: u64::MAX,
             };
@@ -196,7 +197,7 @@ impl Teller {
             tried.other_models_help = said.verdict.more_nodes_help;
             tried.model_limits = model_limits;
         }
-        let start = asked.start.as_ref();
+        let start = question.start.as_ref();
         explanation.expected_start = start.map(|start| expected_start(state, start));
         explanation.takers = takers::takers(state, settings, progress, id, now_ms);
         let gang = &state.gangs[id];
@@ -511,7 +512,7 @@ fn excess_report(state: &ClusterState, excess: &Excess) -> ExcessReport {
             Bound::Quota => "quota",
         },
         allowed: excess.allowed,
-        held: excess.allocated,
+        allocated: excess.allocated,
         asked: excess.asked,
     }
 }

@@ -58,8 +58,8 @@ enum About {
 /// The faults of objects as they are now: the faults that were told, and those still to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    told: BTreeMap<(ObjectKey, About), Announcement>,
-    untold: BTreeMap<(ObjectKey, About), Announcement>,
+    announced: BTreeMap<(ObjectKey, About), Announcement>,
+    unannounced: BTreeMap<(ObjectKey, About), Announcement>,
 }
 
 impl Faults {
@@ -67,12 +67,12 @@ impl Faults {
     /// is not told again.
     fn note(&mut self, key: ObjectKey, about: About, fault: Option<Announcement>) {
         let key = (key, about);
-        if fault.as_ref() != self.told.get(&key) {
-            self.told.remove(&key);
+        if fault.as_ref() != self.announced.get(&key) {
+            self.announced.remove(&key);
         }
-        match fault.filter(|_| !self.told.contains_key(&key)) {
-            Some(fault) => self.untold.insert(key, fault),
-            None => self.untold.remove(&key),
+        match fault.filter(|_| !self.announced.contains_key(&key)) {
+            Some(fault) => self.unannounced.insert(key, fault),
+            None => self.unannounced.remove(&key),
         };
     }
 
@@ -95,14 +95,14 @@ impl Faults {
     /// Forgets the objects of a listed kind that are not in the list: they are gone.
     fn keep_listed(&mut self, listing: &Listing) {
         let of_kind = |key: &ObjectKey| key.kind() == listing.kind;
-        let mut noted = self.told.keys().chain(self.untold.keys());
+        let mut noted = self.announced.keys().chain(self.unannounced.keys());
         if !noted.any(|(key, _)| of_kind(key)) {
             return;
         }
         let listed: BTreeSet<ObjectKey> = listing.objects.iter().map(Object::key).collect();
         let stays = |key: &ObjectKey| !of_kind(key) || listed.contains(key);
-        self.told.retain(|(key, _), _| stays(key));
-        self.untold.retain(|(key, _), _| stays(key));
+        self.announced.retain(|(key, _), _| stays(key));
+        self.unannounced.retain(|(key, _), _| stays(key));
     }
 
     /// Notes the faults that can be seen in the objects of an event. The state has not taken in the
@@ -182,14 +182,14 @@ impl Faults {
         let gang = &state.gangs[id];
         for job in state.fragile_jobs(gang) {
             let key = (ObjectKey::Job(job.uid), About::Object);
-            if self.told.contains_key(&key) || self.untold.contains_key(&key) {
+            if self.announced.contains_key(&key) || self.unannounced.contains_key(&key) {
                 continue;
             }
             let fault = Announcement {
                 once: true,
                 ..fault(reference_of(job), FAILS_WHEN_EVICTED, FRAGILE)
             };
-            self.untold.insert(key, fault);
+            self.unannounced.insert(key, fault);
         }
         for job in state
             .jobs_of(gang)
@@ -243,9 +243,9 @@ impl Faults {
 
     /// Publishes the faults that were not told yet. Only the leader may call this.
     pub(crate) fn announce(&mut self, outbox: &mut Outbox) {
-        for (key, fault) in core::mem::take(&mut self.untold) {
+        for (key, fault) in core::mem::take(&mut self.unannounced) {
             outbox.announce(fault.clone());
-            self.told.insert(key, fault);
+            self.announced.insert(key, fault);
         }
     }
 }

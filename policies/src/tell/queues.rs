@@ -83,7 +83,7 @@ impl Teller {
         let mut status = state.queues.status(queue);
         let (pending, running) = self.gangs_by_queue.get(&queue).copied().unwrap_or_default();
         (status.pending, status.running) = (pending, running);
-        status.runtimes = state.runtimes.told(state.queues.name(queue)).cloned();
+        status.runtimes = state.runtimes.published(state.queues.name(queue)).cloned();
         if status.fault.is_none() {
             let missing = state.offered.missing(state.queues.entries(queue));
             status.note = missing.map(Into::into);

@@ -82,14 +82,14 @@ impl Teller {
         let gang = &state.gangs[id];
         let counts = count(state, id, view.now_ms);
         let mut nodes: Vec<Box<str>> = Vec::new();
-        let (mut gpus_held, mut gpus_asked): (Amount, Amount) = (0, 0);
+        let (mut gpus_allocated, mut gpus_asked): (Amount, Amount) = (0, 0);
         for member in &gang.members {
             let pod = &state.pods[*member];
             let gpus = state.classes[pod.class].gpus;
             match pod.stage {
                 Stage::Bound(node) | Stage::Assumed(node) => {
                     nodes.push(state.nodes[node].name.clone());
-                    gpus_held = gpus_held.saturating_add(gpus);
+                    gpus_allocated = gpus_allocated.saturating_add(gpus);
                 }
                 Stage::Waiting => gpus_asked = gpus_asked.saturating_add(gpus),
                 Stage::Ended { .. } => {}
@@ -104,7 +104,7 @@ impl Teller {
             status: self.gang_status(view, id, &counts),
             created_ms: gang.spec.created_ms,
             bound_ms: view.progress[id].start.complete_ms(),
-            gpus_held,
+            gpus_allocated,
             gpus_asked,
             nodes,
         }

@@ -229,7 +229,7 @@ enum Obstacle {
 /// What the nodes refuse now.
 struct ByNodes {
     reason: Reason,
-    asked: Asked,
+    asked: NextMembers,
     refusal: Refusal,
 }
 
@@ -250,7 +250,7 @@ fn obstacle(
     };
     let refusal = asked.refusal(state, known)?;
     let counts = count(state, gang.0, now_ms);
-    let reason = reason(state, &progress[gang.0], &counts, asked.told(), &refusal);
+    let reason = reason(state, &progress[gang.0], &counts, asked.worded(), &refusal);
     Some(Obstacle::Nodes(Box::new(ByNodes {
         reason,
         asked,
@@ -259,7 +259,7 @@ fn obstacle(
 }
 
 /// The members that a gang asks for next.
-struct Asked {
+struct NextMembers {
     request: Request,
     /// The first choice of these members, as the request of a plain gang: a refusal is told in its
     /// words. `None`: it is told in the words of `request`, which is plain.
@@ -277,7 +277,7 @@ fn asked(
     progress: &ById<GangId, Progress>,
     (id, queue): (GangId, QueueId),
     now_ms: UnixMs,
-) -> Result<Option<Asked>, Excess> {
+) -> Result<Option<NextMembers>, Excess> {
     let requests = wanted::requests(state, settings, progress, id, queue, now_ms);
     let Some(request) = requests.into_iter().next() else {
         return Ok(None);
@@ -285,7 +285,7 @@ fn asked(
     let excess = bounds::excess(state, settings, progress, id, queue, now_ms);
     if excess.is_none() && request.is_plain() {
         let choice = None;
-        return Ok(Some(Asked { request, choice }));
+        return Ok(Some(NextMembers { request, choice }));
     }
     let is_allowed = |choice: &Choice| {
         let pods: Vec<PodId> = pods_of(choice).collect();
@@ -294,13 +294,13 @@ fn asked(
     };
     let mut choices = request.choices(state).0.into_iter();
     let asked = match excess {
-        None => choices.next().map(|choice| Asked {
+        None => choices.next().map(|choice| NextMembers {
             choice: Some(request.flat_choice(&choice)),
             request,
         }),
         Some(excess) => {
             let choice = choices.find(is_allowed).ok_or(excess)?;
-            Some(Asked {
+            Some(NextMembers {
                 request: request.chosen(&choice),
                 choice: Some(request.flat_choice(&choice)),
             })
@@ -309,9 +309,9 @@ fn asked(
     Ok(asked)
 }
 
-impl Asked {
+impl NextMembers {
     /// The request in whose words a refusal is told.
-    fn told(&self) -> &Request {
+    fn worded(&self) -> &Request {
         self.choice.as_ref().unwrap_or(&self.request)
     }
 
@@ -329,7 +329,7 @@ impl Asked {
             _ => widest_scope(state, root.near, root.anchor),
         };
         refused_by_counting(state, &self.request, scope)
-            .or_else(|| counted_again(state, self.told(), known?))
+            .or_else(|| counted_again(state, self.worded(), known?))
     }
 }
 
@@ -346,16 +346,16 @@ impl ByNodes {
             asked,
             refusal,
         } = self;
-        let told = asked.told();
+        let worded = asked.worded();
         let wake = match &asked.choice {
-            None => wake(state, told, &refusal),
+            None => wake(state, worded, &refusal),
             Some(_) => Wake::AnyRoom(asked.request.classes(), None),
         };
         let message = match reason {
-            Reason::OverLimit => model_limits(state, told, &refusal),
-            _ => descriptions.refusal(state, told, &refusal, surplus),
+            Reason::OverLimit => model_limits(state, worded, &refusal),
+            _ => descriptions.refusal(state, worded, &refusal, surplus),
         };
-        let more_nodes_help = more_nodes_would_help(state, told, &refusal);
+        let more_nodes_help = more_nodes_would_help(state, worded, &refusal);
         let verdict = Verdict {
             reason,
             message,

@@ -1,4 +1,4 @@
-//! Whoever made a Queue, a Topology or a Node that is wrong hears of it in an event.
+//! An event tells the user who made a Queue, a Topology or a Node that it is wrong.
 
 use gpu_batch_policies::event::Object;
 use gpu_batch_policies::facts::{DisruptionBudgetFacts, NodeFacts, Problem, QueueFacts, Uid};

@@ -1,4 +1,4 @@
-//! Whoever takes over knows of a running gang what it is: complete, however far its minimum was
+//! A new leader knows of a running gang what it is: complete, however far its minimum was
 //! raised, or stale since the loss of a member.
 
 use gpu_batch_policies::command::EvictionCause;

@@ -37,7 +37,7 @@ impl Both {
             } else {
                 LeafOrder::Age
             },
-            // Nobody is evicted: the two engines would not evict in the same step.
+            // No gang is evicted: the two engines would not evict in the same step.
             evictions: Evictions {
                 in_flight: 0,
                 ..Settings::default().evictions

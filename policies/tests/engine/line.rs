@@ -22,7 +22,7 @@ fn full(settings: Settings) -> World {
     world
 }
 
-/// Nobody is evicted: these tests are about who starts in room that comes free.
+/// No gang is evicted: these tests are about which gang starts in room that comes free.
 fn without_evictions() -> Settings {
     Settings {
         evictions: Evictions {

@@ -145,7 +145,7 @@ fn no_fair_share_takes_what_the_quota_of_a_model_guarantees() {
     }
 }
 
-/// Nobody else asks for anything: the fair share of `a` is everything.
+/// No other queue asks for anything: the fair share of `a` is everything.
 #[test]
 fn an_entry_for_a_model_does_not_keep_a_queue_from_growing_by_preemption() {
     let mut world = world_of(&[("n1", "A100"), ("n2", "A100")], queues("a", 0, None));

@@ -127,7 +127,7 @@ fn the_level_node_is_there_without_a_topology() {
     assert!(placed.contains(&Some("n1".to_owned())), "{placed:?}");
     assert_eq!(world.node_of("g0"), world.node_of("g1"));
     assert_eq!(world.node_of("both0"), world.node_of("both1"));
-    // Whoever is left finds no node that holds both.
+    // The gang that is left finds no node that holds both of its members.
     let left = if placed[0].is_some() { "both" } else { "g" };
     let refused = world.reason(left);
     assert_eq!(refused, Some(Reason::DoesNotFit));

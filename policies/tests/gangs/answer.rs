@@ -81,7 +81,7 @@ pub(crate) fn faults(case: &Case, places: &[Option<usize>]) -> Vec<String> {
             .filter(|(pod, _)| case.groups_of(case.pods[*pod].leaf).contains(&index))
             .map(|(_, node)| node)
             .collect();
-        // Whoever begins is complete.
+        // A gang that begins is complete.
         if !members.is_empty() && !case.is_met(index, &pods) {
             faults.push(format!("group {index} is there in part"));
         }

@@ -455,7 +455,8 @@ impl Case {
         }
     }
 
-    /// The world as the engine sees it, at rest. Nobody is evicted: what would be done is compared.
+    /// The world as the engine sees it, at rest. No gang is evicted: what would be done is
+    /// compared.
     pub(crate) fn world(&self) -> World {
         let defaults = Settings::default();
         let mut world = self.world_with(Settings {

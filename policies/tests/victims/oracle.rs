@@ -411,7 +411,7 @@ impl<'a> Oracle<'a> {
         let all = (1usize << may.len()) - 1;
         let ways = match right {
             Right::Consolidate => all..=all,
-            // Whoever returns to the claimant's queue only makes it hold more.
+            // A victim that returns to the claimant's queue only makes it hold more.
             Right::Preempt => 0..=0,
             Right::Reclaim | Right::Mixed => 0..=all,
         };

@@ -27,7 +27,8 @@ pub(crate) struct Informer {
     /// The newest version that was sent to the process; its news may still be under way.
     fetched: Version,
     under_way: VecDeque<(UnixMs, News)>,
-    held_until_ms: UnixMs,
+    /// Until when news to the process is late.
+    late_until_ms: UnixMs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Informer {
             delivered: 0,
             fetched: 0,
             under_way: VecDeque::new(),
-            held_until_ms: 0,
+            late_until_ms: 0,
         }
     }
 
@@ -85,7 +86,7 @@ impl Informer {
 
     /// Delivers nothing before this time.
     pub(crate) fn hold(&mut self, until_ms: UnixMs) {
-        self.held_until_ms = until_ms;
+        self.late_until_ms = until_ms;
     }
 
     /// When the informer next has something to ask for or to deliver.
@@ -94,7 +95,7 @@ impl Informer {
             State::Listing(at_ms) | State::Cut(at_ms) => Some(at_ms),
             State::Watching => {
                 let (at_ms, _) = self.under_way.front()?;
-                Some((*at_ms).max(self.held_until_ms))
+                Some((*at_ms).max(self.late_until_ms))
             }
         }
     }

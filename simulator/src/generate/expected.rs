@@ -20,16 +20,16 @@ pub enum Expected {
 const RATIO_THOUSANDTHS: Quantiles = Quantiles([1, 2, 17, 83, 413, 881, 996, 999, 1_000, 1_000]);
 
 /// So many of a hundred jobs run for longer than expected; assumed. In KTH-SP2 none does: jobs are
-/// killed there. Here nobody kills them.
+/// killed there. Here they run on.
 const OVERRUNS_PERCENT: u64 = 5;
 
 /// A job that runs for longer than expected runs up to twice as long; assumed.
 const OVERRUN_THOUSANDTHS: (u64, u64) = (1_001, 2_000);
 
-/// Nobody says seconds.
+/// Users expect whole minutes.
 const MINUTE_S: u64 = 60;
 
-/// Nobody expects more than 30 days, except of a job that needs them.
+/// Users expect at most 30 days, except of a job that needs more.
 const EXPECTED_MAX_S: u64 = 30 * 86_400;
 
 impl Trace {

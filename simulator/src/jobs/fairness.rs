@@ -125,7 +125,7 @@ fn jain(served: &[Option<f64>]) -> f64 {
 }
 
 fn ratio(part: u128, whole: u128) -> Option<f64> {
-    // Nobody reads more than a part in a million.
+    // Readers look at no more than a part in a million.
     let millionths = (part * 1_000_000).checked_div(whole)?;
     Some(u32::try_from(millionths).map_or(f64::INFINITY, f64::from) / 1e6)
 }

@@ -20,14 +20,14 @@ pub struct PromiseKept {
 pub struct PromiseFigures {
     /// The gangs that were promised a start.
     pub promised: u32,
-    /// Those of them that started when they were promised to, or before.
+    /// The promised gangs that started when they were promised to, or before.
     pub kept: u32,
-    /// Those that were to start after the end of the session and had not started then.
+    /// The promised gangs that were to start after the end of the session and had not started then.
     pub open: u32,
     /// The median of the promised start minus the real one, in milliseconds, of the gangs that have
     /// started: above 0 it was earlier than promised. `None`: none has started.
     pub error_median_ms: Option<i64>,
-    /// The 95th percentile of these errors, in milliseconds.
+    /// The 95th percentile of the promised start minus the real one, in milliseconds.
     pub error_p95_ms: Option<i64>,
     /// The gangs that waited behind promises to others.
     pub behind: u32,

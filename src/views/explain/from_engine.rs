@@ -38,7 +38,7 @@ impl From<Explanation> for ExplanationView {
                 ExcessView {
                     bound: excess.bound.to_owned(),
                     allowed: in_words(excess.allowed),
-                    held: in_words(excess.held),
+                    held: in_words(excess.allocated),
                     asked: in_words(excess.asked),
                     queue: excess.queue.into(),
                     resource: excess.resource.into(),

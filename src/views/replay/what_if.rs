@@ -43,14 +43,15 @@ pub(crate) struct WhatIfReport {
 pub(crate) struct PromisesRow {
     /// Gangs that would have been promised a start.
     pub promised: u32,
-    /// Those of them that would have started then, or before.
+    /// The promised gangs that would have started when they were promised to, or before.
     pub kept: u32,
-    /// Those that were to start after the end of the record, and would not have started by then.
+    /// The promised gangs that were to start after the end of the record, and would not have
+    /// started by then.
     pub open: u32,
     /// The median of the promised start minus the real one: above 0 gangs start earlier than
     /// promised. `null`: none of the gangs starts.
     pub error_median_seconds: Option<f64>,
-    /// The 95th percentile of these errors.
+    /// The 95th percentile of the promised start minus the real one.
     pub error_p95_seconds: Option<f64>,
     /// Gangs that would have waited at some time for what was promised to others.
     pub behind: u32,

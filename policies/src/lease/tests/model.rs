@@ -44,7 +44,7 @@ enum Happening {
     Arrives {
         candidate: usize,
         number: u64,
-        request: LeaseCall,
+        call: LeaseCall,
         answer_ms: Option<u64>,
     },
     Answered {
@@ -162,10 +162,10 @@ impl World {
             Happening::Arrives {
                 candidate,
                 number,
-                request,
+                call,
                 answer_ms,
             } => {
-                let answer = self.carry_out(request);
+                let answer = self.carry_out(call);
                 if let Some(delay_ms) = answer_ms {
                     let answered = Happening::Answered {
                         candidate,
@@ -220,14 +220,14 @@ impl World {
     }
 
     /// The API server.
-    fn carry_out(&mut self, request: LeaseCall) -> LeaseAnswer {
+    fn carry_out(&mut self, call: LeaseCall) -> LeaseAnswer {
         if let LeaseCall::Write {
             resource_version,
             holder,
             transitions,
             duration_ms,
             ..
-        } = request
+        } = call
         {
             let current = self
                 .lease
@@ -268,12 +268,12 @@ impl World {
         if now_ms < candidate.paused_until_ms {
             return;
         }
-        if let Some(request) = candidate.election.poll(clock_ms) {
-            self.send(index, request);
+        if let Some(call) = candidate.election.poll(clock_ms) {
+            self.send(index, call);
         }
     }
 
-    fn send(&mut self, candidate: usize, request: LeaseCall) {
+    fn send(&mut self, candidate: usize, call: LeaseCall) {
         self.sequence += 1;
         let number = self.sequence;
         let before = self.candidates[candidate].under_way.replace(number);
@@ -291,7 +291,7 @@ impl World {
             let arrives = Happening::Arrives {
                 candidate,
                 number,
-                request,
+                call,
                 answer_ms,
             };
             self.plan(self.now_ms + delay_ms, arrives);

@@ -2,7 +2,7 @@
 
 use super::super::greedy::Greedy;
 use super::super::problem::{Problem, Rule, Shape, Step, nowhere};
-use super::{Progress, Search};
+use super::{Search, SliceResult};
 use crate::ids::{ClassId, Id, NodeId, PodId};
 use alloc::{vec, vec::Vec};
 
@@ -172,12 +172,12 @@ fn it_finds_a_place_exactly_where_there_is_one() {
         // In slices of a few steps it comes to the same.
         let progress = loop {
             match search.run(&mut 7) {
-                Progress::Unfinished => {}
+                SliceResult::Unfinished => {}
                 progress => break progress,
             }
         };
         match progress {
-            Progress::Found(placed) => {
+            SliceResult::Found(placed) => {
                 let mut places = vec![None; problem.steps.len()];
                 for (pod, node) in placed {
                     places[pod.index()] = Some(node.index());
@@ -206,9 +206,9 @@ fn it_leaves_out_as_few_as_possible_and_a_greedy_packer_never_fewer() {
                 pods => problem.leaving_out(pods),
             };
             match Search::new(problem).run(&mut 1_000_000) {
-                Progress::Found(placed) => Some(placed),
+                SliceResult::Found(placed) => Some(placed),
                 progress => {
-                    assert_eq!(progress, Progress::Impossible, "{seed}");
+                    assert_eq!(progress, SliceResult::Impossible, "{seed}");
                     None
                 }
             }

@@ -1,7 +1,7 @@
 //! Compares the counting of two shapes with trying every number of pods on each node.
 
 use super::super::problem::{Problem, Rule, Shape, Step};
-use super::{Progress, TwoShapes};
+use super::{SliceResult, TwoShapes};
 use crate::ids::{ClassId, Id, NodeId, PodId};
 use alloc::{collections::BTreeSet, vec, vec::Vec};
 
@@ -114,9 +114,9 @@ fn count(problem: Problem, slice: u64) -> (Option<Vec<(PodId, NodeId)>>, usize) 
     let mut counting = TwoShapes::new(problem);
     for slices in 1.. {
         match counting.run(&mut { slice }) {
-            Progress::Found(placed) => return (Some(placed), slices),
-            Progress::Impossible => return (None, slices),
-            Progress::Unfinished => {}
+            SliceResult::Found(placed) => return (Some(placed), slices),
+            SliceResult::Impossible => return (None, slices),
+            SliceResult::Unfinished => {}
         }
     }
     unreachable!()

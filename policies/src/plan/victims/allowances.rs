@@ -1,4 +1,4 @@
-//! How much may be taken from each queue, whoever its victims are (R1).
+//! How much may be taken from each queue, for any choice of its victims (R1).
 //!
 //! A queue gives until it is within its bound: with the largest victim, and without all others, it
 //! must be over it. So a set of victims soon leaves no room for more of the queue, and a search
@@ -45,9 +45,9 @@ impl Allowances {
                 let of_level = |queue: &QueueId| {
                     let key = state.queues.deciding(*queue, plain, model);
                     let row = *rows.entry((*queue, key)).or_insert_with(|| {
-                        let held = state.queues.held(*queue, key);
+                        let allocated = state.queues.allocated_of(*queue, key);
                         let keeps = state.queues.keeps(*queue, key, kind);
-                        beyond.push(keeps.map_or(0, |keeps| held.saturating_sub(keeps)));
+                        beyond.push(keeps.map_or(0, |keeps| allocated.saturating_sub(keeps)));
                         beyond.len() - 1
                     });
                     let mut holds = unit.holds.iter();

@@ -72,12 +72,12 @@ pub(super) struct Bounded {
 
 /// The tables from which bounds are computed.
 #[derive(Debug)]
-pub(super) struct Rooms {
+pub(super) struct BoundTables {
     pub(super) needs: Vec<Need>,
     pub(super) zero: Cost,
 }
 
-impl Rooms {
+impl BoundTables {
     /// Reads the room that a request needs, with all units where they are.
     pub(super) fn read(
         state: &mut ClusterState,

@@ -11,7 +11,7 @@
 //! needed. So does a set that asks too much of a disruption budget.
 
 use super::allowances::Allowances;
-use super::bound::{AllDecided, Bounded, Decided, Rooms};
+use super::bound::{AllDecided, BoundTables, Bounded, Decided};
 use super::cost::Cost;
 use super::greedy;
 use super::units::{Unit, Units, cost_of};
@@ -27,7 +27,8 @@ const BRANCHES_MAX: u64 = 4_000;
 /// How much work a search may do in all its slices, in units of about ten nanoseconds.
 const WORK_MAX: u64 = 2_000_000;
 
-/// How much of it may be done until it is known that each unit of a plan is needed.
+/// How much work may be done until it is known that each unit of a plan is needed, in units of
+/// about ten nanoseconds.
 const NEEDED_WORK_MAX: u64 = 10 * WORK_MAX;
 
 /// How much work it is to see whether a unit may leave beside others, in units of about ten
@@ -78,8 +79,8 @@ enum Largest {
     Asked,
     /// These units are enough for the places that the claimant would be given.
     Enough(Vec<usize>),
-    /// These make a plan with this end, if each is needed, wherever the claimant is placed. So many
-    /// have been looked at.
+    /// These units make a plan with this end, if each of them is needed, wherever the claimant is
+    /// placed. The number says how many units have been looked at.
     Plan(Vec<usize>, End, usize),
     Done,
 }
@@ -88,7 +89,7 @@ enum Largest {
 #[derive(Debug)]
 pub(super) struct Search {
     pub(super) units: Units,
-    rooms: Rooms,
+    tables: BoundTables,
     action: Action,
     /// How much may be taken from each queue; counted once a set took too much.
     allowances: Option<Allowances>,
@@ -112,10 +113,10 @@ pub(super) struct Search {
 }
 
 impl Search {
-    pub(super) fn new(units: Units, rooms: Rooms, action: Action) -> Self {
+    pub(super) fn new(units: Units, tables: BoundTables, action: Action) -> Self {
         Self {
             units,
-            rooms,
+            tables,
             action,
             allowances: None,
             open: BTreeMap::new(),
@@ -142,10 +143,10 @@ impl Search {
                 is_proved: true,
             });
         }
-        let mut cut = None;
+        let mut cut_short_at = None;
         loop {
             let before = what_if.work;
-            let Some(looked_at) = self.look_at_next(what_if, &mut cut) else {
+            let Some(looked_at) = self.look_at_next(what_if, &mut cut_short_at) else {
                 break;
             };
             self.work += what_if.work - before;
@@ -156,7 +157,7 @@ impl Search {
                 return None;
             }
         }
-        Some(self.conclude(cut))
+        Some(self.conclude(cut_short_at))
     }
 
     fn has_more(&self) -> bool {
@@ -172,7 +173,7 @@ impl Search {
     fn look_at_next(
         &mut self,
         what_if: &mut WhatIf<'_>,
-        cut: &mut Option<Cost>,
+        cut_short_at: &mut Option<Cost>,
     ) -> Option<Result<(), ()>> {
         match core::mem::replace(&mut self.largest, Largest::Done) {
             Largest::Asked => return Some(self.trim_all(what_if)),
@@ -196,7 +197,7 @@ impl Search {
                 self.largest = Largest::Asked;
                 return Some(Ok(()));
             }
-            *cut = Some(lower.clone());
+            *cut_short_at = Some(lower.clone());
             return None;
         }
         let (_, branch) = self.open.pop_first()?;
@@ -204,8 +205,12 @@ impl Search {
         Some(Ok(()))
     }
 
-    fn conclude(&mut self, cut: Option<Cost>) -> Searched {
-        let doubts = [&self.doubted, &cut].into_iter().flatten().min().cloned();
+    fn conclude(&mut self, cut_short_at: Option<Cost>) -> Searched {
+        let doubts = [&self.doubted, &cut_short_at]
+            .into_iter()
+            .flatten()
+            .min()
+            .cloned();
         match self.best.take() {
             Some((set, end, mut cost)) => {
                 let before = set.len();
@@ -236,12 +241,12 @@ impl Search {
         // Of those some may find another place, and then they take nothing from their queue.
         let comes_back = |unit: &usize| self.units.all[*unit].comes_back;
         if has_to_stay.iter().any(comes_back) {
-            let before = self.rooms.bound(&self.units.all, &all, &mut what_if.work);
+            let before = self.tables.bound(&self.units.all, &all, &mut what_if.work);
             let doubted = before.map(|bounded| bounded.cost);
             self.doubted = self.doubted.take().into_iter().chain(doubted).min();
         }
         all.extend(has_to_stay.into_iter().map(|unit| (unit, Decided::Stays)));
-        let bounded = self.rooms.bound(&self.units.all, &all, &mut what_if.work);
+        let bounded = self.tables.bound(&self.units.all, &all, &mut what_if.work);
         let Some(bounded) = bounded else {
             return false;
         };
@@ -333,7 +338,7 @@ impl Search {
             return;
         }
         self.has_been_greedy = true;
-        let Some(set) = greedy::cheapest(&self.rooms, &self.units.all, &mut what_if.work) else {
+        let Some(set) = greedy::cheapest(&self.tables, &self.units.all, &mut what_if.work) else {
             return;
         };
         let cost = self.cost_of(&set, &Cost::default());

@@ -6,7 +6,7 @@
 //! taken costs nothing on its other nodes. What it costs where it is taken first is all of it, or
 //! a part for each of its nodes: sometimes the one finds less, sometimes the other.
 
-use super::bound::{AllDecided, AreaRoom, Decided, Members, Rooms};
+use super::bound::{AllDecided, AreaRoom, BoundTables, Decided, Members};
 use super::cost::Cost;
 use super::units::{Unit, cost_of};
 use alloc::collections::BinaryHeap;
@@ -53,16 +53,16 @@ struct Greedy<'a> {
 
 /// The cheapest set that is found so; `None`: members of several shapes need room, or there is too
 /// little even without all units that may leave.
-pub(super) fn cheapest(rooms: &Rooms, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
-    let [need] = rooms.needs.as_slice() else {
+pub(super) fn cheapest(tables: &BoundTables, units: &[Unit], work: &mut u64) -> Option<Vec<usize>> {
+    let [need] = tables.needs.as_slice() else {
         return None;
     };
     let ways = [Counted::Whole, Counted::Part];
     let areas = need.areas.iter();
     let pairs = areas.flat_map(|area| ways.map(|counted| (area, counted)));
     let sets = pairs
-        .filter_map(|(area, counted)| set(area, counted, &need.members, units, &rooms.zero, work));
-    sets.min_by_key(|set| cost_of(units, set, rooms.zero.clone()))
+        .filter_map(|(area, counted)| set(area, counted, &need.members, units, &tables.zero, work));
+    sets.min_by_key(|set| cost_of(units, set, tables.zero.clone()))
 }
 
 /// The units that leave for room in one area.

@@ -56,7 +56,7 @@ struct Shelf {
     units: Units,
     nodes: BTreeMap<NodeId, OnNode>,
     /// The nodes by cost. Of nodes that cost as much the last comes first, as in
-    /// [`super::bound::Rooms`].
+    /// [`super::bound::BoundTables`].
     order: BTreeSet<(Cost, Reverse<usize>, NodeId)>,
     /// The free amounts of all nodes together, of each resource that the class asks for.
     free: Vec<u128>,

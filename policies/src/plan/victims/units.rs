@@ -34,17 +34,17 @@ pub(super) struct Unit {
     /// What the pods give back on each node.
     pub(super) frees: Vec<(NodeId, Resources)>,
     pub(super) cost: Cost,
-    /// For what it may be evicted by itself.
+    /// For what the unit may be evicted by itself.
     pub(super) can: May,
-    /// For what it may be evicted in the plans that are being looked for.
+    /// For what the unit may be evicted in the plans that are being looked for.
     pub(super) may: May,
-    /// It may leave in the plans that are being looked for.
+    /// Whether the unit may leave in the plans that are being looked for.
     pub(super) goes: bool,
-    /// All pods have a controller, which makes them anew.
+    /// Whether all pods of the unit have a controller, which makes them anew.
     pub(super) comes_back: bool,
-    /// The disruption budgets that its pods use up, with how many pods, and what each allows.
+    /// The disruption budgets of which the pods of the unit use up a part.
     pub(super) guards: Vec<Guard>,
-    /// Disruption budgets alone keep it from being evicted.
+    /// Whether disruption budgets alone keep the unit from being evicted.
     is_guarded: bool,
 }
 
@@ -59,14 +59,14 @@ pub(super) struct Guard {
 /// For what a unit may be evicted, as far as the unit alone decides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct May {
-    /// The claimant is of its queue and of higher priority.
+    /// The claimant is of the queue of the unit, and of higher priority.
     pub(super) be_preempted: bool,
-    /// It is of another queue, whose quota does not protect it.
+    /// The unit is of another queue, whose quota does not protect the unit.
     pub(super) be_reclaimed: bool,
-    /// It may be placed again elsewhere.
+    /// The unit may be placed again elsewhere.
     pub(super) be_moved: bool,
-    /// It may be moved also for a claimant over its fair share: it is of the claimant's queue, or
-    /// of one over its own fair share.
+    /// The unit may be moved also for a claimant over its fair share: the unit is of the claimant's
+    /// queue, or of a queue over its own fair share.
     pub(super) be_moved_for_more: bool,
 }
 
@@ -77,15 +77,15 @@ pub(super) struct Units {
     givers: Vec<Giver>,
     /// The priorities of these gangs, the highest first.
     priorities: Vec<Reverse<i32>>,
-    /// Empty until they are needed.
+    /// The units themselves; empty until they are needed.
     pub(super) all: Vec<Unit>,
     /// When the next gang has run for long enough to be evicted; `None`: time changes nothing.
     pub(super) next_ms: Option<UnixMs>,
-    /// No cost at all.
+    /// The cost of evicting no unit.
     pub(super) zero: Cost,
 }
 
-/// Who claims room.
+/// The gang that claims room.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claimant {
     pub(super) gang: GangId,

@@ -60,11 +60,11 @@ pub(super) struct End {
 /// Whether each unit of a set is needed, wherever the claimant is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// All are.
+    /// All units are needed.
     All,
-    /// Those before this one are; the others have not been looked at yet.
+    /// The units before this one are needed; the others have not been looked at yet.
     Before(usize),
-    /// There is room without this one.
+    /// There is room without this unit.
     Not(usize),
 }
 
@@ -367,7 +367,7 @@ impl<'a> WhatIf<'a> {
                     let moved = Vec::new();
                     return Ok(End { places, moved });
                 }
-                // Whoever comes back makes queues hold more, never less.
+                // Victims that come back make queues hold more, never less.
                 Err(failure) if matches!(failure.why, Why::Outgrows(_)) => return Err(failure),
                 Err(failure)
                     if matches!(failure.why, Why::Claims(_))

@@ -35,7 +35,7 @@ struct Event {
 
 /// The state of one queue at the time that its clock shows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
+struct Filled {
     clock: Number,
     /// What the parent's clock shows at that time.
     parent_clock: Number,
@@ -51,7 +51,7 @@ struct Progress {
     instant: usize,
 }
 
-impl Progress {
+impl Filled {
     /// How many ticks away the next event is on the parent's clock, when that shows `parent_clock`.
     fn next_from(&self, parent_clock: Number) -> Option<Number> {
         if self.rate.is_zero() {
@@ -65,7 +65,7 @@ impl Progress {
 /// How far a filling has come. The vectors are by queue, or by queue and key.
 #[derive(Debug)]
 pub(super) struct State {
-    queues: Vec<Progress>,
+    queues: Vec<Filled>,
     amount: Vec<Number>,
     /// What a queue gets in one tick of its clock: a leaf all that it wants, but for the parts that
     /// need a key which is full.
@@ -91,7 +91,7 @@ impl<'a> Filling<'a> {
         let queues = given.structure.len();
         let keys = given.capacity.len();
         let state = State {
-            queues: vec![Progress::default(); queues],
+            queues: vec![Filled::default(); queues],
             amount: vec![Number::ZERO; queues * keys],
             flow: vec![Number::ZERO; queues * keys],
             full: vec![false; queues * keys],
@@ -135,7 +135,7 @@ impl<'a> Filling<'a> {
         self.given.structure.node(id)
     }
 
-    fn progress(&self, id: QueueId) -> &Progress {
+    fn progress(&self, id: QueueId) -> &Filled {
         &self.state.queues[id.index()]
     }
 
@@ -215,7 +215,7 @@ impl<'a> Filling<'a> {
     /// A child that is served, that has not been visited at this instant, and that has an event at
     /// this instant as far as rounding lets us know.
     fn simultaneous(&self, id: QueueId, instant: usize) -> Option<QueueId> {
-        let Progress { clock, level, .. } = *self.progress(id);
+        let Filled { clock, level, .. } = *self.progress(id);
         let level = level.plus(clock);
         let is_now = |&child: &QueueId| {
             let progress = self.progress(child);
@@ -237,7 +237,7 @@ impl<'a> Filling<'a> {
     /// Brings a queue up to date with its parent.
     fn catch_up(&mut self, id: QueueId) {
         let parent_clock = self.progress(self.given.structure.parent_id(id)).clock;
-        let Progress {
+        let Filled {
             parent_clock: before,
             rate,
             ..

@@ -67,7 +67,7 @@ pub struct Claim {
     /// The queue's dominant share over its weight (as past use lets the weight count): a decimal
     /// fraction with enough digits to tell it from that of the sibling it is compared with.
     pub share: String,
-    /// That share after the start of the gang, as a decimal fraction.
+    /// The dominant share over the weight after the start of the gang, as a decimal fraction.
     pub share_after: String,
     /// What the share is made of; `None`: the queue uses nothing that is divided.
     pub dominant: Option<DominantShare>,
@@ -78,14 +78,14 @@ pub struct Claim {
 pub struct QuotaClaim {
     /// `resource` or `resource@product`.
     pub resource: Box<str>,
-    /// What the queue holds of the resource.
+    /// What the queue holds of the resource, in base units.
     pub allocated: Amount,
-    /// How much more of the resource the gang asks for.
+    /// How much more of the resource the gang asks for, in base units.
     pub asked: Amount,
-    /// The quota; 0: the queue has no quota of the resource.
+    /// The quota, in base units; 0: the queue has no quota of the resource.
     pub quota: Amount,
-    /// What the quota counts for: no more than the queue above holds, or below the root than there
-    /// is.
+    /// What the quota counts for, in base units: no more than the queue above holds, or below the
+    /// root than there is.
     pub counts_as: Amount,
 }
 

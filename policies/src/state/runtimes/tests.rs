@@ -53,7 +53,7 @@ fn old_runs_and_idle_owners_are_forgotten() {
     let runs: Vec<(&str, u32)> = owners.iter().map(|owner| (&**owner, 60)).collect();
     let mut runtimes = after(&runs);
     assert!(runtimes.follow(60_000));
-    let told = runtimes.told("q").expect("runs were learned");
+    let told = runtimes.published("q").expect("runs were learned");
     assert_eq!((told.seconds.len(), told.owners.len()), (40, OWNERS_MAX));
     assert_eq!(&*told.owners[0].owner, "o8");
 }
@@ -63,11 +63,14 @@ fn what_is_told_changes_once_a_minute() {
     let mut runtimes = Runtimes::default();
     runtimes.learn("q", "a", 5, 1_000);
     assert_eq!(runtimes.deadline(), Some(60_000));
-    assert!(!runtimes.follow(59_999) && runtimes.told("q").is_none());
+    assert!(!runtimes.follow(59_999) && runtimes.published("q").is_none());
     assert!(runtimes.follow(60_000) && runtimes.deadline().is_none());
     runtimes.learn("q", "a", 6, 61_000);
     assert_eq!(runtimes.deadline(), Some(120_000));
-    assert_eq!(runtimes.told("q").map(|told| told.seconds.len()), Some(1));
+    assert_eq!(
+        runtimes.published("q").map(|told| told.seconds.len()),
+        Some(1)
+    );
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn a_new_leader_reads_what_the_last_one_has_learned() {
     let mut runtimes = after(&[("a", 100), ("a", 90)]);
     runtimes.follow(60_000);
     let mut facts = QueueFacts::new(Uid(1), "q");
-    facts.runtimes = runtimes.told("q").cloned();
+    facts.runtimes = runtimes.published("q").cloned();
     let mut next = Runtimes::default();
     next.adopt(&mut facts.clone());
     assert_eq!(seconds(&next, "a"), Some((100, RuntimeSource::Owner)));

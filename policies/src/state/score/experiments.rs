@@ -1,5 +1,10 @@
 //! Placements for comparison only: papers compare other placements with these, and so do the
 //! experiments of the simulator. [`Placement`](crate::facts::Placement) says what each is.
+//!
+//! Three parts of the experiments are elsewhere, each because it is one arm of a choice made there:
+//! `Consolidated` sorts whole nodes, not scores, so it is in `place/fill`; `Random` has no lane of
+//! nodes in order, so `place/lane` leaves it out; the queueing `Strict` lets no gang pass another,
+//! which `plan/agenda` keeps.
 
 use super::view::View;
 use super::{LARGEST_CPU_MILLI, LARGEST_GPU_THOUSANDTHS, float, truncated};
@@ -21,7 +26,7 @@ pub(super) fn dot_product(view: &View, kind: &Kind) -> i32 {
 
 /// Cards in use come first, then free cards of nodes in use, then empty nodes, small ones first.
 pub(super) fn gpu_packing(view: &View, kind: &Kind, choice: &[u16]) -> i32 {
-    let Some(request) = kind.pod.cards else {
+    let Some(need) = kind.pod.cards else {
         return 0;
     };
     let cards = i32::try_from(view.cards).unwrap_or(i32::MAX);
@@ -30,7 +35,7 @@ pub(super) fn gpu_packing(view: &View, kind: &Kind, choice: &[u16]) -> i32 {
     }
     let least = choice.iter().copied().min().unwrap_or(WHOLE_CARD);
     if least == WHOLE_CARD {
-        (50 - i32::from(request.count())).max(33)
+        (50 - i32::from(need.count())).max(33)
     } else {
         (100 - i32::from(least) * 100 / i32::from(WHOLE_CARD) / 10).max(50)
     }
@@ -39,12 +44,12 @@ pub(super) fn gpu_packing(view: &View, kind: &Kind, choice: &[u16]) -> i32 {
 /// Brings together pods that ask for one sort of GPUs: best where all pods on the node are of the
 /// sort of this pod.
 pub(super) fn gpu_clustering(view: &View, node: &Node, kind: &Kind) -> i32 {
-    let Some(request) = kind.pod.cards else {
+    let Some(need) = kind.pod.cards else {
         return 0;
     };
     let idle = i32::try_from(view.idle()).unwrap_or(i32::MAX);
     let base = 8_000_i32.saturating_sub(idle).saturating_mul(25) / 8_000;
-    let own = Sort::of(&request);
+    let own = Sort::of(&need);
     let sorts: Vec<Sort> = node.cards.sorts().collect();
     base + match sorts.as_slice() {
         [] => 25,

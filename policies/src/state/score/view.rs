@@ -84,19 +84,19 @@ impl View {
         if self.cpu_milli < kind.pod.cpu_milli || !kind.runs_on(self.model) {
             return None;
         }
-        let Some(request) = kind.pod.cards else {
+        let Some(need) = kind.pod.cards else {
             return Some(whole);
         };
         if !node.cards.is_empty() {
-            let fitting = node.cards.fitting(request).map(|(_, free)| free);
+            let fitting = node.cards.fitting(need).map(|(_, free)| free);
             let mut frees: SmallVec<[u16; 8]> = fitting.collect();
-            let enough = frees.len() >= usize::from(request.count());
+            let enough = frees.len() >= usize::from(need.count());
             frees.sort_unstable();
             frees.dedup();
             return enough.then_some(frees);
         }
         let free = self.frees.last().map_or(0, |(_, cards)| *cards);
-        (!request.is_fraction() && free >= u32::from(request.count())).then_some(whole)
+        (!need.is_fraction() && free >= u32::from(need.count())).then_some(whole)
     }
 
     /// The room that is left beside one more pod of the kind on a card with `free` free
@@ -104,12 +104,9 @@ impl View {
     pub(crate) fn after(&self, kind: &Kind, free: u16) -> Self {
         let mut after = self.clone();
         after.cpu_milli = after.cpu_milli.saturating_sub(kind.pod.cpu_milli);
-        if let Some(request) = kind.pod.cards {
-            after.remove(free, request.count().into());
-            after.add(
-                free.saturating_sub(request.thousandths()),
-                request.count().into(),
-            );
+        if let Some(need) = kind.pod.cards {
+            after.remove(free, need.count().into());
+            after.add(free.saturating_sub(need.thousandths()), need.count().into());
         }
         after
     }

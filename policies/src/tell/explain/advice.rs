@@ -207,7 +207,7 @@ fn higher_bound(excess: &ExcessReport) -> String {
 
 /// How much would be held under a bound with the gang.
 fn wanted(excess: &ExcessReport) -> Amount {
-    excess.held.saturating_add(excess.asked)
+    excess.allocated.saturating_add(excess.asked)
 }
 
 /// Whether several shapes or sub-groups do not fit together, although each would fit alone.

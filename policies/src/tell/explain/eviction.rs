@@ -180,7 +180,7 @@ fn ports_in_way(state: &ClusterState, asked: &Asked<'_>) -> BTreeMap<GangId, u16
     in_way
 }
 
-/// That room, or a limit, keeps the gang from starting even if everybody leaves who may be evicted
+/// That room, or a limit, keeps the gang from starting even if all gangs leave that may be evicted
 /// for it, and what it runs into then: in which domain, on which nodes, by which limit.
 fn too_little_room(state: &mut ClusterState, asked: &Asked<'_>, level: Option<&str>) -> String {
     let gang = (asked.gang, asked.queue);
@@ -394,5 +394,5 @@ fn stays(state: &ClusterState, gang: GangId, queue: QueueId, key: GovernedId) ->
     let amounts = leaves.flat_map(|minimum| &minimum.holds);
     let amounts = amounts.filter(|(held, _)| *held == key);
     let leaves = amounts.fold(0, |sum: Amount, (_, amount)| sum.saturating_add(*amount));
-    state.queues.held(queue, key).saturating_sub(leaves)
+    state.queues.allocated_of(queue, key).saturating_sub(leaves)
 }

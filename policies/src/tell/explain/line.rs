@@ -34,11 +34,7 @@ pub(super) fn standing(
 ) -> Option<Standing> {
     let (queue, key) = waiting[id].place.as_ref()?;
     let mut lines = lines_of(state, waiting);
-    let first = |line: &Line<'_>| line.iter().min().map(|(_, gang)| *gang);
-    let firsts = lines
-        .iter()
-        .filter_map(|(queue, line)| Some((*queue, first(line)?)));
-    let mut firsts: BTreeMap<QueueId, GangId> = firsts.collect();
+    let mut firsts = firsts_of(&lines);
     firsts.insert(*queue, id);
     let mut line = lines.remove(queue)?;
     line.sort_unstable();
@@ -112,6 +108,15 @@ fn lines_of<'a>(
         }
     }
     lines
+}
+
+/// The first gang of each line.
+fn firsts_of(lines: &BTreeMap<QueueId, Line<'_>>) -> BTreeMap<QueueId, GangId> {
+    let first = |line: &Line<'_>| line.iter().min().map(|(_, gang)| *gang);
+    let firsts = lines.iter();
+    firsts
+        .filter_map(|(queue, line)| Some((*queue, first(line)?)))
+        .collect()
 }
 
 /// The first gang of each line that no bound of a queue keeps waiting. Mostly that is the first of

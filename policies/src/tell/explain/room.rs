@@ -97,15 +97,7 @@ pub(crate) fn shortage(
     let areas = areas(state, missing, &possible);
     let sum_empty = |area: &&Area<'_>| area.judged.iter().map(|j| j.fits_empty).fold(0, sum);
     let fits_empty = areas.iter().map(|area| sum_empty(&area)).max().unwrap_or(0);
-    let mut best: Option<(u64, &Area<'_>)> = None;
-    let mut domains_with_room = 0;
-    for area in &areas {
-        let fits = fits(state, missing, &area.judged);
-        domains_with_room += u32::from(fits >= missing.need);
-        if best.is_none_or(|(most, _)| fits > most) {
-            best = Some((fits, area));
-        }
-    }
+    let (best, domains_with_room) = roomiest(state, missing, &areas);
     let all: Vec<&Judged> = judged.iter().collect();
     let (fits_here, here): (u64, &[&Judged]) = best.map_or((0, &[]), |(n, area)| (n, &area.judged));
     let domain = best.and_then(|(_, area)| area.name.clone());
@@ -150,6 +142,25 @@ pub(crate) fn shortage(
         kept,
     };
     (shortage, message)
+}
+
+/// The first of the areas in which most missing members fit, with their number; and in how many
+/// areas all fit.
+fn roomiest<'a, 'b>(
+    state: &ClusterState,
+    missing: &Missing,
+    areas: &'a [Area<'b>],
+) -> (Option<(u64, &'a Area<'b>)>, u32) {
+    let mut best: Option<(u64, &Area<'_>)> = None;
+    let mut with_room = 0;
+    for area in areas {
+        let fits = fits(state, missing, &area.judged);
+        with_room += u32::from(fits >= missing.need);
+        if best.is_none_or(|(fits_best, _)| fits > fits_best) {
+            best = Some((fits, area));
+        }
+    }
+    (best, with_room)
 }
 
 /// Adds numbers of members, which need not be numbers of pods that exist: a sum stops at the

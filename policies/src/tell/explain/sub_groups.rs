@@ -24,7 +24,7 @@ struct Part {
 }
 
 /// Members for which room is counted over the nodes.
-struct Asked {
+struct Counted {
     /// The group in whose domain the members must be.
     group: usize,
     /// Whether the members are of one leaf.
@@ -57,7 +57,7 @@ pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage
             asked.missing.surplus = explained.counts.needed == 0;
             asked.missing.limits = limits;
         }
-        told(state, &tree, &asked, now_ms)
+        shortages(state, &tree, &asked, now_ms)
     });
     let short = |shortages: &Vec<Shortage>| -> u64 {
         let each = shortages.iter().map(|one| {
@@ -72,7 +72,7 @@ pub(super) fn shortages_of_sub_groups(explained: &Explained<'_>) -> Vec<Shortage
 /// The counts to make, by shape: first the chosen members of each leaf, in the domain where the
 /// leaf must be; then the chosen members of all leaves that must be in one domain, the innermost
 /// domain first; last those of the gang. Sub-groups with equal counts share one.
-fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) -> Vec<Asked> {
+fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) -> Vec<Counted> {
     let bounds = bounds(tree);
     let mut open: Vec<(usize, Part)> = Vec::new();
     for (leaf, pods) in choice {
@@ -89,7 +89,7 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
         let several = parts.filter(|part| part.leaves.len() > 1);
         open.extend(several.map(|part| (group, part)));
     }
-    let mut asked: Vec<Asked> = Vec::new();
+    let mut asked: Vec<Counted> = Vec::new();
     for (group, part) in open {
         let new = Missing {
             class: part.class,
@@ -112,7 +112,7 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
                 let more = more.filter(|path| !known.required_by.contains(path));
                 known.required_by.extend(more.collect::<Vec<_>>());
             }
-            None => asked.push(Asked {
+            None => asked.push(Counted {
                 group,
                 of_leaf: part.leaves.len() == 1,
                 missing: new,
@@ -124,8 +124,13 @@ fn questions(state: &ClusterState, id: GangId, tree: &Request, choice: &Choice) 
 
 /// The shortages among the counts. A shape that is short in an inner domain is not told of the
 /// domain around it. If nothing is short, the count of each leaf is told.
-fn told(state: &ClusterState, tree: &Request, asked: &[Asked], now_ms: UnixMs) -> Vec<Shortage> {
-    let shortage = |asked: &Asked| shortage(state, &asked.missing, now_ms).0;
+fn shortages(
+    state: &ClusterState,
+    tree: &Request,
+    asked: &[Counted],
+    now_ms: UnixMs,
+) -> Vec<Shortage> {
+    let shortage = |asked: &Counted| shortage(state, &asked.missing, now_ms).0;
     let all: Vec<Shortage> = asked.iter().map(shortage).collect();
     let (mut known, mut short) = (Vec::new(), Vec::new());
     for (asked, shortage) in asked.iter().zip(&all) {

@@ -298,7 +298,7 @@ fn an_endless_message_is_cut() {
     assert!(facts.unscheduled.unwrap().message.len() <= limits::MESSAGE + 3);
 }
 
-/// Else half a gang would start, and nobody would know why.
+/// Else half a gang would start without a word about the reason.
 #[test]
 fn a_minimum_on_a_pod_that_belongs_to_nobody_is_a_problem() {
     let problems = |metadata: Value| {

@@ -23,6 +23,7 @@ use serde_json::json;
 /// How large the cluster is: nodes of 8 GPUs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct World {
+    /// How many nodes there are.
     pub nodes: usize,
 }
 
