@@ -78,13 +78,13 @@ pub(super) struct Node {
     pub depth: usize,
     /// When the Queue object was created.
     pub created_ms: UnixMs,
-    /// The `priority` of the queue: among siblings within their quotas, the higher one is first.
+    /// The `priority` of the queue: over quota, siblings with a higher one come strictly first.
     pub priority: i32,
     /// The keys that are divided among the queue and its siblings, sorted, and the queue's terms.
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
     /// Why nothing starts in the queue; `None`: gangs may start.
     pub fault: Option<Fault>,
-    /// Since when the `fault` is what it is.
+    /// Since when the queue has been Ready, or has not been.
     pub ready_since_ms: UnixMs,
     /// The placements that the queue chooses for its gangs.
     pub placement: PlacementChoice,
