@@ -416,8 +416,8 @@ pub struct ExcessReport {
     pub bound: &'static str,
     /// How much the bound allows, in base units.
     pub allowed: Amount,
-    /// How much is allocated already under the bound, in base units; under a quota, by gangs that are
-    /// not preemptible.
+    /// How much is allocated already under the bound, in base units; under a quota, by gangs that
+    /// are not preemptible.
     pub allocated: Amount,
     /// How much the gang asks for beyond what is allocated, in base units.
     pub asked: Amount,

@@ -26,7 +26,10 @@ mod world;
 pub use sketch::{
     Sketch, Thing, amounts, gang, inner, leaf, names, node, pod, queue, quota, topology,
 };
-pub use world::{START_MS, To, World, conflict, lost, refused, throttled};
+pub use world::{To, World, conflict, lost, refused, throttled};
+
+/// The time at which every world begins.
+pub const START_MS: u64 = 1_800_000_000_000;
 
 /// The resource that counts GPUs.
 pub const GPU: &str = "nvidia.com/gpu";

@@ -1,6 +1,6 @@
 //! A world of a few objects that does what the engine commands, at once.
 
-use crate::Thing;
+use crate::{START_MS, Thing};
 use gpu_batch_policies::command::{
     Action, Announcement, Bind, Command, EvictionCause, StatusPatch,
 };
@@ -9,9 +9,6 @@ use gpu_batch_policies::event::{Event, Object, ObjectKey, Outcome, PodSeen};
 use gpu_batch_policies::facts::{PodFacts, PodPhase, ScheduledCondition, Uid};
 use gpu_batch_policies::settings::Settings;
 use std::collections::BTreeMap;
-
-/// The time at which every world begins.
-pub const START_MS: u64 = 1_800_000_000_000;
 
 /// After so many steps an engine must be at rest.
 const STEPS_MAX: usize = 2_000;

@@ -6,8 +6,8 @@ use crate::modules::{Mention, Package, Path};
 use crate::source::files;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The sources of all packages, each with fewer modules than it has: with less, not all sources were
-/// found.
+/// The sources of all packages, each with a number of modules that it exceeds: with fewer, not all
+/// sources were found.
 const PACKAGES: &[(&str, usize)] = &[
     ("src", 50),
     ("policies/src", 50),

@@ -52,7 +52,8 @@ fn check_levels(state: &ClusterState, constraint: &TopologyConstraint) -> Result
     Ok(())
 }
 
-/// The topology constraint of the gang itself, resolved; `None`: there is none, or no such Topology.
+/// The topology constraint of the gang itself, resolved; `None`: there is none, or its Topology
+/// does not exist.
 pub(crate) fn topology_of_gang(state: &ClusterState, id: GangId) -> Option<Near> {
     let spec = &state.gangs[id].spec;
     if let Some(label) = &spec.required_label {
