@@ -26,6 +26,7 @@ mod plan;
 mod quarantine;
 mod queues;
 mod settle;
+mod takings;
 mod views;
 
 #[cfg(test)]

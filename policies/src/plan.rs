@@ -15,6 +15,7 @@ pub(crate) mod turn;
 pub(crate) mod victims;
 pub(crate) mod waiting;
 
+use crate::gangs::wait::Wait;
 use crate::ids::{ById, GangId};
 use crate::settings::Queueing;
 use agenda::Agenda;
@@ -51,6 +52,26 @@ impl Planner {
             claims: Claims::default(),
             reservations: Reservations::default(),
             in_hand: None,
+        }
+    }
+
+    /// Plans no more, because another process leads: searches end, and these gangs, for which
+    /// victims were to be evicted, wait for none.
+    pub(crate) fn stand_down(&mut self, takings: impl Iterator<Item = GangId>) {
+        self.search = None;
+        for gang in takings {
+            self.waiting[gang].claim.awaited = None;
+        }
+    }
+
+    /// Forgets what is known by queue, because queues have other numbers now: no gang has a place.
+    pub(crate) fn forget_queues(&mut self, queueing: Queueing) {
+        self.agenda = Agenda::new(queueing);
+        self.claims.forget_queues();
+        self.reservations.forget_promises();
+        for waiting in self.waiting.made_mut() {
+            waiting.place = None;
+            waiting.wait = Wait::Nothing;
         }
     }
 }

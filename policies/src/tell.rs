@@ -41,13 +41,13 @@ pub(crate) struct Teller {
     pub(crate) in_hand: Option<GangId>,
     pub(crate) faults: Faults,
     /// Something has changed that a queue's status may say.
-    pub(crate) dirty_queues: bool,
+    dirty_queues: bool,
     /// Fair shares are being worked out, for the statuses of queues.
     dividing: bool,
     /// When the statuses of queues may be looked at again.
     queues_due_ms: UnixMs,
     /// The status of each queue that was last handed out to be written.
-    pub(crate) reported_queues: BTreeMap<QueueId, QueueStatus>,
+    reported_queues: BTreeMap<QueueId, QueueStatus>,
     /// How many gangs wait and how many run, by queue.
     pub(crate) gangs_by_queue: BTreeMap<QueueId, (u32, u32)>,
     /// In which queues it is to be worked out which gangs are protected.
@@ -69,6 +69,38 @@ impl Teller {
             gangs_by_queue: BTreeMap::new(),
             protection: Protection::default(),
         }
+    }
+
+    /// Begins to tell users of these gangs and of all queues: another process may have led meanwhile,
+    /// and written other statuses.
+    pub(crate) fn begin_to_lead(&mut self, gangs: impl Iterator<Item = GangId>) {
+        for gang in gangs {
+            let told = &mut self.told[gang];
+            told.reported = None;
+            told.scheduled = (false, 0);
+        }
+        self.reported_queues.clear();
+        self.dirty_queues = true;
+    }
+
+    /// Notes that something may have changed that a queue's status says.
+    pub(crate) fn note_queues(&mut self, has_changed: bool) {
+        self.dirty_queues |= has_changed;
+    }
+
+    /// Forgets a queue that has gone.
+    pub(crate) fn forget_queue(&mut self, queue: QueueId) {
+        self.gangs_by_queue.remove(&queue);
+        self.reported_queues.remove(&queue);
+        self.protection.forget(queue);
+    }
+
+    /// Forgets all queues, because they have other numbers now.
+    pub(crate) fn forget_queues(&mut self) {
+        self.gangs_by_queue.clear();
+        self.reported_queues.clear();
+        self.protection = Protection::default();
+        self.dirty_queues = true;
     }
 }
 

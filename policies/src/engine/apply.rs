@@ -19,7 +19,7 @@ impl Engine {
                     self.planner.reservations.doubt();
                 }
                 // A queue may become Ready, or cease to be, without touching any gang.
-                self.teller.dirty_queues |= object.kind() == Kind::Queue;
+                self.teller.note_queues(object.kind() == Kind::Queue);
                 self.state.apply(*object, now_ms);
             }
             Event::Deleted(key) => {
@@ -35,7 +35,7 @@ impl Engine {
                 self.note_news(listing.kind);
                 self.planner.reservations.doubt();
                 self.listed.insert(listing.kind);
-                self.teller.dirty_queues |= listing.kind == Kind::Queue;
+                self.teller.note_queues(listing.kind == Kind::Queue);
                 self.state.apply_listing(listing, now_ms);
             }
             Event::Outcome(id, outcome) => self.ended(id, outcome, now_ms),

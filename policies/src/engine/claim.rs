@@ -1,4 +1,5 @@
-//! Within phase 4: refused gangs take room from others, and what becomes of their plans.
+//! Within phase 4: refused gangs take room from others. What becomes of their plans is in
+//! [`takings`](super::takings).
 
 use crate::bind::givers::Givers;
 use crate::bind::takings::{Taking, Victim};
@@ -14,7 +15,6 @@ use crate::plan::waiting::Awaited;
 use crate::queues::{ClaimKind, QueueId};
 use crate::state::ClusterState;
 use crate::state::holds::{Hold, Holder};
-use crate::state::node::Node;
 use crate::tell::taken;
 use crate::txn::Txn;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -267,135 +267,6 @@ impl Engine {
         }
     }
 
-    /// Ends the taking of a gang for one that comes before it: it is planned anew at once.
-    fn displace(&mut self, gang: GangId, now_ms: UnixMs) {
-        self.end_taking(gang, now_ms);
-        let waiting = &self.planner.waiting[gang];
-        if let Some((queue, _)) = waiting.place
-            && waiting.claim.paused_until_ms <= now_ms
-        {
-            self.planner.claims.once_more(queue, gang);
-        }
-    }
-
-    /// Ends a taking, because the gang is to be planned anew or needs it no more.
-    pub(super) fn end_taking(&mut self, gang: GangId, now_ms: UnixMs) {
-        if !self.binder.end_taking(&mut self.state, gang, true) {
-            return;
-        }
-        self.planner.claims.known.disturb();
-        self.planner.note_ended_plan(gang, now_ms);
-        self.planner.claims.note();
-        if self.state.gangs.get(gang).is_some() {
-            self.report_anew(gang, now_ms);
-        }
-    }
-
-    /// Ends the taking of a gang that was refused although the room that is held for it is there:
-    /// something else keeps the gang from starting. While a victim is still to leave, that may be
-    /// the place of a gang that moves, which is to come out of the victim's room.
-    pub(super) fn give_up_taking(&mut self, gang: GangId, now_ms: UnixMs) {
-        let holder = Holder::Gang(gang);
-        let hold = self.state.holds.get(holder);
-        let awaits = hold.is_some_and(|hold| self.state.to_leave(hold).next().is_some());
-        if self.state.is_room_there(holder) && !awaits {
-            self.fail_taking(gang, now_ms);
-        }
-    }
-
-    /// Ends a taking that has come to nothing.
-    fn fail_taking(&mut self, gang: GangId, now_ms: UnixMs) {
-        if self.binder.takings.get(gang).is_none() {
-            return;
-        }
-        let claim = &mut self.planner.waiting[gang].claim;
-        claim.pause(self.settings.retry_after_ms, now_ms);
-        self.end_taking(gang, now_ms);
-    }
-
-    /// Ends the taking of a gang that will not have its room on a node, and says so.
-    fn lose_room(&mut self, gang: GangId, node: NodeId, now_ms: UnixMs) {
-        if self.binder.takings.get(gang).is_none() {
-            return;
-        }
-        let sentence = taken::why_lost(&self.state, gang, node);
-        let object = self.state.gangs.get(gang);
-        let object = object.and_then(|object| self.state.object_of(object));
-        self.binder.announce_failed_taking(object, &sentence);
-        self.fail_taking(gang, now_ms);
-    }
-
-    /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
-    /// have come to nothing.
-    pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
-        for (gang, sentence) in core::mem::take(&mut self.binder.takings.failed) {
-            if let Some(gang_object) = self.state.gangs.get(gang) {
-                let object = self.state.object_of(gang_object);
-                self.binder.announce_failed_taking(object, &sentence);
-                self.fail_taking(gang, now_ms);
-            }
-        }
-        if core::mem::take(&mut self.state.holds.queues_changed) {
-            self.end_takings_beyond_bounds(now_ms);
-        }
-        if core::mem::take(&mut self.binder.takings.has_begun) {
-            self.planner.claims.note();
-        }
-        self.state.end_old_holds(now_ms);
-        let stirred = core::mem::take(&mut self.state.holds.stirred);
-        let mut holders: BTreeSet<Holder> = BTreeSet::new();
-        for node in stirred {
-            let lost = !self.state.nodes.get(node).is_some_and(Node::keeps_holds);
-            for holder in self.state.holds.on_node(node).collect::<Vec<_>>() {
-                match holder {
-                    Holder::Gang(gang) if lost => self.lose_room(gang, node, now_ms),
-                    Holder::Owner(_) if lost => self.state.end_hold(holder),
-                    holder => drop(holders.insert(holder)),
-                }
-            }
-        }
-        for holder in holders {
-            if let Holder::Gang(gang) = holder
-                && self.state.is_room_there(holder)
-            {
-                let (state, settings) = (&mut self.state, &self.settings);
-                self.planner.wake(state, settings, &self.progress, gang);
-            }
-        }
-    }
-
-    /// Ends the takings of gangs whose queues have got bounds that keep them from starting,
-    /// whichever victims leave.
-    fn end_takings_beyond_bounds(&mut self, now_ms: UnixMs) {
-        for gang in self.binder.takings.gangs().collect::<Vec<_>>() {
-            let hold = self.state.holds.get(Holder::Gang(gang));
-            let Some((queue, demand)) = hold.and_then(|hold| hold.booked.as_ref()) else {
-                continue;
-            };
-            let preemptible = self.state.gangs[gang].spec.preemptible;
-            let queues = &mut self.state.queues;
-            if !queues.keeps_bounds(*queue, demand, preemptible) {
-                self.end_taking(gang, now_ms);
-                self.planner.waiting[gang].claim.change();
-                // The gang is refused for the bound now.
-                let (state, settings) = (&mut self.state, &self.settings);
-                self.planner.wake(state, settings, &self.progress, gang);
-            }
-        }
-    }
-
-    /// Ends the taking of a gang that asks for something else now, or for nothing.
-    pub(super) fn follow_taking(&mut self, gang: GangId, now_ms: UnixMs) {
-        let Some(taking) = self.binder.takings.get(gang) else {
-            return;
-        };
-        let waits = self.planner.waiting[gang].place.is_some();
-        if !waits || taking.asks != request::asks(&self.state, gang) {
-            self.end_taking(gang, now_ms);
-            self.planner.waiting[gang].claim.change();
-        }
-    }
-
     /// Reads for whom the last leader was making room: the nominations of members that wait.
     pub(super) fn adopt_nominations(&mut self) {
         for gang in self.state.gangs.ids() {
@@ -428,12 +299,6 @@ impl Engine {
         let is_coming = places.all(|(_, node)| state.nodes[*node].keeps_holds());
         txn.rollback(state, start);
         is_coming
-    }
-
-    fn report_anew(&mut self, gang: GangId, now_ms: UnixMs) {
-        let counts = count(&self.state, gang, now_ms);
-        self.teller.told[gang].is_stale = true;
-        self.report(gang, &counts);
     }
 }
 

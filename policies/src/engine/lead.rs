@@ -20,21 +20,14 @@ impl Engine {
         }
         self.binder.leading = leads;
         if leads {
-            // Another process may have led meanwhile, and written other statuses.
-            for gang in self.state.gangs.ids() {
-                self.teller.told[gang].reported = None;
-                self.teller.told[gang].scheduled = (false, 0);
-            }
-            self.teller.reported_queues.clear();
-            self.teller.dirty_queues = true;
+            self.teller
+                .begin_to_lead(self.state.gangs.ids().into_iter());
             self.state.rules_changed();
             self.binder.ask_about_uncertain();
             self.binder.takings.adopts = true;
         } else {
-            self.planner.search = None;
-            for gang in self.binder.takings.gangs() {
-                self.planner.waiting[gang].claim.awaited = None;
-            }
+            let takings = self.binder.takings.gangs();
+            self.planner.stand_down(takings.into_iter());
             self.binder.stand_down_all(&mut self.state);
         }
     }

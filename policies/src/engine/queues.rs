@@ -4,10 +4,8 @@ use crate::engine::Engine;
 use crate::facts::UnixMs;
 use crate::gangs::wait::Wait;
 use crate::ids::GangId;
-use crate::plan::agenda::Agenda;
 use crate::plan::waiting::ClaimState;
 use crate::queues::QueueId;
-use crate::tell::protection::Protection;
 use alloc::collections::BTreeSet;
 
 impl Engine {
@@ -49,9 +47,7 @@ impl Engine {
             self.state.touched.insert(id);
         }
         self.state.end_holds_in(queue);
-        self.teller.gangs_by_queue.remove(&queue);
-        self.teller.reported_queues.remove(&queue);
-        self.teller.protection.forget(queue);
+        self.teller.forget_queue(queue);
     }
 
     /// Counts what queues have used, at the times of a grid; when it is counted, statuses of queues
@@ -59,25 +55,17 @@ impl Engine {
     pub(crate) fn count_use(&mut self, now_ms: UnixMs) {
         let before = self.state.queues.next_use_ms();
         self.state.queues.count_use(now_ms);
-        self.teller.dirty_queues |= self.state.queues.next_use_ms() != before;
+        let has_counted = self.state.queues.next_use_ms() != before;
+        self.teller.note_queues(has_counted);
     }
 
     /// Forgets what is known by queue, because the hierarchy is built anew: every gang is entered
     /// again.
     fn forget_queues(&mut self) {
-        self.planner.agenda = Agenda::new(self.settings.queueing);
-        self.planner.claims.forget_queues();
-        self.planner.reservations.forget_promises();
-        self.teller.gangs_by_queue.clear();
-        self.teller.reported_queues.clear();
-        self.teller.protection = Protection::default();
-        self.teller.dirty_queues = true;
+        self.planner.forget_queues(self.settings.queueing);
+        self.teller.forget_queues();
         for progress in self.progress.made_mut() {
             progress.tally = None;
-        }
-        for waiting in self.planner.waiting.made_mut() {
-            waiting.place = None;
-            waiting.wait = Wait::Nothing;
         }
     }
 }

@@ -31,10 +31,10 @@ impl Engine {
         self.follow_takings(now_ms);
         self.state.settle_capacity();
         if core::mem::take(&mut self.state.offered.changed) {
-            self.teller.dirty_queues = true;
+            self.teller.note_queues(true);
             self.teller.faults.note_topologies(&self.state);
         }
-        self.teller.dirty_queues |= self.state.runtimes.follow(now_ms);
+        self.teller.note_queues(self.state.runtimes.follow(now_ms));
         self.count_use(now_ms);
     }
 
@@ -71,8 +71,8 @@ impl Engine {
         let spec = spec::spec_of(&self.state, gang);
         let gang = &mut self.state.gangs[id];
         if gang.spec != spec {
-            gang.specified_ms = now_ms;
             gang.spec = spec;
+            self.teller.told[id].specified_ms = now_ms;
         }
         self.state.note_submitted(id);
         let counts = count(&self.state, id, now_ms);
@@ -103,7 +103,7 @@ impl Engine {
             self.progress.forget(id);
             self.planner.waiting.forget(id);
             self.teller.told.forget(id);
-            self.teller.dirty_queues = true;
+            self.teller.note_queues(true);
         }
     }
 }

@@ -60,10 +60,9 @@ pub(crate) struct Gang {
     pub(crate) jobs: SmallVec<[Uid; 1]>,
     /// What the gang asks for by its objects, as of the last assessment.
     pub(crate) spec: GangSpec,
-    /// When `spec` was last seen to change.
-    pub(crate) specified_ms: UnixMs,
     /// How many members with a place have left the gang without being lost: they were moved to
-    /// another gang, or had ended well and were deleted. Only rises.
+    /// another gang, or had ended well and were deleted. Only rises: it is counted where pods leave,
+    /// and read when the progress of the gang is next worked out.
     pub(crate) departed: u32,
     /// The queue names under which [`ClusterState::submitted`](super::ClusterState::submitted) has
     /// the gang.
@@ -102,7 +101,6 @@ impl Gang {
             members: Members::new(),
             jobs: SmallVec::new(),
             spec: GangSpec::default(),
-            specified_ms: 0,
             departed: 0,
             named: QueueNames::new(),
         }

@@ -122,7 +122,8 @@ pub(crate) struct Own {
     pub(crate) never_preempts: bool,
     /// The condition `PodScheduled=False` that the pod carries, as far as we know.
     pub(crate) unscheduled: Option<ScheduledCondition>,
-    /// When we last wrote the condition `PodScheduled=False`; 0: never.
+    /// When we last wrote the condition `PodScheduled=False`; 0: never. It is kept here because it
+    /// goes with the pod.
     pub(crate) condition_ms: UnixMs,
     /// What the pod counts for in its queue; `None`: it counts in no queue.
     pub(crate) account: Option<Account>,

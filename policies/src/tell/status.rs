@@ -211,7 +211,7 @@ impl Teller {
                 return None;
             }
             let again_ms = own.condition_ms.saturating_add(CONDITION_INTERVAL_MS);
-            let asks_anew = state.gangs[gang].specified_ms > own.condition_ms;
+            let asks_anew = self.told[gang].specified_ms > own.condition_ms;
             if current.reason == reason && again_ms > now_ms && !asks_anew {
                 binder.timers.set(again_ms, Timer::Gang(gang));
                 return None;

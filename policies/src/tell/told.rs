@@ -19,6 +19,8 @@ pub(crate) struct Told {
     /// Whether the gang's minimum was protected from other queues when this was last worked out;
     /// `None`: it held nothing, or it was not worked out yet.
     pub(crate) protected: Option<bool>,
+    /// When what the gang asks for was last seen to change.
+    pub(crate) specified_ms: UnixMs,
     /// The reason that was last published as a Kubernetes event.
     pub(crate) announced: Option<Reason>,
     /// What is told of the last refusal; `None`: the gang was not refused, or was not told yet.

@@ -76,9 +76,9 @@ async fn panics_of_long_ago_are_forgotten() {
 async fn a_stopping_driver_waits_for_requests_under_way() {
     let (mut driver, _relisted) = driver();
     driver.in_flight = 1;
+    let started = Instant::now();
     ends_soon(&driver.handles.inbox);
     driver.handles.inbox.stop();
-    let started = Instant::now();
     assert!(matches!(driver.run(), Ended::Stopped));
     let took = started.elapsed();
     assert!(
