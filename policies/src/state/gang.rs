@@ -61,8 +61,8 @@ pub(crate) struct Gang {
     /// What the gang asks for by its objects, as of the last assessment.
     pub(crate) spec: GangSpec,
     /// How many members with a place have left the gang without being lost: they were moved to
-    /// another gang, or had ended well and were deleted. Only rises: it is counted where pods leave,
-    /// and read when the progress of the gang is next worked out.
+    /// another gang, or had ended well and were deleted. Only rises: it is counted where pods
+    /// leave, and read when the progress of the gang is next worked out.
     pub(crate) departed: u32,
     /// The queue names under which [`ClusterState::submitted`](super::ClusterState::submitted) has
     /// the gang.
