@@ -57,7 +57,7 @@ impl Planner {
 
     /// Plans no more, because another process leads: searches end, and these gangs, for which
     /// victims were to be evicted, wait for none.
-    pub(crate) fn stand_down(&mut self, takings: impl Iterator<Item = GangId>) {
+    pub(crate) fn stand_down(&mut self, takings: impl IntoIterator<Item = GangId>) {
         self.search = None;
         for gang in takings {
             self.waiting[gang].claim.awaited = None;

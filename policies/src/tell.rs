@@ -73,7 +73,7 @@ impl Teller {
 
     /// Begins to tell users of these gangs and of all queues: another process may have led
     /// meanwhile, and written other statuses.
-    pub(crate) fn begin_to_lead(&mut self, gangs: impl Iterator<Item = GangId>) {
+    pub(crate) fn begin_to_lead(&mut self, gangs: impl IntoIterator<Item = GangId>) {
         for gang in gangs {
             let told = &mut self.told[gang];
             told.reported = None;

@@ -20,14 +20,12 @@ impl Engine {
         }
         self.binder.leading = leads;
         if leads {
-            self.teller
-                .begin_to_lead(self.state.gangs.ids().into_iter());
+            self.teller.begin_to_lead(self.state.gangs.ids());
             self.state.rules_changed();
             self.binder.ask_about_uncertain();
             self.binder.takings.adopts = true;
         } else {
-            let takings = self.binder.takings.gangs();
-            self.planner.stand_down(takings.into_iter());
+            self.planner.stand_down(self.binder.takings.gangs());
             self.binder.stand_down_all(&mut self.state);
         }
     }

@@ -137,9 +137,7 @@ fn wider_than_above(
 ) -> Option<String> {
     let own = near(state, constraint)?;
     let level = own.required?;
-    let mut above = index;
-    while above != 0 {
-        above = tree.group(above).parent;
+    for above in tree.path(index).skip(1) {
         let group = tree.group(above);
         let near = near_of(state, id, above, group);
         let near = near.filter(|near| near.topology == own.topology);

@@ -76,14 +76,11 @@ pub(crate) fn surplus(
     core: &[PodId],
 ) -> Vec<Surplus> {
     let gang = &state.gangs[id];
-    let mut in_core = core.to_vec();
-    in_core.sort_unstable();
-    let pods = members.iter().rev().copied();
-    let pods = pods.filter(|pod| in_core.binary_search(pod).is_err());
+    let pods = others_than(core, members.iter().rev());
     let Some(tree) = gang.tree() else {
+        let pods = pods.into_iter();
         return pods.map(|pod| Surplus::one(pod, &[])).collect();
     };
-    let pods: Vec<PodId> = pods.collect();
     if pods.is_empty() {
         return Vec::new();
     }
@@ -98,6 +95,14 @@ pub(crate) fn surplus(
     division.need(core);
     division.divide(0, pods, &[]);
     division.surplus
+}
+
+/// The pods that are not in a core.
+fn others_than<'a>(core: &[PodId], pods: impl Iterator<Item = &'a PodId>) -> Vec<PodId> {
+    let mut core = core.to_vec();
+    core.sort_unstable();
+    let others = pods.filter(|pod| core.binary_search(pod).is_err());
+    others.copied().collect()
 }
 
 /// The surplus of a gang with sub-groups, while it is divided.
@@ -152,8 +157,7 @@ impl Division<'_> {
                 });
                 leaves_with.push(self.surplus.len() - 1);
             }
-            let rest = pods.into_iter().filter(|pod| !core.contains(pod));
-            self.divide(group, rest.collect(), &leaves_with);
+            self.divide(group, others_than(&core, pods.iter()), &leaves_with);
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) struct Node {
     pub terms: SmallVec<[(GovernedId, Terms); 2]>,
     /// Why nothing starts in the queue; `None`: gangs may start.
     pub fault: Option<Fault>,
-    /// Since when the queue has been Ready, or has not been.
+    /// When the condition Ready of the queue last became true or false.
     pub ready_since_ms: UnixMs,
     /// The placements that the queue chooses for its gangs.
     pub placement: PlacementChoice,

@@ -104,7 +104,8 @@ impl Coming {
 }
 
 impl Slot {
-    /// What is taken for a gang without a hold: holds come out of what is leaving first.
+    /// How much of the resource a gang without a hold cannot have: what pods use, leaving pods among
+    /// them, what is withheld, and holds as far as leaving pods do not cover them.
     fn taken(&self, coming: &[Coming]) -> u128 {
         let coming = coming
             .iter()

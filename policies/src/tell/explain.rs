@@ -60,7 +60,8 @@ use room::{Missing, level, shortage};
 /// How many shapes of members are explained, at most.
 const SHAPES_EXPLAINED: usize = 4;
 
-/// What is asked about one gang, with what the state does not tell.
+/// What a user asks about a gang, with what the explanation needs and the state does not have: the
+/// takings of other gangs, and when the gang is expected to start.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) gang: GangId,

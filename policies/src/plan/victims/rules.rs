@@ -27,11 +27,8 @@ pub(super) struct Victim {
 impl Victim {
     /// The victims of which these are the units, in rising order.
     pub(super) fn of(units: &[Unit], gone: &[usize]) -> Vec<Self> {
-        let follows = |unit: &usize| {
-            let mut leaders = units[*unit].leaders.iter();
-            leaders.any(|leader| gone.binary_search(leader).is_ok())
-        };
-        let first = gone.iter().filter(|unit| !follows(unit));
+        let leads = |unit: &&usize| units[**unit].leader_in(gone).is_none();
+        let first = gone.iter().filter(leads);
         let victims = first.map(|unit| {
             let one = &units[*unit];
             let mut victim = Self {

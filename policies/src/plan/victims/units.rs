@@ -27,7 +27,8 @@ pub(super) struct Unit {
     pub(super) followers: Vec<usize>,
     /// The units with which this one leaves: the core of its gang first.
     pub(super) leaders: Vec<usize>,
-    /// How many units the gang may have that this one follows.
+    /// How many units stand above the unit: none above a core, and the core counts above surplus
+    /// even where it may not leave and is no unit.
     pub(super) depth: usize,
     /// What the pods hold in their queue.
     pub(super) holds: Demand,
@@ -109,6 +110,12 @@ impl Unit {
         let mut holds = self.holds.clone();
         state.queues.keep_deciding(self.queue, &mut holds);
         holds.len() <= 1
+    }
+
+    /// The first unit of a set, in rising order, with which the unit leaves.
+    pub(super) fn leader_in(&self, set: &[usize]) -> Option<usize> {
+        let mut leaders = self.leaders.iter().copied();
+        leaders.find(|leader| set.binary_search(leader).is_ok())
     }
 }
 
@@ -291,9 +298,8 @@ fn choose(units: &mut [Unit], action: Action, mut judge: impl FnMut(&Unit, May) 
 /// For what a unit of a set may be evicted: surplus that leaves with its core for what the core
 /// may be.
 pub(super) fn right_of(units: &[Unit], set: &[usize], unit: usize) -> May {
-    let mut leaders = units[unit].leaders.iter();
-    let leader = leaders.find(|leader| set.binary_search(leader).is_ok());
-    units[leader.copied().unwrap_or(unit)].may
+    let leader = units[unit].leader_in(set);
+    units[leader.unwrap_or(unit)].may
 }
 
 /// Adds the units of a gang.

@@ -562,10 +562,9 @@ impl<'a> WhatIf<'a> {
     }
 }
 
-/// Whether a unit leaves because the minimum of its gang does: it is surplus.
+/// Whether a unit leaves because the minimum of its gang or sub-group does: it is surplus.
 pub(super) fn follows(units: &[Unit], set: &[usize], unit: usize) -> bool {
-    let mut leaders = units[unit].leaders.iter();
-    leaders.any(|leader| set.binary_search(leader).is_ok())
+    units[unit].leader_in(set).is_some()
 }
 
 /// The leaving pods that have to end, so that all room is free that is coming. A pod that leaves
