@@ -104,8 +104,8 @@ impl Coming {
 }
 
 impl Slot {
-    /// How much of the resource a gang without a hold cannot have: what pods use, leaving pods among
-    /// them, what is withheld, and holds as far as leaving pods do not cover them.
+    /// How much of the resource a gang without a hold cannot have: what pods use, with those that
+    /// are leaving, what is withheld, and holds as far as leaving pods do not cover them.
     fn taken(&self, coming: &[Coming]) -> u128 {
         let coming = coming
             .iter()
