@@ -207,7 +207,9 @@ impl Engine {
     /// Looks at the whole state: for tests, simulations and `/debug/audit`, not for every step.
     #[must_use]
     pub fn audit(&self) -> Vec<String> {
-        audit::violations(&self.state)
+        let mut found = audit::violations(&self.state);
+        found.extend(self.binder.takings.violations(&self.state));
+        found
     }
 
     /// Stops planning, finishes the gangs of which a part is on its way, and then gives the lease

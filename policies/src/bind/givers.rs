@@ -6,6 +6,7 @@
 //! plans do not bring that about: until the first victim of this one is asked to leave, they leave
 //! its queues over their bounds, or they end it at once.
 
+use crate::facts::Uid;
 use crate::ids::{GangId, PodId};
 use crate::queues::{ClaimKind, Demand, Giver, QueueId, add_demand};
 use crate::state::ClusterState;
@@ -21,6 +22,86 @@ pub(crate) struct Givers {
     to: Box<str>,
     /// The queues, by name, that were over their bounds when the plan was made.
     above_bounds: BTreeSet<Box<str>>,
+    /// These queues, with the largest of the victims that are there.
+    now: Vec<Giver>,
+}
+
+/// What queues give for all takings of which no victim may have left yet. It follows what changes:
+/// there can be thousands of takings, and every plan is held against all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Giving {
+    /// Each giver, with the gangs of the takings for which it gives. Takings that take as much from
+    /// a queue share it.
+    takers: BTreeMap<Giver, BTreeSet<GangId>>,
+    /// For which gang each victim is to leave.
+    victims: BTreeMap<Uid, GangId>,
+}
+
+impl Giving {
+    /// Takes in a taking that has begun.
+    pub(crate) fn add(&mut self, to: GangId, givers: &Givers, victims: impl Iterator<Item = Uid>) {
+        self.victims.extend(victims.map(|victim| (victim, to)));
+        self.count(to, givers);
+    }
+
+    /// Takes in that a taking has ended, or goes on whatever the queues hold.
+    pub(crate) fn remove(
+        &mut self,
+        to: GangId,
+        givers: &Givers,
+        victims: impl Iterator<Item = Uid>,
+    ) {
+        for victim in victims {
+            self.victims.remove(&victim);
+        }
+        self.uncount(to, givers);
+    }
+
+    /// Counts what queues give for a taking.
+    pub(crate) fn count(&mut self, to: GangId, givers: &Givers) {
+        for giver in &givers.now {
+            let takers = self.takers.entry(giver.clone()).or_default();
+            takers.insert(to);
+        }
+    }
+
+    /// The exact reverse of [`Giving::count`].
+    pub(crate) fn uncount(&mut self, to: GangId, givers: &Givers) {
+        for giver in &givers.now {
+            if let Some(takers) = self.takers.get_mut(giver) {
+                takers.remove(&to);
+                if takers.is_empty() {
+                    self.takers.remove(giver);
+                }
+            }
+        }
+    }
+
+    /// The gangs for which some of these pods are to leave.
+    pub(crate) fn takers_of(&self, victims: &[Uid]) -> BTreeSet<GangId> {
+        let takers = victims.iter().filter_map(|uid| self.victims.get(uid));
+        takers.copied().collect()
+    }
+
+    /// Every giver, each with the first of the gangs that count for which it gives.
+    pub(crate) fn givers(
+        &self,
+        counts: impl Fn(GangId) -> bool,
+    ) -> impl Iterator<Item = (&Giver, GangId)> {
+        self.takers.iter().filter_map(move |(giver, takers)| {
+            let to = takers.iter().find(|to| counts(**to))?;
+            Some((giver, *to))
+        })
+    }
+
+    /// Whether this is what queues give for these takings.
+    pub(crate) fn is_of<'a>(&self, takings: impl Iterator<Item = (GangId, &'a Givers)>) -> bool {
+        let mut anew = Self::default();
+        for (to, givers) in takings {
+            anew.count(to, givers);
+        }
+        anew.takers == self.takers
+    }
 }
 
 impl Givers {
@@ -33,23 +114,40 @@ impl Givers {
         kind: ClaimKind,
     ) -> Self {
         let givers = givers(state, to, reclaimed, kind).into_values();
-        let above = givers.filter(|giver| state.queues.is_over(giver));
+        let now: Vec<Giver> = givers.filter(|giver| state.queues.is_over(giver)).collect();
+        let above = now.iter();
+        let above = above.map(|giver| state.queues.name(giver.queue).into());
         Self {
             kind,
             to: state.queues.name(to).into(),
-            above_bounds: above
-                .map(|giver| state.queues.name(giver.queue).into())
-                .collect(),
+            above_bounds: above.collect(),
+            now,
         }
     }
 
-    /// The queues that were over their bounds, as they are now. `reclaimed`: the victims that are
+    /// A queue that does not give any more, although no victim of it has left.
+    pub(crate) fn gives_no_more(&self, state: &ClusterState) -> Option<QueueId> {
+        let mut givers = self.now.iter();
+        let within = givers.find(|giver| !state.queues.is_over(giver));
+        within.map(|giver| giver.queue)
+    }
+
+    /// Looks anew at the queues that were over their bounds. `reclaimed`: the victims that are
     /// there.
-    pub(crate) fn now(
+    pub(crate) fn renew(&mut self, state: &ClusterState, reclaimed: impl Iterator<Item = PodId>) {
+        self.now = self.anew(state, reclaimed);
+    }
+
+    /// Whether the queues are kept as they are found when they are looked at anew.
+    pub(crate) fn are_current(
         &self,
         state: &ClusterState,
         reclaimed: impl Iterator<Item = PodId>,
-    ) -> Vec<Giver> {
+    ) -> bool {
+        self.now == self.anew(state, reclaimed)
+    }
+
+    fn anew(&self, state: &ClusterState, reclaimed: impl Iterator<Item = PodId>) -> Vec<Giver> {
         let Some(to) = state.queues.find(&self.to) else {
             return Vec::new();
         };

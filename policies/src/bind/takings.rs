@@ -18,7 +18,7 @@
 //! Victims whose eviction was not sent by then stay. What was sent cannot be taken back.
 
 use crate::bind::Binder;
-use crate::bind::givers::Givers;
+use crate::bind::givers::{Givers, Giving};
 use crate::bind::outbox::Flight;
 use crate::bind::timers::Timer;
 use crate::command::{
@@ -27,7 +27,7 @@ use crate::command::{
 use crate::event::Outcome;
 use crate::facts::{Uid, UnixMs};
 use crate::ids::{GangId, PodId};
-use crate::queues::{ClaimKind, Giver, QueueId};
+use crate::queues::{ClaimKind, Giver};
 use crate::settings::Settings;
 use crate::state::ClusterState;
 use crate::state::holds::Holder;
@@ -78,6 +78,7 @@ pub(crate) struct Victim {
 #[derive(Debug, Default)]
 pub(crate) struct Takings {
     by_gang: BTreeMap<GangId, Taking>,
+    giving: Giving,
     /// The gangs of which members are still to be nominated.
     nominating: BTreeSet<GangId>,
     /// The gangs for which pods are still to be asked to leave.
@@ -103,22 +104,11 @@ pub(crate) struct Takings {
 }
 
 impl Taking {
-    /// The queues that give and have to stay over their bounds, because no victim has left yet.
-    pub(crate) fn givers(&self, state: &ClusterState) -> Vec<Giver> {
-        let Some(givers) = &self.givers else {
-            return Vec::new();
-        };
+    /// The pods that are reclaimed and of which it is not known that they have left.
+    fn reclaimed(&self) -> impl Iterator<Item = Uid> {
         let victims = self.victims.iter().chain(self.under_way.values());
         let reclaimed = victims.filter(|victim| victim.cause == EvictionCause::Reclaim);
-        let there = reclaimed.filter_map(|victim| state.pod_ids.get(&victim.uid).copied());
-        givers.now(state, there)
-    }
-
-    /// A queue that does not give any more, although no victim of it has left.
-    pub(crate) fn gives_no_more(&self, state: &ClusterState) -> Option<QueueId> {
-        let mut givers = self.givers(state).into_iter();
-        let within = givers.find(|giver| !state.queues.is_over(giver));
-        within.map(|giver| giver.queue)
+        reclaimed.map(|victim| victim.uid)
     }
 }
 
@@ -162,6 +152,75 @@ impl Takings {
         self.by_gang.keys().copied()
     }
 
+    /// What queues give for takings of which no victim may have left yet, if they count: each giver
+    /// once, with the first of its gangs.
+    pub(crate) fn givers(
+        &self,
+        counts: impl Fn(GangId) -> bool,
+    ) -> impl Iterator<Item = (&Giver, GangId)> {
+        self.giving.givers(counts)
+    }
+
+    /// Takes in that victims count for something else now, or nowhere. `in_all`: the queues have
+    /// changed, so look at all takings.
+    pub(crate) fn renew_givers(&mut self, state: &mut ClusterState, in_all: bool) {
+        let rebooked = core::mem::take(&mut state.holds.rebooked);
+        // tests plant bugs here: givers-follow
+        let gangs = match in_all {
+            true => self.by_gang.keys().copied().collect(),
+            false => self.giving.takers_of(&rebooked),
+        };
+        for gang in gangs {
+            self.renew_givers_of(state, gang);
+        }
+    }
+
+    fn renew_givers_of(&mut self, state: &ClusterState, gang: GangId) {
+        let taking = self.by_gang.get_mut(&gang);
+        let Some((taking, mut givers)) = taking.and_then(|taking| {
+            let givers = taking.givers.take()?;
+            Some((taking, givers))
+        }) else {
+            return;
+        };
+        self.giving.uncount(gang, &givers);
+        let reclaimed = taking.reclaimed();
+        givers.renew(
+            state,
+            reclaimed.filter_map(|uid| state.pod_ids.get(&uid).copied()),
+        );
+        self.giving.count(gang, &givers);
+        taking.givers = Some(givers);
+    }
+
+    /// Every violation of what is kept of queues that give, as sentences. What the next step takes
+    /// in first is no violation.
+    pub(crate) fn violations(&self, state: &ClusterState) -> Vec<String> {
+        let mut found = Vec::new();
+        let takings = self.by_gang.iter();
+        let givers = takings.filter_map(|(gang, taking)| Some((*gang, taking.givers.as_ref()?)));
+        if !self.giving.is_of(givers) {
+            found.push("queues give for other takings than there are".into());
+        }
+        let renewed_next = self.giving.takers_of(&state.holds.rebooked);
+        for (gang, taking) in &self.by_gang {
+            let pods = taking.reclaimed();
+            let pods = pods.filter_map(|uid| state.pod_ids.get(&uid).copied());
+            let givers = taking.givers.as_ref();
+            let are_current = givers.is_none_or(|givers| givers.are_current(state, pods));
+            if !are_current && !renewed_next.contains(gang) && !state.holds.queues_changed {
+                let name = state
+                    .gangs
+                    .get(*gang)
+                    .map_or("that is gone", |gang| &gang.name);
+                found.push(alloc::format!(
+                    "other queues than are kept give for gang {name}"
+                ));
+            }
+        }
+        found
+    }
+
     /// Lets the nomination of a pod be taken back, unless the pod has a place again by then.
     pub(crate) fn clear_nomination(&mut self, uid: Uid) {
         self.to_clear.push_back(uid);
@@ -173,6 +232,10 @@ impl Binder {
     pub(crate) fn begin_taking(&mut self, gang: GangId, taking: Taking) {
         self.takings.nominating.insert(gang);
         self.takings.evicting.insert(gang);
+        if let Some(givers) = &taking.givers {
+            let victims = taking.reclaimed();
+            self.takings.giving.add(gang, givers, victims);
+        }
         self.takings.by_gang.insert(gang, taking);
     }
 
@@ -187,6 +250,10 @@ impl Binder {
         let Some(taking) = self.takings.by_gang.remove(&gang) else {
             return false;
         };
+        if let Some(givers) = &taking.givers {
+            let victims = taking.reclaimed();
+            self.takings.giving.remove(gang, givers, victims);
+        }
         state.end_hold(Holder::Gang(gang));
         for victim in &taking.victims {
             let_stay(state, victim.uid);
@@ -232,6 +299,7 @@ impl Binder {
         settings: &Settings,
         now_ms: UnixMs,
     ) {
+        self.takings.renew_givers(state, false);
         let deadline_ms = now_ms.saturating_add(settings.request_deadline_ms);
         while self.outbox.has_room_for_action()
             && let Some(uid) = self.takings.to_clear.pop_front()
@@ -370,7 +438,8 @@ impl Binder {
             }
             // An eviction under way may have been carried out.
             if taking.under_way.is_empty()
-                && let Some(queue) = taking.gives_no_more(state)
+                && let Some(givers) = &taking.givers
+                && let Some(queue) = givers.gives_no_more(state)
             {
                 let queue = state.queues.name(queue);
                 let sentence =
@@ -382,6 +451,7 @@ impl Binder {
                 Ok(Some(pod)) => pod,
                 Ok(None) => {
                     taking.victims.pop_front();
+                    self.takings.renew_givers_of(state, gang);
                     continue;
                 }
                 Err(sentence) => {
@@ -462,7 +532,11 @@ impl Binder {
             return true;
         };
         if !matches!(outcome, Outcome::Throttled { .. }) {
-            self.takings.has_begun |= taking.givers.take().is_some();
+            if let Some(givers) = taking.givers.take() {
+                let victims = taking.reclaimed().chain([uid]);
+                self.takings.giving.remove(gang, &givers, victims);
+                self.takings.has_begun = true;
+            }
         }
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return true,

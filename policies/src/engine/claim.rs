@@ -93,26 +93,23 @@ impl Engine {
     /// The takings of other gangs than this one.
     pub(super) fn others(&mut self, queue: QueueId, gang: GangId) -> Others {
         let (state, settings) = (&mut self.state, &self.settings);
+        self.binder.takings.renew_givers(state, false);
         let later = self
             .planner
             .holders_after(state, settings, &self.progress, (queue, gang));
         let unsent = later.iter().flat_map(|holder| self.unsent_victims(*holder));
         let unsent = unsent.collect();
-        let mut promised = Vec::new();
-        let takings = &self.binder.takings;
-        for to in takings.gangs().filter(|to| *to != gang) {
-            let taking = takings
-                .get(to)
-                .filter(|_| !later.contains(&Holder::Gang(to)));
-            let givers = taking
-                .into_iter()
-                .flat_map(|taking| taking.givers(&self.state));
-            promised.extend(givers.map(|giver| Promised { giver, to }));
-        }
+        let ending: BTreeSet<Holder> = later.iter().copied().collect();
+        let stays = |to| to != gang && !ending.contains(&Holder::Gang(to));
+        let givers = self.binder.takings.givers(stays);
+        let promised = givers.map(|(giver, to)| {
+            let giver = giver.clone();
+            Promised { giver, to }
+        });
         Others {
+            promised: promised.collect(),
             later,
             unsent,
-            promised,
         }
     }
 
@@ -260,7 +257,8 @@ impl Engine {
         for holder in later {
             if let Holder::Gang(gang) = holder
                 && let Some(taking) = self.binder.takings.get(*gang)
-                && taking.gives_no_more(&self.state).is_some()
+                && let Some(givers) = &taking.givers
+                && givers.gives_no_more(&self.state).is_some()
             {
                 self.displace(*gang, now_ms);
             }

@@ -22,7 +22,11 @@ impl Engine {
                 self.fail_taking(gang, now_ms);
             }
         }
-        if core::mem::take(&mut self.state.holds.queues_changed) {
+        let queues_changed = core::mem::take(&mut self.state.holds.queues_changed);
+        self.binder
+            .takings
+            .renew_givers(&mut self.state, queues_changed);
+        if queues_changed {
             self.end_takings_beyond_bounds(now_ms);
         }
         if core::mem::take(&mut self.binder.takings.has_begun) {

@@ -24,7 +24,7 @@ pub enum ClaimKind {
 }
 
 /// A queue that gives for an eviction plan, and the largest victims of the plan that are below it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Giver {
     pub(crate) queue: QueueId,
     pub(crate) kind: ClaimKind,

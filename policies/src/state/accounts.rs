@@ -295,6 +295,7 @@ impl ClusterState {
     /// as preemptible; `None`: it counted nowhere.
     pub(crate) fn close_account(&mut self, pod: PodId) -> Option<(QueueId, bool)> {
         let account = self.take_account(pod)?;
+        self.holds.rebooked.push(self.pods[pod].uid);
         // The demand of a pod changes only while its account is closed, so this takes off what was
         // added.
         let wanted = self.demand(self.pods[pod].class, None);
@@ -383,6 +384,7 @@ impl ClusterState {
     /// Books the pods of a node as if they had no node, while its GPU model changes.
     pub(crate) fn uncharge_node(&mut self, node: NodeId) {
         for pod in self.nodes[node].pods.clone() {
+            self.holds.rebooked.push(self.pods[pod].uid);
             self.charge(pod, None);
         }
     }

@@ -72,6 +72,9 @@ pub(crate) struct Holds {
     pub(crate) stirred: BTreeSet<NodeId>,
     /// Queues have changed since the planner last held their bounds against what is coming.
     pub(crate) queues_changed: bool,
+    /// Pods that count elsewhere, for something else, or nowhere, since the takings last took this
+    /// list: some of them may be victims.
+    pub(crate) rebooked: Vec<Uid>,
 }
 
 impl Holds {

@@ -110,6 +110,7 @@ impl ClusterState {
         };
         self.gangs[gang].members.retain(|member| *member != pod);
         self.touched.insert(gang);
+        self.holds.rebooked.push(self.pods[pod].uid);
     }
 
     fn gang_of(&self, pod: &Pod, own: &Own) -> (GangKey, String) {

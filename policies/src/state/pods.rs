@@ -193,6 +193,7 @@ impl ClusterState {
             if let Some(node) = after.node() {
                 self.occupy(pod, node);
             }
+            self.holds.rebooked.push(self.pods[pod].uid);
         }
         if matches!(after, Stage::Ended { .. }) {
             self.close_account(pod);

@@ -260,6 +260,12 @@ pub(crate) const BUGS: &[Bug] = &[
         "",
     )
     .first_tried(3),
+    bug(
+        "queues are to give for a plan what victims of it held that have gone",
+        "givers-follow",
+        "let gangs = BTreeSet::<GangId>::new();",
+    )
+    .first_tried(659),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
