@@ -8,7 +8,7 @@ mod disruption;
 mod kubelet;
 mod owners;
 
-pub(crate) use owners::Recipe;
+pub(crate) use owners::{Farewell, Recipe};
 
 use crate::api_server::{Answer, ApiServer, Expected, Name, Request, Sort, Stored, Version};
 use crate::faults::{FaultKind, Faults};
@@ -231,6 +231,10 @@ impl Cluster {
                 if faults.strikes(FaultKind::TerminationSlow, random) {
                     at_ms += random.between(1_000, 29_000);
                 }
+                at_ms += self
+                    .owners
+                    .farewell(uid)
+                    .map_or(0, |farewell| farewell.stays_ms);
                 self.tasks.push((at_ms, Task::Terminated(uid)));
             }
         } else if begins && facts.phase == PodPhase::Pending {

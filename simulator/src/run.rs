@@ -16,6 +16,7 @@ mod beneficiaries;
 mod past_use;
 mod resting;
 mod striking;
+mod stuck;
 
 use crate::api_server::Name;
 use crate::cluster::{Cluster, Task};
@@ -207,6 +208,11 @@ impl<'say> Run<'say> {
         scenario::grow(&mut arrivals, &mut Random::new(!seed));
         let guards = &mut Random::new(seed.rotate_left(16));
         scenario::guard(&mut arrivals, guards, start_ms, FAULTS_MS * 9 / 10);
+        if needs_patience(seed) {
+            let random = &mut Random::new(seed.rotate_left(48));
+            scenario::protect(&mut cluster, random, start_ms);
+            scenario::linger(&mut arrivals, random);
+        }
         let mut settings = settings(seed, &mut random);
         settings.use_half_life_ms = past.as_ref().map(|past| past.half_life_ms);
         let mut run = Self {
@@ -451,6 +457,7 @@ impl<'say> Run<'say> {
         }
         let mut violations = turn.violations;
         self.forget_claims_of_followers(slot);
+        self.judge_stuck(&mut violations);
         for (id, action) in turn.commands {
             violations.extend(self.judge_eviction(&action));
             self.note_victim(&action);
@@ -574,12 +581,28 @@ const LATE_MOVES_MAX: u32 = 3;
 
 /// How long a world may take longer to come to rest because room is kept for pods that move.
 fn movers_ms(seed: u64) -> u64 {
-    if takes(seed) { MOVERS_MS } else { 0 }
+    match (needs_patience(seed), takes(seed)) {
+        (true, _) => MOVERS_MS + LEAVING_MS,
+        (false, true) => MOVERS_MS,
+        (false, false) => 0,
+    }
 }
 
-/// Whether gangs evict others in the world of a seed: in a fourth of the worlds.
+/// How long evictions of pods that are slow to leave, or are stuck, may go on one after the other.
+const LEAVING_MS: u64 = 10 * 60_000;
+
+/// Whether gangs evict others in the world of a seed: in a fourth of the worlds, and in those that
+/// need patience.
 fn takes(seed: u64) -> bool {
-    seed % 4 == 3 && !WITHOUT_EVICTIONS.contains(&seed)
+    needs_patience(seed) || seed % 4 == 3 && !WITHOUT_EVICTIONS.contains(&seed)
+}
+
+/// The first seed of worlds in which evicting takes patience: gangs are protected for a while,
+/// and pods are slow to leave, or stuck.
+pub const PATIENT_SEEDS_FROM: u64 = 1 << 62;
+
+fn needs_patience(seed: u64) -> bool {
+    seed >= PATIENT_SEEDS_FROM
 }
 
 /// Seeds of these numbers failed once in worlds without evictions, which they are to stay.

@@ -1,14 +1,17 @@
 //! A cluster and its work, drawn from a seed: small, so that every corner is met often.
 //!
 //! In half of the worlds some gangs have trees of sub-groups (`trees`). In a fifth of all worlds
-//! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`).
+//! past use counts (`past`), and in a fourth disruption budgets guard pods (`budgets`). In worlds of
+//! their own, evicting takes patience (`farewells`).
 
 mod budgets;
+mod farewells;
 mod past;
 mod trees;
 mod work;
 
 pub(crate) use budgets::guard;
+pub(crate) use farewells::{linger, protect};
 pub(crate) use past::{Later, Past, past};
 pub(crate) use trees::grow;
 pub(crate) use work::{Arrival, arrivals};

@@ -4,7 +4,7 @@
 //! which. `GPU_BATCH_SEEDS=FROM..TO` runs those seeds instead; a failure names its seed.
 
 use gpu_batch_simulator::campaign::{Campaign, Findings, campaign};
-use gpu_batch_simulator::run::run;
+use gpu_batch_simulator::run::{PATIENT_SEEDS_FROM, run};
 use std::io::Write;
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,6 +14,10 @@ const FRESH: u64 = 5_000;
 
 /// How many of the fresh seeds are run without faults, too: judges are stricter there.
 const FRESH_WITHOUT_FAULTS: u64 = 1_000;
+
+/// How many worlds are run in which evicting takes patience, each with faults and without: of the
+/// first, and of fresh ones.
+const PATIENT: u64 = 300;
 
 /// Seeds that a violation was found with once, beyond the fixed range.
 const FAILED_ONCE: [u64; 47] = [
@@ -143,6 +147,25 @@ fn fresh_worlds_come_to_a_good_rest() {
     println!("fresh seeds: {again}");
     check(start..start + FRESH_WITHOUT_FAULTS, false);
     check(start..end, true);
+}
+
+#[test]
+fn worlds_in_which_evicting_takes_patience_come_to_a_good_rest() {
+    if asked_for().is_some() {
+        return;
+    }
+    let from = PATIENT_SEEDS_FROM + fresh().start;
+    let again = format!(
+        "run them again with GPU_BATCH_SEEDS={from}..{}",
+        from + PATIENT
+    );
+    tell(&format!("fresh seeds that need patience: {again}"));
+    for from in [PATIENT_SEEDS_FROM, from] {
+        for with_faults in [false, true] {
+            let findings = check(from..from + PATIENT, with_faults);
+            assert!(findings.evictions >= findings.seeds, "enough evictions");
+        }
+    }
 }
 
 #[test]

@@ -531,12 +531,12 @@ impl Binder {
             }
             return true;
         };
-        if !matches!(outcome, Outcome::Throttled { .. }) {
-            if let Some(givers) = taking.givers.take() {
-                let victims = taking.reclaimed().chain([uid]);
-                self.takings.giving.remove(gang, &givers, victims);
-                self.takings.has_begun = true;
-            }
+        if !matches!(outcome, Outcome::Throttled { .. })
+            && let Some(givers) = taking.givers.take()
+        {
+            let victims = taking.reclaimed().chain([uid]);
+            self.takings.giving.remove(gang, &givers, victims);
+            self.takings.has_begun = true;
         }
         let wait_ms = match outcome {
             Outcome::Done | Outcome::NotFound => return true,

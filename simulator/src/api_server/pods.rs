@@ -152,6 +152,14 @@ impl ApiServer {
         None
     }
 
+    /// Sets the grace period of a pod that was created with another one than the default.
+    pub(crate) fn set_grace(&mut self, name: &Name, grace_s: u64) {
+        if let Some(mut pod) = self.pod_named(name.clone()) {
+            pod.status.grace_s = Some(grace_s);
+            self.change_pod(pod);
+        }
+    }
+
     /// Deletes a pod. Even a pod without a grace is first marked as being deleted; watches see both
     /// changes. The grace of a pod that is being deleted can only be shortened.
     pub(super) fn delete_pod(&mut self, name: &Name, grace_s: Option<u64>, now_ms: UnixMs) {
@@ -165,7 +173,7 @@ impl ApiServer {
                 let grace_s = if at_once {
                     0
                 } else {
-                    asked_s.unwrap_or(GRACE_S)
+                    asked_s.or(pod.status.grace_s).unwrap_or(GRACE_S)
                 };
                 pod.status.deletion_s = now_s + grace_s;
                 grace_s

@@ -19,6 +19,18 @@ pub(crate) struct Recipe {
     /// Whether the next pod has the name of the last, as in a StatefulSet, or a new name, as in a
     /// Job.
     pub(crate) same_name: bool,
+    /// How the first of its pods leaves; `None`, and all later ones: within a second.
+    pub(crate) farewell: Option<Farewell>,
+}
+
+/// How a pod leaves that is deleted or evicted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Farewell {
+    /// `terminationGracePeriodSeconds`, in seconds.
+    pub(crate) grace_s: u64,
+    /// How long its containers go on, in milliseconds. Longer than the grace period: the kubelet
+    /// does not get rid of them.
+    pub(crate) stays_ms: u64,
 }
 
 /// All owners, one for each pod that is to exist.
@@ -47,6 +59,12 @@ impl Owners {
 
     pub(super) fn made(&self) -> u32 {
         self.owners.iter().map(|owner| owner.made).sum()
+    }
+
+    /// How a pod leaves that its owner has made first.
+    pub(super) fn farewell(&self, uid: Uid) -> Option<Farewell> {
+        let owner = &self.owners[*self.of.get(&uid)?];
+        owner.recipe.farewell.filter(|_| owner.made == 1)
     }
 
     pub(super) fn runtime_ms(&self, uid: Uid) -> Option<u64> {
@@ -105,6 +123,9 @@ impl Cluster {
             owner.current = Some(facts.uid);
             owner.made += 1;
             self.owners.of.insert(facts.uid, index);
+            if let Some(farewell) = self.owners.farewell(facts.uid) {
+                self.api.set_grace(&name, farewell.grace_s);
+            }
         }
     }
 }

@@ -233,6 +233,7 @@ fn members(name: &str, count: u64, random: &mut Random) -> Vec<Recipe> {
             pod: facts,
             runtime_ms,
             same_name,
+            farewell: None,
         });
     }
     recipes

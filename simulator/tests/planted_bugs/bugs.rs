@@ -16,6 +16,8 @@
 //! So code takes its bugs along wherever it is moved with its marker. What planted code names must
 //! be there: a bug that does not compile fails the tests, as one does that no seed catches.
 
+use gpu_batch_simulator::run::PATIENT_SEEDS_FROM;
+
 /// A bug to be planted.
 pub(crate) struct Bug {
     /// The mistake, as a reviewer would put it.
@@ -266,6 +268,12 @@ pub(crate) const BUGS: &[Bug] = &[
         "let gangs = BTreeSet::<GangId>::new();",
     )
     .first_tried(659),
+    bug(
+        "room is waited for however long a pod does not leave",
+        "stuck-pod",
+        "",
+    )
+    .first_tried(PATIENT_SEEDS_FROM + 72),
     bug_of_plans(
         "each victim is judged as if it were the only one: together they take what is protected",
         "largest-victim",
