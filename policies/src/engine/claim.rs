@@ -35,11 +35,12 @@ impl Engine {
             let Some((queue, gang)) = next else {
                 return false;
             };
-            let mut searched = 100;
+            let (mut searched, mut begun) = (100, 0);
             self.in_hand(gang, |engine| {
-                engine.consider(queue, gang, now_ms, &mut searched);
+                begun = engine.consider(queue, gang, now_ms, &mut searched);
             });
-            work += searched;
+            // A plan that was found is not put off: only searching makes the round pause.
+            work += searched + begun;
             self.planner.claims.charge(searched, now_ms);
             if self.planner.claims.known.search.is_some() {
                 continue;
@@ -51,7 +52,15 @@ impl Engine {
         true
     }
 
-    fn consider(&mut self, queue: QueueId, gang: GangId, now_ms: UnixMs, work: &mut u64) {
+    /// Looks for a plan for a gang, and begins to carry it out. `searched` grows by the work of
+    /// looking; returns that of beginning.
+    fn consider(
+        &mut self,
+        queue: QueueId,
+        gang: GangId,
+        now_ms: UnixMs,
+        searched: &mut u64,
+    ) -> u64 {
         let others = self.others(queue, gang);
         let asked = Asked {
             settings: &self.settings,
@@ -63,9 +72,10 @@ impl Engine {
             slice_work: SLICE_WORK,
         };
         let known = &mut self.planner.claims.known;
-        let Some(found) = victims::find(&mut self.state, &asked, known, work) else {
-            return;
+        let Some(found) = victims::find(&mut self.state, &asked, known, searched) else {
+            return 0;
         };
+        let mut begun = 0;
         let claim = &mut self.planner.waiting[gang].claim;
         let was_delayed = claim.delayed_until_ms.take();
         match found {
@@ -80,6 +90,7 @@ impl Engine {
                     claim.delayed_until_ms = delay_ends_ms;
                     self.planner.claims.note_time(delay_ends_ms);
                 } else {
+                    begun = TAKING_WORK * (plan.evict.len() + plan.places.len()) as u64;
                     self.begin_taking((queue, gang), &plan, &others.later, now_ms);
                 }
             }
@@ -88,6 +99,7 @@ impl Engine {
         if claim.delayed_until_ms != was_delayed || claim.awaited.is_some() {
             self.report_anew(gang, now_ms);
         }
+        begun
     }
 
     /// The takings of other gangs than this one.
@@ -299,6 +311,10 @@ impl Engine {
         is_coming
     }
 }
+
+/// How much work it is to begin a taking, for each victim and each place, in units of about ten
+/// nanoseconds.
+const TAKING_WORK: u64 = 500;
 
 /// How long the place of a pod that moves is kept for the pod that its controller makes anew.
 const MOVERS_MS: u64 = 5 * 60_000;
