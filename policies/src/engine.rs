@@ -141,7 +141,7 @@ impl Engine {
         }
         let (state, settings) = (&mut self.state, &self.settings);
         let (teller, binder) = (&mut self.teller, &mut self.binder);
-        let (progress, waiting) = (&self.progress, &self.planner.waiting);
+        let (progress, waiting) = (&self.progress, self.planner.waiting());
         self.unfinished |= teller.tell(state, settings, progress, waiting, binder, now_ms);
         // What this step itself has freed may let other gangs start, and what it takes from gangs
         // may keep these from starting more: the next step, which looks at them, follows at once.
@@ -168,7 +168,7 @@ impl Engine {
             self.state.capacity.deadline(),
             self.state.holds.deadline(),
             self.claims_deadline(),
-            self.planner.reservations.deadline(self.now_ms),
+            self.planner.promises_deadline(self.now_ms),
             self.state.runtimes.deadline(),
             next_use,
         ]

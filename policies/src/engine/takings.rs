@@ -26,7 +26,7 @@ impl Engine {
             self.end_takings_beyond_bounds(now_ms);
         }
         if core::mem::take(&mut self.binder.takings.has_begun) {
-            self.planner.claims.note();
+            self.planner.note_chance_to_claim();
         }
         self.state.end_old_holds(now_ms);
         let stirred = core::mem::take(&mut self.state.holds.stirred);
@@ -63,7 +63,7 @@ impl Engine {
             let queues = &mut self.state.queues;
             if !queues.keeps_bounds(*queue, demand, preemptible) {
                 self.end_taking(gang, now_ms);
-                self.planner.waiting[gang].claim.change();
+                self.planner.note_change_of_claim(gang);
                 // The gang is refused for the bound now.
                 let (state, settings) = (&mut self.state, &self.settings);
                 self.planner.wake(state, settings, &self.progress, gang);
@@ -76,10 +76,10 @@ impl Engine {
         let Some(taking) = self.binder.takings.get(gang) else {
             return;
         };
-        let waits = self.planner.waiting[gang].place.is_some();
+        let waits = self.planner.waiting()[gang].place.is_some();
         if !waits || taking.asks != request::asks(&self.state, gang) {
             self.end_taking(gang, now_ms);
-            self.planner.waiting[gang].claim.change();
+            self.planner.note_change_of_claim(gang);
         }
     }
 
@@ -98,12 +98,7 @@ impl Engine {
     /// Ends the taking of a gang for one that comes before it: it is planned anew at once.
     pub(super) fn displace(&mut self, gang: GangId, now_ms: UnixMs) {
         self.end_taking(gang, now_ms);
-        let waiting = &self.planner.waiting[gang];
-        if let Some((queue, _)) = waiting.place
-            && waiting.claim.paused_until_ms <= now_ms
-        {
-            self.planner.claims.once_more(queue, gang);
-        }
+        self.planner.claim_once_more(gang, now_ms);
     }
 
     /// Ends the taking of a gang that was refused although the room that is held for it is there:
@@ -123,8 +118,8 @@ impl Engine {
         if self.binder.takings.get(gang).is_none() {
             return;
         }
-        let claim = &mut self.planner.waiting[gang].claim;
-        claim.pause(self.settings.retry_after_ms, now_ms);
+        let pause_ms = self.settings.retry_after_ms;
+        self.planner.pause_claim(gang, pause_ms, now_ms);
         self.end_taking(gang, now_ms);
     }
 
@@ -133,9 +128,7 @@ impl Engine {
         if !self.binder.end_taking(&mut self.state, gang, true) {
             return;
         }
-        self.planner.claims.known.disturb();
         self.planner.note_ended_plan(gang, now_ms);
-        self.planner.claims.note();
         if self.state.gangs.get(gang).is_some() {
             self.report_anew(gang, now_ms);
         }

@@ -95,6 +95,9 @@ impl Planner {
         settings: &Settings,
         progress: &ById<GangId, Progress>,
     ) {
+        if !state.freed.is_empty() || !state.released.is_empty() {
+            self.claims.note();
+        }
         let stirred = self.agenda.take_freed(state, &self.waiting);
         for queue in stirred.queues {
             self.show_heads(state, settings, progress, queue);
