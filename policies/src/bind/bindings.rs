@@ -409,7 +409,7 @@ impl Binder {
 
     /// Gives up the place of a pod that is certainly not bound there. Another process, or this one
     /// when it leads again, may go on with what its nomination tells.
-    pub(crate) fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
+    fn take_back(&mut self, state: &mut ClusterState, uid: Uid) {
         self.bindings.remove(&uid);
         if let Some(id) = state.pod_ids.get(&uid).copied()
             && matches!(state.pods[id].stage, Stage::Assumed(_))
@@ -474,7 +474,8 @@ impl Binder {
 
     /// This process does not lead any more: nothing is sent. Requests under way are followed to
     /// their answers.
-    pub(crate) fn stand_down_all(&mut self, state: &mut ClusterState) {
+    pub(crate) fn stop_leading(&mut self, state: &mut ClusterState) {
+        self.leading = false;
         let bindings: alloc::vec::Vec<Uid> = self.bindings.keys().copied().collect();
         for uid in bindings {
             self.stand_down(state, uid);
@@ -498,8 +499,8 @@ impl Binder {
         }
     }
 
-    /// This process leads again: asks about the bindings that were left uncertain.
-    pub(crate) fn ask_about_uncertain(&mut self) {
+    /// Asks about the bindings that were left uncertain.
+    pub(super) fn ask_about_uncertain(&mut self) {
         let uncertain = self.bindings.iter();
         let uncertain = uncertain.filter(|(_, binding)| binding.step == Step::Asking);
         self.outbox

@@ -69,7 +69,7 @@ impl Engine {
         if settings.use_half_life_ms != self.settings.use_half_life_ms {
             self.state.queues.set_half_life(settings.use_half_life_ms);
         }
-        self.binder.outbox.limits = settings.in_flight;
+        self.binder.outbox.set_limits(settings.in_flight);
         self.settings = settings;
         self.teller.review.note();
         self.planner.disturb_claims();

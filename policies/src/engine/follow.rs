@@ -17,7 +17,7 @@ impl Engine {
     /// Takes in how far a gang has come by what has become of its members, and what it waits for
     /// now.
     pub(super) fn follow(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let leading = self.binder.leading;
+        let leading = self.binder.is_leading();
         let (state, settings, progress) = (&self.state, &self.settings, &mut self.progress);
         let consequences =
             lifecycle::follow_members(state, settings, progress, id, counts, leading, now_ms);
@@ -47,7 +47,7 @@ impl Engine {
 
     /// Unwinds an unfinished gang, or unfinished sub-groups, that cannot be completed.
     pub(super) fn follow_unfinished(&mut self, id: GangId, counts: &Counts, now_ms: UnixMs) {
-        let leading = self.binder.leading;
+        let leading = self.binder.is_leading();
         let has_turn = self.planner.waiting()[id].wait == Wait::Turn;
         let (state, progress) = (&self.state, &mut self.progress);
         let consequences =

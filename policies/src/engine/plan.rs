@@ -16,7 +16,7 @@ impl Engine {
         }
         let (state, settings) = (&mut self.state, &self.settings);
         self.planner.try_due_repeat(state, settings, &self.progress);
-        if core::mem::take(&mut self.binder.takings.adopts) {
+        if self.binder.take_adoption() {
             self.adopt_nominations();
         }
         let mut work = 0;

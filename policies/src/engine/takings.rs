@@ -15,7 +15,7 @@ impl Engine {
     /// Follows the takings: gangs whose room has come are tried; takings whose room does not come
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
-        for (gang, sentence) in core::mem::take(&mut self.binder.takings.failed) {
+        for (gang, sentence) in self.binder.take_failed() {
             if let Some(gang_object) = self.state.gangs.get(gang) {
                 let object = self.state.object_of(gang_object);
                 self.binder.announce_failed_taking(object, &sentence);
@@ -25,7 +25,7 @@ impl Engine {
         if core::mem::take(&mut self.state.holds.queues_changed) {
             self.end_takings_beyond_bounds(now_ms);
         }
-        if core::mem::take(&mut self.binder.takings.has_begun) {
+        if self.binder.take_begun() {
             self.planner.note_chance_to_claim();
         }
         self.state.end_old_holds(now_ms);
