@@ -44,8 +44,6 @@ pub(crate) struct Planner {
     repeats: Repeats,
     claims: Claims,
     reservations: Reservations,
-    /// The gang that is being assessed or tried.
-    pub(crate) in_hand: Option<GangId>,
 }
 
 impl Planner {
@@ -58,7 +56,6 @@ impl Planner {
             repeats: Repeats::default(),
             claims: Claims::default(),
             reservations: Reservations::default(),
-            in_hand: None,
         }
     }
 

@@ -163,9 +163,9 @@ impl Planner {
             return;
         }
         let demand = head.map(|gang| -> Demand {
-            let before = self.in_hand.replace(gang);
+            let before = state.in_hand.replace(gang);
             let demand = wanted::demand_of(state, settings, progress, gang, queue, UnixMs::MAX);
-            self.in_hand = before;
+            state.in_hand = before;
             demand
         });
         state.queues.set_candidate(line_up, queue, demand);
