@@ -83,6 +83,9 @@ impl Engine {
         if let Some(promised_ms) = self.planner.note_start(id, now_ms) {
             self.forecasts.note_start(promised_ms, now_ms);
         }
+        // The gang is judged once more, because its surplus is another question than its minimum: a
+        // closed queue, for instance, takes no surplus. This cannot wait until the next step
+        // settles the gang: other gangs would have their turns before the surplus has one.
         let counts = count(&self.state, id, now_ms);
         self.follow(id, &counts, now_ms);
     }
