@@ -44,10 +44,11 @@ impl Engine {
             pod,
             others,
             start,
+            now_ms: self.now_ms,
         };
         Ok(self
             .teller
-            .explain(state, settings, progress, waiting, &question, self.now_ms))
+            .explain(state, settings, progress, waiting, &question))
     }
 
     /// Lets pods be evicted for others so from now on. For shells that explain a state in which
