@@ -197,7 +197,7 @@ impl Engine {
                 let to = Some((account.queue, account.preemptible));
                 Hold::new(Holder::Owner(owner.uid), to, Vec::new())
             });
-            hold.rooms.push((record.class, *node));
+            hold.places.push((record.class, *node));
         }
         for (owner, hold) in by_owner {
             self.state.end_hold(hold.holder);
