@@ -209,22 +209,6 @@ impl Binder {
         self.takings.to_clear.clear();
     }
 
-    /// Publishes on the object of a gang that its eviction plan has come to nothing.
-    pub(crate) fn announce_failed_taking(
-        &mut self,
-        regarding: Option<ObjectReference>,
-        sentence: &str,
-    ) {
-        let Some(regarding) = regarding else { return };
-        self.outbox.announce(Announcement {
-            regarding,
-            warning: true,
-            reason: "EvictionPlanFailed".into(),
-            message: alloc::format!("the eviction plan has come to nothing: {sentence}").into(),
-            once: false,
-        });
-    }
-
     /// Sends nominations and evictions while there is room for requests and the pace allows it.
     pub(super) fn send_takings(
         &mut self,

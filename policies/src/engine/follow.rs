@@ -12,6 +12,7 @@ use crate::gangs::progress::Tally;
 use crate::gangs::wait::Wait;
 use crate::gangs::{accounts, judge, lifecycle};
 use crate::ids::GangId;
+use crate::tell::taken;
 
 impl Engine {
     /// Takes in how far a gang has come by what has become of its members, and what it waits for
@@ -60,8 +61,11 @@ impl Engine {
             self.binder.timers.set(again_ms, Timer::Gang(id));
         }
         for (group, cause) in consequences.evict {
-            self.binder
-                .evict_below(&self.state, &mut self.progress, id, group, cause);
+            let (state, progress) = (&self.state, &mut self.progress);
+            let pods = self.binder.evict_below(state, progress, id, group, cause);
+            if let Some(news) = taken::members_evicted(state, id, group, cause, pods) {
+                self.binder.outbox.announce(news);
+            }
         }
     }
 

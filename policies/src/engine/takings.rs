@@ -16,9 +16,8 @@ impl Engine {
     /// have come to nothing.
     pub(super) fn follow_takings(&mut self, now_ms: UnixMs) {
         for (gang, sentence) in self.binder.take_failed() {
-            if let Some(gang_object) = self.state.gangs.get(gang) {
-                let object = self.state.object_of(gang_object);
-                self.binder.announce_failed_taking(object, &sentence);
+            if self.state.gangs.get(gang).is_some() {
+                self.tell_failure(gang, &sentence);
                 self.fail_taking(gang, now_ms);
             }
         }
@@ -89,10 +88,14 @@ impl Engine {
             return;
         }
         let sentence = taken::why_lost(&self.state, gang, node);
-        let object = self.state.gangs.get(gang);
-        let object = object.and_then(|object| self.state.object_of(object));
-        self.binder.announce_failed_taking(object, &sentence);
+        self.tell_failure(gang, &sentence);
         self.fail_taking(gang, now_ms);
+    }
+
+    fn tell_failure(&mut self, gang: GangId, sentence: &str) {
+        if let Some(news) = taken::plan_failed(&self.state, gang, sentence) {
+            self.binder.outbox.announce(news);
+        }
     }
 
     /// Ends the taking of a gang for one that comes before it: it is planned anew at once.

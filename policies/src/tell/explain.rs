@@ -46,7 +46,7 @@ use crate::state::ClusterState;
 use crate::state::class::Class;
 use crate::state::gang::Gang;
 use crate::state::pod::Pod;
-use crate::tell::words::{area_name, asks, told_apart};
+use crate::tell::words::{area_name, asks, bound_in_words, told_apart};
 use crate::tell::{Teller, View, faults};
 use crate::txn::Txn;
 use advice::{Ends, ModelLimits, Tried, remedies};
@@ -478,7 +478,7 @@ impl Explained<'_> {
     /// nodes: where there are any, room under the bound does not help by itself.
     fn explain_excess(&self, excess: &Excess, explanation: &mut Explanation) {
         let state = self.view.state;
-        explanation.message = state.queues.describe(excess);
+        explanation.message = bound_in_words(&state.queues, excess);
         explanation.excess = Some(excess_report(state, excess));
         let mut shortages = if state.gangs[self.gang].tree().is_some() {
             sub_groups::shortages_of_sub_groups(self)
