@@ -1,7 +1,7 @@
 //! Requests to the API server that bind and evict, and what became of each.
 
-pub(crate) mod bindings;
-pub(crate) mod evictions;
+mod bindings;
+mod evictions;
 pub(crate) mod givers;
 pub(crate) mod outbox;
 pub(crate) mod takings;

@@ -1,16 +1,16 @@
 //! Planning: which gang is tried next, and whether there is a place for it. Everything that
 //! proposes changes is here.
 
-pub(crate) mod agenda;
-pub(crate) mod attempt;
+mod agenda;
+mod attempt;
 pub(crate) mod bounds;
-pub(crate) mod claims;
-pub(crate) mod line;
+mod claims;
+mod line;
 pub(crate) mod order;
 pub(crate) mod refusal;
-pub(crate) mod repeats;
+mod repeats;
 pub(crate) mod reserve;
-pub(crate) mod search;
+mod search;
 pub(crate) mod turn;
 pub(crate) mod victims;
 pub(crate) mod waiting;

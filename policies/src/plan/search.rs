@@ -129,7 +129,7 @@ struct Basis {
 impl Planner {
     /// The gang whose search goes on, and its queue. If the gang does not wait for its turn any
     /// more, the search is dropped.
-    pub(crate) fn searching(&mut self) -> Option<(QueueId, GangId)> {
+    pub(super) fn searching(&mut self) -> Option<(QueueId, GangId)> {
         let id = self.search.as_ref()?.gang;
         let waiting = &self.waiting[id];
         let place = waiting.place.as_ref();
@@ -144,7 +144,7 @@ impl Planner {
 
     /// Begins a slice for a gang: of its kept search, if nothing about the gang has changed; else
     /// of a new search.
-    pub(crate) fn begin_slice(
+    pub(super) fn begin_slice(
         &mut self,
         state: &mut ClusterState,
         id: GangId,
@@ -175,7 +175,7 @@ impl Planner {
     }
 
     /// Keeps a search for the next step.
-    pub(crate) fn keep_search(
+    pub(super) fn keep_search(
         &mut self,
         state: &mut ClusterState,
         mut search: Search,
@@ -194,7 +194,7 @@ impl Planner {
     }
 
     /// Takes the steps that a slice has used from the allowance; a first slice is free.
-    pub(crate) fn charge_search(&mut self, search: &mut Search) {
+    pub(super) fn charge_search(&mut self, search: &mut Search) {
         let used = search.granted.saturating_sub(search.memo.left());
         search.own = search.own.saturating_sub(used.max(search.first));
         let charged = used.saturating_sub(search.first);
