@@ -30,6 +30,7 @@ pub(crate) struct Binder {
     pub(crate) takings: Takings,
     pub(crate) outbox: Outbox,
     pub(crate) timers: Timers,
+    /// Whether the last step was made as the leader.
     leading: bool,
 }
 

@@ -71,7 +71,10 @@ impl Engine {
                 .note_no_plan(&self.state, queue, gang, &no_plan),
             Ok(plan) => {
                 let (state, settings) = (&self.state, &self.settings);
-                if !self.planner.delay(state, settings, gang, &plan, now_ms) {
+                if !self
+                    .planner
+                    .delay_plan(state, settings, gang, &plan, now_ms)
+                {
                     self.begin_taking((queue, gang), &plan, &others.later, now_ms);
                 }
             }

@@ -357,7 +357,8 @@ impl Planner {
         self.claims.note();
     }
 
-    /// Takes in that something has happened to pods that the log of changed nodes does not tell.
+    /// Takes in that something has happened that the log of changed nodes does not tell: what is
+    /// known of plans may be untrue.
     pub(crate) fn disturb_claims(&mut self) {
         self.claims.known.disturb();
     }
@@ -387,7 +388,7 @@ impl Planner {
     }
 
     /// Lets a plan wait until the gang's `preemptionDelay` ends. Returns whether it waits.
-    pub(crate) fn delay(
+    pub(crate) fn delay_plan(
         &mut self,
         state: &ClusterState,
         settings: &Settings,
